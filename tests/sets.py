@@ -52,9 +52,9 @@ FULL: Mapping[str, str] = {
         tests/resolver/cli/test_ledger.py::test_a_full_disk_ends_the_run_and_loses_nothing
         tests/resolver/cli/test_ledger_faults.py
         tests/resolver/cli/test_warc_killed.py
-        tests/resolver/transfer/test_many.py::test_what_is_left_half_way_can_be_gone_on_with
-        tests/resolver/transfer/test_segmented.py::test_a_cancel_at_any_step_leaves_what_can_be_gone_on_with
-        tests/resolver/transfer/test_segmented.py::test_killed_it_has_what_was_noted_and_nothing_else
+        tests/resolver/transfer/test_many.py::test_save_all_left_early_is_resumed
+        tests/resolver/transfer/test_segmented.py::test_cancelled_download_is_resumed
+        tests/resolver/transfer/test_segmented.py::test_killed_download_keeps_recorded_ranges
     """,
     "work and memory in proportion to the input: long inputs and bombs": """
         tests/contract/test_many_entries.py
@@ -68,8 +68,8 @@ FULL: Mapping[str, str] = {
         tests/resolver/policy/test_judgement.py::test_check_of_long_url_takes_linear_time
         tests/resolver/transfer/test_caches.py
         tests/resolver/transfer/test_codings_of_nothing.py
-        tests/resolver/transfer/test_extras.py::test_a_bomb_goes_off_in_small_pieces
-        tests/resolver/transfer/test_streaming.py::test_others_have_their_turn_every_few_entries
+        tests/resolver/transfer/test_extras.py::test_coding_bomb_is_decoded_in_bounded_pieces
+        tests/resolver/transfer/test_streaming.py::test_streams_pause_every_few_entries
         tests/resolver/url/test_parsing.py::test_parse_and_build_take_linear_time
         tests/resolver/url/test_parsing.py::test_linearity_check_detects_quadratic_work
         tests/resolver/warc/test_records.py::test_read_records_memory_is_bounded

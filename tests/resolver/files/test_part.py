@@ -162,7 +162,7 @@ def _copied(place: Place) -> None:
     shutil.copyfile(place.folder / "old", place.part)
 
 
-def _of_a_stranger(place: Place) -> None:
+def _forged(place: Place) -> None:
     """Simulate an attacker who controls names and contents only: a state that matches, without a token."""
     place.part.unlink()
     place.part.write_bytes(b"evil")
@@ -192,7 +192,7 @@ def _moved(path: Path) -> None:
 TAMPERED: dict[str, Callable[[Place], object]] = {
     "another file of the same octets": _copied,
     "another file with its number in the state": _copied_and_named,
-    "a stranger's pair": _of_a_stranger,
+    "a stranger's pair": _forged,
     "a state of another device": lambda place: place.rewrite(device=1, token="0"),
     "a state of another file": lambda place: place.rewrite(inode=1, token="0"),
     "a state with another token": lambda place: place.rewrite(token="0" * 32),

@@ -252,16 +252,16 @@ async def test_disk_errors_are_local_errors(
 
 async def test_commit_does_not_block_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The loop must run another task before fsync returns."""
-    went_on = trio.Event()
+    other_task_ran = trio.Event()
     real = os.fsync
 
     def slow(fd: int) -> None:
-        trio.from_thread.run(went_on.wait)
+        trio.from_thread.run(other_task_ran.wait)
         real(fd)
 
     monkeypatch.setattr(os, "fsync", slow)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(write, tmp_path / "got", b"x")
         await trio.testing.wait_all_tasks_blocked()
-        went_on.set()
+        other_task_ran.set()
     assert stat.S_ISREG((tmp_path / "got").stat().st_mode)

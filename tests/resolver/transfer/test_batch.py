@@ -89,7 +89,7 @@ class Taken(list[TaskResult[str]]):
         self.append(result)
 
 
-async def test_so_many_are_under_way_and_all_are_done() -> None:
+async def test_batch_runs_up_to_concurrency_and_all_tasks() -> None:
     begun: list[str] = []
     works = [Work(str(number), begun) for number in range(9)]
     taken = Taken()
@@ -105,7 +105,7 @@ async def test_so_many_are_under_way_and_all_are_done() -> None:
 
 
 @pytest.mark.parametrize("resting", [0, 5])
-async def test_who_waits_for_a_disk_leaves_its_place_to_others(resting: int) -> None:
+async def test_resting_tasks_release_their_slots(resting: int) -> None:
     """Resting tasks, at most `resting`, release their slots in the run and at the host."""
     begun: list[str] = []
     works = [Work(str(number), begun, rests=True) for number in range(9)]
@@ -123,7 +123,7 @@ async def test_who_waits_for_a_disk_leaves_its_place_to_others(resting: int) -> 
 
 
 @pytest.mark.parametrize("rests", [False, True])
-async def test_what_a_task_sets_for_itself_no_later_one_sees(rests: bool) -> None:
+async def test_tasks_have_separate_contexts(rests: bool) -> None:
     names: list[str] = []
 
     class Naming(Work):
@@ -141,7 +141,7 @@ async def test_what_a_task_sets_for_itself_no_later_one_sees(rests: bool) -> Non
     assert names == [""] * 6
 
 
-async def test_a_failure_stops_no_other() -> None:
+async def test_failed_task_does_not_stop_others() -> None:
     begun: list[str] = []
     works = [Work(name, begun) for name in "abc"]
     works[0].error = Declined("no")
@@ -157,7 +157,7 @@ async def test_a_failure_stops_no_other() -> None:
     ]
 
 
-async def test_what_nobody_foresaw_ends_it_and_is_raised_by_itself() -> None:
+async def test_unexpected_error_ends_batch_and_is_raised() -> None:
     begun: list[str] = []
     works = [Work("a", begun), Work("b", begun, error=ZeroDivisionError("so"))]
     works[1].go.set()
@@ -165,7 +165,7 @@ async def test_what_nobody_foresaw_ends_it_and_is_raised_by_itself() -> None:
         await batch().run(given(works), Taken().take)
 
 
-async def test_what_the_source_raises_ends_it_too() -> None:
+async def test_error_of_source_ends_batch() -> None:
     async def source() -> AsyncIterator[BatchTask[str]]:
         yield Work("a", [])
         raise Declined("no list")
@@ -180,7 +180,7 @@ def fifty(begun: list[str], read: list[Work]) -> Iterable[Work]:
         yield read[-1]
 
 
-async def test_no_more_is_read_than_there_is_room_for() -> None:
+async def test_source_is_read_up_to_window() -> None:
     begun: list[str] = []
     read: list[Work] = []
 
@@ -197,7 +197,7 @@ async def test_no_more_is_read_than_there_is_room_for() -> None:
     assert len(taken) == 50
 
 
-async def test_many_are_read_at_once() -> None:
+async def test_source_is_read_in_blocks() -> None:
     """The source is read again when half of the window is free, and not task by task."""
     begun: list[str] = []
     read: list[Work] = []
@@ -212,7 +212,7 @@ async def test_many_are_read_at_once() -> None:
             nursery.cancel_scope.cancel()
 
 
-async def test_a_result_that_nobody_takes_holds_its_place() -> None:
+async def test_pending_result_holds_its_slot() -> None:
     begun: list[str] = []
     works = [Work(name, begun) for name in "abcd"]
     for work in works:
@@ -231,7 +231,7 @@ async def test_a_result_that_nobody_takes_holds_its_place() -> None:
     assert begun == ["a", "b", "c", "d"]
 
 
-async def test_a_slow_host_does_not_hold_the_others() -> None:
+async def test_slow_host_does_not_delay_others() -> None:
     begun: list[str] = []
     slow = [Work(f"slow{number}", begun, host="slow") for number in range(9)]
     quick = [Work(f"quick{number}", begun, host="quick") for number in range(3)]
@@ -247,7 +247,7 @@ async def test_a_slow_host_does_not_hold_the_others() -> None:
             nursery.cancel_scope.cancel()
 
 
-async def test_what_may_begin_is_read_though_few_places_to_wait_are_left() -> None:
+async def test_source_is_read_while_one_host_fills_window() -> None:
     """The waiting tasks of one host fill more than half of the window."""
     begun: list[str] = []
     slow = [Work(f"slow{number}", begun, host="slow") for number in range(8)]
@@ -272,7 +272,7 @@ def at_hosts(begun: list[str], position: Callable[[], int]) -> list[Work]:
     return works
 
 
-async def test_hosts_that_hang_do_not_hold_the_others(autojump_clock: trio.testing.MockClock) -> None:
+async def test_silent_hosts_do_not_delay_others(autojump_clock: trio.testing.MockClock) -> None:
     """Each host is checked twice for data: since the task began, and since the previous check."""
     begun: list[str] = []
     taken = Taken()
@@ -282,7 +282,7 @@ async def test_hosts_that_hang_do_not_hold_the_others(autojump_clock: trio.testi
     assert sorted(str(result.value) for result in taken) == ["4", "5", "6", "7", "8"]
 
 
-async def test_hosts_that_are_slow_have_what_they_have(autojump_clock: trio.testing.MockClock) -> None:
+async def test_slow_hosts_with_data_keep_their_slots(autojump_clock: trio.testing.MockClock) -> None:
     """Each task receives data, so no other task starts."""
     begun: list[str] = []
     taken = Taken()
@@ -293,7 +293,7 @@ async def test_hosts_that_are_slow_have_what_they_have(autojump_clock: trio.test
     assert taken == []
 
 
-async def test_a_source_may_wait_for_what_a_task_finds() -> None:
+async def test_source_may_wait_for_result() -> None:
     begun: list[str] = []
     found = trio.Event()
 
@@ -317,7 +317,7 @@ async def test_a_source_may_wait_for_what_a_task_finds() -> None:
     assert [result.value for result in taken] == ["directory", "file"]
 
 
-async def test_from_its_end_on_nothing_begins_and_what_was_begun_ends(
+async def test_batch_after_deadline_finishes_running_tasks_only(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     begun: list[str] = []
@@ -347,7 +347,7 @@ async def test_from_its_end_on_nothing_begins_and_what_was_begun_ends(
     assert len(read) < len(works)
 
 
-async def test_a_host_that_wants_to_be_left_alone_is_not_waited_for_beyond_the_end(
+async def test_batch_does_not_wait_for_pause_after_deadline(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     begun: list[str] = []
@@ -385,7 +385,7 @@ class Crowded:
             self.under_way[0] -= 1
 
 
-async def test_batch_without_room_does_less_at_once() -> None:
+async def test_batch_without_resources_lowers_concurrency() -> None:
     taken, under_way = Taken(), [0]
 
     async def tasks() -> AsyncIterator[BatchTask[str]]:
@@ -398,7 +398,7 @@ async def test_batch_without_room_does_less_at_once() -> None:
     assert max(under_way) <= 3
 
 
-async def test_batch_with_one_task_cannot_do_less() -> None:
+async def test_batch_with_one_task_reports_lack_of_resources() -> None:
     taken = Taken()
 
     async def tasks() -> AsyncIterator[BatchTask[str]]:
@@ -428,7 +428,7 @@ class Saving:
         return await self.session.save(self.url, self.path)
 
 
-async def politeness_given(tasks: Iterable[BatchTask[Saved]]) -> AsyncIterator[BatchTask[Saved]]:
+async def saving_source(tasks: Iterable[BatchTask[Saved]]) -> AsyncIterator[BatchTask[Saved]]:
     for task in tasks:
         yield task
 
@@ -453,7 +453,7 @@ class Run:
         with trio.fail_after(HANG):
             async with Resolver(patience=patience, policy=policy, on_event=self.events.append) as session:
                 tasks = [Saving(session, url, self.folder / str(n)) for n, url in enumerate(urls)]
-                await batch.run(politeness_given(tasks), take)
+                await batch.run(saving_source(tasks), take)
 
     @property
     def errors(self) -> list[type[Exception]]:
@@ -468,9 +468,7 @@ class Run:
         b"421 Too many connections (4) from this IP\r\n",
     ],
 )
-async def test_a_server_that_gives_four_logins_gives_all_files(
-    full: bytes, nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_ftp_login_limit_allows_all_files(full: bytes, nursery: trio.Nursery, tmp_path: Path) -> None:
     server: MockFtp = await ftp.serve(nursery)
     server.logins, server.full = 4, full
     run = Run(tmp_path, 8)
@@ -480,7 +478,7 @@ async def test_a_server_that_gives_four_logins_gives_all_files(
     assert server.violations == []
 
 
-async def test_logins_that_rest_make_room_for_others(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_ftp_idle_login_is_closed_for_another_user(nursery: trio.Nursery, tmp_path: Path) -> None:
     """Two users share a server that allows one login at a time."""
     server: MockFtp = await ftp.serve(nursery)
     server.logins = 1
@@ -491,7 +489,7 @@ async def test_logins_that_rest_make_room_for_others(nursery: trio.Nursery, tmp_
 
 
 @pytest.mark.parametrize("answer", [BUSY, LIMITED, VAGUE])
-async def test_what_is_pushed_back_comes_later_and_loses_no_try(
+async def test_pushed_back_tasks_are_repeated_without_counting(
     answer: bytes, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """Six concurrent requests receive the answer twice each; counted, three attempts would not suffice."""
@@ -506,7 +504,7 @@ async def test_what_is_pushed_back_comes_later_and_loses_no_try(
     assert {str(result.value.attempts) for result in run.results if result.value} == {"3"}
 
 
-async def test_alone_with_its_host_it_is_its_own_doing(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_push_back_of_single_task_counts_as_attempt(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await http.serve(nursery, {}, {"/a": Behaviour(instead=BUSY)})
     run = Run(tmp_path, 6)
     await run.save(server.url("/a"))
@@ -515,9 +513,7 @@ async def test_alone_with_its_host_it_is_its_own_doing(nursery: trio.Nursery, tm
     assert result.error.attempts == len(server.requests) == 3
 
 
-async def test_who_wants_to_be_left_alone_for_long_is_not_asked_for_the_rest(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_long_retry_after_fails_other_tasks_of_host(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await http.serve(nursery, {}, {"/a": Behaviour(instead=LATER)})
     run = Run(tmp_path, 1)
     await run.save(*map(server.url, ("/a", "/b", "/c")))
@@ -529,14 +525,14 @@ async def test_who_wants_to_be_left_alone_for_long_is_not_asked_for_the_rest(
     assert str(last.url).endswith("/c")
 
 
-async def test_a_refusal_of_one_object_teaches_nothing(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_not_found_does_not_affect_other_tasks(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await http.serve(nursery, {"/b": Page(b"b")})
     run = Run(tmp_path, 2)
     await run.save(*map(server.url, ("/a", "/b")))
     assert run.errors == [NotFound]
 
 
-def test_nothing_starts_until_the_host_wants_to_be_asked() -> None:
+def test_paused_host_starts_nothing_and_others_run() -> None:
     """Meanwhile, a task of another host starts; waiting tasks hold no slot."""
     begun: list[tuple[float, str]] = []
 
@@ -612,7 +608,7 @@ async def settle() -> None:
         await running().checkpoint()
 
 
-def test_all_are_given_and_then_it_has_ended(run: RunningRun) -> None:
+def test_running_batch_yields_all_values_and_ends(run: RunningRun) -> None:
     async def main() -> None:
         count, told = Count(5), []
         values = RunningBatch(count.work)
@@ -626,7 +622,7 @@ def test_all_are_given_and_then_it_has_ended(run: RunningRun) -> None:
     run(main)
 
 
-def test_no_more_begins_than_is_asked_for(run: RunningRun) -> None:
+def test_running_batch_starts_lazily(run: RunningRun) -> None:
     async def main() -> None:
         count = Count(100)
         values = RunningBatch(count.work)
@@ -643,7 +639,7 @@ def test_no_more_begins_than_is_asked_for(run: RunningRun) -> None:
     run(main)
 
 
-def test_what_ends_it_is_raised_behind_what_came_before(run: RunningRun) -> None:
+def test_running_batch_raises_error_after_values(run: RunningRun) -> None:
     async def main() -> None:
         values = RunningBatch(Count(1, Declined("no")).work)
         assert await anext(values) == 0
@@ -654,7 +650,7 @@ def test_what_ends_it_is_raised_behind_what_came_before(run: RunningRun) -> None
     run(main)
 
 
-def test_a_cancel_of_who_waits_loses_nothing(run: RunningRun) -> None:
+def test_running_batch_cancelled_anext_loses_no_value(run: RunningRun) -> None:
     async def main() -> None:
         go = running().event()
 
@@ -672,7 +668,7 @@ def test_a_cancel_of_who_waits_loses_nothing(run: RunningRun) -> None:
     run(main)
 
 
-def test_closed_before_it_began_it_does_nothing(run: RunningRun) -> None:
+def test_running_batch_closed_before_start_runs_nothing(run: RunningRun) -> None:
     async def main() -> None:
         count = Count(3)
         values = RunningBatch(count.work)
@@ -684,7 +680,7 @@ def test_closed_before_it_began_it_does_nothing(run: RunningRun) -> None:
     run(main)
 
 
-def test_a_native_cancel_waits_for_the_end_too() -> None:
+def test_running_batch_aclose_cancelled_waits_for_work() -> None:
     """`Task.cancel` ignores shields, but the work has ended when the cancellation is raised."""
 
     async def main() -> None:
@@ -713,7 +709,7 @@ def test_a_native_cancel_waits_for_the_end_too() -> None:
     asyncio.run(main())
 
 
-async def test_it_ends_with_the_run_that_it_is_of() -> None:
+async def test_running_batch_ends_with_event_loop() -> None:
     """The batch is not closed, but its work is ended with the run."""
     count = Count(100)
 

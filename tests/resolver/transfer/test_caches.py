@@ -90,14 +90,14 @@ def _bound(cache: functools._lru_cache_wrapper[object]) -> int | None:
     return cache.cache_info().maxsize
 
 
-def test_what_has_a_bound_has_a_small_one() -> None:
+def test_cache_bounds_are_small() -> None:
     bounds = {name: _bound(cache) for name, cache in caches().items()}
     assert bounds
     assert [name for name, bound in bounds.items() if bound is not None and bound > MOST] == []
 
 
 @pytest.mark.parametrize("feed", FEEDS)
-def test_nothing_grows(feed: str) -> None:
+def test_caches_do_not_grow_with_untrusted_input(feed: str) -> None:
     for number in range(100):  # do all imports
         FEEDS[feed](number)
     before = sizes()
@@ -106,7 +106,7 @@ def test_nothing_grows(feed: str) -> None:
     assert sizes() == before
 
 
-def test_no_name_of_a_strangers_is_looked_up_by_python(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_untrusted_charset_is_not_passed_to_codecs(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     def watch(name: str) -> None:

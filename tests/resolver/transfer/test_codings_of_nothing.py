@@ -69,7 +69,7 @@ async def end_of(coding: str, body: Pieces, most: int | None) -> tuple[int, Limi
 
 
 @pytest.mark.parametrize("kind", NOTHINGS)
-async def test_a_mebibyte_of_nothing_is_the_end(kind: str) -> None:
+async def test_empty_coding_exceeds_ratio_after_1_mib(kind: str) -> None:
     coding, octets = nothing(kind, 4 * MEBIBYTE)
     body = in_pieces(octets)
     given, error = await end_of(coding, body, None)
@@ -79,7 +79,7 @@ async def test_a_mebibyte_of_nothing_is_the_end(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", NOTHINGS)
-async def test_what_comes_counts_against_the_limit_of_the_body(kind: str) -> None:
+async def test_empty_coding_counts_against_body_limit(kind: str) -> None:
     coding, octets = nothing(kind, MEBIBYTE // 2)
     body = in_pieces(octets)
     given, error = await end_of(coding, body, 1_000)
@@ -94,7 +94,7 @@ FOLLOWING = {"gzip": gzip.compress(b"x", mtime=0), "deflate": zlib.compress(b"x"
 
 @pytest.mark.parametrize("kind", sampled(["empty members", "empty streams"], lambda kind: None))
 @pytest.mark.slow
-async def test_an_octet_now_and_then_buys_no_more_than_the_limit(kind: str) -> None:
+async def test_sparse_coding_counts_against_body_limit(kind: str) -> None:
     coding, octets = nothing(kind, MEBIBYTE // 2)
     body = in_pieces((FOLLOWING[coding] + octets) * 8)
     given, error = await end_of(coding, body, 2 * MEBIBYTE)
@@ -107,7 +107,7 @@ async def test_an_octet_now_and_then_buys_no_more_than_the_limit(kind: str) -> N
 
 
 @pytest.mark.parametrize("size", [0, 1, 1_000])
-async def test_what_is_no_larger_than_the_limit_passes(size: int) -> None:
+async def test_body_of_limit_size_is_decoded(size: int) -> None:
     content = b"a" * size
     octets = gzip.compress(content, mtime=0)
     assert await end_of("gzip", in_pieces(octets), max(size, len(octets))) == (size, None)
@@ -149,7 +149,9 @@ ENDED = sampled(product(WAYS, ["empty members", "metadata", "skipped frames"]), 
 
 
 @pytest.mark.parametrize(("way", "kind"), ENDED)
-async def test_it_ends_on_every_way(way: str, kind: str, tmp_path: Path, nursery: trio.Nursery) -> None:
+async def test_empty_coding_is_refused_by_fetch_stream_save_and_httpx(
+    way: str, kind: str, tmp_path: Path, nursery: trio.Nursery
+) -> None:
     for limits, size, limit in _sizes():
         coding, octets = nothing(kind, size)
         server = await serve(nursery, site={"/": coded(octets, coding)})

@@ -21,7 +21,7 @@ from tests.resolver.network.peers import start
 
 
 @dataclass
-class Door:
+class CookieGuard:
     """A guard that answers with the page if the cookie is sent, and with a redirect otherwise."""
 
     cookie: str
@@ -32,7 +32,7 @@ class Door:
 
 
 @dataclass
-class Desk:
+class LoginGuard:
     """A login page that redirects requests with credentials, and answers 401 to others."""
 
     onward: str
@@ -52,17 +52,17 @@ def setting(field: str, location: str | None = None) -> Page:
     return replace(page, headers=(*page.headers, ("Set-Cookie", field)))
 
 
-async def test_the_login_dance(nursery: trio.Nursery) -> None:
-    door = Door("data_session=7")
+async def test_login_by_redirects_and_cookies_succeeds(nursery: trio.Nursery) -> None:
+    guard = CookieGuard("data_session=7")
     site = {
-        "/granule.txt": Page(b"the data\n", guard=door),
-        "/other.txt": Page(b"more data\n", guard=door),
+        "/granule.txt": Page(b"the data\n", guard=guard),
+        "/other.txt": Page(b"more data\n", guard=guard),
         "/login": setting("data_session=7; Path=/", "/granule.txt"),
     }
     data = await serve(nursery, site=site)
-    desk = Desk(data.url("/login?code=3"))
+    desk = LoginGuard(data.url("/login?code=3"))
     login = await serve(nursery, site={"/oauth/authorize": Page(b"who?\n", guard=desk)})
-    door.elsewhere = login.url("/oauth/authorize?client=9")
+    guard.elsewhere = login.url("/oauth/authorize?client=9")
     given = {("http", "127.0.0.1", login.port): Credentials(b"me", b"secret")}
     async with resolver.Resolver(credentials=given) as session:
         assert (await session.fetch(data.url("/granule.txt"))).content == b"the data\n"
@@ -77,7 +77,7 @@ async def test_the_login_dance(nursery: trio.Nursery) -> None:
     assert not any(request.values("authorization") for request in data.requests)
 
 
-async def test_a_circle_in_which_nothing_is_learnt_ends_at_once(nursery: trio.Nursery) -> None:
+async def test_redirect_loop_without_new_cookie_is_refused(nursery: trio.Nursery) -> None:
     server = await serve(nursery, site={"/a": setting("a=1", "/b"), "/b": setting("b=1", "/a")})
     with pytest.raises(Refused) as caught:
         await resolver.fetch(server.url("/a"))
@@ -85,13 +85,13 @@ async def test_a_circle_in_which_nothing_is_learnt_ends_at_once(nursery: trio.Nu
     assert len(server.requests) <= 4
 
 
-async def test_a_page_that_sets_a_cookie_and_leads_to_itself(nursery: trio.Nursery) -> None:
-    site = {"/a": Page(b"in\n", guard=Door("seen=1", "/set")), "/set": setting("seen=1", "/a")}
+async def test_redirect_back_with_new_cookie_succeeds(nursery: trio.Nursery) -> None:
+    site = {"/a": Page(b"in\n", guard=CookieGuard("seen=1", "/set")), "/set": setting("seen=1", "/a")}
     server = await serve(nursery, site=site)
     assert (await resolver.fetch(server.url("/a"))).content == b"in\n"
 
 
-async def test_a_jar_is_for_one_run_and_not_for_another_place(nursery: trio.Nursery) -> None:
+async def test_cookie_jar_is_limited_to_session_and_port(nursery: trio.Nursery) -> None:
     first = await serve(nursery, site={"/set": setting("a=1; Path=/"), "/x": Page(b"x\n")})
     other = await serve(nursery, site={"/x": Page(b"x\n")})
     async with resolver.Resolver() as session:
@@ -102,7 +102,7 @@ async def test_a_jar_is_for_one_run_and_not_for_another_place(nursery: trio.Nurs
     assert [request.values("cookie") for request in other.requests] == [[]]
 
 
-async def test_cookies_of_the_caller_leave_the_jar_out(nursery: trio.Nursery) -> None:
+async def test_cookie_header_of_caller_replaces_jar(nursery: trio.Nursery) -> None:
     server = await serve(nursery, site={"/set": setting("a=1; Path=/")})
     async with resolver.Resolver(options=Options(headers=((b"Cookie", b"mine=1"),))) as session:
         for _ in range(2):
@@ -138,11 +138,11 @@ def names_in(path: Path) -> list[str]:
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Path:
+def cookie_file(tmp_path: Path) -> Path:
     return tmp_path / "cookies.txt"
 
 
-async def test_what_one_run_was_told_the_next_one_says(nursery: trio.Nursery, kept: Path) -> None:
+async def test_cookie_file_is_used_by_next_run(nursery: trio.Nursery, cookie_file: Path) -> None:
     """Cookies are sent until they expire, session cookies too (as by curl), but not to another port."""
     site = {
         "/set": setting("a=1; Max-Age=3600; Path=/; HttpOnly"),
@@ -154,10 +154,10 @@ async def test_what_one_run_was_told_the_next_one_says(nursery: trio.Nursery, ke
     before = os.umask(0)
     try:
         for path in ("/set", "/session", "/x", "/end", "/x"):
-            async with Resolver(cookies=kept) as session:
+            async with Resolver(cookies=cookie_file) as session:
                 await session.fetch(server.url(path))
                 await session.fetch(other.url("/x"))
-            assert mode_of(kept) == 0o600
+            assert mode_of(cookie_file) == 0o600
     finally:
         os.umask(before)
     assert [request.values("cookie") for request in server.requests] == [
@@ -168,49 +168,47 @@ async def test_what_one_run_was_told_the_next_one_says(nursery: trio.Nursery, ke
         ["s=2"],
     ]
     assert not any(request.values("cookie") for request in other.requests)
-    *title, line = octets_of(kept).split(b"\n")[:-1]
+    *title, line = octets_of(cookie_file).split(b"\n")[:-1]
     assert b"\n".join([*title, b""]) == TITLE
     assert line.decode() == f"127.0.0.1:{server.port}\tFALSE\t/\tFALSE\t0\ts\t2"
 
 
-async def test_a_redirect_is_told_of_a_cookie_of_the_file(nursery: trio.Nursery, kept: Path) -> None:
+async def test_cookie_of_file_is_sent_to_redirect_target(nursery: trio.Nursery, cookie_file: Path) -> None:
     other = await serve(nursery, {"/x": Page(b"x\n")})
     server = await serve(nursery, {"/": moved(other.url("/x"))})
-    write(kept, f"127.0.0.1:{other.port}\tFALSE\t/\tFALSE\t{LATE}\tn\tv\n")
-    async with Resolver(cookies=kept) as session:
+    write(cookie_file, f"127.0.0.1:{other.port}\tFALSE\t/\tFALSE\t{LATE}\tn\tv\n")
+    async with Resolver(cookies=cookie_file) as session:
         await session.fetch(server.url("/"))
     assert [request.values("cookie") for request in (*server.requests, *other.requests)] == [[], ["n=v"]]
 
 
-async def test_comments_foreign_lines_and_what_does_not_change_stay(
-    nursery: trio.Nursery, kept: Path
-) -> None:
+async def test_cookie_file_keeps_comments_and_unknown_lines(nursery: trio.Nursery, cookie_file: Path) -> None:
     server = await serve(nursery, {"/set": setting("a=1"), "/x": Page(b"x\n")})
     old = f"127.0.0.1:{server.port}\tFALSE\t/\tFALSE\t900\told\tv\n"
     text = f"# mine\r\nnonsense\n{old}h\tFALSE\t/\tFALSE\t0\tn\tv"
-    write(kept, text)
+    write(cookie_file, text)
     events: list[Event] = []
-    number = number_of(kept)
-    async with Resolver(cookies=kept, on_event=events.append) as session:
+    number = number_of(cookie_file)
+    async with Resolver(cookies=cookie_file, on_event=events.append) as session:
         await session.fetch(server.url("/x"))
-    assert (octets_of(kept).decode(), number_of(kept)) == (text, number), "nothing was changed"
+    assert (octets_of(cookie_file).decode(), number_of(cookie_file)) == (text, number), "nothing was changed"
     warned = next(event for event in events if isinstance(event, Warned))
     assert warned.finding.detail.startswith("line 2 ")
     assert server.requests[0].values("cookie") == [], "what is over is not sent"
-    async with Resolver(cookies=kept) as session:
+    async with Resolver(cookies=cookie_file) as session:
         await session.fetch(server.url("/set"))
-    assert octets_of(kept).startswith(b"# mine\r\nnonsense\nh\tFALSE\t/\tFALSE\t0\tn\tv\n127.0.0.1:")
-    assert b"old" not in octets_of(kept)
+    assert octets_of(cookie_file).startswith(b"# mine\r\nnonsense\nh\tFALSE\t/\tFALSE\t0\tn\tv\n127.0.0.1:")
+    assert b"old" not in octets_of(cookie_file)
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o666, 0o620])
-async def test_a_file_that_others_can_read_is_refused_and_nothing_is_sent(kept: Path, mode: int) -> None:
-    write(kept, "", mode)
+async def test_cookie_file_readable_by_others_is_refused(cookie_file: Path, mode: int) -> None:
+    write(cookie_file, "", mode)
     with pytest.raises(NotConfigured, match="chmod 600"):
-        await Resolver(cookies=kept).__aenter__()
+        await Resolver(cookies=cookie_file).__aenter__()
 
 
-async def test_what_is_no_file_of_ours_is_refused(tmp_path: Path) -> None:
+async def test_cookie_file_that_is_not_regular_is_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe", 0o600)
     for path in (tmp_path, tmp_path / "pipe", tmp_path / "none" / "x"):
         with pytest.raises(NotConfigured):
@@ -218,15 +216,13 @@ async def test_what_is_no_file_of_ours_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-async def test_a_file_of_another_user_is_refused(kept: Path) -> None:
-    os.chown(write(kept, ""), 65534, 65534)
+async def test_cookie_file_of_another_user_is_refused(cookie_file: Path) -> None:
+    os.chown(write(cookie_file, ""), 65534, 65534)
     with pytest.raises(NotConfigured, match="another user's"):
-        await Resolver(cookies=kept).__aenter__()
+        await Resolver(cookies=cookie_file).__aenter__()
 
 
-async def test_a_file_that_cannot_be_written_any_more_is_told_at_the_end(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_unwritable_cookie_file_is_reported_at_exit(nursery: trio.Nursery, tmp_path: Path) -> None:
     """The fetched content is returned nevertheless."""
     server = await serve(nursery, {"/set": setting("a=1")})
     (tmp_path / "there").mkdir()
@@ -238,21 +234,21 @@ async def test_a_file_that_cannot_be_written_any_more_is_told_at_the_end(
         await session.__aexit__(None, None, None)
 
 
-async def test_two_runs_at_once_lose_nothing(nursery: trio.Nursery, kept: Path) -> None:
+async def test_concurrent_sessions_merge_cookie_file(nursery: trio.Nursery, cookie_file: Path) -> None:
     server = await serve(nursery, {f"/{name}": setting(f"{name}=1; Max-Age=9") for name in "abc"})
-    write(kept, "# mine\n")
-    async with Resolver(cookies=kept) as one, Resolver(cookies=kept) as two:
+    write(cookie_file, "# mine\n")
+    async with Resolver(cookies=cookie_file) as one, Resolver(cookies=cookie_file) as two:
         await one.fetch(server.url("/a"))
         await two.fetch(server.url("/b"))
         await two.fetch(server.url("/c"))
-    assert [line.split("\t")[5:] for line in octets_of(kept).decode().splitlines()[1:]] == [
+    assert [line.split("\t")[5:] for line in octets_of(cookie_file).decode().splitlines()[1:]] == [
         ["b", "1"],
         ["c", "1"],
         ["a", "1"],
     ]
 
 
-async def test_who_writes_at_the_same_time_waits(tmp_path: Path) -> None:
+async def test_update_own_serializes_concurrent_writes(tmp_path: Path) -> None:
     """Each of 30 threads adds a line and replaces the file; no line is lost."""
     path = tmp_path / "lines"
 
@@ -266,7 +262,7 @@ async def test_who_writes_at_the_same_time_waits(tmp_path: Path) -> None:
     assert names_in(tmp_path) == ["lines"]
 
 
-def test_a_link_stays_one_and_a_failure_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+def test_update_own_keeps_link_and_content_on_failure(tmp_path: Path) -> None:
     write(tmp_path / "real", "before")
     (tmp_path / "link").symlink_to("real")
 
@@ -287,13 +283,13 @@ def curl(jar: Path, proxy: str, url: str) -> list[str]:
 
 
 def wget(jar: Path, proxy: str, url: str) -> list[str]:
-    kept = [f"--load-cookies={jar}", f"--save-cookies={jar}", "--keep-session-cookies"]
-    return ["wget", "-q", "-O", os.devnull, "-e", f"http_proxy={proxy}", *kept, url]
+    options = [f"--load-cookies={jar}", f"--save-cookies={jar}", "--keep-session-cookies"]
+    return ["wget", "-q", "-O", os.devnull, "-e", f"http_proxy={proxy}", *options, url]
 
 
 @pytest.mark.parametrize("tool", [curl, wget])
-async def test_curl_and_wget_take_up_what_we_left_and_we_what_they_left(
-    nursery: trio.Nursery, kept: Path, tool: Callable[[Path, str, str], list[str]]
+async def test_cookie_file_is_shared_with_curl_and_wget(
+    nursery: trio.Nursery, cookie_file: Path, tool: Callable[[Path, str, str], list[str]]
 ) -> None:
     """The URLs have port 80, because curl's format has no port: the test proxy answers for the host."""
     if shutil.which(tool.__name__) is None:
@@ -323,21 +319,21 @@ async def test_curl_and_wget_take_up_what_we_left_and_we_what_they_left(
     proxy = f"http://127.0.0.1:{await start(nursery, answer)}"
 
     async def theirs(path: str) -> None:
-        words = tool(kept, proxy, f"http://www.example.org{path}")
+        words = tool(cookie_file, proxy, f"http://www.example.org{path}")
         done = await trio.run_process(
             words,
             capture_stderr=True,
             check=False,
-            env={"PATH": os.environ["PATH"], "HOME": str(kept.parent)},
+            env={"PATH": os.environ["PATH"], "HOME": str(cookie_file.parent)},
         )
         assert done.returncode == 0, done.stderr
-        write(kept, octets_of(kept).decode())
+        write(cookie_file, octets_of(cookie_file).decode())
 
     async def ours(path: str) -> None:
-        async with Resolver(cookies=kept, proxy=proxy) as session:
+        async with Resolver(cookies=cookie_file, proxy=proxy) as session:
             await session.fetch(f"http://www.example.org{path}")
 
-    write(kept, TITLE.decode())
+    write(cookie_file, TITLE.decode())
     with trio.fail_after(HANG):
         await theirs("/theirs")
         await ours("/first")

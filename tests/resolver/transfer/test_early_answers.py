@@ -54,7 +54,7 @@ PEERS = [stays, leaves, leaves_orderly]
 
 
 @pytest.mark.parametrize("peer", PEERS)
-async def test_of_a_url(peer: object, nursery: trio.Nursery) -> None:
+async def test_resolver_reports_early_error_response(peer: object, nursery: trio.Nursery) -> None:
     assert callable(peer)
     port = await start(nursery, partial(peer, _NO))
     options = Options(keep=True, headers=((b"X-Much", b"m" * MUCH),))
@@ -80,7 +80,9 @@ def much() -> bytes:
 
 @pytest.mark.parametrize("content", [Endless, much])
 @pytest.mark.parametrize("peer", PEERS)
-async def test_of_a_client(peer: object, content: object, nursery: trio.Nursery) -> None:
+async def test_httpx_returns_early_response_during_upload(
+    peer: object, content: object, nursery: trio.Nursery
+) -> None:
     assert callable(peer)
     assert callable(content)
     port = await start(nursery, partial(peer, _NO))
@@ -90,7 +92,7 @@ async def test_of_a_client(peer: object, content: object, nursery: trio.Nursery)
 
 
 @pytest.mark.parametrize("peer", PEERS)
-async def test_of_a_client_with_a_large_head(peer: object, nursery: trio.Nursery) -> None:
+async def test_httpx_returns_early_response_to_large_head(peer: object, nursery: trio.Nursery) -> None:
     assert callable(peer)
     port = await start(nursery, partial(peer, _NO))
     async with httpx.AsyncClient(transport=HttpxTransport()) as client:
@@ -98,7 +100,7 @@ async def test_of_a_client_with_a_large_head(peer: object, nursery: trio.Nursery
     assert (response.status_code, response.content) == (431, b"enough")
 
 
-async def test_no_second_request_follows_one_that_was_cut_off(nursery: trio.Nursery) -> None:
+async def test_interrupted_request_closes_connection(nursery: trio.Nursery) -> None:
     """The rest of the first request would be read as the head of the second."""
     connections = 0
 
@@ -119,7 +121,7 @@ async def test_no_second_request_follows_one_that_was_cut_off(nursery: trio.Nurs
     assert connections == 4
 
 
-async def test_a_good_answer_does_not_cut_the_request_off(nursery: trio.Nursery) -> None:
+async def test_early_success_does_not_stop_upload(nursery: trio.Nursery) -> None:
     """A server may start its response before it has read the request, and still need the rest."""
     pieces = 100
     received = bytearray()
@@ -146,7 +148,7 @@ async def test_a_good_answer_does_not_cut_the_request_off(nursery: trio.Nursery)
     assert received.count(b"!") == pieces * 1000
 
 
-async def test_a_peer_that_leaves_without_a_word(nursery: trio.Nursery) -> None:
+async def test_close_during_request_is_an_error(nursery: trio.Nursery) -> None:
     """The endless body is not sent any more."""
 
     async def read_a_little(stream: trio.SocketStream) -> None:
@@ -164,7 +166,7 @@ async def test_a_peer_that_leaves_without_a_word(nursery: trio.Nursery) -> None:
             await session.fetch(f"http://127.0.0.1:{port}/")
 
 
-async def test_what_a_program_raises_while_it_gives_its_body_is_its_own(nursery: trio.Nursery) -> None:
+async def test_error_of_request_body_is_raised(nursery: trio.Nursery) -> None:
     async def broken() -> AsyncIterator[bytes]:
         yield b"x"
         raise KeyError("mine")
@@ -209,7 +211,7 @@ class SlowGate(MemoryGate):
     first_of = staticmethod(race.first_of)
 
 
-async def test_silence_is_no_fault_while_the_request_still_goes_out() -> None:
+async def test_idle_timeout_is_not_applied_during_upload() -> None:
     """An upload may take longer than the idle timeout."""
     chunked = ((b"Host", b"h"), (b"Transfer-Encoding", b"chunked"))
     endless = HttpRequest(b"POST", b"/", chunked, Endless().__anext__)

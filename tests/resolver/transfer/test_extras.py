@@ -39,7 +39,7 @@ def unpack(unpacking: Unpacking, octets: bytes, step: int) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("step", [1, 7, 65_536])
-def test_it_comes_out_however_it_comes_in(coding: Coding, step: int) -> None:
+def test_coding_decodes_pieces_of_any_size(coding: Coding, step: int) -> None:
     make, compress = coding
     octets = compress(TEXT)
     unpacking, out = make(), b""
@@ -53,14 +53,14 @@ def test_it_comes_out_however_it_comes_in(coding: Coding, step: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_bomb_goes_off_in_small_pieces(coding: Coding) -> None:
+def test_coding_bomb_is_decoded_in_bounded_pieces(coding: Coding) -> None:
     make, compress = coding
     count, largest = unpack(make(), compress(bytes(16 * MEBIBYTE)), 65_536)
     assert count == 16 * MEBIBYTE
     assert largest <= 2 * MEBIBYTE
 
 
-def test_what_is_cut_is_not_whole(coding: Coding) -> None:
+def test_truncated_coding_is_incomplete(coding: Coding) -> None:
     make, compress = coding
     octets = compress(TEXT)
     assert make().whole
@@ -70,7 +70,7 @@ def test_what_is_cut_is_not_whole(coding: Coding) -> None:
         assert not unpacking.whole
 
 
-def test_what_is_not_of_the_coding(coding: Coding) -> None:
+def test_invalid_coding_is_a_protocol_error(coding: Coding) -> None:
     make, compress = coding
     for octets in (b"\xff" * 100, compress(TEXT) + b"\xff" * 100):
         with pytest.raises(ProtocolError):
@@ -87,7 +87,7 @@ class Old:
     ("present", "names"),
     [((), []), (("zstandard",), ["zstd"]), (("brotli",), []), (("brotli", "zstandard"), ["zstd"])],
 )
-def test_only_what_is_there_and_bounded_is_asked_for(
+def test_find_codings_omits_missing_and_unbounded_libraries(
     present: tuple[str, ...], names: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(codings, "find_spec", lambda name: name if name in present else None)

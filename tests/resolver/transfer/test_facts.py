@@ -39,12 +39,12 @@ def told(monkeypatch: pytest.MonkeyPatch) -> None:
     answer_with(converse, monkeypatch)
 
 
-def test_something_is_said_of_every_fact() -> None:
+def test_sample_reply_sets_every_fact() -> None:
     silent = facts_of(Reply(kind=Kind.UNKNOWN))
     assert [name for name, value in facts_of(TOLD).items() if value == silent[name]] == []
 
 
-async def test_every_fact_arrives(tmp_path: Path) -> None:
+async def test_results_have_all_facts(tmp_path: Path) -> None:
     url = "gopher://h.example/0x"
     async with Resolver() as session:
         async with session.stream(url) as streaming:
@@ -59,6 +59,6 @@ async def test_every_fact_arrives(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", [Reply, StreamingResponse, Response, Saved])
-def test_no_value_lists_a_fact_again(kind: type[Facts]) -> None:
+def test_results_do_not_redefine_facts(kind: type[Facts]) -> None:
     own = {name for each in kind.__mro__ if each not in (Facts, object) for name in vars(each)}
     assert own.isdisjoint(facts_of(TOLD))

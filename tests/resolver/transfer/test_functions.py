@@ -66,7 +66,7 @@ async def call(name: str, url: str, path: Path, **settings: Unpack[Settings]) ->
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-async def test_every_setting_is_handed_on_as_it_is(
+async def test_functions_pass_settings_to_resolver(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Made(Exception):
@@ -92,7 +92,7 @@ async def test_every_setting_is_handed_on_as_it_is(
         [(b"X-One", b"1"), (b"X-Two", "é".encode())],
     ],
 )
-async def test_headers_by_name_or_in_pairs(
+async def test_headers_are_accepted_as_mapping_or_pairs(
     name: str, headers: HeaderFields, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     server = await serve(nursery)
@@ -105,7 +105,7 @@ async def test_headers_by_name_or_in_pairs(
 @pytest.mark.parametrize(
     "headers", ["X-One: secret", [("X-One", 1)], {"X-One": None}, [("a", "b", "secret")], 1]
 )
-def test_what_is_no_header_is_told_without_its_value(headers: HeaderFields) -> None:
+def test_invalid_headers_error_hides_value(headers: HeaderFields) -> None:
     with pytest.raises(TypeError, match=r"^headers .*mapping") as caught:
         Resolver(headers=headers)
     assert "secret" not in str(caught.value)
@@ -115,7 +115,7 @@ def test_what_is_no_header_is_told_without_its_value(headers: HeaderFields) -> N
 
 
 @pytest.mark.parametrize("headers", [(("User-Agent", "é"),), {"User-Agent": "é"}, [(b"User-Agent", "é")]])
-def test_options_with_text_have_bytes(headers: Any) -> None:
+def test_options_encode_text_as_utf8(headers: Any) -> None:
     options = Options(headers=headers)
     assert options == Options(headers=((b"User-Agent", "é".encode()),))
     none: Any = {}
@@ -125,7 +125,7 @@ def test_options_with_text_have_bytes(headers: Any) -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-async def test_the_timeout_is_for_all_of_it(name: str, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_timeout_limits_total_time(name: str, nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, behaviours={"/data": Behaviour(silent=True)})
     none = Limits(connect=NEVER, idle=NEVER, total=NEVER)
     settings: Settings = {"limits": none, "timeout": SHORT, "patience": RetryPolicy(tries=9)}
@@ -135,12 +135,12 @@ async def test_the_timeout_is_for_all_of_it(name: str, nursery: trio.Nursery, tm
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-async def test_a_setting_that_there_is_not(name: str, tmp_path: Path) -> None:
+async def test_unknown_setting_is_a_type_error(name: str, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"'polcy': .*archive, .*policy"):
         await call(name, "http://h.example/", tmp_path / "file", polcy=None)  # type: ignore[call-arg]
 
 
-def test_the_transport_has_those_that_httpx_has_no_word_for() -> None:
+def test_transport_accepts_network_settings_only() -> None:
     HttpxTransport(**NetworkSettings(policy=None, proxy="none", environment={}))
     for name in sorted(Settings.__optional_keys__ - NetworkSettings.__optional_keys__):
         with pytest.raises(TypeError, match=name):
@@ -153,7 +153,7 @@ async def tries(name: str, server_url: str, path: Path, **settings: Unpack[Setti
     return caught.value.attempts
 
 
-async def test_a_file_has_the_patience_of_the_command(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_save_retries_like_the_command(nursery: trio.Nursery, tmp_path: Path) -> None:
     (said,) = (option.default for option in OPTIONS["limits"] if option.name == "tries")
     server = await serve(nursery, behaviours={"/data": LATER})
     assert await tries("save", server.url("/data"), tmp_path / "file") == said == len(server.requests)
@@ -181,7 +181,7 @@ def words(function: Callable[..., object]) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_each_has_the_words_of_the_method(name: str) -> None:
+def test_functions_have_parameters_of_methods(name: str) -> None:
     """The function accepts the parameters of the method and of the constructor."""
     method = words(getattr(Resolver, name))
     if name != "save":
@@ -190,11 +190,11 @@ def test_each_has_the_words_of_the_method(name: str) -> None:
     assert words(getattr(resolver, name)) == method | dict.fromkeys(Settings.__optional_keys__, KEYWORD)
 
 
-def test_each_keyword_of_save_is_one_of_the_order() -> None:
+def test_save_keywords_are_fields_of_save_order() -> None:
     fields = {field.name for field in dataclasses.fields(SaveOrder)}
     assert SaveSettings.__optional_keys__ - fields == {"mirrors", "origin", "referrer"}
 
 
-async def test_save_with_a_keyword_that_there_is_not_is_a_type_error() -> None:
+async def test_save_with_unknown_keyword_is_a_type_error() -> None:
     with pytest.raises(TypeError, match=r"'exsits': .*exists"):
         await Resolver().save("http://h.example/", "file", exsits="skip")  # type: ignore[call-arg]

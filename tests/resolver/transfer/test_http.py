@@ -40,7 +40,7 @@ from resolver import (
 from resolver.policy.addresses import AddressScope
 
 
-async def test_a_document(nursery: trio.Nursery) -> None:
+async def test_fetch_document_returns_content_and_metadata(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with Resolver() as session:
         response = await session.fetch(server.url("/about.txt"))
@@ -66,7 +66,7 @@ async def test_a_document(nursery: trio.Nursery) -> None:
         ("/deflate/bare", ABOUT * 100, ("length",)),
     ],
 )
-async def test_every_framing(
+async def test_fetch_and_save_verify_every_framing(
     path: str, content: bytes, verified: tuple[str, ...], nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     server = await serve(nursery)
@@ -81,7 +81,7 @@ async def test_every_framing(
     assert server.violations == []
 
 
-async def test_facts(nursery: trio.Nursery) -> None:
+async def test_info_sends_head_and_returns_size(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with Resolver() as session:
         entry = await session.info(server.url("/data"))
@@ -94,7 +94,7 @@ async def test_facts(nursery: trio.Nursery) -> None:
     assert server.connections == 1
 
 
-async def test_connections_are_kept_for_one_another(nursery: trio.Nursery) -> None:
+async def test_session_reuses_connection(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with Resolver() as session:
         for path in ("/about.txt", "/data/chunked", "/gzip", "/moved", "/nothing"):
@@ -105,7 +105,7 @@ async def test_connections_are_kept_for_one_another(nursery: trio.Nursery) -> No
     assert (len(server.requests), server.connections) == (8, 1)
 
 
-async def test_a_single_fetch_keeps_nothing(nursery: trio.Nursery) -> None:
+async def test_fetch_function_closes_connection(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     for _ in range(2):
         await resolver.fetch(server.url("/about.txt"))
@@ -114,7 +114,7 @@ async def test_a_single_fetch_keeps_nothing(nursery: trio.Nursery) -> None:
     assert server.connections == 3
 
 
-async def test_a_kept_connection_that_ends_unannounced(nursery: trio.Nursery) -> None:
+async def test_closed_pooled_connection_is_replaced(nursery: trio.Nursery) -> None:
     server = await serve(nursery, behaviours={"/about.txt": Behaviour(unannounced=True)})
     async with Resolver() as session:
         for _ in range(3):
@@ -151,7 +151,7 @@ LED: list[tuple[str, type[ResolveError], str | None, int]] = [
 
 
 @pytest.mark.parametrize(("path", "error", "rule", "status"), LED)
-async def test_where_a_redirect_may_not_lead(
+async def test_forbidden_redirect_is_refused(
     path: str, error: type[ResolveError], rule: str | None, status: int, nursery: trio.Nursery
 ) -> None:
     server = await serve(nursery)
@@ -162,7 +162,7 @@ async def test_where_a_redirect_may_not_lead(
     assert all(request.path.startswith(path) for request in server.requests)
 
 
-async def test_an_unknown_scheme_behind_a_redirect(nursery: trio.Nursery) -> None:
+async def test_redirect_to_unknown_scheme_is_refused(nursery: trio.Nursery) -> None:
     server = await serve(nursery, {"/": moved("dict://127.0.0.1:6379/info")})
     async with Resolver() as session:
         with pytest.raises(ResolveError) as caught:
@@ -170,7 +170,7 @@ async def test_an_unknown_scheme_behind_a_redirect(nursery: trio.Nursery) -> Non
     assert caught.value.exit_code == 15
 
 
-async def test_no_more_hops_than_the_limit(nursery: trio.Nursery) -> None:
+async def test_redirects_over_limit_are_refused(nursery: trio.Nursery) -> None:
     site = {f"/{number}": moved(f"/{number + 1}") for number in range(11)} | {"/11": EXAMPLE["/about.txt"]}
     server = await serve(nursery, site)
     async with Resolver() as session:
@@ -181,7 +181,7 @@ async def test_no_more_hops_than_the_limit(nursery: trio.Nursery) -> None:
     assert len(server.requests) == 11 + 11
 
 
-async def test_tls_is_not_left_by_itself(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_redirect_from_https_to_http_is_refused(nursery: trio.Nursery, tmp_path: Path) -> None:
     tls, cafile = server_tls(tmp_path)
     plain = await serve(nursery)
     secure = await serve(nursery, {"/": moved(plain.url("/about.txt"))}, ssl_context=tls)
@@ -222,7 +222,7 @@ async def sent_along(
 HEADERS = Options(headers=((b"Cookie", b"c=1"), (b"Accept-Language", b"en")))
 
 
-async def test_credentials_stay_where_they_were_given(nursery: trio.Nursery) -> None:
+async def test_credentials_are_sent_to_same_port_after_redirect(nursery: trio.Nursery) -> None:
     site = {"/start": moved("/about.txt"), "/about.txt": EXAMPLE["/about.txt"]}
     server = await serve(nursery, site)
     assert await sent_along(server, server, Policy.default(), HEADERS) == (
@@ -235,7 +235,7 @@ async def test_credentials_stay_where_they_were_given(nursery: trio.Nursery) -> 
 @pytest.mark.parametrize(
     ("policy", "carried"), [(Policy.default(), False), (Policy(allow_forward={"127.0.0.1"}), True)]
 )
-async def test_credentials_do_not_go_to_another_port(
+async def test_credentials_are_not_sent_to_another_port(
     policy: Policy, carried: bool, nursery: trio.Nursery
 ) -> None:
     target = await serve(nursery)
@@ -266,7 +266,7 @@ def far(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("far")
-async def test_a_login_goes_on_within_its_place_where_a_person_was_warned(nursery: trio.Nursery) -> None:
+async def test_login_follows_redirects_on_same_port_with_one_warning(nursery: trio.Nursery) -> None:
     """S11: the same scheme, host and port. S06 warned about the host and port one hop before, then again."""
     private = Page(b"A secret.\n", login=FAR)
     there = {"/a": replace(moved("/b"), login=FAR), "/b": replace(moved("/c"), login=FAR), "/c": private}
@@ -278,7 +278,7 @@ async def test_a_login_goes_on_within_its_place_where_a_person_was_warned(nurser
 
 
 @pytest.mark.usefixtures("far")
-async def test_no_login_goes_in_the_clear_that_nobody_was_warned_of(nursery: trio.Nursery) -> None:
+async def test_cleartext_login_without_warning_is_refused(nursery: trio.Nursery) -> None:
     """The redirect leads to another port (although forwarding is allowed), or the URL is derived."""
     private = Page(b"A secret.\n", login=FAR)
     target = await serve(nursery, {"/c": private})
@@ -300,7 +300,7 @@ async def test_no_login_goes_in_the_clear_that_nobody_was_warned_of(nursery: tri
     assert not any(request.values("authorization") for request in asked)
 
 
-async def test_a_redirect_to_news_is_judged_before_a_server_is_looked_for(
+async def test_redirect_to_news_is_refused_before_server_lookup(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def looked(option: str | None) -> None:
@@ -314,7 +314,7 @@ async def test_a_redirect_to_news_is_judged_before_a_server_is_looked_for(
     assert (caught.value.rule, caught.value.exit_code) == ("S10", 15)
 
 
-async def test_a_login_is_asked_for(nursery: trio.Nursery) -> None:
+async def test_missing_or_wrong_login_is_login_required(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with Resolver() as session:
         with pytest.raises(LoginRequired) as caught:
@@ -352,7 +352,7 @@ async def test_a_login_is_asked_for(nursery: trio.Nursery) -> None:
         (Behaviour(surplus=b"more"), "/about.txt", None),
     ],
 )
-async def test_what_a_bad_server_comes_to(
+async def test_faulty_responses_raise_specific_errors(
     behaviour: Behaviour, path: str, error: type[ResolveError] | None, nursery: trio.Nursery
 ) -> None:
     server = await serve(nursery, behaviours={path: behaviour})
@@ -389,7 +389,7 @@ CHUNK_CUT = behind_head("/data/chunked", 10_000 + len("1388\r\n\r\n1388\r\n"))
         (Behaviour(instead=b"HTTP/1.1 503 No\r\nRetry-After: 0\r\n\r\n", times=1), "/data", [], "200"),
     ],
 )
-async def test_another_try_goes_on_where_the_last_one_stopped(
+async def test_retry_resumes_partial_file(
     behaviour: Behaviour, page: str, ranges: list[str], again: str, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     server = await serve(nursery, behaviours={page: behaviour})
@@ -402,7 +402,7 @@ async def test_another_try_goes_on_where_the_last_one_stopped(
     assert server.violations == []
 
 
-async def test_an_object_that_changed_is_fetched_anew(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_retry_of_changed_object_restarts(nursery: trio.Nursery, tmp_path: Path) -> None:
     old = EXAMPLE["/data"]
     site = {"/data": old}
     server = await serve(nursery, site, {"/data": Behaviour(cut_at=DATA_CUT, times=1)})
@@ -418,7 +418,7 @@ async def test_an_object_that_changed_is_fetched_anew(nursery: trio.Nursery, tmp
     assert server.requests[1].values("if-range") == ['"1"']
 
 
-async def test_tls_that_is_cut(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_tls_without_close_notify_is_truncated(nursery: trio.Nursery, tmp_path: Path) -> None:
     tls, cafile = server_tls(tmp_path)
     server = await serve(nursery, behaviours={"/data/close": Behaviour(no_notify=True)}, ssl_context=tls)
     good = await serve(nursery, ssl_context=tls)
@@ -429,7 +429,7 @@ async def test_tls_that_is_cut(nursery: trio.Nursery, tmp_path: Path) -> None:
     assert (caught.value.received, caught.value.exit_code) == (len(DATA), 10)
 
 
-async def test_a_slow_drip_is_bounded_by_the_time_for_all(nursery: trio.Nursery) -> None:
+async def test_slow_body_is_limited_by_total_timeout(nursery: trio.Nursery) -> None:
     server = await serve(nursery, behaviours={"/about.txt": Behaviour(drip=0.02)})
     async with Resolver(limits=Limits(idle=5.0, total=0.2)) as session:
         with pytest.raises(TimedOut):
@@ -437,7 +437,7 @@ async def test_a_slow_drip_is_bounded_by_the_time_for_all(nursery: trio.Nursery)
 
 
 @pytest.mark.parametrize("path", ["/twice", "/bomb"])
-async def test_a_bomb_is_refused_in_flat_memory(path: str, nursery: trio.Nursery) -> None:
+async def test_coding_bomb_is_refused_with_bounded_memory(path: str, nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with Resolver() as session, session.stream(server.url("/about.txt")) as reply:
         assert [octets async for octets in reply.body]  # all modules are imported now
@@ -453,7 +453,7 @@ async def test_a_bomb_is_refused_in_flat_memory(path: str, nursery: trio.Nursery
     assert peak < 16 << 20  # only the decoded bytes up to the ratio limit are held
 
 
-async def test_a_page_of_everything(nursery: trio.Nursery) -> None:
+async def test_url_with_unsafe_characters_is_sent_unchanged(nursery: trio.Nursery) -> None:
     """The URL has characters that RFC 1738 calls national or unsafe."""
     server = await serve(nursery, {"/{a|b}\\^~[]`": Page(ABOUT)})
     async with Resolver() as session:
@@ -474,7 +474,7 @@ SITE = {
 }
 
 
-async def test_status_and_headers_of_every_value(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_results_have_status_and_headers(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, SITE)
     async with Resolver() as session:
         response = await session.fetch(server.url("/json"))
@@ -491,14 +491,14 @@ async def test_status_and_headers_of_every_value(nursery: trio.Nursery, tmp_path
     assert other.status == 203
 
 
-async def test_what_is_no_http_has_no_status(tmp_path: Path) -> None:
+async def test_file_response_has_no_status(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"here")
     async with Resolver() as session:
         response = await session.fetch(tmp_path / "a")
     assert (response.status, len(response.headers)) == (None, 0)
 
 
-async def test_a_body_that_is_json(nursery: trio.Nursery) -> None:
+async def test_json_is_decoded_for_any_media_type(nursery: trio.Nursery) -> None:
     """The media type is ignored: the content determines the encoding (RFC 8259 8.1)."""
     server = await serve(nursery, SITE)
     async with Resolver() as session:
@@ -556,7 +556,7 @@ async def fetched(guard: Guard, *paths: str, login: Credentials = ALICE) -> tupl
         {"renews": True},
     ],
 )
-async def test_one_challenge_and_then_unasked(wanted: dict[str, Any]) -> None:
+async def test_digest_is_sent_unprompted_after_first_challenge(wanted: dict[str, Any]) -> None:
     guard = Guard(**wanted)
     bodies, said = await fetched(guard, "/a", "/b", "/c?x=1&y")
     assert bodies == [b"a\n", b"b\n", b"c\n"]
@@ -565,20 +565,20 @@ async def test_one_challenge_and_then_unasked(wanted: dict[str, Any]) -> None:
     assert len(said) == 4
 
 
-async def test_a_nonce_that_grew_old_in_the_middle_of_a_list() -> None:
+async def test_digest_stale_nonce_is_renewed() -> None:
     guard = Guard(uses=2)
     bodies, said = await fetched(guard, "/a", "/b", "/c", "/d", "/a")
     assert bodies == [b"a\n", b"b\n", b"c\n", b"d\n", b"a\n"]
     assert said == ["Basic", *["Digest"] * 7]  # two more 401 responses, for the third and the fifth request
 
 
-async def test_a_nonce_that_is_always_old_is_not_tried_for_ever() -> None:
+async def test_digest_always_stale_nonce_is_access_denied() -> None:
     with pytest.raises(AccessDenied):
         await fetched(guard := Guard(uses=0), "/a")
     assert guard.refused == []
 
 
-async def test_a_wrong_password_is_sent_once_in_a_run(nursery: trio.Nursery) -> None:
+async def test_digest_wrong_password_is_sent_once(nursery: trio.Nursery) -> None:
     guard = Guard()
     server = await serve(nursery, site=site(guard))
     wrong = {("http", "127.0.0.1", server.port): Credentials(b"alice", b"no")}
@@ -593,26 +593,26 @@ async def test_a_wrong_password_is_sent_once_in_a_run(nursery: trio.Nursery) -> 
     assert server.requests[-1].values("authorization") == []  # nor is Basic used, which reveals the password
 
 
-async def test_without_a_login_it_is_asked_for(nursery: trio.Nursery) -> None:
+async def test_digest_without_login_is_login_required(nursery: trio.Nursery) -> None:
     server = await serve(nursery, site=site(Guard()))
     with pytest.raises(LoginRequired):
         await resolver.fetch(server.url("/a"))
     assert len(server.requests) == 1
 
 
-async def test_what_cannot_be_given_is_named_and_nothing_is_proved() -> None:
+async def test_digest_unsupported_qop_is_declined() -> None:
     with pytest.raises(Declined, match="auth-int"):
         await fetched(Guard(qop="auth-int"), "/a")
 
 
-async def test_a_server_that_does_not_know_the_password_is_reported(nursery: trio.Nursery) -> None:
+async def test_digest_wrong_rspauth_is_a_finding(nursery: trio.Nursery) -> None:
     server = await serve(nursery, site=site(Guard(lies=True)))
     response = await resolver.fetch(server.url("/a", user="alice:wonder%20land@"))
     assert response.content == b"a\n"
     assert "http:rspauth" in [finding.rule for finding in response.findings]
 
 
-async def test_a_login_of_the_url_is_proved_too(nursery: trio.Nursery) -> None:
+async def test_digest_uses_login_of_url(nursery: trio.Nursery) -> None:
     server = await serve(nursery, site=site(guard := Guard()))
     response = await resolver.fetch(server.url("/a", user="alice:wonder%20land@"))
     assert response.content == b"a\n"

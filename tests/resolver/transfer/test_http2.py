@@ -45,7 +45,7 @@ def head(machine: H2Connection, stream: int, *fields: tuple[str, str]) -> bytes:
         ("/big/unannounced", BIG, ("terminator",)),
     ],
 )
-async def test_documents(
+async def test_http2_documents_are_fetched_and_saved(
     path: str,
     content: bytes,
     verified: tuple[str, ...],
@@ -65,7 +65,7 @@ async def test_documents(
     assert server.violations == []
 
 
-async def test_facts_and_refusals(nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]) -> None:
+async def test_http2_info_and_not_found(nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]) -> None:
     server = await serve(nursery, tls[0])
     async with Resolver(cafile=tls[1]) as session:
         entry = await session.info(server.url("/data"))
@@ -76,7 +76,7 @@ async def test_facts_and_refusals(nursery: trio.Nursery, tls: tuple[ssl.SSLConte
     assert [request.method for request in server.requests] == ["HEAD", "GET", "GET"]
 
 
-async def test_a_file_that_was_begun(
+async def test_http2_resumes_file(
     nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str], tmp_path: Path
 ) -> None:
     server = await serve(nursery, tls[0])
@@ -88,7 +88,9 @@ async def test_a_file_that_was_begun(
     assert server.violations == []
 
 
-async def test_what_is_not_to_be_seen(nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]) -> None:
+async def test_http2_events_mask_authorization(
+    nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]
+) -> None:
     server = await serve(nursery, tls[0])
     events: list[object] = []
     async with Resolver(cafile=tls[1], on_event=events.append) as session:
@@ -145,7 +147,7 @@ WRONG: list[tuple[Spoil, bool, type[resolver.ResolveError], type[httpx.Transport
 
 
 @pytest.mark.parametrize(("spoil", "leaves", "error"), [row[:3] for row in WRONG])
-async def test_what_goes_wrong(
+async def test_http2_faults_raise_specific_errors(
     spoil: Spoil,
     leaves: bool,
     error: type[resolver.ResolveError],
@@ -163,7 +165,7 @@ async def test_what_goes_wrong(
     assert server.connections == 2
 
 
-async def test_a_kept_connection_that_does_no_more(
+async def test_http2_request_after_goaway_is_repeated(
     nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]
 ) -> None:
     """GOAWAY says that the request was not processed: it is sent again on a new connection."""
@@ -181,13 +183,13 @@ async def test_a_kept_connection_that_does_no_more(
     assert [request.path for request in server.requests] == ["/about.txt", "/data", "/data"]
 
 
-async def test_who_does_not_choose_it(nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]) -> None:
+async def test_http2_server_may_choose_http1(nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]) -> None:
     server = await serve(nursery, tls[0], protocols=("http/1.1",))
     async with Resolver(cafile=tls[1]) as session:
         assert (await session.fetch(server.url("/"))).content == b"plain\n"
 
 
-async def test_without_the_extra_it_is_not_offered(
+async def test_http2_without_extra_is_not_offered(
     nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http2, "find_frames", lambda: None)
@@ -196,7 +198,7 @@ async def test_without_the_extra_it_is_not_offered(
         assert (await session.fetch(server.url("/"))).content == b"plain\n"
 
 
-async def test_a_server_that_knows_nothing_of_it(
+async def test_http2_server_without_alpn_uses_http1(
     nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]
 ) -> None:
     server = await serve_http1(nursery, ssl_context=tls[0])
@@ -216,7 +218,7 @@ print("h2" in sys.modules)
 
 
 @pytest.mark.parametrize(("protocol", "loaded"), [("h2", b"True\n"), ("http/1.1", b"False\n")])
-async def test_h2_is_loaded_when_a_peer_chose_it(
+async def test_h2_is_imported_only_if_negotiated(
     protocol: str, loaded: bytes, nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]
 ) -> None:
     server = await serve(nursery, tls[0], protocols=(protocol,))

@@ -61,7 +61,7 @@ async def served(scheme: str, framing: str, folder: Path) -> AsyncIterator[tuple
 
 @pytest.mark.parametrize("way", [fetch, save, stream], ids=lambda way: way.__name__)
 @pytest.mark.parametrize(("scheme", "framing"), SERVED)
-async def test_to_the_octet(scheme: str, framing: str, way: Way, tmp_path: Path) -> None:
+async def test_body_limit_is_exact(scheme: str, framing: str, way: Way, tmp_path: Path) -> None:
     async with served(scheme, framing, tmp_path) as (url, port):
         policy = Policy(allow_port=frozenset({port}))
         limits = Limits(body=EXACT, body_everywhere=True)
@@ -77,9 +77,7 @@ async def test_to_the_octet(scheme: str, framing: str, way: Way, tmp_path: Path)
 
 @pytest.mark.parametrize("coding", sorted(CODERS))
 @pytest.mark.parametrize("size", [1, 1_000, 200_000])
-async def test_to_the_octet_where_a_coding_makes_it_larger(
-    coding: str, size: int, nursery: trio.Nursery
-) -> None:
+async def test_body_limit_is_exact_for_longer_coding(coding: str, size: int, nursery: trio.Nursery) -> None:
     """Incompressible content is longer when encoded."""
     library = pytest.importorskip(CODERS[coding])
     content = random.Random(size).randbytes(size)
@@ -96,7 +94,7 @@ async def test_to_the_octet_where_a_coding_makes_it_larger(
     assert refused.value.limit == "body"
 
 
-async def test_to_the_octet_under_httpx(nursery: trio.Nursery) -> None:
+async def test_body_limit_is_exact_under_httpx(nursery: trio.Nursery) -> None:
     server = await http.serve(nursery, site={"/": http.Page(content=CONTENT)})
     policy = Policy(allow_port=frozenset({server.port}))
     for most, fits in ((EXACT, True), (EXACT - 1, False)):
@@ -110,7 +108,7 @@ async def test_to_the_octet_under_httpx(nursery: trio.Nursery) -> None:
                 assert isinstance(refused.value.__cause__, LimitExceeded)
 
 
-async def test_to_the_entry(tmp_path: Path) -> None:
+async def test_entries_limit_is_exact(tmp_path: Path) -> None:
     for number in range(5):
         (tmp_path / str(number)).touch()
     url = f"{tmp_path.as_uri()}/"

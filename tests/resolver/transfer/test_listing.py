@@ -11,7 +11,7 @@ from resolver import Entry, Kind
 from resolver.transfer.streaming import listing_line, listing_octets, long_line
 
 
-def test_a_long_line_says_what_is_known() -> None:
+def test_long_line_shows_known_facts() -> None:
     entry = Entry(
         name="Twin map",
         kind=Kind.DOCUMENT,
@@ -25,7 +25,7 @@ def test_a_long_line_says_what_is_known() -> None:
     assert long_line(Entry(name="x"), 12, "x") == "unknown              -  -                     -      12  x"
 
 
-def test_what_is_not_certain_is_marked() -> None:
+def test_long_line_marks_approximate_values() -> None:
     loose: dict[str, JsonValue] = {"size_text": "39 KiB", "modified_local": "2001-09-08T21:46"}
     assert long_line(Entry(name="x", extra=loose), 1, "x/").split() == [
         "unknown",
@@ -49,7 +49,7 @@ TYPES: list[tuple[JsonValue, str]] = [
 
 
 @pytest.mark.parametrize(("types", "shown"), TYPES)
-def test_types_are_one_column(types: JsonValue, shown: str) -> None:
+def test_long_line_shows_types_in_one_column(types: JsonValue, shown: str) -> None:
     entry = Entry(name="a name", extra={"types" if isinstance(types, list) else "type": types})
     assert long_line(entry, 1, "a name").split() == ["unknown", "-", "-", shown, "1", "a", "name"]
 
@@ -67,12 +67,12 @@ RIGHTS: list[tuple[dict[str, JsonValue], str]] = [
 
 
 @pytest.mark.parametrize(("facts", "shown"), RIGHTS)
-def test_what_may_be_done_is_one_column(facts: dict[str, JsonValue], shown: str) -> None:
+def test_long_line_shows_permissions_in_one_column(facts: dict[str, JsonValue], shown: str) -> None:
     line = long_line(Entry(name="a name", kind=Kind.DOCUMENT, size=1, extra=facts), 1, "a name")
     assert line == f"document             1  -                     {shown}    1  a name"
 
 
-def test_an_entry_is_one_line() -> None:
+def test_listing_line_escapes_line_ends() -> None:
     entry = Entry(name="two\r\nlines")
     assert listing_octets([entry]) == b"two\\x0d\\x0alines\n"
     article = Entry(name="12", title="Sub\njekt", kind=Kind.ARTICLE)

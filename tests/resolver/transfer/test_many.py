@@ -45,9 +45,7 @@ async def all_of(session: Resolver, requests: object, **how: object) -> list[Out
         return [outcome async for outcome in session.save_all(requests, **how)]  # type: ignore[arg-type]
 
 
-async def test_each_is_saved_under_the_name_that_the_command_gives(
-    server: HttpServer, tmp_path: Path
-) -> None:
+async def test_save_all_uses_names_of_the_command(server: HttpServer, tmp_path: Path) -> None:
     urls = [*map(server.url, SITE), server.url("/0.txt")]
     async with Resolver() as session:
         outcomes = await all_of(session, urls, directory=tmp_path)
@@ -57,7 +55,7 @@ async def test_each_is_saved_under_the_name_that_the_command_gives(
     assert by_path["8.txt"] == server.url("/8.txt")
 
 
-async def test_what_fails_is_an_outcome_and_stops_nothing(server: HttpServer, tmp_path: Path) -> None:
+async def test_save_all_reports_failure_and_continues(server: HttpServer, tmp_path: Path) -> None:
     requests = ["no url", server.url("/none"), server.url("/1.txt"), "http://h.example:25/x"]
     async with Resolver(patience=ONCE) as session:
         outcomes = await all_of(session, requests, directory=tmp_path, concurrency=1)
@@ -73,7 +71,7 @@ async def test_what_fails_is_an_outcome_and_stops_nothing(server: HttpServer, tm
     assert [finding.rule for finding in told[3].findings] == ["S04"]
 
 
-async def test_a_request_says_more(server: HttpServer, tmp_path: Path) -> None:
+async def test_save_all_checks_size_and_checksum_of_request(server: HttpServer, tmp_path: Path) -> None:
     requests = [
         SaveRequest(server.url("/1.txt"), "a/b", size=1),
         SaveRequest(server.url("/2.txt"), checksum="md5:" + "0" * 32),
@@ -86,7 +84,7 @@ async def test_a_request_says_more(server: HttpServer, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("account", [None, "ledger"])
-async def test_a_path_belongs_to_the_first_request_that_names_it(
+async def test_save_all_equal_paths_fail_after_the_first(
     account: str | None, server: HttpServer, tmp_path: Path
 ) -> None:
     """This holds for each value of `exists`; only a generated name is changed."""
@@ -108,9 +106,7 @@ async def test_a_path_belongs_to_the_first_request_that_names_it(
         }
 
 
-async def test_equal_paths_are_several_files_where_names_may_change(
-    server: HttpServer, tmp_path: Path
-) -> None:
+async def test_save_all_rename_numbers_equal_paths(server: HttpServer, tmp_path: Path) -> None:
     requests = [SaveRequest(server.url(f"/{number}.txt"), "a.txt") for number in (1, 2)]
     async with Resolver() as session:
         how = {"directory": tmp_path, "exists": "rename", "concurrency": 1}
@@ -118,9 +114,7 @@ async def test_equal_paths_are_several_files_where_names_may_change(
     assert [(tmp_path / name).read_bytes() for name in ("a.txt", "a.2.txt")] == [b"1", b"2"]
 
 
-async def test_an_outcome_can_be_sent_and_says_what_the_command_says(
-    server: HttpServer, tmp_path: Path
-) -> None:
+async def test_outcome_is_picklable_and_equals_command_record(server: HttpServer, tmp_path: Path) -> None:
     async with Resolver(patience=ONCE) as session:
         good, bad = await all_of(
             session, [server.url("/1.txt"), server.url("/none")], directory=tmp_path, concurrency=1
@@ -156,7 +150,7 @@ class Read:
 
 
 @pytest.mark.parametrize("form", [lambda given: given, Read.one_by_one], ids=["iterable", "async"])
-async def test_no_more_is_read_and_done_than_there_is_room_for(
+async def test_save_all_reads_requests_lazily(
     form: Callable[[Read], Iterator[str]], server: HttpServer, tmp_path: Path
 ) -> None:
     given = Read(server, 5_000)
@@ -170,7 +164,7 @@ async def test_no_more_is_read_and_done_than_there_is_room_for(
     assert len(server.requests) <= 3
 
 
-async def test_what_is_left_half_way_can_be_gone_on_with(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_save_all_left_early_is_resumed(nursery: trio.Nursery, tmp_path: Path) -> None:
     """Leaving the session cancels the transfers; the partial file stays, and the next run resumes it."""
     large = Page(bytes(100_000), headers=(("ETag", '"1"'),), parts=True)
     server = await serve(
@@ -197,7 +191,7 @@ async def test_what_is_left_half_way_can_be_gone_on_with(nursery: trio.Nursery, 
     ]
 
 
-async def test_a_consumer_that_is_cancelled_leaves_nothing_behind(server: HttpServer, tmp_path: Path) -> None:
+async def test_save_all_cancelled_consumer_ends_cleanly(server: HttpServer, tmp_path: Path) -> None:
     with trio.fail_after(HANG), trio.CancelScope() as scope:
         async with Resolver() as session, aclosing(session.save_all([server.url("/1.txt")] * 9)) as outcomes:
             scope.cancel()
@@ -205,19 +199,19 @@ async def test_a_consumer_that_is_cancelled_leaves_nothing_behind(server: HttpSe
     assert scope.cancelled_caught
 
 
-async def test_one_that_was_not_entered_has_nobody_to_end_it() -> None:
+async def test_save_all_without_entered_session_is_an_error() -> None:
     with pytest.raises(RuntimeError, match="not entered"):
         Resolver(policy=Policy.default()).save_all([])
 
 
 @pytest.mark.parametrize("how", [{"concurrency": 0}, {"per_host": 0}, {"host_rate": 0.0}])
-async def test_numbers_that_mean_nothing(how: dict[str, float]) -> None:
+async def test_save_all_invalid_numbers_are_value_errors(how: dict[str, float]) -> None:
     async with Resolver() as session:
         with pytest.raises(ValueError, match=next(iter(how))):
             session.save_all([], **how)  # type: ignore[arg-type]
 
 
-async def test_what_a_ledger_has_is_not_asked_for_again(server: HttpServer, tmp_path: Path) -> None:
+async def test_save_all_skips_files_done_in_ledger(server: HttpServer, tmp_path: Path) -> None:
     urls = list(map(server.url, SITE))
     how = {"directory": tmp_path, "ledger": tmp_path / "ledger", "concurrency": 1}
     async with Resolver() as session:
@@ -234,7 +228,7 @@ async def test_what_a_ledger_has_is_not_asked_for_again(server: HttpServer, tmp_
     assert sum(name.endswith(".txt") for name in os.listdir(tmp_path)) == 9
 
 
-async def test_what_was_put_back_is_asked_for_with_the_entity_tag_of_the_ledger(
+async def test_save_all_requeued_file_sends_entity_tag_of_ledger(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """The tag is used only if the file is the saved file."""
@@ -258,7 +252,7 @@ async def test_what_was_put_back_is_asked_for_with_the_entity_tag_of_the_ledger(
     assert server.requests[2].values("if-none-match") == []
 
 
-async def test_what_is_done_is_told_in_its_order_and_is_no_work(
+async def test_save_all_reports_done_files_in_order(
     server: HttpServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The ledger is queried for several URLs together; equal URLs have separate rows."""
@@ -274,7 +268,7 @@ async def test_what_is_done_is_told_in_its_order_and_is_no_work(
     assert {outcome.path for outcome in again} == {outcome.path for outcome in first}
 
 
-async def test_a_ledger_that_is_none_ends_it(server: HttpServer, tmp_path: Path) -> None:
+async def test_save_all_invalid_ledger_is_a_local_error(server: HttpServer, tmp_path: Path) -> None:
     with open(tmp_path / "ledger", "wb") as file:  # noqa: ASYNC230
         file.write(b"no database" * 1_000)
     async with Resolver() as session:

@@ -15,7 +15,7 @@ def _few_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(aside, "MOST_HELD", 3)
 
 
-def test_what_was_put_is_there() -> None:
+def test_spill_map_returns_stored_numbers() -> None:
     found = SpillMap()
     texts = [*"abcdefgh", "", "\udcff", "\ud800", "é"]
     assert [found.get(text) for text in texts] == [0] * len(texts)
@@ -27,21 +27,21 @@ def test_what_was_put_is_there() -> None:
     assert [found.get(text) for text in texts] == [7] * len(texts)
 
 
-def test_memory_holds_so_many_and_no_more() -> None:
+def test_spill_map_memory_is_bounded() -> None:
     found = SpillMap()
     for number in range(100):
         found.put(str(number), 1)
     assert len(vars(found)["_held"]) == 3
 
 
-def test_names_are_numbered_as_ever() -> None:
+def test_reserved_names_are_numbered() -> None:
     names = NameReservations(lambda path, url: True)
     wanted = ["a", "b", "c", "d", "e", "a", "e", "e", "d/x", "d/x", "e.2"]
     found = [NameReservation(names, number).take(path, "x:") for number, path in enumerate(wanted)]
     assert found == ["a", "b", "c", "d", "e", "a.2", "e.2", "e.3", "d.2/x", "d.2/x.2", "e.2.2"]
 
 
-def test_names_that_differ_in_case_or_form_are_numbered() -> None:
+def test_names_that_differ_in_case_or_form_only_are_numbered() -> None:
     names = NameReservations(lambda path, url: True)
     wanted = [
         "README",
@@ -63,7 +63,7 @@ def test_names_that_differ_in_case_or_form_are_numbered() -> None:
     assert names.reserve_again(["ReadMe", "README.3", "D/y"]) == [False, True, True]
 
 
-def test_names_hold_path_that_differs_in_case_from_one_held_is_held() -> None:
+def test_names_hold_accepts_path_that_differs_in_case() -> None:
     """A path that the user gave is not changed: the user may want both spellings."""
     names = NameReservations(lambda path, url: True)
     assert [names.hold(path) for path in ("A", "a", "./A", "A/b", "c/d", "C/D")] == [
@@ -74,7 +74,7 @@ def test_names_hold_path_that_differs_in_case_from_one_held_is_held() -> None:
 
 
 @given(st.lists(st.lists(st.sampled_from("abcdefghijkl"), max_size=9), max_size=6))
-def test_many_at_once_are_new_as_one_by_one(several: list[list[str]]) -> None:
+def test_spill_map_put_new_equals_single_puts(several: list[list[str]]) -> None:
     together, one_by_one = SpillMap(), SpillMap()
     for texts in several:
         new = []
@@ -87,7 +87,7 @@ def test_many_at_once_are_new_as_one_by_one(several: list[list[str]]) -> None:
     ]
 
 
-def test_names_that_were_had_before_are_had_once() -> None:
+def test_reserve_again_accepts_earlier_names_once() -> None:
     names = NameReservations(lambda path, url: True)
     assert NameReservation(names, 1).take("a", "x:") == "a"
     assert NameReservation(names, 2).take("d/e", "x:") == "d/e"

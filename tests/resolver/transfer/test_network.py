@@ -9,7 +9,7 @@ from resolver.transfer.network import Network
 from tests.resolver.network.peers import start
 
 
-async def test_passages_share_the_answers_to_look_ups(nursery: trio.Nursery) -> None:
+async def test_admissions_share_dns_lookups(nursery: trio.Nursery) -> None:
     port = await start(nursery, lambda stream: stream.send_all(b"x"))
     asked: list[tuple[str, int]] = []
 
@@ -24,7 +24,7 @@ async def test_passages_share_the_answers_to_look_ups(nursery: trio.Nursery) -> 
     assert asked == [("h.example", port)]
 
 
-def test_a_door_has_the_usual_limits_and_tells_only_who_listens() -> None:
+def test_network_has_default_limits_and_optional_listener() -> None:
     heard: list[Event] = []
     event = Started("http://h.example/", 1)
     Network(policy=Policy.default()).on_event(event)

@@ -28,7 +28,7 @@ def session(server: NewsServer, **more: object) -> Resolver:
     return Resolver(policy=policy, news_server=news_server, **more)  # type: ignore[arg-type]
 
 
-class Crowd:
+class ConcurrentFetches:
     """Concurrent fetches: results by number, with the class name of an error."""
 
     def __init__(self, session: Resolver, server: NewsServer, login: str = "") -> None:
@@ -52,7 +52,7 @@ class Crowd:
         return self.results
 
 
-def right(numbers: range) -> dict[int, str]:
+def expected_results(numbers: range) -> dict[int, str]:
     return {number: f"number {number}" if number <= COUNT else "NotFound" for number in numbers}
 
 
@@ -60,28 +60,30 @@ FLAVOURS = [(INN, ""), (TRANSIT, ""), (LOGIN, "alice:secret@")]
 
 
 @pytest.mark.parametrize(("flavour", "login"), FLAVOURS, ids=lambda value: getattr(value, "name", ""))
-async def test_many_at_once_share_a_connection(flavour: Flavour, login: str, nursery: trio.Nursery) -> None:
+async def test_concurrent_fetches_share_connection(
+    flavour: Flavour, login: str, nursery: trio.Nursery
+) -> None:
     """Each article and each missing article is answered correctly; setup and login happen once."""
     server = await serve(nursery, SPOOL, flavour=flavour)
     numbers = range(1, COUNT + 11)
     async with session(server) as many:
-        assert await Crowd(many, server, login).fetch_all(numbers) == right(numbers)
+        assert await ConcurrentFetches(many, server, login).fetch_all(numbers) == expected_results(numbers)
     assert (server.connections, server.violations) == (1, [])
     assert server.commands.count(b"MODE READER") == (0 if flavour is INN else 1)
     assert server.commands.count(b"AUTHINFO USER alice") == (1 if flavour is LOGIN else 0)
 
 
-async def test_they_do_not_wait_for_one_another(nursery: trio.Nursery) -> None:
+async def test_commands_are_pipelined(nursery: trio.Nursery) -> None:
     """The server answers only after it received a full window: a client that waits would wait for ever."""
     numbers = range(1, COUNT + 1)
     server = await serve(nursery, SPOOL, gathers=2 * COUNT)
     with trio.fail_after(HANG):
         async with session(server) as many:
-            assert await Crowd(many, server).fetch_all(numbers) == right(numbers)
+            assert await ConcurrentFetches(many, server).fetch_all(numbers) == expected_results(numbers)
     assert (server.connections, server.violations) == (1, [])
 
 
-async def test_who_is_told_no_is_told_of_the_command_that_was_its_own(nursery: trio.Nursery) -> None:
+async def test_not_found_names_own_command(nursery: trio.Nursery) -> None:
     """This also holds if the group is already selected, and other requests wait for their responses."""
     server = await serve(nursery, SPOOL)
     told: dict[int, str] = {}
@@ -101,23 +103,23 @@ async def test_who_is_told_no_is_told_of_the_command_that_was_its_own(nursery: t
     assert (server.connections, len(told)) == (1, 10)
 
 
-async def test_a_wrong_password_is_tried_once(nursery: trio.Nursery) -> None:
+async def test_wrong_password_is_sent_once(nursery: trio.Nursery) -> None:
     server = await serve(nursery, SPOOL, flavour=LOGIN)
     async with session(server) as many:
-        results = await Crowd(many, server, "alice:wrong@").fetch_all(range(1, 21))
+        results = await ConcurrentFetches(many, server, "alice:wrong@").fetch_all(range(1, 21))
     assert set(results.values()) == {"AccessDenied"}
     assert server.commands.count(b"AUTHINFO PASS wrong") == 1
 
 
-async def test_nobody_has_a_login(nursery: trio.Nursery) -> None:
+async def test_missing_login_is_login_required(nursery: trio.Nursery) -> None:
     server = await serve(nursery, SPOOL, flavour=LOGIN)
     async with session(server) as many:
-        results = await Crowd(many, server).fetch_all(range(1, 21))
+        results = await ConcurrentFetches(many, server).fetch_all(range(1, 21))
     assert set(results.values()) == {"LoginRequired"}
     assert (server.connections, server.violations) == (1, [])
 
 
-async def test_the_next_answer_behind_a_smuggling_article_is_right(nursery: trio.Nursery) -> None:
+async def test_response_after_smuggling_article_is_correct(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with session(server) as one:
         smuggled = await one.fetch("news:smuggled@example.test")
@@ -127,7 +129,7 @@ async def test_the_next_answer_behind_a_smuggling_article_is_right(nursery: trio
     assert (server.connections, server.violations) == (1, [])
 
 
-async def test_and_so_are_those_sent_ahead(nursery: trio.Nursery) -> None:
+async def test_pipelined_responses_after_smuggling_article_are_correct(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     found: dict[str, bytes] = {}
 
@@ -146,14 +148,14 @@ async def test_and_so_are_those_sent_ahead(nursery: trio.Nursery) -> None:
 
 @pytest.mark.parametrize("after", [1, 2, 7, 20])
 @pytest.mark.slow
-async def test_a_server_that_goes_again_and_again(after: int, nursery: trio.Nursery) -> None:
+async def test_closed_connections_are_replaced(after: int, nursery: trio.Nursery) -> None:
     """Requests in flight are repeated on a new connection."""
     server = await serve(nursery, SPOOL, closes_after=after)
     numbers = range(1, COUNT + 1)
     async with session(server) as many:
-        results = await Crowd(many, server).fetch_all(numbers)
+        results = await ConcurrentFetches(many, server).fetch_all(numbers)
     if after > 1:
-        assert results == right(numbers)
+        assert results == expected_results(numbers)
     assert set(results) == set(numbers)
     assert server.violations == []
 
@@ -161,43 +163,43 @@ async def test_a_server_that_goes_again_and_again(after: int, nursery: trio.Nurs
 @pytest.mark.parametrize(
     "behaviour", [Behaviour(cut_at=100), Behaviour(reset_at=100), Behaviour(instead=b"hello\r\n")]
 )
-async def test_one_spoilt_answer_harms_nobody_else(behaviour: Behaviour, nursery: trio.Nursery) -> None:
+async def test_faulty_response_affects_one_fetch(behaviour: Behaviour, nursery: trio.Nursery) -> None:
     command = b"ARTICLE 20"
     server = await serve(nursery, SPOOL, behaviours={command: behaviour})
     numbers = range(1, COUNT + 1)
     async with session(server) as many:
-        results = await Crowd(many, server).fetch_all(numbers)
+        results = await ConcurrentFetches(many, server).fetch_all(numbers)
     assert results.pop(20) in ("Truncated", "ProtocolError", "Disconnected")
-    assert results == {number: text for number, text in right(numbers).items() if number != 20}
+    assert results == {number: text for number, text in expected_results(numbers).items() if number != 20}
     assert server.violations == []
 
 
-async def test_a_cancelled_one_harms_nobody_else(nursery: trio.Nursery) -> None:
+async def test_cancelled_fetch_affects_no_other(nursery: trio.Nursery) -> None:
     server = await serve(nursery, SPOOL)
     async with session(server) as many:
-        crowd = Crowd(many, server)
+        fetches = ConcurrentFetches(many, server)
         async with trio.open_nursery() as inner:
             scopes = []
             for number in range(1, COUNT + 1):
                 scope = trio.CancelScope()
                 scopes.append(scope)
-                inner.start_soon(within, scope, crowd, number)
+                inner.start_soon(within, scope, fetches, number)
             while not server.batches:
                 await trio.lowlevel.checkpoint()
             for scope in scopes[::7]:
                 scope.cancel()
-    for number, text in right(range(1, COUNT + 1)).items():
-        assert crowd.results.get(number, text) == text
-    assert len(crowd.results) >= COUNT - len(scopes[::7])
+    for number, text in expected_results(range(1, COUNT + 1)).items():
+        assert fetches.results.get(number, text) == text
+    assert len(fetches.results) >= COUNT - len(scopes[::7])
     assert server.violations == []
 
 
-async def within(scope: trio.CancelScope, crowd: Crowd, number: int) -> None:
+async def within(scope: trio.CancelScope, fetches: ConcurrentFetches, number: int) -> None:
     with scope:
-        await crowd.fetch(number)
+        await fetches.fetch(number)
 
 
-async def test_who_reads_slowly_has_a_connection_to_himself(nursery: trio.Nursery) -> None:
+async def test_open_stream_has_separate_connection(nursery: trio.Nursery) -> None:
     """Otherwise, a caller that reads an article while another stream is open would deadlock."""
     server = await serve(nursery)
     async with session(server) as one, one.stream("news:comp.misc.1230@example.test") as held:
@@ -208,7 +210,9 @@ async def test_who_reads_slowly_has_a_connection_to_himself(nursery: trio.Nurser
     assert server.connections == 2
 
 
-async def test_silence_is_waited_for_once(nursery: trio.Nursery, mock_clock: trio.testing.MockClock) -> None:
+async def test_silent_server_is_timed_out_once(
+    nursery: trio.Nursery, mock_clock: trio.testing.MockClock
+) -> None:
     """The mock clock advances by the idle timeout (5 s) whenever all tasks are blocked."""
     server = await serve(nursery, SPOOL, behaviours={b"ARTICLE 1": Behaviour(silent=True)})
     results: dict[int, str] = {}
@@ -216,7 +220,7 @@ async def test_silence_is_waited_for_once(nursery: trio.Nursery, mock_clock: tri
 
     async def fetch_all() -> None:
         async with session(server, limits=resolver.Limits(idle=5.0)) as many:
-            results.update(await Crowd(many, server).fetch_all(range(1, 31)))
+            results.update(await ConcurrentFetches(many, server).fetch_all(range(1, 31)))
 
     async with trio.open_nursery() as fetching:
         fetching.start_soon(fetch_all)
@@ -227,10 +231,10 @@ async def test_silence_is_waited_for_once(nursery: trio.Nursery, mock_clock: tri
                 waits += 1
     assert waits == 1
     assert results[1] == "TimedOut"
-    assert set(results.values()) <= {"TimedOut", *right(range(1, 31)).values()}
+    assert set(results.values()) <= {"TimedOut", *expected_results(range(1, 31)).values()}
 
 
-async def test_articles_of_two_groups_do_not_mix(nursery: trio.Nursery) -> None:
+async def test_articles_of_two_groups_are_not_mixed(nursery: trio.Nursery) -> None:
     spool = Spool(
         {
             b"a.b": Group(numbered(b"a.b", list(range(1, 21)))),
@@ -259,7 +263,9 @@ async def test_articles_of_two_groups_do_not_mix(nursery: trio.Nursery) -> None:
 
 
 @pytest.mark.parametrize(("at_once", "seed"), [(2, 1), (3, 2), (9, 3), (60, 4)])
-async def test_any_mix_of_urls_on_one_connection(at_once: int, seed: int, nursery: trio.Nursery) -> None:
+async def test_mixed_urls_on_shared_connection_are_correct(
+    at_once: int, seed: int, nursery: trio.Nursery
+) -> None:
     """Each request gets its own response, even if another group was selected while it waited.
 
     A listing delays the requests after it, and the state of the connection may change meanwhile.
@@ -293,7 +299,7 @@ async def test_any_mix_of_urls_on_one_connection(at_once: int, seed: int, nurser
     assert (server.connections, server.violations) == (1, [])
 
 
-async def test_another_password_is_another_connection(nursery: trio.Nursery) -> None:
+async def test_different_logins_use_separate_connections(nursery: trio.Nursery) -> None:
     """S11: a connection serves one login."""
     server = await serve(nursery, flavour=LOGIN)
     async with session(server) as one:
@@ -305,7 +311,7 @@ async def test_another_password_is_another_connection(nursery: trio.Nursery) -> 
     assert server.connections == 3
 
 
-async def test_news_and_nntp_share_a_connection(nursery: trio.Nursery) -> None:
+async def test_news_and_nntp_share_connection(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with session(server) as one:
         for url in ("news:comp.misc.1230@example.test", server.url("comp.misc/1234"), "news:comp.misc"):
@@ -315,7 +321,7 @@ async def test_news_and_nntp_share_a_connection(nursery: trio.Nursery) -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 40])
-async def test_what_is_held_for_one_scheme_serves_no_other(at_once: int, nursery: trio.Nursery) -> None:
+async def test_login_of_nntp_is_not_used_for_news(at_once: int, nursery: trio.Nursery) -> None:
     """S11: after a login for one scheme, the other scheme uses a separate connection."""
     groups = {b"a.b": Group(numbered(b"a.b", [1])), b"c.d": Group(numbered(b"c.d", [1]), locked=True)}
     server = await serve(nursery, Spool(groups))
@@ -348,7 +354,7 @@ async def test_what_is_held_for_one_scheme_serves_no_other(at_once: int, nursery
     assert server.commands.count(b"AUTHINFO PASS secret") == 1
 
 
-async def test_a_farewell(nursery: trio.Nursery) -> None:
+async def test_session_end_sends_quit(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with session(server) as one:
         await one.fetch("news:comp.misc.1230@example.test")
@@ -357,7 +363,7 @@ async def test_a_farewell(nursery: trio.Nursery) -> None:
         await trio.lowlevel.checkpoint()
 
 
-async def test_listing_and_info(nursery: trio.Nursery) -> None:
+async def test_news_listing_info_and_entries(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with session(server) as one:
         listing = await one.fetch("news:comp.misc")
@@ -383,7 +389,7 @@ async def test_listing_and_info(nursery: trio.Nursery) -> None:
     assert b"HEAD <comp.misc.1230@example.test>" in server.commands
 
 
-async def test_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_news_without_server_is_not_configured(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NNTPSERVER", raising=False)
     monkeypatch.setattr("resolver.policy.environment.SYSTEM_FILE", "/nonexistent/server")
     with pytest.raises(resolver.NotConfigured) as caught:
@@ -397,16 +403,16 @@ async def test_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
 MANY = Group(numbered(b"many", list(range(1, WORTH + 1))))
 FEW = Group(numbered(b"few", list(range(1, WORTH))))
 SECRET = Group(numbered(b"shut", [1]), locked=True)
-NEWS_COMPRESSED_SPOOL = Spool({**EXAMPLE.groups, b"many": MANY, b"few": FEW, b"shut": SECRET})
+COMPRESSED_SPOOL = Spool({**EXAMPLE.groups, b"many": MANY, b"few": FEW, b"shut": SECRET})
 COMMANDS = [b"CAPABILITIES", b"COMPRESS DEFLATE"]
 
 
-def news_compressed_session(server: NewsServer, **more: object) -> Resolver:
+def compressed_session(server: NewsServer, **more: object) -> Resolver:
     policy = resolver.Policy(allow_port={server.port}, allow_password=True)
     return Resolver(policy=policy, **more)  # type: ignore[arg-type]
 
 
-def said(server: NewsServer) -> list[bytes]:
+def received_commands(server: NewsServer) -> list[bytes]:
     """Return the commands received, without QUIT, which may not have arrived yet."""
     return [command for command in server.commands if command != b"QUIT"]
 
@@ -420,14 +426,14 @@ def spoilt(answer: bytes, cut_at: int | None) -> dict[bytes, Behaviour]:
     }
 
 
-async def test_a_long_listing_is_compressed_and_the_same(nursery: trio.Nursery) -> None:
+async def test_long_listing_is_compressed_and_equal(nursery: trio.Nursery) -> None:
     plain, packing = [
-        await serve(nursery, NEWS_COMPRESSED_SPOOL, flavour=flavour) for flavour in (INN, COMPRESSING)
+        await serve(nursery, COMPRESSED_SPOOL, flavour=flavour) for flavour in (INN, COMPRESSING)
     ]
     events: list[Event] = []
     async with (
-        news_compressed_session(plain) as one,
-        news_compressed_session(packing, on_event=events.append) as other,
+        compressed_session(plain) as one,
+        compressed_session(packing, on_event=events.append) as other,
     ):
         straight = await one.fetch(plain.url("many"))
         response = await other.fetch(packing.url("many"))
@@ -436,7 +442,7 @@ async def test_a_long_listing_is_compressed_and_the_same(nursery: trio.Nursery) 
     assert (response.kind, response.verified) == (straight.kind, straight.verified)
     assert article.content.endswith(b"number 7\r\n")
     assert packing.commands[:4] == [b"GROUP many", *COMMANDS, b"OVER 1-1000"]
-    assert said(packing)[4:] == [b"ARTICLE 7"]
+    assert received_commands(packing)[4:] == [b"ARTICLE 7"]
     assert (packing.connections, packing.violations) == (1, [])
     assert packing.said * 8 < plain.said
     shown = b"".join(event.octets for event in events if isinstance(event, Sent))
@@ -452,20 +458,22 @@ async def test_a_long_listing_is_compressed_and_the_same(nursery: trio.Nursery) 
         ("many?news", [*COMMANDS, b"LIST ACTIVE", b"LIST NEWSGROUPS"]),
     ],
 )
-async def test_what_is_worth_it(path: str, commands: list[bytes], nursery: trio.Nursery) -> None:
-    server = await serve(nursery, NEWS_COMPRESSED_SPOOL, flavour=COMPRESSING)
+async def test_compression_is_used_for_long_listings_only(
+    path: str, commands: list[bytes], nursery: trio.Nursery
+) -> None:
+    server = await serve(nursery, COMPRESSED_SPOOL, flavour=COMPRESSING)
     url = server.url("*", scheme="news") if path.endswith("?news") else server.url(path)
-    async with news_compressed_session(server) as one:
+    async with compressed_session(server) as one:
         response = await one.fetch(url)
-    assert said(server) == commands
+    assert received_commands(server) == commands
     assert response.verified == ("terminator",)
     assert server.violations == []
 
 
 @pytest.mark.parametrize("refusal", [b"403 no\r\n", b"502 no\r\n", b"503 no\r\n"])
-async def test_a_server_that_refuses_is_spoken_to_without(refusal: bytes, nursery: trio.Nursery) -> None:
-    server = await serve(nursery, NEWS_COMPRESSED_SPOOL, behaviours=spoilt(refusal, None))
-    async with news_compressed_session(server) as one:
+async def test_refused_compression_continues_uncompressed(refusal: bytes, nursery: trio.Nursery) -> None:
+    server = await serve(nursery, COMPRESSED_SPOOL, behaviours=spoilt(refusal, None))
+    async with compressed_session(server) as one:
         for _ in range(2):
             response = await one.fetch(server.url("many"))
             assert response.content.count(b"\r\n") == WORTH
@@ -485,12 +493,12 @@ def packed(octets: bytes) -> bytes:
         (b"290 what is this\r\n", resolver.ProtocolError),
     ],
 )
-async def test_octets_that_came_before_are_refused(
+async def test_data_received_before_compression_is_refused(
     answer: bytes, error: type[resolver.ResolveError], nursery: trio.Nursery
 ) -> None:
     """Bytes received together with the 206 response may come from an attacker on the path."""
-    server = await serve(nursery, NEWS_COMPRESSED_SPOOL, behaviours=spoilt(answer, len(answer)))
-    async with news_compressed_session(server) as one:
+    server = await serve(nursery, COMPRESSED_SPOOL, behaviours=spoilt(answer, len(answer)))
+    async with compressed_session(server) as one:
         with pytest.raises(error):
             await one.fetch(
                 server.url("many"),
@@ -498,9 +506,9 @@ async def test_octets_that_came_before_are_refused(
     assert not any(command.startswith(b"OVER") for command in server.commands)
 
 
-async def test_a_login_goes_where_nothing_is_compressed(nursery: trio.Nursery) -> None:
+async def test_login_uses_uncompressed_connection(nursery: trio.Nursery) -> None:
     """The login uses a separate, uncompressed connection; the first connection still serves requests."""
-    server = await serve(nursery, NEWS_COMPRESSED_SPOOL, flavour=COMPRESSING)
+    server = await serve(nursery, COMPRESSED_SPOOL, flavour=COMPRESSING)
     held = {("nntp", "127.0.0.1", server.port): resolver.Credentials(b"alice", b"secret")}
 
     def credentials(scheme: str, host: str, port: int, user: bytes | None) -> resolver.Credentials | None:
@@ -509,7 +517,7 @@ async def test_a_login_goes_where_nothing_is_compressed(nursery: trio.Nursery) -
     async def look(*place: object) -> resolver.Credentials | None:
         return credentials(*place)  # type: ignore[arg-type]
 
-    async with news_compressed_session(server, credentials=look) as one:
+    async with compressed_session(server, credentials=look) as one:
         assert len((await one.fetch(server.url("many"))).entries or ()) == WORTH
         assert (await one.fetch(server.url("shut/1"))).content.endswith(b"number 1\r\n")
         assert (await one.fetch(server.url("many/1"))).content.endswith(b"number 1\r\n")
@@ -520,10 +528,10 @@ async def test_a_login_goes_where_nothing_is_compressed(nursery: trio.Nursery) -
     assert server.commands.count(b"AUTHINFO PASS secret") == 1
 
 
-async def test_a_user_of_the_url_logs_in_first(nursery: trio.Nursery) -> None:
+async def test_login_of_url_precedes_compression(nursery: trio.Nursery) -> None:
     flavour = replace(LOGIN, compresses=True)
-    server = await serve(nursery, NEWS_COMPRESSED_SPOOL, flavour=flavour)
-    async with news_compressed_session(server) as one:
+    server = await serve(nursery, COMPRESSED_SPOOL, flavour=flavour)
+    async with compressed_session(server) as one:
         await one.fetch(server.url("many", login="alice:secret@"))
         await one.fetch(server.url("*", scheme="news", login="alice:secret@"))
     verbs = [command.split()[0] for command in server.commands]
@@ -531,11 +539,11 @@ async def test_a_user_of_the_url_logs_in_first(nursery: trio.Nursery) -> None:
     assert server.violations == []
 
 
-async def test_all_at_once(nursery: trio.Nursery) -> None:
+async def test_concurrent_fetches_during_compression_are_correct(nursery: trio.Nursery) -> None:
     """Requests pipelined on a connection that changes to compression get their responses."""
-    server = await serve(nursery, NEWS_COMPRESSED_SPOOL, flavour=COMPRESSING)
+    server = await serve(nursery, COMPRESSED_SPOOL, flavour=COMPRESSING)
     found: dict[str, int] = {}
-    async with news_compressed_session(server) as many:
+    async with compressed_session(server) as many:
 
         async def fetch(path: str) -> None:
             found[path] = len((await many.fetch(server.url(path))).content.split(b"\r\n"))
@@ -549,7 +557,7 @@ async def test_all_at_once(nursery: trio.Nursery) -> None:
     assert server.connections == 1
 
 
-def test_the_plan_says_it() -> None:
+def test_plan_shows_compression() -> None:
     """A plan sends COMPRESS for all groups; for one group it is a note, as its size is unknown."""
     steps = resolver.explain("news://news.example/*").steps
     said = [step["octets"] for step in steps if step["action"] == "send"]

@@ -30,13 +30,13 @@ def fill(hosts: HostScheduler[str], host: str, scheme: str, count: int) -> list[
     return [each for each in started if each is not None]
 
 
-def test_a_host_has_as_many_as_its_scheme_may_and_no_more() -> None:
+def test_host_limit_is_that_of_scheme() -> None:
     assert len(fill(HostScheduler(cap_of), "a", "ftp", 9)) == 2
     assert len(fill(HostScheduler(cap_of), "a", "http", 9)) == 6
     assert len(fill(HostScheduler(cap_of), "", "file", 9)) == 9
 
 
-def test_a_host_for_which_many_wait_has_more_until_they_are_few() -> None:
+def test_host_limit_rises_while_many_tasks_wait() -> None:
     hosts: HostScheduler[str] = HostScheduler(cap_of_many)
     burst = fill(hosts, "a", "ftp", 2)
     for number in range(MANY - 1):
@@ -58,7 +58,7 @@ def test_a_host_for_which_many_wait_has_more_until_they_are_few() -> None:
     assert [hosts.take(0) is None for _ in range(3)] == [False, False, True]
 
 
-def test_one_that_pushes_back_has_no_more_for_many() -> None:
+def test_push_back_ends_raised_limit() -> None:
     hosts: HostScheduler[str] = HostScheduler(cap_of_many)
     for number in range(2 * MANY):
         hosts.add("a", "ftp", str(number))
@@ -71,14 +71,14 @@ def test_one_that_pushes_back_has_no_more_for_many() -> None:
     assert [hosts.take(0) is None for _ in range(3)] == [False, False, True]
 
 
-def test_all_schemes_of_a_host_share_what_it_may_have() -> None:
+def test_schemes_of_host_share_limit() -> None:
     hosts: HostScheduler[str] = HostScheduler(cap_of)
     assert len(fill(hosts, "a", "http", 2)) == 2
     hosts.add("a", "ftp", "one")
     assert hosts.take(0) is None
 
 
-def test_a_host_that_pushes_back_has_half_and_a_burst_counts_once() -> None:
+def test_push_back_halves_limit_once_per_burst() -> None:
     hosts: HostScheduler[str] = HostScheduler(lambda scheme, waiting: 8)
     burst = fill(hosts, "a", "ftp", 8)
     for task in burst[4:]:
@@ -88,7 +88,7 @@ def test_a_host_that_pushes_back_has_half_and_a_burst_counts_once() -> None:
     assert hosts.cap("a", "ftp") == 2
 
 
-def test_nothing_starts_there_until_it_wants_to_be_asked() -> None:
+def test_paused_host_starts_no_task() -> None:
     hosts: HostScheduler[str] = HostScheduler(cap_of)
     (task,) = fill(hosts, "a", "http", 1)
     hosts.add("a", "http", "next")
@@ -106,7 +106,7 @@ def test_nothing_starts_there_until_it_wants_to_be_asked() -> None:
     assert first.task == "a0"
 
 
-def test_success_raises_slowly_and_the_more_slowly_the_more_often_it_pushed_back() -> None:
+def test_success_raises_limit_slowly() -> None:
     hosts: HostScheduler[str] = HostScheduler(cap_of)
     burst = fill(hosts, "a", "http", 6)
     hosts.push_back(burst[0], 0)
@@ -122,7 +122,7 @@ def test_success_raises_slowly_and_the_more_slowly_the_more_often_it_pushed_back
     assert len(burst) == 6
 
 
-def test_a_rate_lets_so_many_start_a_second() -> None:
+def test_rate_limits_starts_per_second() -> None:
     hosts: HostScheduler[str] = HostScheduler(cap_of, rate=0.5)
     for host in "ab":
         for number in range(2):
@@ -135,7 +135,7 @@ def test_a_rate_lets_so_many_start_a_second() -> None:
     assert started == [(0, "a0"), (0, "b0"), (2, "a1"), (2, "b1")]
 
 
-def test_what_was_put_back_keeps_its_place() -> None:
+def test_put_back_tasks_keep_their_order() -> None:
     hosts: HostScheduler[str] = HostScheduler(cap_of)
     one, two = fill(hosts, "a", "ftp", 2)
     hosts.add("a", "ftp", "three")
@@ -149,7 +149,7 @@ def test_what_was_put_back_keeps_its_place() -> None:
     assert order == ["a0", "a1", "three", "four"]
 
 
-def test_a_host_that_has_nothing_to_say_is_forgotten() -> None:
+def test_idle_host_is_forgotten() -> None:
     hosts: HostScheduler[str] = HostScheduler(cap_of, rate=1.0)
     for number in range(1_000):
         hosts.add(f"h{number}", "http", "")
@@ -160,7 +160,7 @@ def test_a_host_that_has_nothing_to_say_is_forgotten() -> None:
     assert len(hosts._paused) <= 2
 
 
-def test_what_hangs_is_lent_and_starts_no_more_until_it_is_heard() -> None:
+def test_silent_task_lends_slot_until_data_arrives() -> None:
     hosts: HostScheduler[str] = HostScheduler(cap_of)
     mute = fill(hosts, "mute", "ftp", 1)
     lively = fill(hosts, "lively", "ftp", 2)
@@ -177,7 +177,7 @@ def test_what_hangs_is_lent_and_starts_no_more_until_it_is_heard() -> None:
     assert following.task == "next"
 
 
-def test_an_end_is_heard_too_and_who_begins_has_time() -> None:
+def test_ended_task_returns_lent_slot() -> None:
     hosts: HostScheduler[str] = HostScheduler(cap_of)
     one, _ = fill(hosts, "a", "ftp", 2)
     hosts.add("a", "ftp", "three")
@@ -193,7 +193,7 @@ def test_an_end_is_heard_too_and_who_begins_has_time() -> None:
     assert hosts.lent == 2
 
 
-def test_this_machine_is_never_silent() -> None:
+def test_local_tasks_are_never_silent() -> None:
     hosts: HostScheduler[str] = HostScheduler(cap_of)
     fill(hosts, "", "file", 3)
     hosts.look(99, [])
@@ -204,7 +204,7 @@ Load = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 8), min_size=1)
 
 
 @given(hang=Load, live=Load, most=st.integers(1, 6), chance=st.randoms(use_true_random=False))
-def test_hosts_that_hang_hold_no_other_while_they_hold_no_more_than_is_lent(
+def test_silent_hosts_do_not_block_live_hosts(
     hang: dict[str, int], live: dict[str, int], most: int, chance: random.Random
 ) -> None:
     """Simulate the batch: all tasks of live hosts finish although tasks of silent hosts never do.
@@ -247,7 +247,7 @@ Event = st.tuples(
 
 
 @given(st.lists(Event, max_size=120), st.sampled_from([None, 0.5, 3.0]))
-def test_never_more_than_it_may_and_everything_is_started_in_order(
+def test_limits_hold_and_tasks_start_in_order(
     events: list[tuple[str, str, str, int]], rate: float | None
 ) -> None:
     hosts: HostScheduler[int] = HostScheduler(cap_of, rate=rate)
@@ -310,7 +310,7 @@ def test_never_more_than_it_may_and_everything_is_started_in_order(
     assert hosts.waiting == 0
 
 
-def test_what_hosts_still_want_is_told_and_kept_to() -> None:
+def test_pauses_are_reported_and_applied() -> None:
     hosts: HostScheduler[str] = HostScheduler(cap_of, rate=2.0)
     hosts.add("a", "http", "first")
     hosts.add("a", "http", "second")
@@ -333,7 +333,7 @@ def test_what_hosts_still_want_is_told_and_kept_to() -> None:
     assert later.pauses(25.0) == {}
 
 
-def test_what_waits_can_be_dropped_and_what_is_under_way_goes_on() -> None:
+def test_drop_removes_waiting_tasks_only() -> None:
     hosts: HostScheduler[str] = HostScheduler(cap_of)
     (one, two) = fill(hosts, "a", "ftp", 9)
     hosts.drop()
@@ -361,19 +361,19 @@ def line_of(*lanes: str | None) -> HostQueue[Each]:
     return line
 
 
-def test_without_lanes_they_keep_their_order() -> None:
+def test_queue_without_lanes_keeps_order() -> None:
     line = line_of(None, None, None)
     first = line.take()
     line.leave(first)
     assert [first.number, line.take().number, line.take().number] == [0, 1, 2]
 
 
-def test_at_first_each_is_in_a_lane_of_its_own_as_far_as_there_are_as_many() -> None:
+def test_queue_starts_with_different_lanes() -> None:
     line = line_of(*"aaabbbcc")
     assert "".join(str(line.take().lane) for _ in range(5)) == "abcab"
 
 
-def test_behind_one_that_ended_comes_the_next_of_its_lane() -> None:
+def test_queue_continues_lane_of_ended_task() -> None:
     line = line_of(*"aaabbbccdd")
     slow, quick = line.take(), line.take()
     for _ in range(2):
@@ -386,7 +386,7 @@ def test_behind_one_that_ended_comes_the_next_of_its_lane() -> None:
     assert line.take().lane == "a"
 
 
-def test_what_ended_before_the_next_of_its_lane_was_there_is_followed_by_that() -> None:
+def test_queue_continues_lane_with_later_task() -> None:
     """A directory was listed, and its files follow."""
     line = line_of(*"ab")
     listed = line.take()
@@ -396,7 +396,7 @@ def test_what_ended_before_the_next_of_its_lane_was_there_is_followed_by_that() 
     assert line.take() == (2, "a")
 
 
-def test_what_is_put_back_has_its_place_in_its_lane() -> None:
+def test_put_back_task_keeps_order_in_lane() -> None:
     line = line_of(*"aaa")
     first, second = line.take(), line.take()
     for each in (second, first):
@@ -406,7 +406,7 @@ def test_what_is_put_back_has_its_place_in_its_lane() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["add", "take", "leave", "back"]), st.integers(0, 9)), max_size=80))
-def test_each_comes_out_and_those_of_a_lane_in_their_order(events: list[tuple[str, int]]) -> None:
+def test_queue_yields_all_tasks_in_order_of_lane(events: list[tuple[str, int]]) -> None:
     line: HostQueue[Each] = HostQueue()
     count, waiting, under_way, came = 0, 0, list[Each](), list[Each]()
 

@@ -36,7 +36,7 @@ def step(
     )
 
 
-def test_the_next_request_is_derived_from_this_one() -> None:
+def test_next_request_is_derived() -> None:
     request = step("http://u:p@a.example/x/y?z", "../w")
     assert request.url == parse("http://a.example/w")
     assert request.origin == "derived"
@@ -47,7 +47,7 @@ def test_the_next_request_is_derived_from_this_one() -> None:
     "location",
     ["http://a b/", "http://\xe9/", "//", "http:/x", "http://h:0/", "/%zz", "http://a@b@c/", "/a\r\nb"],
 )
-def test_what_is_no_url_leads_nowhere(location: str) -> None:
+def test_redirect_to_invalid_url_is_a_protocol_error(location: str) -> None:
     with pytest.raises(ProtocolError):
         step("http://a.example/x", location)
 
@@ -71,7 +71,9 @@ PLACE = "http://a.example/x"
         ("https://a.example/x", "http://a.example/x?", DEFAULT, False),
     ],
 )
-def test_what_goes_along(start: str, location: str, policy: Policy, carried: bool) -> None:
+def test_redirect_keeps_credentials_only_for_same_port(
+    start: str, location: str, policy: Policy, carried: bool
+) -> None:
     held = Credentials(b"u", b"p")
     given_by_url = start.replace("//", "//u:p@")
     for before, options in ((given_by_url, OPTIONS), (start, Options(login=held, headers=OPTIONS.headers))):
@@ -81,7 +83,7 @@ def test_what_goes_along(start: str, location: str, policy: Policy, carried: boo
         assert (after.want, after.user_agent) == (options.want, options.user_agent)
 
 
-def test_what_was_given_for_a_place_is_not_found_again_behind_another() -> None:
+def test_redirect_back_does_not_restore_login() -> None:
     there = step("http://u:p@a.example/x", "http://b.example/")
     back = next_request(
         there, Moved("http://a.example/y", "302"), None, [parse("http://a.example/x")], DEFAULT, 10
@@ -89,7 +91,7 @@ def test_what_was_given_for_a_place_is_not_found_again_behind_another() -> None:
     assert back.options.login is None
 
 
-def test_nothing_given_is_nothing_sent() -> None:
+def test_redirect_without_options_adds_none() -> None:
     assert step(PLACE, "/y").options == Options()
     assert step("http://@a.example/x", "/y").options.login == Credentials(b"", b"")
 
@@ -105,13 +107,13 @@ def test_nothing_given_is_nothing_sent() -> None:
         ("http://a.example/y", "/x", ("http://u@a.example/x#p",)),
     ],
 )
-def test_a_circle_is_refused(start: str, location: str, earlier: tuple[str, ...]) -> None:
+def test_redirect_loop_is_refused(start: str, location: str, earlier: tuple[str, ...]) -> None:
     with pytest.raises(Refused) as caught:
         step(start, location, earlier=earlier)
     assert (caught.value.rule, caught.value.exit_code) == ("S10", 15)
 
 
-def test_ten_hops_and_no_more() -> None:
+def test_redirects_over_ten_hops_are_refused() -> None:
     earlier = tuple(f"http://a.example/{number}" for number in range(9))
     assert step(PLACE, "/y", earlier=earlier).url == parse("http://a.example/y")
     with pytest.raises(Refused) as caught:
@@ -125,7 +127,7 @@ def test_ten_hops_and_no_more() -> None:
     st.text(max_size=30)
     | st.lists(st.sampled_from(["http:", "//", "/", "..", "?", "#", "@", "a", ":"])).map("".join)
 )
-def test_any_location_is_followed_or_an_error_of_ours(location: str) -> None:
+def test_any_location_is_followed_or_refused(location: str) -> None:
     with suppress(ProtocolError, Refused):
         assert isinstance(step(PLACE, location).url, Url)
 
@@ -150,7 +152,7 @@ ROWS = [
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
 @pytest.mark.parametrize(("path", "media_type", "told"), ROWS, ids=[" ".join(row[:2]) for row in ROWS])
-async def test_a_page_in_place_of_data(
+async def test_page_of_another_host_instead_of_data_is_a_finding(
     path: str, media_type: str, told: bool, host: str, nursery: trio.Nursery
 ) -> None:
     """If the requested host itself sends the page, a finding is not expected."""

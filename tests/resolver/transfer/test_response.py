@@ -32,7 +32,7 @@ from resolver.transfer.response import decode_text, is_textual, looks_like_text
         (b"abc", "a\0b", "abc"),
     ],
 )
-def test_octets_as_text(octets: bytes, charset: str | None, text: str) -> None:
+def test_decode_text_by_charset(octets: bytes, charset: str | None, text: str) -> None:
     assert decode_text(octets, charset) == text
 
 
@@ -48,7 +48,7 @@ def test_octets_as_text(octets: bytes, charset: str | None, text: str) -> None:
         (None, False),
     ],
 )
-def test_what_is_text(media_type: str | None, textual: bool) -> None:
+def test_is_textual_by_media_type(media_type: str | None, textual: bool) -> None:
     assert is_textual(media_type) is textual
 
 
@@ -65,7 +65,7 @@ def test_what_is_text(media_type: str | None, textual: bool) -> None:
         (b"\xffabcdef", False),
     ],
 )
-def test_what_looks_like_text(octets: bytes, text: bool) -> None:
+def test_looks_like_text_by_content(octets: bytes, text: bool) -> None:
     assert looks_like_text(octets) is text
 
 
@@ -88,7 +88,7 @@ def response(**changed: object) -> Response:
     return Response(**{**members, **changed})  # type: ignore[arg-type]
 
 
-def test_what_is_complete_knows_when() -> None:
+def test_response_has_retrieval_time() -> None:
     """The URL may name another object tomorrow (S21)."""
     before = datetime.now(UTC)
     made = response()
@@ -104,7 +104,7 @@ def test_response_is_jsonable() -> None:
     assert record["findings"] == [{"rule": "S04", "action": "warn", "detail": "a port"}]
 
 
-def test_a_response_is_shown_in_a_few_words() -> None:
+def test_response_repr_is_short() -> None:
     assert repr(response()) == "<Response document 4 bytes 'gopher://h/0x' 'text/plain'>"
 
 
@@ -128,7 +128,7 @@ def saved(**changed: object) -> Saved:
     return Saved(**{**members, **changed})  # type: ignore[arg-type]
 
 
-def test_a_file_a_plan_and_an_entry_are_too() -> None:
+def test_saved_plan_and_entry_repr_are_short() -> None:
     assert repr(saved()) == "<Saved document 3 bytes 'x' 'http://h/x'>"
     assert repr(saved(path=None, skipped=True)) == "<Saved document skipped 'http://h/x'>"
     assert repr(Entry(name="a", kind=Kind.LINK)) == "<Entry link 'a'>"
@@ -136,7 +136,7 @@ def test_a_file_a_plan_and_an_entry_are_too() -> None:
 
 
 @given(st.text(), st.integers(0, 3_000), st.text(max_size=3))
-def test_whatever_is_in_a_value_it_is_shown_in_one_short_line(text: str, often: int, more: str) -> None:
+def test_repr_is_one_short_printable_line(text: str, often: int, more: str) -> None:
     text = text * often + more
     facts = (Finding("S04", "warn", text),) * 50
     step: PlanStep = {"action": text}
@@ -151,11 +151,11 @@ def test_whatever_is_in_a_value_it_is_shown_in_one_short_line(text: str, often: 
         assert shown.isprintable()
 
 
-def test_text_of_what_is_no_text_is_none() -> None:
+def test_text_of_binary_response_is_none() -> None:
     assert response(media_type="image/gif").text is None
 
 
-def test_an_entry_shows_every_member() -> None:
+def test_entry_json_has_every_member() -> None:
     entry = Entry(
         name="x",
         kind=Kind.GROUP,
@@ -179,7 +179,7 @@ def test_an_entry_shows_every_member() -> None:
     assert Entry(name="x").as_json()["referrer"] is None
 
 
-def test_what_was_saved_shows_every_member() -> None:
+def test_saved_json_has_every_member() -> None:
     saved = Saved(
         url="http://h/x",
         requested_url="http://h/",

@@ -142,7 +142,7 @@ ROUTES: list[tuple[dict[str, Answer], str, bytes | type[ResolveError]]] = [
 
 
 @pytest.mark.parametrize(("answers", "asked", "outcome"), ROUTES)
-async def test_the_ways_that_are_gone(
+async def test_alternatives_are_tried_in_order(
     answers: dict[str, Answer], asked: str, outcome: bytes | type[ResolveError], build: type[World]
 ) -> None:
     world = build(answers)
@@ -157,7 +157,7 @@ async def test_the_ways_that_are_gone(
     assert world.open == 0
 
 
-async def test_what_is_told_of_the_way_that_led_there(build: type[World]) -> None:
+async def test_response_reports_chain_and_failed_alternative(build: type[World]) -> None:
     build({"a": to("b", "d"), "b": to("c"), "c": NO, "d": b"D"})
     events: list[Event] = []
     async with Resolver(on_event=events.append) as session:
@@ -169,14 +169,14 @@ async def test_what_is_told_of_the_way_that_led_there(build: type[World]) -> Non
     assert [event.url for event in events if isinstance(event, Finished)] == [f"{H}a"]
 
 
-async def test_octets_of_the_place_itself_are_its_own(build: type[World]) -> None:
+async def test_content_at_location_keeps_requested_url(build: type[World]) -> None:
     build({"a": to("b", Here(b"here")), "b": NO})
     async with Resolver() as session:
         response = await session.fetch(f"{H}a")
     assert (response.url, response.chain) == (f"{H}a", ())
 
 
-async def test_an_error_names_the_url_that_failed_first(build: type[World]) -> None:
+async def test_error_names_first_failed_url(build: type[World]) -> None:
     build({"a": to("b", "c"), "b": NotFound("no"), "c": NotFound("no")})
     async with Resolver() as session:
         with pytest.raises(NotFound) as raised:
@@ -184,7 +184,7 @@ async def test_an_error_names_the_url_that_failed_first(build: type[World]) -> N
     assert raised.value.url == f"{H}b"
 
 
-async def test_ways_together_are_as_many_as_hops(build: type[World]) -> None:
+async def test_alternatives_are_limited_by_hops(build: type[World]) -> None:
     tree: dict[str, Answer] = {
         letter: to(*(chr(ord(letter) + step) for step in (1, 2, 3))) for letter in "abcdefg"
     }
@@ -195,7 +195,7 @@ async def test_ways_together_are_as_many_as_hops(build: type[World]) -> None:
     assert len(world.opened) == 9
 
 
-async def test_each_way_is_judged_by_what_had_it(build: type[World]) -> None:
+async def test_alternative_is_checked_against_its_referrer(build: type[World]) -> None:
     """If the referrer differs from the requested URL, it is given with the alternatives (S08)."""
     private = "gopher://10.0.0.1/0b"
     told = Moved(private, "code", (), Referrer(f"{H}z", "10.0.0.9"))
@@ -218,7 +218,7 @@ class Own(Exception):
     """An error of the caller's code."""
 
 
-async def test_a_listener_that_fails_when_a_reply_is_there_leaves_nothing_open(
+async def test_listener_error_after_reply_closes_dialogue(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The warning that arrived with the reply is reported after the reply."""

@@ -47,11 +47,11 @@ PATIENCE = RetryPolicy(tries=5, delay=2.0)
 @pytest.mark.parametrize(
     ("failures_in_a_row", "most"), [(0, 2.0), (1, 2.0), (2, 4.0), (3, 8.0), (9, 60.0), (99, 60.0)]
 )
-def test_the_pause_doubles_up_to_a_minute(failures_in_a_row: int, most: float) -> None:
+def test_pause_doubles_up_to_60_s(failures_in_a_row: int, most: float) -> None:
     assert 0.75 * most <= PATIENCE.pause(failures_in_a_row, Disconnected("gone")) <= most
 
 
-def test_a_peer_that_names_a_time_gets_it() -> None:
+def test_pause_follows_time_of_server() -> None:
     assert PATIENCE.pause(1, TryLater("not now")) <= 2.0
     assert PATIENCE.pause(1, TryLater("not now", after=30.0)) == 30.0
     soon = TryLater("not now", until=datetime.now(UTC) + timedelta(seconds=100))
@@ -102,9 +102,7 @@ SAID: Mapping[str, tuple[str, ...]] = {
         ("mailto:me@h", None),
     ],
 )
-def test_the_longest_prefix_counts_and_the_rest_goes_behind_its_mirrors(
-    url: str, expected: list[str] | None
-) -> None:
+def test_longest_mirror_prefix_is_used(url: str, expected: list[str] | None) -> None:
     found = MirrorPrefixes(SAID).find(parse(url))
     assert (None if found is None else list(found[1])) == expected
 
@@ -119,7 +117,7 @@ def test_the_longest_prefix_counts_and_the_rest_goes_behind_its_mirrors(
         ("http://h/", "http://m", "list"),
     ],
 )
-def test_what_can_be_no_prefix_and_no_mirror(prefix: str, mirrors: tuple[str, ...], what: str) -> None:
+def test_invalid_mirror_prefix_is_not_configured(prefix: str, mirrors: tuple[str, ...], what: str) -> None:
     with pytest.raises(NotConfigured, match=what):
         Resolver(mirrored={prefix: mirrors})
 
@@ -142,7 +140,7 @@ def below(server: FaultyServer) -> str:
 @pytest.mark.parametrize("second", ["http", "ftp"])
 @pytest.mark.parametrize("first", ["http", "ftp"])
 @pytest.mark.parametrize("checksum", [DIGEST, None])
-async def test_who_takes_over_goes_on_where_a_digest_will_tell(
+async def test_mirror_resumes_only_with_digest(
     first: str, second: str, checksum: str | None, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """The transfer resumes by Range or REST in the same file; without a digest, it restarts."""
@@ -161,7 +159,7 @@ async def test_who_takes_over_goes_on_where_a_digest_will_tell(
 
 
 @pytest.mark.parametrize("first", ["http", "ftp"])
-async def test_what_is_left_of_several_places_a_later_run_goes_on_with(
+async def test_part_of_several_mirrors_is_resumed_by_later_run(
     first: str, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """The state is that of the requested URL, with the validators of that URL only.
@@ -186,7 +184,7 @@ async def test_what_is_left_of_several_places_a_later_run_goes_on_with(
     assert (tmp_path / "it").read_bytes() == CONTENT
 
 
-async def test_a_mirror_of_a_prefix_is_the_callers_own_word(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_mirror_of_prefix_is_trusted(nursery: trio.Nursery, tmp_path: Path) -> None:
     """The mirror may have an address that is refused (S08) for a mirror of an untrusted request."""
 
     async def answer(peer: trio.SocketStream) -> None:
@@ -308,7 +306,9 @@ async def attempts_of(
 
 @pytest.mark.parametrize("scheme", ["ftp", "http", "https", "gopher", "nntp", "wais", "ftps"])
 @pytest.mark.parametrize(("patience", "attempts"), [(TRIES, 1), (TRIES_ALL, 3)])
-async def test_who_refuses(scheme: str, patience: RetryPolicy, attempts: int) -> None:
+async def test_refused_connection_is_retried_only_with_retry_all(
+    scheme: str, patience: RetryPolicy, attempts: int
+) -> None:
     with closed_port() as port:
         name = {"nntp": "a.group/1", "wais": "db?x"}.get(scheme, "x")
         url = f"{scheme}://127.0.0.1:{port}/{name}"
@@ -318,7 +318,7 @@ async def test_who_refuses(scheme: str, patience: RetryPolicy, attempts: int) ->
 
 @pytest.mark.parametrize("scheme", ["ftp", "nntp"])
 @pytest.mark.parametrize(("patience", "attempts"), [(TRIES, 1), (TRIES_ALL, 3)])
-async def test_who_never_greets(
+async def test_missing_greeting_is_retried_only_with_retry_all(
     scheme: str, patience: RetryPolicy, attempts: int, nursery: trio.Nursery
 ) -> None:
     peer = Peer(silence)
@@ -331,7 +331,7 @@ async def test_who_never_greets(
 
 
 @pytest.mark.parametrize(("long", "attempts"), [(-1.0, 1), (None, 3)], ids=["after long", "at once"])
-async def test_who_leaves_without_a_greeting(
+async def test_close_before_greeting_is_retried_if_fast(
     long: float | None, attempts: int, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An overloaded server closes immediately; a server of another protocol waits for a request first."""
@@ -343,7 +343,7 @@ async def test_who_leaves_without_a_greeting(
     assert (type(error), tried, peer.connections) == (Disconnected, attempts, attempts)
 
 
-async def test_another_protocol_is_an_answer(nursery: trio.Nursery) -> None:
+async def test_response_of_another_protocol_is_not_retried(nursery: trio.Nursery) -> None:
     peer = Peer(other)
     port = await peer.listen(nursery)
     error, tried = await attempts_of(f"ftp://127.0.0.1:{port}/x", patience=TRIES_ALL)
@@ -351,7 +351,7 @@ async def test_another_protocol_is_an_answer(nursery: trio.Nursery) -> None:
 
 
 @pytest.mark.parametrize("after", [silence, leaving], ids=["silent", "leaves"])
-async def test_a_silent_answer_to_a_request_is_waited_for(after: Behaviour, nursery: trio.Nursery) -> None:
+async def test_silence_after_request_is_retried(after: Behaviour, nursery: trio.Nursery) -> None:
     """A server that receives the first command is not expected to send a greeting."""
 
     async def asked(peer: trio.SocketStream) -> None:
@@ -364,7 +364,7 @@ async def test_a_silent_answer_to_a_request_is_waited_for(after: Behaviour, nurs
     assert tried == 3
 
 
-async def test_after_contact_there_is_patience_in_the_same_retrieval(nursery: trio.Nursery) -> None:
+async def test_unreachable_after_contact_is_retried(nursery: trio.Nursery) -> None:
     """The server stops in the middle of a body, and may start again."""
     peer = Peer(half, ends=True)
     port = await peer.listen(nursery)
@@ -372,14 +372,14 @@ async def test_after_contact_there_is_patience_in_the_same_retrieval(nursery: tr
     assert (type(error), tried, peer.connections) == (Unreachable, 3, 1)
 
 
-async def test_after_contact_there_is_patience_with_other_urls_of_the_place(nursery: trio.Nursery) -> None:
+async def test_unreachable_after_contact_by_another_url_is_retried(nursery: trio.Nursery) -> None:
     peer = Peer(whole, ends=True)
     port = await peer.listen(nursery)
     error, tried = await attempts_of(f"http://127.0.0.1:{port}/x", f"http://127.0.0.1:{port}/y")
     assert (type(error), tried) == (Unreachable, 3)
 
 
-async def test_but_not_with_other_places(nursery: trio.Nursery) -> None:
+async def test_unreachable_other_port_is_not_retried(nursery: trio.Nursery) -> None:
     peer = Peer(whole)
     port = await peer.listen(nursery)
     with closed_port() as closed:
@@ -387,14 +387,14 @@ async def test_but_not_with_other_places(nursery: trio.Nursery) -> None:
     assert tried == 1
 
 
-async def test_after_a_greeting_silence_is_waited_for(nursery: trio.Nursery) -> None:
+async def test_close_after_greeting_is_retried(nursery: trio.Nursery) -> None:
     peer = Peer(greeting)
     port = await peer.listen(nursery)
     error, tried = await attempts_of(f"ftp://127.0.0.1:{port}/x")
     assert (type(error), tried) == (Disconnected, 3)
 
 
-async def test_a_mirror_has_its_turn_at_once(nursery: trio.Nursery, tmp_path: object) -> None:
+async def test_mirror_is_tried_without_delay(nursery: trio.Nursery, tmp_path: object) -> None:
     peer = Peer(whole)
     port = await peer.listen(nursery)
     with closed_port() as closed:
@@ -407,7 +407,7 @@ async def test_a_mirror_has_its_turn_at_once(nursery: trio.Nursery, tmp_path: ob
     assert (saved.bytes, saved.attempts) == (2, 2)
 
 
-def test_of_very_many_places_the_first_are_forgotten() -> None:
+def test_contacts_forget_oldest_entries() -> None:
     contacts = Contacts()
     first = contacts["h", 0]
     assert contacts["h", 0] is first
@@ -416,7 +416,7 @@ def test_of_very_many_places_the_first_are_forgotten() -> None:
     assert contacts["h", 0] is not first
 
 
-def test_what_lasts_is_said_by_every_copy() -> None:
+def test_lasting_error_copies_keep_flag() -> None:
     error = Unreachable("refused", lasting=True)
     assert error.at("x:").tried(3).lasting
     assert not error.passing().lasting

@@ -129,7 +129,7 @@ ROWS = {
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
-async def test_a_file_that_is_there(row: Row, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_exists_modes_for_existing_file(row: Row, nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, {"/object": row.page})
     (tmp_path / "object").write_bytes(row.held)
     os.utime(tmp_path / "object", (row.held_at, row.held_at))
@@ -152,9 +152,7 @@ class Tagged:
         return replace(page, content=b"", status=304, reason="Not Modified")
 
 
-async def test_an_entity_tag_in_the_sidecar_tells_more_than_a_time(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_newer_uses_entity_tag_of_sidecar(nursery: trio.Nursery, tmp_path: Path) -> None:
     """The tag is used only if the file is the saved file."""
     tagged = replace(UNDATED, headers=(("ETag", '"1"'),), guard=Tagged())
     server = await serve(nursery, {"/object": tagged})
@@ -186,7 +184,7 @@ async def test_an_entity_tag_in_the_sidecar_tells_more_than_a_time(
         (Validators(), 1),
     ],
 )
-async def test_what_a_listing_said_for_certain_need_not_be_asked(
+async def test_newer_uses_exact_facts_of_listing(
     listed: Validators, asked: int, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     server = await serve(nursery, {"/object": PAGE})
@@ -197,7 +195,7 @@ async def test_what_a_listing_said_for_certain_need_not_be_asked(
     assert (len(server.requests), saved.skipped) == (asked, not asked)
 
 
-async def test_no_listing_makes_a_directory_the_file_that_is_there(tmp_path: Path) -> None:
+async def test_newer_for_existing_directory_is_a_local_error(tmp_path: Path) -> None:
     (tmp_path / "object").mkdir()
     listed = Validators(
         size=(tmp_path / "object").stat().st_size, modified=WHEN - timedelta(days=400_000 / 365)
@@ -209,9 +207,7 @@ async def test_no_listing_makes_a_directory_the_file_that_is_there(tmp_path: Pat
             )
 
 
-async def test_a_file_that_is_there_stops_it_before_anything_is_sent(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_existing_file_is_refused_before_request(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, {"/object": PAGE})
     (tmp_path / "object").write_bytes(b"old")
     with pytest.raises(LocalError, match=r"object' .*already.*unchanged$"):
@@ -221,7 +217,7 @@ async def test_a_file_that_is_there_stops_it_before_anything_is_sent(
 
 @pytest.mark.parametrize("exists", EVERY_WAY)
 @pytest.mark.parametrize("name", ["x.part", "x.PART-State", "x.part-state.new"])
-async def test_a_name_of_what_is_kept_beside_a_file_is_nobodys(
+async def test_reserved_suffix_is_refused(
     name: str, exists: Exists, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """The content of such a file would be taken for a partial file or state of an earlier run."""
@@ -234,7 +230,9 @@ async def test_a_name_of_what_is_kept_beside_a_file_is_nobodys(
 
 
 @pytest.mark.parametrize("exists", EVERY_WAY)
-async def test_nothing_is_there(exists: Exists, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_exists_modes_without_file_save_it(
+    exists: Exists, nursery: trio.Nursery, tmp_path: Path
+) -> None:
     server = await serve(nursery, {"/object": PAGE})
     saved = await save(server, tmp_path, exists)
     assert (contents(tmp_path), methods(server)) == (NEW, ["GET"])
@@ -242,9 +240,7 @@ async def test_nothing_is_there(exists: Exists, nursery: trio.Nursery, tmp_path:
 
 
 @pytest.mark.parametrize("exists", ["resume", "replace", "rename", "newer"])
-async def test_what_was_there_stays_when_nothing_comes(
-    exists: Exists, nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_failed_save_keeps_existing_file(exists: Exists, nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, {})
     (tmp_path / "object").write_bytes(b"old")
     with pytest.raises(NotFound):
@@ -252,7 +248,7 @@ async def test_what_was_there_stays_when_nothing_comes(
     assert contents(tmp_path) == {"object": b"old"}
 
 
-async def test_each_of_several_at_once_takes_a_name_of_its_own(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_concurrent_renames_take_different_names(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, {"/object": PAGE})
     async with trio.open_nursery() as clients:
         for _ in range(3):
@@ -260,7 +256,7 @@ async def test_each_of_several_at_once_takes_a_name_of_its_own(nursery: trio.Nur
     assert contents(tmp_path) == dict.fromkeys(("object", "object.2", "object.3"), OBJECT)
 
 
-async def test_only_one_of_several_at_once_gets_the_name(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_concurrent_saves_of_same_name_first_wins(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, {"/object": PAGE})
     failed: list[str] = []
 
@@ -299,7 +295,7 @@ async def leave_half(server: HttpServer, folder: Path) -> None:
     ],
     ids=["the same", "another tag", "no tag", "another size", "no offsets"],
 )
-async def test_a_part_is_gone_on_with_while_it_is_the_same(
+async def test_part_is_resumed_if_object_is_unchanged(
     now: Page, told: tuple[str, ...], resumed_from: int, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     cut = {"/object": replace(CUT, times=1)}
@@ -314,7 +310,7 @@ async def test_a_part_is_gone_on_with_while_it_is_the_same(
     assert server.requests[1].values("range") == [f"bytes={HALF - OVERLAP}-"]
 
 
-async def test_a_part_of_another_url_is_started_over(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_part_of_another_url_is_restarted(nursery: trio.Nursery, tmp_path: Path) -> None:
     other = await serve(nursery, {"/object": replace(PAGE, content=OBJECT[::-1])}, {"/object": CUT})
     with pytest.raises(Truncated):
         await save(other, tmp_path)
@@ -327,7 +323,7 @@ async def test_a_part_of_another_url_is_started_over(nursery: trio.Nursery, tmp_
 
 
 @pytest.mark.parametrize("state", [None, b"", b"{", b"[]", b'{"url": 1}', b"\xff" * 100])
-async def test_a_part_that_is_none_of_ours_is_left_alone(
+async def test_foreign_part_is_refused_and_unchanged(
     state: bytes | None, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     server = await serve(nursery, {"/object": PAGE})
@@ -342,7 +338,7 @@ async def test_a_part_that_is_none_of_ours_is_left_alone(
 @pytest.mark.parametrize("exists", ["fail", "resume", "newer", "replace"])
 @pytest.mark.parametrize("name", ["object.part", "object.part-state", "object.part-state.new"])
 @pytest.mark.parametrize("there", [True, False])
-async def test_a_file_of_a_name_of_ours_stops_it_before_anything_is_sent(
+async def test_existing_part_names_are_refused_before_request(
     exists: Exists, name: str, there: bool, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     server = await serve(nursery, {"/object": PAGE})
@@ -355,7 +351,7 @@ async def test_a_file_of_a_name_of_ours_stops_it_before_anything_is_sent(
     assert (server.connections, contents(tmp_path)) == (0, before)
 
 
-async def test_nothing_is_kept_that_could_not_be_gone_on_with(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_empty_part_is_removed(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, {"/object": PAGE}, {"/object": Behaviour(cut_at=0)})
     with pytest.raises(Disconnected):
         await save(server, tmp_path)
@@ -400,7 +396,7 @@ DEAD = Behaviour(cut_at=0)
     ],
     ids=["missing", "dead", "cut", "not needed"],
 )
-async def test_a_mirror_takes_over(
+async def test_mirror_is_used_after_failure(
     first: tuple[Page | None, Behaviour],
     second: tuple[Page | None, Behaviour],
     checksum: str | None,
@@ -418,7 +414,7 @@ async def test_a_mirror_takes_over(
 
 
 @pytest.mark.parametrize("checksum", [None, DIGEST])
-async def test_a_mirror_goes_on_in_the_middle_only_where_a_digest_will_tell(
+async def test_mirror_resumes_part_only_with_digest(
     checksum: str | None, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     site = {"/object": PAGE}
@@ -438,7 +434,7 @@ async def test_a_mirror_goes_on_in_the_middle_only_where_a_digest_will_tell(
     assert saved.resumed_from == (HALF if checksum else 0)
 
 
-async def test_every_place_is_tried_before_it_is_given_up(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_every_location_is_tried_once(nursery: trio.Nursery, tmp_path: Path) -> None:
     """With one attempt for each location, the second resumes the data of the first."""
     first = await serve(nursery, {"/object": PAGE}, {"/object": CUT})
     second = await serve(nursery, {"/object": PAGE})
@@ -452,23 +448,21 @@ async def test_every_place_is_tried_before_it_is_given_up(nursery: trio.Nursery,
     assert [finding.rule for finding in saved.findings if "mirror" in finding.rule] == ["save:mirror"]
 
 
-async def test_the_last_failure_is_told_where_it_was_no_refusal(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_last_error_except_not_found_is_raised(nursery: trio.Nursery, tmp_path: Path) -> None:
     error, servers = await mirrored(nursery, tmp_path, (None, WELL), (PAGE, DEAD), None)
     assert type(error) is Disconnected
     assert error.url == servers[1].url("/object")
     assert error.attempts == 5
 
 
-async def test_all_places_say_no(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_not_found_everywhere_raises_first_error(nursery: trio.Nursery, tmp_path: Path) -> None:
     error, servers = await mirrored(nursery, tmp_path, (None, WELL), (None, WELL), None)
     assert isinstance(error, NotFound)
     assert error.url == servers[0].url("/object")
     assert contents(tmp_path) == {}
 
 
-async def test_a_mirror_with_another_object_is_found_out(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_mirror_with_other_object_is_a_mismatch(nursery: trio.Nursery, tmp_path: Path) -> None:
     """The digest decides, after a second attempt from the beginning; no file is left."""
     other = replace(PAGE, content=OBJECT[::-1])
     error, servers = await mirrored(nursery, tmp_path, (None, WELL), (other, WELL), DIGEST)
@@ -492,7 +486,7 @@ async def test_a_mirror_with_another_object_is_found_out(nursery: trio.Nursery, 
         ("resume", 0, [], False),
     ],
 )
-async def test_what_would_be_done_is_told_and_not_done(
+async def test_dry_run_reports_without_changes(
     exists: Exists, held_at: int, asked: list[str], skipped: bool, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     server = await serve(nursery, {"/object": PAGE})
@@ -505,7 +499,7 @@ async def test_what_would_be_done_is_told_and_not_done(
     assert (methods(server), contents(tmp_path)) == (asked, {"object": b"old"})
 
 
-async def test_what_would_be_in_the_way_is_told(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_dry_run_reports_existing_file(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, {"/object": PAGE})
     async with Resolver() as session:
         saved = await session.save(server.url("/object"), tmp_path / "object", dry_run=True)
@@ -516,7 +510,7 @@ async def test_what_would_be_in_the_way_is_told(nursery: trio.Nursery, tmp_path:
     assert server.requests == []
 
 
-async def test_a_large_one_gets_to_the_disk_while_it_comes(
+async def test_large_file_is_written_back_during_transfer(
     nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun: list[tuple[str, int]] = []
@@ -558,7 +552,7 @@ def sidecar(folder: Path) -> dict[str, Any]:
     return found
 
 
-async def test_all_that_is_known(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_sidecar_has_complete_record_without_secrets(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(
         nursery, {"/object": META_PAGE, "/first": moved("/second"), "/second": moved("/object")}
     )
@@ -601,7 +595,7 @@ async def test_all_that_is_known(nursery: trio.Nursery, tmp_path: Path) -> None:
     assert saved.digest == f"sha256:{SHA256}"
 
 
-def test_the_members_stand_in_the_house() -> None:
+def test_sidecar_members_are_documented() -> None:
     told = CONTRACT.read_text().partition("into `NAME.meta.json`:")[2].partition(".\n")[0].split()
     saved = Saved(
         url="x:",
@@ -619,7 +613,7 @@ def test_the_members_stand_in_the_house() -> None:
     assert told == list(json.loads(meta_octets(saved, ("127.0.0.1",), None)))
 
 
-async def test_what_a_scheme_does_not_tell(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_sidecar_of_gopher_omits_unknown_facts(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve_gopher(nursery)
     async with Resolver() as session:
         saved = await session.save(
@@ -632,7 +626,7 @@ async def test_what_a_scheme_does_not_tell(nursery: trio.Nursery, tmp_path: Path
 
 
 @pytest.mark.parametrize("exists", ["skip", "newer"])
-async def test_a_file_that_stays_keeps_its_own(exists: Any, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_skipped_file_keeps_sidecar(exists: Any, nursery: trio.Nursery, tmp_path: Path) -> None:
     """A file without a sidecar gets none: its origin is unknown."""
     server = await serve(nursery, {"/object": META_PAGE})
     async with Resolver() as session:
@@ -646,7 +640,7 @@ async def test_a_file_that_stays_keeps_its_own(exists: Any, nursery: trio.Nurser
     assert os.listdir(tmp_path) == ["object"]
 
 
-async def test_each_name_has_its_own(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_renamed_files_have_separate_sidecars(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, {"/object": META_PAGE})
     async with Resolver() as session:
         for _ in range(2):
@@ -654,7 +648,7 @@ async def test_each_name_has_its_own(nursery: trio.Nursery, tmp_path: Path) -> N
     assert sorted(os.listdir(tmp_path)) == ["a.2.bin", "a.2.bin.meta.json", "a.bin", "a.bin.meta.json"]
 
 
-async def test_what_is_not_whole_has_none(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_failed_file_has_no_sidecar(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, {"/object": META_PAGE})
     async with Resolver() as session:
         with pytest.raises(ChecksumMismatch):

@@ -90,7 +90,7 @@ def ranges(server: HttpServer) -> list[str]:
     return [value for request in server.requests for value in request.values("range")]
 
 
-def octets_asked(server: HttpServer) -> int:
+def requested_bytes(server: HttpServer) -> int:
     """Return the number of bytes requested by ranges."""
     asked = [each.removeprefix("bytes=").split("-") for each in ranges(server)]
     return sum(int(last) - int(first) + 1 for first, last in asked)
@@ -112,12 +112,12 @@ def state_in(folder: Path) -> PartState | None:
 # Successful downloads.
 
 
-async def test_each_octet_comes_once_over_as_many_connections(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_segments_fetch_each_byte_once(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, {"/object": PAGE})
     events: list[Event] = []
     saved = await save(tmp_path, server.url("/object"), events=events)
     assert is_whole(tmp_path)
-    assert octets_asked(server) == len(OBJECT)
+    assert requested_bytes(server) == len(OBJECT)
     assert 1 < server.connections <= 5
     assert (saved.attempts, saved.resumed_from, saved.mirror, rules(saved)) == (1, 0, None, [])
     assert "length" in saved.verified
@@ -129,7 +129,7 @@ async def test_each_octet_comes_once_over_as_many_connections(nursery: trio.Nurs
 
 
 @pytest.mark.parametrize("scheme", ["http", "ftp"])
-async def test_of_servers_of_two_schemes(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_segments_of_http_and_ftp(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await faulty.serve(nursery, scheme, OBJECT)
     saved = await save(tmp_path, server.url(), ports=(server.port,), checksum=DIGEST)
     assert is_whole(tmp_path)
@@ -137,14 +137,12 @@ async def test_of_servers_of_two_schemes(scheme: str, nursery: trio.Nursery, tmp
     assert rules(saved) == []
 
 
-async def test_two_places_share_it_and_the_digest_is_of_the_whole(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_segments_of_two_mirrors_match_digest(nursery: trio.Nursery, tmp_path: Path) -> None:
     one = await serve(nursery, {"/object": PAGE})
     two = await faulty.serve(nursery, "ftp", OBJECT)
     saved = await save(tmp_path, one.url("/object"), two.url(), ports=(two.port,), checksum=DIGEST)
     assert is_whole(tmp_path)
-    assert 0 < octets_asked(one) < len(OBJECT)
+    assert 0 < requested_bytes(one) < len(OBJECT)
     assert two.connections
     assert "digest" in saved.verified
 
@@ -158,7 +156,7 @@ async def test_two_places_share_it_and_the_digest_is_of_the_whole(
         (replace(PAGE, content=OBJECT[: 2 * LEAST - 1]), "it is small"),
     ],
 )
-async def test_else_it_comes_in_one_stream(
+async def test_unsuitable_object_is_fetched_in_one_stream(
     page: Page, why: str, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     server = await serve(nursery, {"/object": page})
@@ -169,26 +167,28 @@ async def test_else_it_comes_in_one_stream(
 
 
 @pytest.mark.parametrize("manner", [Manner(offsets="no"), Manner(tells=()), Manner(tells=("size",))])
-async def test_of_ftp_too(manner: Manner, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_unsuitable_ftp_object_is_fetched(
+    manner: Manner, nursery: trio.Nursery, tmp_path: Path
+) -> None:
     server = await faulty.serve(nursery, "ftp", OBJECT, manner)
     await save(tmp_path, server.url(), ports=(server.port,))
     assert is_whole(tmp_path)
 
 
-async def test_what_is_no_http_and_no_ftp_comes_as_ever(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_gopher_object_is_fetched_in_one_stream(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await faulty.serve(nursery, "gopher", OBJECT)
     await save(tmp_path, server.url(), ports=(server.port,))
     assert is_whole(tmp_path)
     assert server.connections == 1
 
 
-async def test_with_a_rate_of_all(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_segments_share_rate_limit(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, {"/object": PAGE})
     await save(tmp_path, server.url("/object"), rate=4 * len(OBJECT), limits=Limits(min_rate=1))
     assert is_whole(tmp_path)
 
 
-def test_under_asyncio(tmp_path: Path) -> None:
+def test_segments_under_asyncio(tmp_path: Path) -> None:
     with Elsewhere() as there:
         server = there.run(faulty.serve, there.nursery, "http", OBJECT)
         asyncio.run(save(tmp_path, server.url(), ports=(server.port,)))
@@ -196,9 +196,7 @@ def test_under_asyncio(tmp_path: Path) -> None:
     assert server.connections > 1
 
 
-async def test_what_the_policy_warns_of_is_told_once_and_not_for_each_piece(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_policy_warning_is_reported_once(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await faulty.serve(nursery, "ftp", OBJECT)
     events: list[Event] = []
     await save(tmp_path, server.url(), events=events)
@@ -250,7 +248,7 @@ HEAD = b'HTTP/1.1 %b\r\nETag: "1"\r\nContent-Length: %d\r\n%b\r\n'
 
 
 @pytest.mark.parametrize(("per_host", "most"), [(None, 6), (3, 3)])
-async def test_one_host_gets_no_more_connections_than_are_polite(
+async def test_connections_per_host_are_limited(
     per_host: int | None, most: int, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """The limit holds for two objects together, but each object has at least one connection."""
@@ -307,7 +305,7 @@ LIES = {
 
 @pytest.mark.parametrize("lie", LIES)
 @pytest.mark.parametrize("at", [1, 4])
-async def test_who_lies_about_parts_is_left_for_one_who_does_not(
+async def test_wrong_ranges_are_fetched_from_mirror(
     lie: str, at: int, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     liar = await serve(nursery, {"/object": replace(PAGE, guard=Liar(LIES[lie], at))})
@@ -318,7 +316,7 @@ async def test_who_lies_about_parts_is_left_for_one_who_does_not(
 
 
 @pytest.mark.parametrize("lie", ["longer", "nothing"])
-async def test_who_always_lies_fails_and_nothing_gets_the_name(
+async def test_wrong_ranges_without_mirror_are_an_error(
     lie: str, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     liar = await serve(nursery, {"/object": replace(PAGE, guard=Liar(LIES[lie]))})
@@ -332,7 +330,7 @@ async def test_who_always_lies_fails_and_nothing_gets_the_name(
     [(LATER, ("ETag", '"2"')), (), (("ETag", '"2"'),), (("ETag", 'W/"1"'),)],
     ids=["other", "nothing", "other tag", "weak tag"],
 )
-async def test_a_mirror_that_may_have_another_object_is_dropped_and_told(
+async def test_mirror_with_other_validators_is_dropped(
     headers: tuple[tuple[str, str], ...], nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     one = await serve(nursery, {"/object": PAGE})
@@ -343,9 +341,7 @@ async def test_a_mirror_that_may_have_another_object_is_dropped_and_told(
     assert two.url("/object") in next(each.detail for each in saved.findings if each.rule == "save:mirror")
 
 
-async def test_where_a_digest_tells_a_wrong_object_is_found_out_and_asked_for_in_one_stream(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_digest_mismatch_is_fetched_in_one_stream(nursery: trio.Nursery, tmp_path: Path) -> None:
     one = await serve(nursery, {"/object": PAGE})
     two = await serve(nursery, {"/object": replace(PAGE, content=OBJECT[::-1], headers=())})
     saved = await save(tmp_path, one.url("/object"), two.url("/object"), checksum=DIGEST)
@@ -354,7 +350,7 @@ async def test_where_a_digest_tells_a_wrong_object_is_found_out_and_asked_for_in
     assert one.requests[-1].values("range") == []
 
 
-async def test_an_object_that_changes_is_started_over(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_changing_object_is_restarted(nursery: trio.Nursery, tmp_path: Path) -> None:
     class Changing:
         """A server whose object changes after the second range."""
 
@@ -377,7 +373,7 @@ async def test_an_object_that_changes_is_started_over(nursery: trio.Nursery, tmp
 
 
 @pytest.mark.parametrize("scheme", ["http", "ftp"])
-async def test_what_is_cut_goes_on_where_it_was(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_truncated_segments_are_resumed(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
     cuts = tuple(range(10_000, len(OBJECT), 30_000))
     server = await faulty.serve(nursery, scheme, OBJECT, Manner(cuts=cuts))
     saved = await save(tmp_path, server.url(), ports=(server.port,))
@@ -385,7 +381,7 @@ async def test_what_is_cut_goes_on_where_it_was(scheme: str, nursery: trio.Nurse
     assert saved.attempts > 1
 
 
-async def test_what_one_place_cannot_give_comes_from_another(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_failing_segments_are_fetched_from_mirror(nursery: trio.Nursery, tmp_path: Path) -> None:
     one = await serve(nursery, {"/object": replace(PAGE, guard=Liar(gone, 3))})
     two = await serve(nursery, {"/object": PAGE})
     saved = await save(tmp_path, one.url("/object"), two.url("/object"))
@@ -401,7 +397,7 @@ def busy(_request: Request, _page: Page) -> Page:
     return Page(b"", status=503, reason="Busy", headers=(("Retry-After", "0"),))
 
 
-async def test_a_server_with_room_for_two_gets_two(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_busy_server_gets_fewer_segments(nursery: trio.Nursery, tmp_path: Path) -> None:
     class Room:
         """A server that refuses every second range."""
 
@@ -416,7 +412,7 @@ async def test_a_server_with_room_for_two_gets_two(nursery: trio.Nursery, tmp_pa
     assert is_whole(tmp_path)
 
 
-async def test_what_came_is_kept_and_gone_on_with(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_failed_download_is_resumed_with_gaps(nursery: trio.Nursery, tmp_path: Path) -> None:
     """This also holds for a file with gaps; no byte that is present is requested again."""
     guard = Liar(gone, 4)
     server = await serve(nursery, {"/object": replace(PAGE, guard=guard)})
@@ -432,7 +428,7 @@ async def test_what_came_is_kept_and_gone_on_with(nursery: trio.Nursery, tmp_pat
     saved = await save(tmp_path, server.url("/object"))
     assert is_whole(tmp_path)
     assert saved.resumed_from == held
-    assert octets_asked(server) == len(OBJECT) - held
+    assert requested_bytes(server) == len(OBJECT) - held
 
 
 async def leave_gaps(nursery: trio.Nursery, folder: Path, site: dict[str, Page]) -> HttpServer:
@@ -454,7 +450,7 @@ def held_in(folder: Path) -> int:
     return sum(end - begin for begin, end in state.whole)
 
 
-async def test_one_connection_fills_the_gaps_that_several_left(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_single_stream_fills_gaps(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await leave_gaps(nursery, tmp_path, {})
     held = held_in(tmp_path)
     saved = await save(tmp_path, server.url("/object"), segments=1)
@@ -462,9 +458,7 @@ async def test_one_connection_fills_the_gaps_that_several_left(nursery: trio.Nur
     assert saved.resumed_from == held
 
 
-async def test_where_no_parts_are_given_any_more_it_goes_on_in_one_stream(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_gaps_without_range_support_are_restarted(nursery: trio.Nursery, tmp_path: Path) -> None:
     site: dict[str, Page] = {}
     server = await leave_gaps(nursery, tmp_path, site)
     site["/object"] = replace(PAGE, parts=False)
@@ -474,9 +468,7 @@ async def test_where_no_parts_are_given_any_more_it_goes_on_in_one_stream(
 
 
 @pytest.mark.parametrize("segments", [1, 4])
-async def test_a_server_that_is_away_costs_nothing_of_what_is_there(
-    segments: int, nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_failing_server_keeps_segments(segments: int, nursery: trio.Nursery, tmp_path: Path) -> None:
     """This also holds for a server that is busy when the validators are requested."""
     site: dict[str, Page] = {}
     server = await leave_gaps(nursery, tmp_path, site)
@@ -492,7 +484,7 @@ async def test_a_server_that_is_away_costs_nothing_of_what_is_there(
     assert held_in(tmp_path) == held
 
 
-async def test_what_one_stream_began_several_go_on_with(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_segments_resume_part_of_one_stream(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await faulty.serve(nursery, "http", OBJECT, Manner(fault=Fault("cut", "body", share=40)))
     with pytest.raises(Truncated):
         await save(tmp_path, server.url(), ports=(server.port,), segments=1, patience=RetryPolicy())
@@ -521,9 +513,7 @@ def _with_whole(text: bytes, value: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("name", STATES)
-async def test_a_state_that_says_too_much_is_not_believed(
-    name: str, nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_state_beyond_file_is_ignored(name: str, nursery: trio.Nursery, tmp_path: Path) -> None:
     """Ranges beyond the size of the file are ignored (only its owner can write to it and to its state)."""
     server = await leave_gaps(nursery, tmp_path, {})
     os.truncate(tmp_path / "it.part", 1)
@@ -533,7 +523,7 @@ async def test_a_state_that_says_too_much_is_not_believed(
     assert (tmp_path / "it").read_bytes()[1:] == OBJECT[1:]
 
 
-async def test_another_object_by_now_is_begun_anew(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_changed_object_between_runs_is_restarted(nursery: trio.Nursery, tmp_path: Path) -> None:
     site: dict[str, Page] = {}
     server = await leave_gaps(nursery, tmp_path, site)
     site["/object"] = replace(PAGE, headers=(LATER, ("ETag", '"2"')))
@@ -545,7 +535,7 @@ async def test_another_object_by_now_is_begun_anew(nursery: trio.Nursery, tmp_pa
 # Limits, the disk, and cancellation.
 
 
-async def test_the_size_is_judged_by_the_whole(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_body_limit_applies_to_complete_size(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, {"/object": PAGE})
     limits = Limits(body=len(OBJECT) - 1, body_everywhere=True)
     with pytest.raises(LimitExceeded):
@@ -555,7 +545,7 @@ async def test_the_size_is_judged_by_the_whole(nursery: trio.Nursery, tmp_path: 
     assert is_whole(tmp_path)
 
 
-async def test_a_full_disk_ends_it_and_what_came_is_kept(
+async def test_full_disk_is_an_error_and_keeps_segments(
     nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = await serve(nursery, {"/object": PAGE})
@@ -593,7 +583,7 @@ class Cancelling(trio.abc.Instrument):
 
 @pytest.mark.parametrize("at", [5, 40, 80, 130, 200])
 @pytest.mark.parametrize("start", ["http", "ftp"])
-async def test_a_cancel_at_any_step_leaves_what_can_be_gone_on_with(
+async def test_cancelled_download_is_resumed(
     start: str, at: int, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     server = await faulty.serve(nursery, start, OBJECT)
@@ -654,7 +644,7 @@ trio.run(main)
 """
 
 
-async def test_killed_it_has_what_was_noted_and_nothing_else(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_killed_download_keeps_recorded_ranges(nursery: trio.Nursery, tmp_path: Path) -> None:
     """The process is killed after a write of the state, and then before the next one."""
     server = await faulty.serve(nursery, "http", OBJECT)
     held = 0
@@ -674,7 +664,7 @@ async def test_killed_it_has_what_was_noted_and_nothing_else(nursery: trio.Nurse
     assert saved.resumed_from == held
 
 
-async def test_a_note_is_written_once_what_it_says_is_on_the_disk(
+async def test_state_is_written_after_sync(
     nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The order is sync, then write, each time the state grows."""
@@ -711,7 +701,7 @@ async def test_a_note_is_written_once_what_it_says_is_on_the_disk(
     assert all(before == "sync" for before, step in pairwise(["write", *middle]) if step == "write")
 
 
-async def test_what_has_come_is_set_going_to_the_disk(
+async def test_segments_are_written_back_during_transfer(
     nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The write-back starts while the rest is transferred."""

@@ -30,7 +30,7 @@ WHEN, THEN = datetime(1994, 11, 6, tzinfo=UTC), datetime(1994, 11, 7, tzinfo=UTC
     fails=st.lists(st.integers(0, 3), max_size=20),
     stops=st.booleans(),
 )
-def test_each_octet_is_asked_for_once_whatever_fails(
+def test_plan_requests_each_byte_once(
     size: int, count: int, held: list[tuple[int, int]], fails: list[int], stops: bool
 ) -> None:
     whole = clip_ranges(join_ranges(held), size)
@@ -47,7 +47,7 @@ def test_each_octet_is_asked_for_once_whatever_fails(
     assert join_ranges(came) == (((0, size),) if size else ())
 
 
-def test_pieces_get_smaller_and_are_never_small() -> None:
+def test_plan_segments_shrink_to_minimum() -> None:
     pieces = SegmentPlan(64 * LEAST, (), 4)
     sizes = []
     while (piece := pieces.take()) is not None:
@@ -58,7 +58,7 @@ def test_pieces_get_smaller_and_are_never_small() -> None:
     assert len(sizes) < 40
 
 
-def test_pieces_without_an_end_are_one_for_each_connection() -> None:
+def test_plan_without_end_has_one_segment_per_connection() -> None:
     pieces = SegmentPlan(8 * LEAST_WITHOUT_END, (), 4)
     taken = [pieces.take(stops=False) for _ in range(5)]
     share = 2 * LEAST_WITHOUT_END
@@ -72,7 +72,7 @@ def test_pieces_without_an_end_are_one_for_each_connection() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60))))
-def test_ranges_are_sets_of_octets(ranges: list[tuple[int, int]]) -> None:
+def test_ranges_behave_like_sets(ranges: list[tuple[int, int]]) -> None:
     octets = {each for begin, end in ranges for each in range(begin, end)}
     found = join_ranges(ranges)
     assert parse_ranges([list(each) for each in found]) == found
@@ -103,11 +103,11 @@ def test_ranges_are_sets_of_octets(ranges: list[tuple[int, int]]) -> None:
         [None],
     ],
 )
-def test_what_are_no_ranges(value: object) -> None:
+def test_parse_ranges_invalid_is_none(value: object) -> None:
     assert parse_ranges(value) is None
 
 
-def test_ranges_of_a_file() -> None:
+def test_parse_ranges_valid() -> None:
     whole: Ranges = ((0, 5), (7, 9))
     assert parse_ranges([[0, 5], [7, 9]]) == whole
     assert parse_ranges([]) == ()
@@ -130,17 +130,17 @@ OURS = Validators(10, WHEN, '"1"')
         (Validators(None, WHEN, '"1"'), False, False),
     ],
 )
-def test_who_has_the_same(there: Validators, same: bool, where_proved: bool) -> None:
+def test_is_same_compares_validators(there: Validators, same: bool, where_proved: bool) -> None:
     assert is_same(OURS, there, proved=False) is same
     assert is_same(OURS, there, proved=True) is where_proved
 
 
-def test_what_nobody_said_is_not_the_same() -> None:
+def test_is_same_without_validators_is_false() -> None:
     assert not is_same(Validators(10), Validators(10), proved=False)
     assert not is_same(Validators(), Validators(), proved=True)
 
 
-def test_a_size_alone_tells_nothing() -> None:
+def test_can_detect_change_needs_more_than_size() -> None:
     assert [can_detect_change(known) for known in (OURS, Validators(10), Validators(None, WHEN, '"1"'))] == [
         True,
         False,

@@ -63,7 +63,7 @@ def waits(function: object) -> bool:
     return inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found) or "AsyncContext" in given
 
 
-def test_nothing_public_that_waits_is_missing_here() -> None:
+def test_entries_list_every_public_async_function() -> None:
     functions = {name for name in resolver.__all__ if waits(getattr(resolver, name))}
     methods = {
         f"{kind.__name__}.{name}"
@@ -84,14 +84,14 @@ def by_hand(coroutine: Coroutine[Any, Any, None]) -> None:
 
 
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES.keys())
-def test_without_a_loop(entry: Entry) -> None:
+def test_async_functions_without_loop_raise_with_remedy(entry: Entry) -> None:
     with pytest.raises(RuntimeError) as caught:
         by_hand(run(entry))
     for remedy in ("asyncio.run(main())", "trio.run(main)", "resolver.blocking"):
         assert remedy in str(caught.value)
 
 
-def test_a_session_may_be_made_before_any_loop_runs(tmp_path: Path) -> None:
+def test_session_created_without_loop_serves_both_loops(tmp_path: Path) -> None:
     """The session can serve several runs, of either loop, unless it keeps connections for the next run."""
     (tmp_path / "a").write_bytes(b"here")
     url, session = (tmp_path / "a").as_uri(), Resolver()
@@ -100,7 +100,7 @@ def test_a_session_may_be_made_before_any_loop_runs(tmp_path: Path) -> None:
         assert asyncio.run(session.fetch(url)).content == b"here"
 
 
-def test_from_asyncio_in_a_thread(tmp_path: Path) -> None:
+def test_fetch_in_thread_of_asyncio(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"here")
 
     async def main() -> bytes:
@@ -111,7 +111,7 @@ def test_from_asyncio_in_a_thread(tmp_path: Path) -> None:
     assert asyncio.run(main()) == b"here"
 
 
-def test_from_asyncio_as_its_guest(tmp_path: Path) -> None:
+def test_fetch_as_guest_of_asyncio(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"here")
 
     async def main() -> bytes:

@@ -28,9 +28,7 @@ FOUND_IN = Referrer("gopher://h.example/1", "192.0.2.1")
         (None, None, None),
     ],
 )
-def test_what_is_no_url_is_unusable_and_says_why(
-    text: str | None, url: str | None, reason: str | None
-) -> None:
+def test_settle_marks_invalid_url_unusable(text: str | None, url: str | None, reason: str | None) -> None:
     entry = settle(Entry(name="n", url=text, extra={"type": "h"}), FOUND_IN)
     assert (entry.url, entry.origin, entry.referrer) == (url, "derived", FOUND_IN)
     assert entry.extra is not None
@@ -54,7 +52,7 @@ class Pieces:
         raise StopAsyncIteration
 
     async def drain(self, sink: Sink) -> int:
-        raise AssertionError("lines are made of what is read")
+        raise AssertionError("drain called")
 
 
 class Words:
@@ -75,7 +73,7 @@ def entry_of(word: bytes) -> Entry:
     return Entry(name=word.decode("utf-8", "surrogateescape"), kind=Kind.ARTICLE, title="t", url="no URL")
 
 
-async def test_lines_come_as_their_octets_did() -> None:
+async def test_line_stream_yields_lines_per_piece() -> None:
     body = Pieces(b"one two thr", b"e", b"e a\r\nb \xe9 ", b"end")
     pieces = [octets async for octets in LineStream(body, Words(), FOUND_IN.url)]
     assert pieces == [b"one t\ntwo t\n", b"three t\na\\x0d\\x0ab t\n\xe9 t\n", b"end t\n"]
@@ -89,7 +87,7 @@ class Endless(Words):
         raise LimitExceeded("line", "a line of the listing is too long")
 
 
-async def test_what_is_wrong_with_a_listing_is_said_of_its_url() -> None:
+async def test_listing_error_has_url_of_listing() -> None:
     for stream in (
         EntryStream(Pieces(b"one two"), Endless(), FOUND_IN),
         LineStream(Pieces(b"one two"), Endless(), FOUND_IN.url),
@@ -104,7 +102,7 @@ async def exhaust(stream: AsyncIterator[object]) -> None:
         pass
 
 
-def test_what_a_builder_vouches_for_is_not_read_again() -> None:
+def test_settle_does_not_parse_built_url() -> None:
     url = BuiltUrl("no URL")
     entry = Entry(name="n", url=url, kind=Kind.LINK, size=1, title="t", raw=b"r", extra={"a": 1})
     found = settle(entry, FOUND_IN)
@@ -112,7 +110,7 @@ def test_what_a_builder_vouches_for_is_not_read_again() -> None:
     assert type(found.url) is str, "nobody else is to take it for vouched for"
 
 
-async def test_what_came_is_handed_on_before_what_is_wrong() -> None:
+async def test_entries_before_error_are_yielded() -> None:
     entries = EntryStream(Pieces(b"one two"), Endless(), FOUND_IN)
     assert [(await anext(entries)).name for _ in range(1)] == ["one"]
     lines = LineStream(Pieces(b"one two"), Endless(), FOUND_IN.url)
@@ -156,7 +154,7 @@ class Work:
 @pytest.mark.parametrize(("piece", "late"), [(100_000, 0), (10_000, 0), (0, 100_000), (65_536, 10_000)])
 @pytest.mark.parametrize("lines", [False, True])
 @pytest.mark.slow
-async def test_others_have_their_turn_every_few_entries(piece: int, late: int, lines: bool) -> None:
+async def test_streams_pause_every_few_entries(piece: int, late: int, lines: bool) -> None:
     """This holds for many entries in one piece, and for many entries at the end."""
     work, body, count = Work(late), Pieces(*[b"x" * piece] * bool(piece)), 0
     if lines:
@@ -170,7 +168,7 @@ async def test_others_have_their_turn_every_few_entries(piece: int, late: int, l
     assert work.most_entries <= ENTRIES_AT_ONCE
 
 
-async def test_lines_that_say_nothing_are_work_too() -> None:
+async def test_streams_pause_without_entries() -> None:
     class Idle(Work):
         def _make(self, count: int) -> Iterator[Entry]:
             return iter(())
@@ -181,7 +179,7 @@ async def test_lines_that_say_nothing_are_work_too() -> None:
     assert work.pauses >= 100_000 // OCTETS_AT_ONCE
 
 
-async def test_the_clock_is_looked_at_while_entries_are_made(mock_clock: MockClock) -> None:
+async def test_clock_is_checked_between_entries(mock_clock: MockClock) -> None:
     """All bytes have arrived, so the stream has nothing else to wait for."""
 
     class Slow(Work):
@@ -198,7 +196,7 @@ async def test_the_clock_is_looked_at_while_entries_are_made(mock_clock: MockClo
     assert clock.elapsed < 10 + 2 * ENTRIES_AT_ONCE * 0.01
 
 
-async def test_at_hand_is_what_needs_no_waiting() -> None:
+async def test_at_hand_is_true_for_buffered_entries() -> None:
     stream = EntryStream(Pieces(b"a b c ", b"d"), Words(), FOUND_IN)
     assert [(entry.name, stream.at_hand) async for entry in stream] == [
         ("a", True),

@@ -64,7 +64,7 @@ async def said(service: trio.SocketStream, count: int) -> bytes:
     return octets
 
 
-async def test_it_waits_and_types() -> None:
+async def test_terminal_expects_and_sends_lines() -> None:
     async with talking() as (session, service):
         await service.send_all(ASKED + b"login: ")
         assert await session.expect(b"login: ") == b"login: "
@@ -78,7 +78,7 @@ async def test_it_waits_and_types() -> None:
         assert await session.read() == b"more\n"
 
 
-async def test_what_is_typed_is_told_to_nobody() -> None:
+async def test_terminal_events_mask_input() -> None:
     events: list[Event] = []
     async with talking(events=events) as (session, service):
         await session.send_line("hunter2")
@@ -88,7 +88,7 @@ async def test_what_is_typed_is_told_to_nobody() -> None:
     assert "S06" in {event.finding.rule for event in events if isinstance(event, Warned)}
 
 
-async def test_commands_and_sizes() -> None:
+async def test_terminal_sends_commands_and_sizes() -> None:
     async with talking() as (session, service):
         await session.send_command("ayt")
         assert await said(service, 2) == b"\xff\xf6"
@@ -102,7 +102,7 @@ async def test_commands_and_sizes() -> None:
             await session.send_line("a\r\nb")
 
 
-async def test_an_octet_that_is_urgent_keeps_its_place() -> None:
+async def test_urgent_byte_keeps_its_position() -> None:
     async with talking() as (session, service):
         await service.socket.send(b"before")
         await service.socket.send(b"\xff", socket.MSG_OOB)
@@ -110,7 +110,7 @@ async def test_an_octet_that_is_urgent_keeps_its_place() -> None:
         assert await session.expect(b"after") == b"beforeafter"
 
 
-async def test_a_cancel_loses_nothing() -> None:
+async def test_expect_timeout_loses_no_data() -> None:
     async with talking() as (session, service):
         await service.send_all(b"the half of ")
         assert await session.expect(b"the ") == b"the "
@@ -120,7 +120,7 @@ async def test_a_cancel_loses_nothing() -> None:
         assert await session.expect(b"it") == b"half of it"
 
 
-async def test_it_ends_before_that_came() -> None:
+async def test_expect_at_end_is_truncated() -> None:
     async with talking() as (session, service):
         await service.send_all(b"hello\xff")
         await service.send_eof()
@@ -129,7 +129,7 @@ async def test_it_ends_before_that_came() -> None:
         assert error.value.received == 5
 
 
-async def test_it_ends_before_anything_came() -> None:
+async def test_read_after_reset_is_disconnected() -> None:
     async with talking() as (session, service):
         service.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         await service.aclose()
@@ -137,14 +137,14 @@ async def test_it_ends_before_anything_came() -> None:
             await session.read()
 
 
-async def test_text_that_nobody_takes_has_a_limit() -> None:
+async def test_unread_text_is_limited() -> None:
     async with talking(Limits(body=10)) as (session, service):
         await service.send_all(b"0123456789a")
         with pytest.raises(LimitExceeded):
             await session.expect(b"$")
 
 
-async def test_a_board_is_read_in_its_own_charset() -> None:
+async def test_terminal_decodes_charset_of_service() -> None:
     async with talking(charset="cp437") as (session, service):
         await service.send_all(FIRST_PAGE)
         page = session.decoded(await session.expect(b"Handle: "))
@@ -173,7 +173,7 @@ async def begin_tls(
 
 
 @pytest.mark.parametrize("whole", [True, False])
-async def test_tls_inside_a_session_and_its_end(tmp_path: Path, whole: bool) -> None:
+async def test_terminal_start_tls_and_close_notify(tmp_path: Path, whole: bool) -> None:
     context, cafile = server_tls(tmp_path)
     with trio.fail_after(HANG):
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -192,7 +192,7 @@ async def test_tls_inside_a_session_and_its_end(tmp_path: Path, whole: bool) -> 
 
 
 @pytest.mark.parametrize("tls", ["try", "require"])
-async def test_a_service_that_has_no_tls(tmp_path: Path, tls: Literal["try", "require"]) -> None:
+async def test_terminal_start_tls_refused_by_service(tmp_path: Path, tls: Literal["try", "require"]) -> None:
     context, _ = server_tls(tmp_path)
     with trio.fail_after(HANG):
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -210,14 +210,14 @@ async def test_a_service_that_has_no_tls(tmp_path: Path, tls: Literal["try", "re
                 assert [finding.rule for finding in session.findings] == ["telnet:clear"]
 
 
-async def test_nobody_opens_what_nobody_chose() -> None:
+async def test_open_terminal_of_derived_url_is_refused() -> None:
     async with resolver.Resolver() as session:
         with pytest.raises(Refused):
             async with session.open_terminal("telnet://h.example/", origin="derived"):
                 pass
 
 
-async def test_other_urls_are_no_sessions() -> None:
+async def test_open_terminal_of_other_scheme_is_unsupported() -> None:
     async with resolver.Resolver() as session:
         with pytest.raises(resolver.UnsupportedScheme):
             async with session.open_terminal("gopher://h.example/"):

@@ -39,7 +39,7 @@ def in_base64(algorithm: str) -> str:
         (f"sha512:{SHA512}", "sha512", SHA512),
     ],
 )
-def test_what_a_person_writes(text: str, algorithm: str, digest: str) -> None:
+def test_checksum_parse_valid(text: str, algorithm: str, digest: str) -> None:
     assert Checksum.parse(text) == Checksum(algorithm, digest)
 
 
@@ -57,7 +57,7 @@ def test_what_a_person_writes(text: str, algorithm: str, digest: str) -> None:
         (f"md5: {MD5[1:]}", "32 hex"),
     ],
 )
-def test_what_no_checksum_is(text: str, words: str) -> None:
+def test_checksum_parse_invalid_is_a_value_error(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         Checksum.parse(text)
 
@@ -83,7 +83,9 @@ def test_what_no_checksum_is(text: str, words: str) -> None:
         ([("Content-MD5", in_base64("md5"))], []),
     ],
 )
-def test_what_headers_say(headers: list[tuple[str, str]], found: list[tuple[str, str]]) -> None:
+def test_header_checksums_of_representation(
+    headers: list[tuple[str, str]], found: list[tuple[str, str]]
+) -> None:
     """The digest must be that of the whole representation; Content-Digest may be that of a range."""
     checksums = list(header_checksums(tuple(headers)))
     assert [(checksum.algorithm, checksum.digest) for checksum in checksums] == found
@@ -109,7 +111,7 @@ def test_what_headers_say(headers: list[tuple[str, str]], found: list[tuple[str,
         ("<html>" * 1000, True, False),
     ],
 )
-def test_what_stands_beside_an_object(text: str, listed: bool, found: bool) -> None:
+def test_find_digest_in_checksum_files(text: str, listed: bool, found: bool) -> None:
     digest = find_digest(text, "file.tar", "sha256", listed=listed)
     assert digest == (Checksum("sha256", SHA256) if found else None)
 
@@ -145,14 +147,16 @@ def sidecars(**texts: str) -> dict[str, Page]:
 
 
 @pytest.mark.parametrize("algorithm", ["md5", "sha1", "sha224", "sha256", "sha384", "sha512"])
-async def test_a_digest_that_is_right(algorithm: str, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_save_with_matching_digest_is_verified(
+    algorithm: str, nursery: trio.Nursery, tmp_path: Path
+) -> None:
     server = await serve(nursery, {"/pub/object": PAGE})
     saved = await save(server.url("/pub/object"), tmp_path, f"{algorithm}:{digest(algorithm)}")
     assert saved.verified == ("digest", "length")
     assert asked(server) == ["object"]
 
 
-async def test_a_digest_that_is_wrong(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_save_with_wrong_digest_removes_file(nursery: trio.Nursery, tmp_path: Path) -> None:
     """The object is fetched again from the beginning; then the file is removed."""
     server = await serve(nursery, {"/pub/object": PAGE})
     with pytest.raises(ChecksumMismatch) as caught:
@@ -164,7 +168,7 @@ async def test_a_digest_that_is_wrong(nursery: trio.Nursery, tmp_path: Path) -> 
     assert os.listdir(tmp_path) == []
 
 
-async def test_a_digest_that_is_right_the_second_time(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_save_with_digest_matching_on_retry(nursery: trio.Nursery, tmp_path: Path) -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(WRONG)
     server = await serve(
         nursery, {"/pub/object": PAGE}, {"/pub/object": Behaviour(instead=head + WRONG, times=1)}
@@ -175,7 +179,7 @@ async def test_a_digest_that_is_right_the_second_time(nursery: trio.Nursery, tmp
     assert [finding.rule for finding in saved.findings] == ["save:mismatch"]
 
 
-async def test_what_was_there_stays_when_the_digest_is_wrong(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_wrong_digest_keeps_existing_file(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, {"/pub/object": PAGE})
     (tmp_path / "object").write_bytes(b"old")
     async with Resolver() as session:
@@ -233,7 +237,7 @@ ROWS = {
 
 
 @pytest.mark.parametrize("row", ROWS.values(), ids=ROWS)
-async def test_auto(row: Row, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_checksum_auto_asks_in_fixed_order(row: Row, nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, {"/pub/object": row.page, **row.beside})
     saved = await save(server.url("/pub/object"), tmp_path, "auto")
     sent = [path for path in asked(server) if path != "/else"]
@@ -243,7 +247,7 @@ async def test_auto(row: Row, nursery: trio.Nursery, tmp_path: Path) -> None:
     assert (tmp_path / "object").read_bytes() == OBJECT
 
 
-async def test_auto_that_does_not_match(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_checksum_auto_mismatch_is_an_error(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, {"/pub/object": PAGE, **sidecars(object_sha256=digest("sha256", WRONG))})
     with pytest.raises(ChecksumMismatch):
         await save(server.url("/pub/object"), tmp_path, "auto")
@@ -251,7 +255,7 @@ async def test_auto_that_does_not_match(nursery: trio.Nursery, tmp_path: Path) -
     assert os.listdir(tmp_path) == []
 
 
-async def test_auto_where_the_sidecar_cannot_be_had(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_checksum_auto_with_failing_sidecar_is_a_warning(nursery: trio.Nursery, tmp_path: Path) -> None:
     """The object is complete: without a digest to compare, there is a warning."""
     server = await serve(nursery, {"/pub/object": PAGE}, {"/pub/object.sha256": Behaviour(reset_at=0)})
     saved = await save(server.url("/pub/object"), tmp_path, "auto")
@@ -260,7 +264,7 @@ async def test_auto_where_the_sidecar_cannot_be_had(nursery: trio.Nursery, tmp_p
     assert (tmp_path / "object").read_bytes() == OBJECT
 
 
-async def test_auto_for_a_file(tmp_path: Path) -> None:
+async def test_checksum_auto_for_local_file(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.mkdir()
     (source / "object").write_bytes(OBJECT)
@@ -273,9 +277,7 @@ async def test_auto_for_a_file(tmp_path: Path) -> None:
         await save((source / "object").as_uri(), tmp_path, "auto")
 
 
-async def test_auto_asks_nothing_of_a_place_that_publishes_none(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_checksum_auto_for_gopher_text_sends_nothing(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve_gopher(nursery)
     saved = await save(server.url("00/about"), tmp_path, "auto")
     assert len(server.requests) == 1
@@ -301,7 +303,7 @@ GOPHER = {
 
 @pytest.mark.parametrize("flavour", GOPHER_FLAVOURS, ids=lambda flavour: flavour.name)
 @pytest.mark.parametrize("way", GOPHER)
-async def test_auto_for_what_gopher_has_as_octets(
+async def test_checksum_auto_for_gopher_binary(
     way: str, flavour: Flavour, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """The digests are found next to the item, for each response of servers to missing selectors."""
@@ -316,7 +318,7 @@ async def test_auto_for_what_gopher_has_as_octets(
     assert (tmp_path / "object").read_bytes() == OBJECT
 
 
-async def test_auto_of_gopher_that_does_not_match(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_checksum_auto_for_gopher_mismatch_is_an_error(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve_gopher(nursery, holding(object_md5=digest("md5", WRONG).encode()))
     with pytest.raises(ChecksumMismatch):
         await save(server.url("99/pub/object"), tmp_path, "auto")
@@ -328,14 +330,14 @@ async def save_sized(url: str, folder: Path, size: int, *mirrors: str) -> Saved:
         return await session.save(url, folder / "object", size=size, mirrors=mirrors)
 
 
-async def test_a_size_that_is_right(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_expected_size_is_verified(nursery: trio.Nursery, tmp_path: Path) -> None:
     """The size counts as verified, even if the server announces none."""
     server = await serve(nursery, {"/pub/object": replace(PAGE, framing="close")})
     saved = await save_sized(server.url("/pub/object"), tmp_path, len(OBJECT))
     assert "length" in saved.verified
 
 
-async def test_a_size_that_another_one_is_announced_for(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_announced_other_size_is_a_mismatch(nursery: trio.Nursery, tmp_path: Path) -> None:
     """The body is not read, and the next location is tried."""
     server = await serve(nursery, {"/pub/object": Page(OBJECT + b"!"), "/elsewhere/object": PAGE})
     (alone := tmp_path / "alone").mkdir()
@@ -349,7 +351,7 @@ async def test_a_size_that_another_one_is_announced_for(nursery: trio.Nursery, t
     assert os.listdir(alone) == []
 
 
-async def test_a_size_that_only_the_end_tells(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_wrong_size_at_end_is_a_mismatch(nursery: trio.Nursery, tmp_path: Path) -> None:
     """The object is fetched again; then the file is removed."""
     server = await serve(nursery, {"/pub/object": replace(PAGE, framing="close")})
     with pytest.raises(ChecksumMismatch) as caught:
@@ -359,9 +361,7 @@ async def test_a_size_that_only_the_end_tells(nursery: trio.Nursery, tmp_path: P
     assert os.listdir(tmp_path) == []
 
 
-async def test_a_wrong_digest_is_asked_of_the_other_places_first(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_wrong_digest_tries_other_mirrors_first(nursery: trio.Nursery, tmp_path: Path) -> None:
     """Each location is tried once; the location of the correct object is reported."""
     wrong = replace(PAGE, content=WRONG)
     server = await serve(nursery, {"/pub/object": wrong, "/pub/two": wrong, "/pub/three": PAGE})
