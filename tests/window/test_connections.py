@@ -1,4 +1,4 @@
-"""Documents shown as a page: the browser makes no connection and no DNS lookup.
+"""Documents shown as a page: the browser opens no connection and looks up no host name.
 
 A request arrives late, or never. So each element that names a host has its own listening socket, and
 Chromium's network log shows the names.
