@@ -1,6 +1,6 @@
-"""The schemes as rows of the contract: a server of each, URLs of it, and what they must give.
+"""The cases of the contract: for each scheme a server, URLs, and expected results.
 
-`{at}` in a URL is the address and port of the row's server, `{folder}` the path of a folder here.
+`{at}` in a URL is the address and port of the server, `{folder}` the path of a local directory.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ async def _wais(nursery: trio.Nursery, tls: ssl.SSLContext) -> MockServer:
 
 
 class _Prospero:
-    """Its datagrams as octets, without the number of the connection, which nobody can foresee."""
+    """A Prospero server whose datagrams are comparable: the random connection id is removed."""
 
     def __init__(self, server: fixtures.prospero.ProsperoServer) -> None:
         self._server = server
@@ -81,7 +81,7 @@ async def _prospero(nursery: trio.Nursery, tls: ssl.SSLContext) -> MockServer:
 
 
 def furnish(folder: Path) -> None:
-    """The files that the file URLs name."""
+    """Write the files that the file URLs name."""
     (folder / "sub").mkdir(parents=True)
     (folder / "a.txt").write_bytes(TEXT)
 
@@ -295,7 +295,7 @@ async def _news_with_tls(nursery: trio.Nursery, tls: ssl.SSLContext) -> MockServ
     return await fixtures.nntp.serve(nursery, starttls=tls)
 
 
-#: The same with wishes beyond the URL, which a plan shows as well.
+#: The same cases with options that a plan also shows.
 WISHES: tuple[Case, ...] = (
     replace(FTP, name="ftp that keeps", options=Options(keep=True)),
     replace(FTP, name="ftp by MLSD", options=Options(mlsd=True)),

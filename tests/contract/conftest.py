@@ -1,4 +1,4 @@
-"""Every row of the contract with its server running."""
+"""Fixtures that run the server of each contract case."""
 
 from __future__ import annotations
 

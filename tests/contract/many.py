@@ -1,5 +1,7 @@
-"""Servers of listings of any length: as much of each dialogue as it takes to get one, and the octets made on
-the way, so that a million entries cost no memory here.
+"""Servers of listings of any length.
+
+Each server implements only the part of its protocol that a listing needs. It generates the bytes while
+sending, so that a million entries need no memory.
 """
 
 from __future__ import annotations
@@ -22,25 +24,29 @@ from resolver import Options
 from resolver.testing.contract.peers import hear_out, leave, serve
 from resolver.testing.replay import Peer
 
-#: Lines that go out at once.
+#: Lines per write.
 _AT_ONCE = 1_000
-#: Octets of an APDU that WAIS servers agree to.
+#: The APDU size in bytes that WAIS servers accept.
 _MESSAGE = 100_000
 
 
-#: Imported here, once a process: that is no work of an entry, and takes no memory of a listing.
+#: Imported here once per process, so that the imports count neither as work nor as memory of a listing.
 READERS = (elements, markup, objects)
 
-#: Serves a listing of so many entries, with a folder for files, and gives its URL.
+#: Starts a server of a listing with the given number of entries and a directory for files; returns the URL.
 Start: TypeAlias = Callable[[trio.Nursery, Path, int], Awaitable[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Many:
-    """A listing of as many entries as are asked for, `most` at most. `start` serves it and gives its URL; the
-    folder is for files. `held`: octets of memory an entry, where a protocol tells nothing before the end.
-    `shown`: entries that come of each. `document`: whoever fetches it gets no listing. `telling`: how many
-    take several times what one turn may."""
+    """A kind of listing with any number of entries, up to `most`.
+
+    - `start`: starts the server and returns the URL; the folder is for files
+    - `held`: bytes of memory per entry, for a protocol that reports nothing before the end
+    - `shown`: entries that each item yields
+    - `document`: `fetch` returns no listing
+    - `telling`: a number of entries that takes several times the work allowed in one turn
+    """
 
     name: str
     start: Start
@@ -55,7 +61,7 @@ class Many:
         return self.name
 
 
-#: What is said on a connection, line by line: the reply to a line of the client's; None hangs up.
+#: The reply to a line of the client, line by line; None closes the connection.
 Says: TypeAlias = Callable[[bytes], "Iterator[bytes] | None"]
 
 
@@ -65,7 +71,7 @@ def lines(line: Callable[[int], bytes], count: int) -> Iterator[bytes]:
 
 
 async def _converse(peer: Peer, greeting: bytes, says: Says) -> None:
-    """Answer lines, until there is no answer to one."""
+    """Answer lines until a line has no answer."""
     await peer.send_all(greeting)
     waiting = b""
     while octets := await peer.receive_some(65_536):
@@ -79,7 +85,7 @@ async def _converse(peer: Peer, greeting: bytes, says: Says) -> None:
 
 
 def _news(table: dict[bytes, Callable[[], Iterator[bytes]]]) -> Callable[[trio.Nursery], Awaitable[int]]:
-    """A news server that has an answer to the lines that begin so, and knows no other command."""
+    """Return a news server that answers lines with the given prefixes and rejects all other commands."""
 
     def says(line: bytes) -> Iterator[bytes] | None:
         known = (answer for command, answer in table.items() if line.startswith(command))
@@ -110,7 +116,7 @@ async def _overview(nursery: trio.Nursery, folder: Path, count: int) -> str:
 
 
 async def _heads(nursery: trio.Nursery, folder: Path, count: int) -> str:
-    """Of a server without overviews."""
+    """Serve a group without overviews."""
     selected = b"211 %d 1 %d a.b" % (count, count)
     head = b"221 %s <%s@h>\r\nSubject: s\r\nFrom: me\r\nDate: x\r\nMessage-ID: <%s@h>\r\n.\r\n"
 
@@ -185,7 +191,7 @@ def _gopher(
 
 
 async def _wais(nursery: trio.Nursery, folder: Path, count: int) -> str:
-    """Records as small as can be, for one message has room for 100,000 octets."""
+    """Serve records of the minimum size, because a message holds 100,000 bytes."""
     size = write_number(_MESSAGE)
     init = b"\x15\1" + b"".join(
         (write_element(3, b"\x80"), write_element(4, b"\x80"), write_element(5, size), write_element(6, size))

@@ -1,8 +1,7 @@
-"""The plans that are kept, one a line: `{"url", "plan"}`, and `case` where the options are those of a case.
+"""The stored plans, one per line: `{"url", "plan"}`, and `case` for a line with the options of a case.
 
-They are those of an installation with all extras. A plan that changes on purpose changes its line:
-`python -m tests.contract.plans` writes every line anew, for the URLs that are there, and what the difference
-shows is what users will notice.
+The plans are those of an installation with all extras. After an intended change, `python -m
+tests.contract.plans` rewrites every line for the listed URLs; the diff shows the changes that users notice.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from tests.contract.cases import CASES, WISHES
 
 PLANS = Path(fixtures.__file__).with_name("plans.jsonl")
 
-#: Where the servers of the cases are in a plan that is kept, and the folder.
+#: Address of the servers, and the directory, in stored plans.
 AT = "server.example:4021"
 FOLDER = "/srv/files"
 
@@ -36,22 +35,22 @@ def kept() -> list[str]:
 
 
 def line_of(url: str, case: str | None) -> str:
-    """Today's plan of the URL as a line. `case` names one of `WISHES`."""
+    """Return the current plan of the URL as a line. `case` names a case of `WISHES`."""
     options = Options() if case is None else _OPTIONS[case]
     plan = explain(url, news_server="news.example", options=options).as_json()
-    assert plan.pop("proxy") is None  # nobody named one, and no line says so
+    assert plan.pop("proxy") is None  # no proxy is configured, and no line contains one
     named = {"url": url} if case is None else {"url": url, "case": case}
     return json.dumps({**named, "plan": plan})
 
 
 def named_by(line: str) -> tuple[str, str | None]:
-    """The URL and the case of a line."""
+    """Return the URL and the case of a line."""
     record = json.loads(line)
     return record["url"], record.get("case")
 
 
 def urls_of_cases() -> Iterator[tuple[str, str | None]]:
-    """Every URL of the contract's cases, and which options it has."""
+    """Yield every URL of the contract's cases, with the name of the case if it has options."""
     for case in CASES:
         yield from ((url, None) for url in _urls(case))
     for case in WISHES:
@@ -66,7 +65,7 @@ def _urls(case: Case) -> Iterator[str]:
 
 @contextmanager
 def all_extras() -> Iterator[None]:
-    """As if each of them were installed. No plan undoes a coding, or makes a frame."""
+    """Simulate the installation of all extras. Plans neither decode bodies nor create frames."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(codings, "find_codings", lambda: {"br": _unused, "zstd": _unused})
         patch.setattr(http2, "find_frames", lambda: _unused)

@@ -1,6 +1,6 @@
-"""A plan and a retrieval end alike, whatever the URL, where every server is willing.
+"""A plan and a retrieval have the same outcome for any URL, if every server accepts the request.
 
-What only a server, a disk or a network could say no to is not in these tables.
+Errors that only a server, a disk or a network can cause are not in these tables.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from resolver.url import registry
 from tests.contract.cases import CASES
 from tests.plugin import installed
 
-#: What may be wrong with the part that all schemes with a host share; a plug-in reads its own in its way.
+#: Faults of the authority that all schemes with a host share; a plug-in parses its own authority.
 _AUTHORITIES = (
     *("//", "///a", "//{at}%0A/a", "//h..example/a", "//h.example:99999/a", "//h.example:0/a"),
     *("//h.example\\@i.example/", "//a@b@{at}/", "//[::1/", "//[::1%25eth0]/"),
 )
-#: For schemes whose port may not be another's; nobody is asked for an address.
+#: For schemes that refuse ports of other protocols; no address is needed.
 _PORTS = ("//127.0.0.1:25/a", "//127.0.0.1:19/a")
 
 _FTP = (
@@ -94,7 +94,7 @@ SPECIFIC: Mapping[str, tuple[str, ...]] = {
 
 
 async def _finger(nursery: trio.Nursery, tls: ssl.SSLContext) -> MockServer:
-    """Says the same to everybody."""
+    """Start a server that gives every client the same answer."""
 
     async def attend(stream: trio.SocketStream) -> None:
         async with stream:

@@ -1,5 +1,7 @@
-"""What comes from an archive is what came from the server: every row of the contract, recorded from its mock
-server and asked for again when that is gone."""
+"""An archive yields the same results as the recorded server.
+
+Every case of the contract is recorded from its mock server and requested again without the server.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ from tests.plugin.distribution import PLUGINS
 
 Ask: TypeAlias = Callable[[Resolver, str, Path], Awaitable[object]]
 
-#: What is known of an object, that an archive tells again.
+#: Facts of an object that an archive must reproduce.
 FACTS = ("kind", "media_type", "charset", "size", "modified", "etag", "title", "suggested", "meta", "target")
 PROOFS = ("findings", "verified", "final_url")
 
@@ -35,7 +37,7 @@ PROOFS = ("findings", "verified", "final_url")
 def told(value: object, *, names: tuple[str, ...] = FACTS + PROOFS) -> dict[str, object]:
     facts = {name: getattr(value, name) for name in names if hasattr(value, name)}
     extra = dict(getattr(value, "extra", None) or {})
-    extra.pop("unique", None)  # what tells a directory from all others of a machine is of that machine
+    extra.pop("unique", None)  # identifies a directory on the recording machine only
     return {**facts, "extra": extra}
 
 
@@ -81,7 +83,7 @@ def listed(found: object) -> object:
 
 
 async def ask(session: Resolver, urls: list[str], folder: Path) -> dict[tuple[str, str], object]:
-    """All that can be asked, in an order in which what was asked for last says most."""
+    """Run every kind of request for every URL, the most informative kind last."""
     answers: dict[tuple[str, str], object] = {}
     ways: list[Ask] = [fetch, stream, entries, save, info]
     for way in ways:
@@ -106,7 +108,7 @@ async def test_what_was_recorded_is_what_comes_again(
                 async with Resolver(recorder=recorder, **given) as session:  # type: ignore[arg-type]
                     live = await ask(session, urls, tmp_path)
             nursery.cancel_scope.cancel()
-        monkeypatch.setattr(Connector, "addresses", None)  # no name is looked up, nothing is connected
+        monkeypatch.setattr(Connector, "addresses", None)  # no DNS lookup and no connection
         monkeypatch.setattr("resolver.files.local.open_local", None)
         with Archive([tmp_path / "a.warc.gz"]) as archive:
             async with Resolver(archive=archive, policy=setting.policy) as session:

@@ -1,5 +1,7 @@
-"""The contract that every scheme keeps, row by row: what is given, what a plan says, what is left open, what
-a cancel leaves, what comes of a peer that is something else, and that a refusal connects to nothing."""
+"""The contract of every scheme, case by case.
+
+It covers results, plans, cleanup after cancellation, wrong peers, and refusals without a connection.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ pytest_plugins = ["resolver.testing.plugin"]
 
 
 class TestOurs(Contract):
-    """`test_peers` has what comes of each peer, to the class of the error."""
+    """The contract without peer checks: `test_peers` checks the error class for each peer."""
 
     cases = CASES
     checks = tuple(check for check in CHECKS if check not in octets.PEERS)
@@ -34,7 +36,7 @@ class TestOurs(Contract):
 
 
 class TestWishes(Contract):
-    """A plan shows what is wished for beyond the URL as well."""
+    """The plans of cases with options."""
 
     cases = WISHES
     checks = plans.PLAN_CHECKS[:1]
@@ -45,7 +47,7 @@ def test_every_scheme_has_a_row() -> None:
     assert {case.scheme for case in CASES} == set(registry.SCHEMES)
 
 
-# Servers that say a password again: at once or later, in one piece or two, in any of their words (S17).
+# Servers that repeat a password: immediately or later, in one chunk or two, in any part of a reply (S17).
 
 SECRET = "open-sesame'\xe4"
 WRITTEN = "open-sesame'%E4"
@@ -55,8 +57,11 @@ BASIC = b64encode(b"u:" + SPOKEN)
 
 @dataclass(frozen=True)
 class Parrot:
-    """`answers` are given to commands that begin so, the longest beginning first; `|` is where an answer is
-    cut in two. A line ends a command, or for http an empty one."""
+    """A server that repeats the password in its replies.
+
+    `answers` maps command prefixes to replies; the longest prefix counts. `|` splits a reply into two chunks.
+    A line ends a command; for HTTP, an empty line does.
+    """
 
     url: str
     greeting: bytes
@@ -130,7 +135,8 @@ async def attend(parrot: Parrot, heard: list[bytes], stream: trio.SocketStream) 
             *commands, buffer = (buffer + octets).split(parrot.end)
             for command in commands:
                 answer = parrot.answer(command)
-                if not any(SPOKEN in each or BASIC in each for each in heard):  # it knows none yet
+                # the server has received no password yet
+                if not any(SPOKEN in each or BASIC in each for each in heard):
                     answer = answer.replace(SPOKEN, b"it").replace(HALF + b"|" + REST, b"it")
                 for piece in answer.split(b"|"):
                     await stream.send_all(piece)
@@ -144,7 +150,7 @@ async def attend(parrot: Parrot, heard: list[bytes], stream: trio.SocketStream) 
 async def test_no_words_of_a_server_show_a_password(
     parrot: Parrot, way: str, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """Twice in one session: on the connection that was kept, where it went out long before, too."""
+    """The second request of the session reuses the connection on which the password was sent."""
     heard: list[bytes] = []
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     nursery.start_soon(trio.serve_listeners, partial(attend, parrot, heard), listeners)

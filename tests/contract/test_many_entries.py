@@ -1,9 +1,10 @@
-"""Listings of very many entries, of every scheme, from their first octet to the last line: others have their
-turn every few milliseconds, and no more is held than the protocol asks for.
+"""Long listings of every scheme: other tasks run every few milliseconds, and memory is bounded.
 
-Work is counted and not timed: calls of functions between two turns of the loop. `RESOLVE_TESTS=full` lists a
-hundred thousand entries of each, where its protocol has room for so many; else there are as many as show what
-is done with all of them at once, for they take more than one turn may.
+A test allows more memory only where the protocol reports nothing before the end of the listing.
+
+The tests count work instead of time: calls of functions between two checkpoints. `RESOLVE_TESTS=full` lists
+100,000 entries of each kind, if the protocol allows as many; otherwise the number of entries is just large
+enough to exceed the work allowed in one turn.
 """
 
 from __future__ import annotations
@@ -27,16 +28,18 @@ from tests.sampled import FULL, sampled
 
 COUNT = 100_000 if FULL else 2_000
 
-#: Calls and returns of functions that a few milliseconds have room for.
+#: Function calls and returns that take a few milliseconds.
 MOST_STEPS = 25_000
 
-#: Octets of memory that a listing takes however long it is: pieces, and entries that are being handed on.
+#: The memory in bytes for a listing of any length: chunks, and entries in transit.
 MOST_OCTETS = 3_000_000
 
 
 class Work(trio.abc.Instrument):
-    """Counts calls of functions and returns from them while one task has its turn, or one below it: `most` of
-    them, and `where` they were if that was too much; of `all` too."""
+    """A counter of function calls and returns during the turns of a task and its children.
+
+    `most` is the maximum in a turn, `where` the functions of turns over the limit, `all` the total.
+    """
 
     def __init__(self, task: trio.lowlevel.Task) -> None:
         self._task = task
@@ -66,7 +69,7 @@ class Work(trio.abc.Instrument):
         return task is not None
 
 
-#: How a listing is taken: how many entries, or lines, there were.
+#: A way to read a listing; returns the number of entries or lines.
 Way = Callable[[Resolver, str], Awaitable[int]]
 
 
@@ -92,7 +95,7 @@ async def fetch(session: Resolver, url: str) -> int:
 
 WAYS = (entries, lines, fetch)
 
-#: A third of the listings by default, one way of the three.
+#: By default a third of the listings, each with one of the three ways.
 HELD = sampled(MANY, lambda many: None, -(-len(MANY) // 3))
 TAKEN = sampled(product(HELD, WAYS), lambda taken: taken[0].name)
 
@@ -101,7 +104,7 @@ TAKEN = sampled(product(HELD, WAYS), lambda taken: taken[0].name)
 async def listing_of(
     many: Many, nursery: trio.Nursery, folder: Path, few: int = COUNT
 ) -> AsyncIterator[tuple[Resolver, str, int]]:
-    """A session, the URL of the listing, and how many entries it has."""
+    """Yield a session, the URL of the listing, and its number of entries."""
     count = min(COUNT if FULL else few, many.most)
     place = Path(mkdtemp(dir=folder))
     url = await many.start(nursery, place, count)
@@ -114,7 +117,7 @@ async def listing_of(
 @pytest.mark.parametrize(("many", "way"), TAKEN, ids=lambda each: getattr(each, "__name__", str(each)))
 async def test_others_have_their_turn(many: Many, way: Way, nursery: trio.Nursery, tmp_path: Path) -> None:
     async with listing_of(many, nursery, tmp_path, 1) as (session, url, _):
-        await way(session, url)  # imports what it needs
+        await way(session, url)  # import modules before counting
 
     async def take() -> None:
         work = Work(trio.lowlevel.current_task())
@@ -124,18 +127,18 @@ async def test_others_have_their_turn(many: Many, way: Way, nursery: trio.Nurser
                 assert await way(session, url) == (0 if way is fetch and many.document else count)
             finally:
                 trio.lowlevel.remove_instrument(work)
-                sys.setprofile(None)  # this turn is not over, and nobody tells when it is
+                sys.setprofile(None)  # this turn continues, and no callback reports its end
         assert work.most < MOST_STEPS, work.where.most_common(8)
         assert work.all > 3 * MOST_STEPS or (way is fetch and many.document)
 
-    async with trio.open_nursery() as client:  # in a task of its own: what is below it counts
+    async with trio.open_nursery() as client:  # in a separate task: its child tasks count as well
         client.start_soon(take)
 
 
 @pytest.mark.parametrize("many", HELD, ids=str)
 async def test_little_is_held(many: Many, nursery: trio.Nursery, tmp_path: Path) -> None:
     async with listing_of(many, nursery, tmp_path, 1) as (session, url, _):
-        await lines(session, url)  # imports what it needs
+        await lines(session, url)  # import modules before tracing
     async with listing_of(many, nursery, tmp_path) as (session, url, count):
         tracemalloc.start()
         try:

@@ -1,5 +1,7 @@
-"""The contract with peers that are something else than the client thinks: whatever they say, what leaves is
-an error of ours, which says of which URL, how a command ends, and whether to try again."""
+"""The contract with wrong peers: any bytes from a peer yield a ResolveError.
+
+The error has the URL, the exit code, and whether a retry may succeed.
+"""
 
 from __future__ import annotations
 
@@ -44,29 +46,29 @@ from tests.contract.cases import CASES
 from tests.faults.cell import CONTENT, SIZE
 from tests.sampled import FULL
 
-#: One row a scheme over TCP.
+#: One case per scheme over TCP.
 CLIENTS: tuple[Case, ...] = tuple(
     case for case in CASES if case.start is not None and case.name == case.scheme != "prospero"
 )
 _PLAIN = {"ftps": "ftp", "https": "http", "gophers": "gopher", "snews": "news", "nntps": "nntp"}
 
-#: Seeds of what is random.
+#: Seeds of the random peers.
 SEEDS = 100 if FULL else 2
 
-#: The ways of asking where there are very many to ask.
+#: The kinds of requests in tests with many combinations.
 MOST_WAYS = tuple(WAYS) if FULL else ("fetch", "save")
 
-#: Octets of a body: one that has no end is cut there.
+#: The body limit in bytes; an endless body ends there.
 BODY = 100_000
 CALM = Limits(idle=PATIENT, connect=PATIENT, body=BODY, body_everywhere=True)
 ROOMY = replace(CALM, body=2 * SIZE)
-#: For those who wait for one another.
+#: For pairs that wait for each other.
 SHORT = replace(CALM, idle=0.3, connect=2.0)
 
-#: Two tries, one behind the other.
+#: Two tries in sequence.
 SOON = RetryPolicy(tries=2, delay=0.01)
 
-#: How a command ends, by the class of the error.
+#: Exit codes of the command by error class.
 STATUS: dict[type[ResolveError], set[int]] = {
     Disconnected: {4},
     TlsError: {5},
@@ -77,13 +79,16 @@ STATUS: dict[type[ResolveError], set[int]] = {
     Truncated: {10},
     TimedOut: {11},
 }
-#: The class of what left an operation; None where it went through.
+#: The class of an operation's error; None after success.
 Ended: TypeAlias = "type[ResolveError] | None"
 
 
 @dataclass
 class Meetings:
-    """Operations of clients with peers, all at once. `ended`: by what peer, client and operation it was."""
+    """Concurrent operations of clients with peers.
+
+    `ended` has the outcomes by peer, client and operation.
+    """
 
     folder: Path
     limits: Limits = CALM
@@ -91,7 +96,7 @@ class Meetings:
     ended: dict[tuple[str, str, str], Ended] = field(default_factory=dict)
 
     def begin(self, nursery: trio.Nursery, what: str, client: Case, port: int) -> None:
-        """Ask for the document, with a password if it has one, and for the entries of the listing if any."""
+        """Request the document, with a password if the case has one, and the listing if any."""
         for name, way in WAYS.items():
             if name not in self.ways:
                 continue
@@ -114,7 +119,7 @@ class Meetings:
 
 
 def check_error(error: ResolveError, url: str, secret: str = SECRET) -> None:
-    """It says of which URL, how a command ends and whether to try again; it never shows the password."""
+    """Check URL, exit code and retryability of the error, and that it does not show the password."""
     assert secret not in "".join([str(error.url), repr(error), *traceback.format_exception(error)])
     assert error.url == resolver.parse(url).shown
     assert error.exit_code in STATUS[type(error)]
@@ -122,8 +127,9 @@ def check_error(error: ResolveError, url: str, secret: str = SECRET) -> None:
     assert error.retryable == isinstance(error, Disconnected | TimedOut | Truncated)
 
 
-#: What is rude to every client, and what that is to it, by the scheme without TLS; "" is any other one.
-#: Gopher's text has no length and no end of its own: it is whole wherever it ends, and may not begin at all.
+#: Hostile peers for every client, and the error by scheme without TLS; "" stands for all other schemes. A
+#: Gopher text has neither length nor required end: it is complete wherever the connection ends, and may be
+#: empty.
 RUDE: dict[str, tuple[peers.Attend, dict[str, Ended]]] = {
     "leaves": (peers.leave, {"": Disconnected, "gopher": None}),
     "breaks off": (peers.break_off, {"": Disconnected}),
@@ -132,7 +138,7 @@ RUDE: dict[str, tuple[peers.Attend, dict[str, Ended]]] = {
         {"": LimitExceeded, "http": ProtocolError, "wais": ProtocolError},
     ),
 }
-#: The same without TLS, to a client that wants TLS.
+#: The same peers without TLS, for clients that require TLS.
 UNSECURED: dict[str, tuple[peers.Attend, Ended]] = {
     "leaves in the clear": (peers.leave, Disconnected),
     "breaks off in the clear": (peers.break_off, Disconnected),
@@ -164,7 +170,7 @@ async def test_rude_peers(nursery: trio.Nursery, tls: ssl.SSLContext, tmp_path: 
     await check_nothing_left(before)
 
 
-#: What may come of octets that mean nothing, or not what was meant.
+#: Possible errors for bytes without meaning.
 MEANINGLESS = {Disconnected, TlsError, ProtocolError, LimitExceeded, Truncated, TimedOut, Declined, NotFound}
 
 
@@ -187,7 +193,7 @@ async def test_octets_that_mean_nothing(tls: ssl.SSLContext, tmp_path: Path) -> 
 
 
 async def test_answers_that_are_garbled(tls: ssl.SSLContext, tmp_path: Path) -> None:
-    """Octets of a good server that are changed, lost and doubled on the way: some still make sense."""
+    """Bytes of a good server are changed, lost and repeated; some answers remain valid."""
     meetings = Meetings(tmp_path, SHORT)
     async with trio.open_nursery() as servers:
         async with trio.open_nursery() as clients:
@@ -203,7 +209,7 @@ async def test_answers_that_are_garbled(tls: ssl.SSLContext, tmp_path: Path) -> 
 
 
 async def test_datagrams_that_mean_nothing(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """What is no answer is waited out, as long as one may take; what claims to be one may be an error."""
+    """Datagrams that are not an answer are ignored until the timeout; an invalid answer may be an error."""
     (client,) = (case for case in CASES if case.name == "prospero")
     meetings = Meetings(tmp_path, replace(CALM, total=0.3))
     ports = {what: await peers.answer_datagrams(nursery, answer) for what, answer in peers.DATAGRAMS.items()}
@@ -216,7 +222,7 @@ async def test_datagrams_that_mean_nothing(nursery: trio.Nursery, tmp_path: Path
 
 
 async def test_the_wrong_server(tls: ssl.SSLContext, tmp_path: Path) -> None:
-    """Of every other protocol, inside TLS and not."""
+    """Each client connects to the servers of all other protocols, with and without TLS."""
     meetings = Meetings(tmp_path, SHORT, MOST_WAYS)
     before = await wait_until_settled()
     async with trio.open_nursery() as servers:
@@ -234,12 +240,12 @@ async def test_the_wrong_server(tls: ssl.SSLContext, tmp_path: Path) -> None:
 
 
 def speak_alike(one: Case, other: Case) -> bool:
-    """news and nntp are one protocol."""
+    """Return whether both cases use the same protocol; news and nntp do."""
     names = {_PLAIN.get(case.name, case.name).replace("nntp", "news") for case in (one, other)}
     return len(names) == 1 and one.tls == other.tls
 
 
-#: How a connection ends in the body of an object, and where: before its first octet, or in its middle.
+#: How and where a connection ends in a body: before its first byte, or halfway.
 CUT = [Fault(kind, "body", share) for kind in ("reset", "close") for share in (0, 50)]
 
 
@@ -247,7 +253,7 @@ CUT = [Fault(kind, "body", share) for kind in ("reset", "close") for share in (0
 async def test_before_and_behind_the_first_octet(
     fault: Fault, nursery: trio.Nursery, tls: ssl.SSLContext
 ) -> None:
-    """`Disconnected` before the first octet of a body; behind it `Truncated`, which counts them."""
+    """The error is `Disconnected` before the first byte; later `Truncated`, which counts the bytes."""
     for scheme in SPEAKERS:
         server = await serve(nursery, scheme, CONTENT, Manner(fault=fault), tls)
         async with Resolver(policy=Policy(allow_port=frozenset({server.port})), limits=ROOMY) as session:
@@ -266,7 +272,7 @@ async def test_before_and_behind_the_first_octet(
 
 
 async def take(session: Resolver, url: str) -> tuple[bytes, ResolveError]:
-    """What came of a body, and what ended it."""
+    """Return the received bytes of a body, and its error."""
     came = b""
     try:
         async with session.stream(url) as reply:

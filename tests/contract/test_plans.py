@@ -1,10 +1,13 @@
-"""What `explain` says of a URL stays what it was, octet for octet.
+"""Plans of `explain` do not change, byte for byte.
 
 `fixtures/plans.jsonl` has the plan of every URL of the contract's cases, of the transcripts and of
-`fixtures/recordings/urls.jsonl` as it was when a dialogue still ended where its body began. Twelve lines have
-another plan than then, on purpose: an empty FTP password is shown as empty (`ftp://u:@ftp.example/f`,
-`ftp://foo:@host.com/`, `ftp://:@host.com/`), a Prospero object's size, date and mode are asked for too (all
-eight of Prospero with a host), and a file without a name is refused (`ftp://ftp.example/pub/;type=i`).
+`fixtures/recordings/urls.jsonl`. The plans date from the time when a dialogue ended before its body. Twelve
+lines changed on purpose:
+
+- An empty FTP password is shown as empty (`ftp://u:@ftp.example/f`, `ftp://foo:@host.com/`,
+  `ftp://:@host.com/`).
+- Size, date and mode of a Prospero object are requested too (all eight Prospero URLs with a host).
+- A file without a name is refused (`ftp://ftp.example/pub/;type=i`).
 """
 
 from __future__ import annotations

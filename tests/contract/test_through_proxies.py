@@ -1,6 +1,6 @@
-"""Every scheme goes through every proxy, and comes to the same: whatever a proxy cannot carry is refused.
+"""Every scheme through every proxy yields the same result; protocols that a proxy cannot carry are refused.
 
-Behind a proxy that looks names up the host is a name that only the proxy knows.
+If the proxy does the DNS lookup, the host is a name that only the proxy knows.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NAME = "h.test"
 
 @dataclass(frozen=True)
 class Proxied:
-    """A kind of proxy: how it starts, the scheme of its URL, and who we are to it."""
+    """A kind of proxy: its start function, its URL scheme, and the user."""
 
     name: str
     start: Callable[[trio.Nursery, ssl.SSLContext], Awaitable[HttpProxy | SocksProxy]]
@@ -75,7 +75,7 @@ PROXIES = (
 )
 
 _UDP = ("prospero",)
-#: Its data has connections and ports of its own.
+#: Protocols whose data connections use other ports.
 _WITH_DATA = ("ftp", "ftps")
 _NO_PLACE = ("file", "mailto", "telnet", "telnets")
 
@@ -104,7 +104,7 @@ async def test_what_a_url_gives_is_the_same_behind_a_proxy(
 async def _check_carried(setting: CaseSetting, proxy: HttpProxy | SocksProxy, place: str, url: str) -> None:
     case = setting.case
     news = place if case.document.startswith("news:") else None
-    options = replace(case.options, login_in_clear=True)  # what goes to a name goes far, whoever it is
+    options = replace(case.options, login_in_clear=True)  # a host name always counts as remote
     async with Resolver(policy=setting.policy, news_server=news, proxy=url, options=options) as session:
         response = await session.fetch(case.document.format(at=place))
         assert response.content == case.content

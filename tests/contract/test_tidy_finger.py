@@ -1,6 +1,6 @@
-"""A whole scheme of a third party in a short file: asked as its plan says, and not at all for a line end.
+"""A complete third-party scheme in a short file: it sends the planned request, and refuses line ends.
 
-It is the same whether it is installed as a plug-in, or a program registers it.
+It behaves the same as an installed plug-in and as a registered scheme.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ async def test_who_says_nothing_is_no_document(nursery: trio.Nursery) -> None:
 
 @pytest.mark.parametrize("octets", ["%0D%0A", "%0a", "a%0D", "a%00b", "a%0D%0Ab"])
 async def test_nothing_connects_for_a_line_end(octets: str) -> None:
-    """By the policy; and where that were not asked, by the line that is encoded before anything is opened."""
+    """The policy refuses the URL; without the policy, the encoding of the line fails before a connection."""
     with ListeningSockets() as listening:
         url = f"finger://127.0.0.1:{listening.port}/{octets}"
         policy = resolver.Policy(allow_port=frozenset({listening.port}))

@@ -1,5 +1,4 @@
-"""Schemes of a third party, and how they come to be found: by an entry point of an installed distribution, or
-because a program registers them."""
+"""Third-party schemes, found by the entry point of an installed distribution or by registration."""
 
 from __future__ import annotations
 
@@ -13,7 +12,7 @@ import resolver
 from protocols.scheme import Scheme
 from resolver.url import registry
 
-#: The schemes, each with what its entry point refers to.
+#: The schemes, each with the target of its entry point.
 POINTS = {
     "finger": "tests.plugin.finger:FINGER",
     "netstring": "tests.plugin.netstring:NETSTRING",
@@ -21,7 +20,7 @@ POINTS = {
 
 
 def install(folder: Path, points: Mapping[str, str] = POINTS) -> None:
-    """What an installer leaves in a folder of the module path."""
+    """Write the metadata of an installed distribution into a folder of the module path."""
     info = folder / "schemes_of_others-1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: schemes-of-others\nVersion: 1.0\n")
@@ -31,7 +30,7 @@ def install(folder: Path, points: Mapping[str, str] = POINTS) -> None:
 
 @contextmanager
 def installed(folder: Path, points: Mapping[str, str] = POINTS) -> Iterator[None]:
-    """In this process, and no longer than that."""
+    """Simulate the installation in this process during the context."""
     install(folder, points)
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(folder)
@@ -44,7 +43,7 @@ def installed(folder: Path, points: Mapping[str, str] = POINTS) -> Iterator[None
 
 @contextmanager
 def registered(*schemes: Scheme) -> Iterator[None]:
-    """In this process, and no longer than that."""
+    """Register the schemes in this process during the context."""
     there = dict(registry._registered)
     try:
         for scheme in schemes:
@@ -56,6 +55,6 @@ def registered(*schemes: Scheme) -> Iterator[None]:
 
 
 def _forget() -> None:
-    """What plug-ins there are, and what they gave, is looked up once in a process."""
+    """Clear the caches of plug-ins, which are otherwise read once per process."""
     registry._points.cache_clear()
     registry._load_plugin.cache_clear()

@@ -1,5 +1,4 @@
-"""The second distribution, `fixtures/plugins`, as it is built and installed: without a network, into a
-folder."""
+"""The second distribution, `fixtures/plugins`, built and installed into a folder without a network."""
 
 from __future__ import annotations
 
@@ -17,8 +16,10 @@ PLUGINS = CHECKOUT / "fixtures/plugins"
 
 
 def install(folder: Path) -> Path:
-    """Its wheel, unpacked into a folder of the module path: a wheel of Python modules is no more than
-    that."""
+    """Build the wheel, unpack it into a folder of the module path, and return the folder.
+
+    A wheel of Python modules needs no other installation.
+    """
     wheels, site = folder / "wheels", folder / "site"
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(wheels)],
@@ -34,6 +35,6 @@ def install(folder: Path) -> Path:
 
 
 def variables(site: Path, home: Path) -> dict[str, str]:
-    """What a Python is told that has it installed, and no configuration but what is at `home`."""
+    """Return the environment of a Python with the distribution and only the configuration at `home`."""
     path = os.pathsep.join((str(site), str(CHECKOUT)))
     return environment() | {"PYTHONPATH": path, "XDG_CONFIG_HOME": str(home), "PYTHONSAFEPATH": "1"}

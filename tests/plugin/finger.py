@@ -1,7 +1,7 @@
-"""finger (RFC 1288) as a plug-in whose author thought of no rule: what its URL says is decoded and kept.
+"""finger (RFC 1288) as a careless plug-in: it decodes and keeps the URL without any check.
 
-Whatever port a URL has it takes for the scheme's own, a host may be missing, and nobody reads what user
-information there is.
+It takes any port of a URL for the scheme's default port, accepts a missing host, and ignores user
+information.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from resolver import Kind, Limits, Options, Url
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FingerUrl(Url):
-    """`query` is decoded, `written` is not."""
+    """A finger URL. `query` is decoded, `written` is not."""
 
     host: str = ""
     port: int = 0
@@ -35,7 +35,7 @@ class FingerUrl(Url):
 
 
 def parse(text: UrlText) -> FingerUrl:
-    """By hand, and with none of the checks of `protocols.authority`."""
+    """Parse without the checks of `protocols.authority`."""
     authority, _, query = text.text[text.start : text.end].removeprefix("//").partition("/")
     host, _, port = authority.rpartition("@")[2].partition(":")
     query, _, written = query.partition("?")

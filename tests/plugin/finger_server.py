@@ -1,4 +1,4 @@
-"""A finger server (RFC 1288) on loopback, for the plug-ins of the tests."""
+"""A finger server (RFC 1288) on loopback, for the test plug-ins."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SAID = b"Login: joe\r\nNo Plan.\r\n"
 
 
 class FingerServer:
-    """Says `SAID` to everybody, and keeps what was asked."""
+    """A server that answers every client with `SAID` and records the requests."""
 
     def __init__(self, port: int) -> None:
         self.port = port

@@ -1,4 +1,4 @@
-"""A plug-in whose protocol counts its octets, has TLS, and says both in its row."""
+"""A plug-in with a protocol that has byte counts and TLS; its scheme definition declares both."""
 
 from __future__ import annotations
 
