@@ -146,8 +146,8 @@ def _restore_error(kind: type[E], facts: Mapping[str, object]) -> E:
 class InvalidUrl(ResolveError):
     """A text that is not a URL (rule S01).
 
-    `kind` is a name of the error table in the URL syntax page. `position` is the 0-based index of the
-    offending character in the text as given.
+    `kind` names the fault (`bad-port`). `position` is the 0-based index of the offending character in the
+    text as given.
     """
 
     exit_code = 12

@@ -35,7 +35,7 @@ Leads: TypeAlias = Callable[[Url, Url], None]
 
 @dataclass(frozen=True, slots=True)
 class RetrievalRequest:
-    """A URL, how it was chosen, the URL that led to it (safety page, "Origins"), and its options.
+    """A URL, how it was chosen, the URL that led to it, and its options.
 
     - `in_clear`: one hop before, the user was warned that a password goes to this host and port without TLS.
     - `transfer` is the number of its events.
