@@ -296,7 +296,7 @@ async def _news_with_tls(nursery: trio.Nursery, tls: ssl.SSLContext) -> MockServ
 
 
 #: The same cases with options that a plan also shows.
-WISHES: tuple[Case, ...] = (
+OPTION_CASES: tuple[Case, ...] = (
     replace(FTP, name="ftp that keeps", options=Options(keep=True)),
     replace(FTP, name="ftp by MLSD", options=Options(mlsd=True)),
     replace(FTP, name="ftp with TLS", start=_ftp_with_tls, options=Options(tls="require")),

@@ -62,7 +62,7 @@ class Many:
 
 
 #: The reply to a line of the client, line by line; None closes the connection.
-Says: TypeAlias = Callable[[bytes], "Iterator[bytes] | None"]
+ReplyTo: TypeAlias = Callable[[bytes], "Iterator[bytes] | None"]
 
 
 def lines(line: Callable[[int], bytes], count: int) -> Iterator[bytes]:
@@ -70,14 +70,14 @@ def lines(line: Callable[[int], bytes], count: int) -> Iterator[bytes]:
         yield b"".join(line(number) for number in range(start, min(count, start + _AT_ONCE)))
 
 
-async def _converse(peer: Peer, greeting: bytes, says: Says) -> None:
+async def _converse(peer: Peer, greeting: bytes, reply_to: ReplyTo) -> None:
     """Answer lines until a line has no answer."""
     await peer.send_all(greeting)
     waiting = b""
     while octets := await peer.receive_some(65_536):
         *heard, waiting = (waiting + bytes(octets)).split(b"\r\n")
         for line in heard:
-            answer = says(line)
+            answer = reply_to(line)
             if answer is None:
                 return await leave(peer)
             for piece in answer:
@@ -87,12 +87,12 @@ async def _converse(peer: Peer, greeting: bytes, says: Says) -> None:
 def _news(table: dict[bytes, Callable[[], Iterator[bytes]]]) -> Callable[[trio.Nursery], Awaitable[int]]:
     """Return a news server that answers lines with the given prefixes and rejects all other commands."""
 
-    def says(line: bytes) -> Iterator[bytes] | None:
+    def reply_to(line: bytes) -> Iterator[bytes] | None:
         known = (answer for command, answer in table.items() if line.startswith(command))
         return next(known, lambda: iter([b"500 what?\r\n"]))()
 
     async def attend(peer: Peer) -> None:
-        await _converse(peer, b"200 hello\r\n", says)
+        await _converse(peer, b"200 hello\r\n", reply_to)
 
     return lambda nursery: serve(nursery, attend)
 
@@ -120,7 +120,7 @@ async def _heads(nursery: trio.Nursery, folder: Path, count: int) -> str:
     selected = b"211 %d 1 %d a.b" % (count, count)
     head = b"221 %s <%s@h>\r\nSubject: s\r\nFrom: me\r\nDate: x\r\nMessage-ID: <%s@h>\r\n.\r\n"
 
-    def says(line: bytes) -> Iterator[bytes] | None:
+    def reply_to(line: bytes) -> Iterator[bytes] | None:
         if line.startswith(b"HEAD "):
             number = line[5:]
             return iter([head % (number, number, number)])
@@ -129,7 +129,7 @@ async def _heads(nursery: trio.Nursery, folder: Path, count: int) -> str:
         return iter([selected + b"\r\n"] if line.startswith(b"GROUP") else [b"500 what?\r\n"])
 
     async def attend(peer: Peer) -> None:
-        await _converse(peer, b"200 hello\r\n", says)
+        await _converse(peer, b"200 hello\r\n", reply_to)
 
     return f"nntp://127.0.0.1:{await serve(nursery, attend)}/a.b"
 
@@ -163,11 +163,11 @@ def _ftp(line: Callable[[int], bytes], path: str) -> Callable[[trio.Nursery, Pat
             b"TYPE": b"200 ok\r\n",
         }
 
-        def says(said: bytes) -> Iterator[bytes] | None:
+        def reply_to(said: bytes) -> Iterator[bytes] | None:
             return iter([replies.get(said.partition(b" ")[0], b"500 what?\r\n")])
 
         async def attend(peer: Peer) -> None:
-            await _converse(peer, b"220 hello\r\n", says)
+            await _converse(peer, b"220 hello\r\n", reply_to)
 
         return f"ftp://127.0.0.1:{await serve(nursery, attend)}{path}"
 

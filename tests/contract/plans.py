@@ -19,7 +19,7 @@ from resolver import Options, explain
 from resolver.testing.contract import Case
 from resolver.transfer import extras as codings
 from resolver.transfer import extras as http2
-from tests.contract.cases import CASES, WISHES
+from tests.contract.cases import CASES, OPTION_CASES
 
 PLANS = Path(fixtures.__file__).with_name("plans.jsonl")
 
@@ -27,15 +27,15 @@ PLANS = Path(fixtures.__file__).with_name("plans.jsonl")
 AT = "server.example:4021"
 FOLDER = "/srv/files"
 
-_OPTIONS = {case.name: case.options for case in WISHES}
+_OPTIONS = {case.name: case.options for case in OPTION_CASES}
 
 
-def kept() -> list[str]:
+def stored_plans() -> list[str]:
     return PLANS.read_text(encoding="ascii").splitlines()
 
 
 def line_of(url: str, case: str | None) -> str:
-    """Return the current plan of the URL as a line. `case` names a case of `WISHES`."""
+    """Return the current plan of the URL as a line. `case` names a case of `OPTION_CASES`."""
     options = Options() if case is None else _OPTIONS[case]
     plan = explain(url, news_server="news.example", options=options).as_json()
     assert plan.pop("proxy") is None  # no proxy is configured, and no line contains one
@@ -43,7 +43,7 @@ def line_of(url: str, case: str | None) -> str:
     return json.dumps({**named, "plan": plan})
 
 
-def named_by(line: str) -> tuple[str, str | None]:
+def url_and_case(line: str) -> tuple[str, str | None]:
     """Return the URL and the case of a line."""
     record = json.loads(line)
     return record["url"], record.get("case")
@@ -53,7 +53,7 @@ def urls_of_cases() -> Iterator[tuple[str, str | None]]:
     """Yield every URL of the contract's cases, with the name of the case if it has options."""
     for case in CASES:
         yield from ((url, None) for url in _urls(case))
-    for case in WISHES:
+    for case in OPTION_CASES:
         yield from ((url, case.name) for url in _urls(case))
 
 
@@ -78,5 +78,5 @@ def _unused(*_: int) -> NoReturn:
 
 if __name__ == "__main__":
     with all_extras():
-        lines = [line_of(*named_by(line)) for line in kept()]
+        lines = [line_of(*url_and_case(line)) for line in stored_plans()]
     PLANS.write_text("".join(f"{line}\n" for line in lines), encoding="ascii")

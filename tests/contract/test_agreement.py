@@ -124,13 +124,13 @@ def _plugin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
-def test_every_scheme_is_here() -> None:
+def test_agreement_tables_cover_every_scheme() -> None:
     assert set(SPECIFIC) == {*registry.SCHEMES, "finger"} == {row.scheme for row in ROWS}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 @pytest.mark.parametrize("policy", ["default", "cautious", "untrusted"])
-async def test_a_plan_ends_as_a_retrieval_does(
+async def test_plan_and_retrieval_have_same_error(
     row: Case, policy: str, nursery: trio.Nursery, tls: ssl.SSLContext, folder: Path
 ) -> None:
     setting = await start(row, nursery, tls, folder)

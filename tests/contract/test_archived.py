@@ -34,7 +34,7 @@ FACTS = ("kind", "media_type", "charset", "size", "modified", "etag", "title", "
 PROOFS = ("findings", "verified", "final_url")
 
 
-def told(value: object, *, names: tuple[str, ...] = FACTS + PROOFS) -> dict[str, object]:
+def facts_of(value: object, *, names: tuple[str, ...] = FACTS + PROOFS) -> dict[str, object]:
     facts = {name: getattr(value, name) for name in names if hasattr(value, name)}
     extra = dict(getattr(value, "extra", None) or {})
     extra.pop("unique", None)  # identifies a directory on the recording machine only
@@ -43,13 +43,13 @@ def told(value: object, *, names: tuple[str, ...] = FACTS + PROOFS) -> dict[str,
 
 async def fetch(session: Resolver, url: str, path: Path) -> object:
     response = await session.fetch(url)
-    return told(response), response.content, listed(response.entries)
+    return facts_of(response), response.content, listed(response.entries)
 
 
 async def stream(session: Resolver, url: str, path: Path) -> object:
     async with session.stream(url) as reply:
         octets = b"".join([piece async for piece in reply.body])
-        return told(reply, names=FACTS), octets
+        return facts_of(reply, names=FACTS), octets
 
 
 async def entries(session: Resolver, url: str, path: Path) -> object:
@@ -65,11 +65,11 @@ def take(path: Path) -> bytes:
 
 async def save(session: Resolver, url: str, path: Path) -> object:
     saved = await session.save(url, path, digest=True)
-    return told(saved), take(path), saved.digest
+    return facts_of(saved), take(path), saved.digest
 
 
 async def info(session: Resolver, url: str, path: Path) -> object:
-    return told(await session.info(url))
+    return facts_of(await session.info(url))
 
 
 def listed(found: object) -> object:
@@ -96,7 +96,7 @@ async def ask(session: Resolver, urls: list[str], folder: Path) -> dict[tuple[st
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-async def test_what_was_recorded_is_what_comes_again(
+async def test_archive_reproduces_live_results(
     case: Case, tls: ssl.SSLContext, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with trio.fail_after(HANG):
@@ -115,7 +115,7 @@ async def test_what_was_recorded_is_what_comes_again(
                 assert await ask(session, urls, tmp_path) == live
 
 
-async def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
+async def test_url_missing_from_archive_is_not_found(tmp_path: Path) -> None:
     with Recorder(tmp_path / "a.warc"):
         pass
     with Archive([tmp_path / "a.warc"]) as archive:
@@ -127,7 +127,7 @@ async def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
                     await session.fetch(case.document.format(at="192.0.2.1", folder="/none"))
 
 
-async def test_a_listing_with_facts_is_one_again(
+async def test_archive_reproduces_detailed_listing(
     nursery: trio.Nursery, tls: ssl.SSLContext, folder: Path, tmp_path: Path
 ) -> None:
     setting = await start(replace(FTP), nursery, tls, folder)
@@ -161,7 +161,7 @@ async def point(stream: trio.SocketStream) -> None:
     await stream.aclose()
 
 
-async def test_schemes_of_others_are_served_as_well(
+async def test_archive_reproduces_third_party_schemes(
     nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(PLUGINS))

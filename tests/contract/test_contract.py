@@ -21,13 +21,13 @@ from resolver.testing.contract import operations as plans
 from resolver.testing.contract import peers as octets
 from resolver.testing.contract.case import WAYS
 from resolver.url import registry
-from tests.contract.cases import CASES, WISHES
+from tests.contract.cases import CASES, OPTION_CASES
 from tests.scheduled import run_scheduled
 
 pytest_plugins = ["resolver.testing.plugin"]
 
 
-class TestOurs(Contract):
+class TestContract(Contract):
     """The contract without peer checks: `test_peers` checks the error class for each peer."""
 
     cases = CASES
@@ -35,15 +35,15 @@ class TestOurs(Contract):
     run = staticmethod(run_scheduled)
 
 
-class TestWishes(Contract):
+class TestOptionCases(Contract):
     """The plans of cases with options."""
 
-    cases = WISHES
+    cases = OPTION_CASES
     checks = plans.PLAN_CHECKS[:1]
     run = staticmethod(run_scheduled)
 
 
-def test_every_scheme_has_a_row() -> None:
+def test_every_scheme_has_contract_case() -> None:
     assert {case.scheme for case in CASES} == set(registry.SCHEMES)
 
 
@@ -56,7 +56,7 @@ BASIC = b64encode(b"u:" + SPOKEN)
 
 
 @dataclass(frozen=True)
-class Parrot:
+class EchoServer:
     """A server that repeats the password in its replies.
 
     `answers` maps command prefixes to replies; the longest prefix counts. `|` splits a reply into two chunks.
@@ -74,7 +74,7 @@ class Parrot:
 
 
 HALF, REST = SPOKEN[:4], SPOKEN[4:]
-FTP = Parrot(
+FTP = EchoServer(
     f"ftp://u:{WRITTEN}@{{at}}/pub/x",
     b"220 ready\r\n",
     {
@@ -86,7 +86,7 @@ FTP = Parrot(
         b"": b"550 who said " + SPOKEN + b"?\r\n",
     },
 )
-NNTP = Parrot(
+NNTP = EchoServer(
     f"nntp://u:{WRITTEN}@{{at}}/a.b/1",
     b"200 ready\r\n",
     {
@@ -100,7 +100,7 @@ NNTP = Parrot(
         b"": b"400 who said " + SPOKEN + b"?\r\n",
     },
 )
-HTTP = Parrot(
+HTTP = EchoServer(
     f"http://u:{WRITTEN}@{{at}}/x",
     b"",
     {
@@ -114,7 +114,7 @@ HTTP = Parrot(
     },
     end=b"\r\n\r\n",
 )
-MOVED = Parrot(
+MOVED = EchoServer(
     f"http://u:{WRITTEN}@{{at}}/x",
     b"",
     {
@@ -123,18 +123,18 @@ MOVED = Parrot(
     },
     end=b"\r\n\r\n",
 )
-GARBAGE = Parrot(HTTP.url, b"", {b"": b"HTTP/1.1 " + SPOKEN + b"\r\n\r\n"}, end=b"\r\n\r\n")
+GARBAGE = EchoServer(HTTP.url, b"", {b"": b"HTTP/1.1 " + SPOKEN + b"\r\n\r\n"}, end=b"\r\n\r\n")
 
 
-async def attend(parrot: Parrot, heard: list[bytes], stream: trio.SocketStream) -> None:
+async def attend(server: EchoServer, heard: list[bytes], stream: trio.SocketStream) -> None:
     async with stream:
-        await stream.send_all(parrot.greeting)
+        await stream.send_all(server.greeting)
         buffer = b""
         while octets := await stream.receive_some():
             heard.append(octets)
-            *commands, buffer = (buffer + octets).split(parrot.end)
+            *commands, buffer = (buffer + octets).split(server.end)
             for command in commands:
-                answer = parrot.answer(command)
+                answer = server.answer(command)
                 # the server has received no password yet
                 if not any(SPOKEN in each or BASIC in each for each in heard):
                     answer = answer.replace(SPOKEN, b"it").replace(HALF + b"|" + REST, b"it")
@@ -145,15 +145,15 @@ async def attend(parrot: Parrot, heard: list[bytes], stream: trio.SocketStream) 
 
 @pytest.mark.parametrize("way", ["fetch", "save"])
 @pytest.mark.parametrize(
-    "parrot", [FTP, NNTP, HTTP, MOVED, GARBAGE], ids=["ftp", "nntp", "http", "moved", "garbage"]
+    "server", [FTP, NNTP, HTTP, MOVED, GARBAGE], ids=["ftp", "nntp", "http", "moved", "garbage"]
 )
-async def test_no_words_of_a_server_show_a_password(
-    parrot: Parrot, way: str, nursery: trio.Nursery, tmp_path: Path
+async def test_password_repeated_by_server_is_masked(
+    server: EchoServer, way: str, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """The second request of the session reuses the connection on which the password was sent."""
     heard: list[bytes] = []
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    nursery.start_soon(trio.serve_listeners, partial(attend, parrot, heard), listeners)
+    nursery.start_soon(trio.serve_listeners, partial(attend, server, heard), listeners)
     port = listeners[0].socket.getsockname()[1]
     events: list[Event] = []
     shown: list[object] = []
@@ -161,14 +161,14 @@ async def test_no_words_of_a_server_show_a_password(
     async with session:
         for _ in range(2):
             with pytest.raises(ResolveError) as caught:
-                await WAYS[way](session, parrot.url.format(at=f"127.0.0.1:{port}"), tmp_path / "x")
+                await WAYS[way](session, server.url.format(at=f"127.0.0.1:{port}"), tmp_path / "x")
             error = caught.value
             shown += [error, str(error), vars(error), traceback.format_exception(error)]
     assert any(SPOKEN in octets or BASIC in octets for octets in heard)
-    told = "".join(map(repr, [*shown, *events]))
+    output = "".join(map(repr, [*shown, *events]))
     for hidden in (SECRET, repr(SECRET)[1:-1], repr(SPOKEN)[2:-1], WRITTEN, BASIC.decode()):
-        assert hidden not in told
-    assert "****" in told
+        assert hidden not in output
+    assert "****" in output
     received = b"".join(event.octets for event in events if isinstance(event, Received))
     assert SPOKEN not in received
     assert b"**" in received

@@ -29,10 +29,10 @@ from tests.sampled import FULL, sampled
 COUNT = 100_000 if FULL else 2_000
 
 #: Function calls and returns that take a few milliseconds.
-MOST_STEPS = 25_000
+MAX_STEPS = 25_000
 
 #: The memory in bytes for a listing of any length: chunks, and entries in transit.
-MOST_OCTETS = 3_000_000
+MAX_BYTES = 3_000_000
 
 
 class Work(trio.abc.Instrument):
@@ -55,7 +55,7 @@ class Work(trio.abc.Instrument):
 
     def _count(self, frame: FrameType, event: str, argument: object) -> None:
         self._steps += 1
-        if self._steps > MOST_STEPS:
+        if self._steps > MAX_STEPS:
             self.where[frame.f_code.co_qualname] += 1
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
@@ -115,7 +115,9 @@ async def listing_of(
 
 
 @pytest.mark.parametrize(("many", "way"), TAKEN, ids=lambda each: getattr(each, "__name__", str(each)))
-async def test_others_have_their_turn(many: Many, way: Way, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_long_listing_yields_to_other_tasks(
+    many: Many, way: Way, nursery: trio.Nursery, tmp_path: Path
+) -> None:
     async with listing_of(many, nursery, tmp_path, 1) as (session, url, _):
         await way(session, url)  # import modules before counting
 
@@ -128,15 +130,15 @@ async def test_others_have_their_turn(many: Many, way: Way, nursery: trio.Nurser
             finally:
                 trio.lowlevel.remove_instrument(work)
                 sys.setprofile(None)  # this turn continues, and no callback reports its end
-        assert work.most < MOST_STEPS, work.where.most_common(8)
-        assert work.all > 3 * MOST_STEPS or (way is fetch and many.document)
+        assert work.most < MAX_STEPS, work.where.most_common(8)
+        assert work.all > 3 * MAX_STEPS or (way is fetch and many.document)
 
     async with trio.open_nursery() as client:  # in a separate task: its child tasks count as well
         client.start_soon(take)
 
 
 @pytest.mark.parametrize("many", HELD, ids=str)
-async def test_little_is_held(many: Many, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_long_listing_memory_is_bounded(many: Many, nursery: trio.Nursery, tmp_path: Path) -> None:
     async with listing_of(many, nursery, tmp_path, 1) as (session, url, _):
         await lines(session, url)  # import modules before tracing
     async with listing_of(many, nursery, tmp_path) as (session, url, count):
@@ -146,4 +148,4 @@ async def test_little_is_held(many: Many, nursery: trio.Nursery, tmp_path: Path)
             peak = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-    assert peak < MOST_OCTETS + count * many.held
+    assert peak < MAX_BYTES + count * many.held

@@ -56,7 +56,7 @@ _PLAIN = {"ftps": "ftp", "https": "http", "gophers": "gopher", "snews": "news", 
 SEEDS = 100 if FULL else 2
 
 #: The kinds of requests in tests with many combinations.
-MOST_WAYS = tuple(WAYS) if FULL else ("fetch", "save")
+FEW_WAYS = tuple(WAYS) if FULL else ("fetch", "save")
 
 #: The body limit in bytes; an endless body ends there.
 BODY = 100_000
@@ -84,7 +84,7 @@ Ended: TypeAlias = "type[ResolveError] | None"
 
 
 @dataclass
-class Meetings:
+class PeerOperations:
     """Concurrent operations of clients with peers.
 
     `ended` has the outcomes by peer, client and operation.
@@ -130,7 +130,7 @@ def check_error(error: ResolveError, url: str, secret: str = SECRET) -> None:
 #: Hostile peers for every client, and the error by scheme without TLS; "" stands for all other schemes. A
 #: Gopher text has neither length nor required end: it is complete wherever the connection ends, and may be
 #: empty.
-RUDE: dict[str, tuple[peers.Attend, dict[str, Ended]]] = {
+HOSTILE: dict[str, tuple[peers.Attend, dict[str, Ended]]] = {
     "leaves": (peers.leave, {"": Disconnected, "gopher": None}),
     "breaks off": (peers.break_off, {"": Disconnected}),
     "says endlessly": (
@@ -147,25 +147,27 @@ UNSECURED: dict[str, tuple[peers.Attend, Ended]] = {
 }
 
 
-async def test_rude_peers(nursery: trio.Nursery, tls: ssl.SSLContext, tmp_path: Path) -> None:
-    meetings, expected = Meetings(tmp_path), dict[tuple[str, str], Ended]()
+async def test_hostile_peers_yield_expected_errors(
+    nursery: trio.Nursery, tls: ssl.SSLContext, tmp_path: Path
+) -> None:
+    operations, expected = PeerOperations(tmp_path), dict[tuple[str, str], Ended]()
     before = await wait_until_settled()
     async with trio.open_nursery() as servers:
         async with trio.open_nursery() as clients:
-            for what, (attend, ends) in RUDE.items():
+            for what, (attend, ends) in HOSTILE.items():
                 plain, secured = await peers.serve(servers, attend), await peers.serve(servers, attend, tls)
                 for client in CLIENTS:
-                    meetings.begin(clients, what, client, secured if client.tls else plain)
+                    operations.begin(clients, what, client, secured if client.tls else plain)
                     own = _PLAIN.get(client.name, client.name)
                     expected[what, client.name] = ends.get(own, ends[""])
             for what, (attend, ended) in UNSECURED.items():
                 port = await peers.serve(servers, attend)
                 for client in CLIENTS:
                     if client.tls:
-                        meetings.begin(clients, what, client, port)
+                        operations.begin(clients, what, client, port)
                         expected[what, client.name] = ended
         servers.cancel_scope.cancel()
-    wrong = {key: ended for key, ended in meetings.ended.items() if ended is not expected[key[:2]]}
+    wrong = {key: ended for key, ended in operations.ended.items() if ended is not expected[key[:2]]}
     assert wrong == {}
     await check_nothing_left(before)
 
@@ -174,8 +176,8 @@ async def test_rude_peers(nursery: trio.Nursery, tls: ssl.SSLContext, tmp_path: 
 MEANINGLESS = {Disconnected, TlsError, ProtocolError, LimitExceeded, Truncated, TimedOut, Declined, NotFound}
 
 
-async def test_octets_that_mean_nothing(tls: ssl.SSLContext, tmp_path: Path) -> None:
-    meetings = Meetings(tmp_path, CALM, MOST_WAYS)
+async def test_random_bytes_yield_errors(tls: ssl.SSLContext, tmp_path: Path) -> None:
+    operations = PeerOperations(tmp_path, CALM, FEW_WAYS)
     before = await wait_until_settled()
     async with trio.open_nursery() as servers:
         async with trio.open_nursery() as clients:
@@ -183,18 +185,18 @@ async def test_octets_that_mean_nothing(tls: ssl.SSLContext, tmp_path: Path) -> 
                 attend = partial(peers.babble, seed=seed)
                 plain, secured = await peers.serve(servers, attend), await peers.serve(servers, attend, tls)
                 for client in CLIENTS:
-                    meetings.begin(clients, f"babbles {seed}", client, plain)
+                    operations.begin(clients, f"babbles {seed}", client, plain)
                     if client.tls:
-                        meetings.begin(clients, f"babbles {seed} inside TLS", client, secured)
+                        operations.begin(clients, f"babbles {seed} inside TLS", client, secured)
         servers.cancel_scope.cancel()
-    for (_, client_name, _), ended in meetings.ended.items():
+    for (_, client_name, _), ended in operations.ended.items():
         assert ended in MEANINGLESS or client_name in ("gopher", "gophers")
     await check_nothing_left(before)
 
 
-async def test_answers_that_are_garbled(tls: ssl.SSLContext, tmp_path: Path) -> None:
+async def test_garbled_answers_yield_results_or_errors(tls: ssl.SSLContext, tmp_path: Path) -> None:
     """Bytes of a good server are changed, lost and repeated; some answers remain valid."""
-    meetings = Meetings(tmp_path, SHORT)
+    operations = PeerOperations(tmp_path, SHORT)
     async with trio.open_nursery() as servers:
         async with trio.open_nursery() as clients:
             for client in CLIENTS:
@@ -202,28 +204,28 @@ async def test_answers_that_are_garbled(tls: ssl.SSLContext, tmp_path: Path) -> 
                 server = await client.start(servers, tls)
                 for seed in range(0 if client.tls else SEEDS):
                     port = await peers.serve(servers, partial(peers.garble, seed=seed, port=server.port))
-                    meetings.begin(clients, f"garbled {seed}", client, port)
+                    operations.begin(clients, f"garbled {seed}", client, port)
         servers.cancel_scope.cancel()
-    assert set(meetings.ended.values()) <= {None, *MEANINGLESS}
-    assert set(meetings.ended.values()) >= {None, ProtocolError}
+    assert set(operations.ended.values()) <= {None, *MEANINGLESS}
+    assert set(operations.ended.values()) >= {None, ProtocolError}
 
 
-async def test_datagrams_that_mean_nothing(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_random_datagrams_yield_timeout_or_error(nursery: trio.Nursery, tmp_path: Path) -> None:
     """Datagrams that are not an answer are ignored until the timeout; an invalid answer may be an error."""
     (client,) = (case for case in CASES if case.name == "prospero")
-    meetings = Meetings(tmp_path, replace(CALM, total=0.3))
+    operations = PeerOperations(tmp_path, replace(CALM, total=0.3))
     ports = {what: await peers.answer_datagrams(nursery, answer) for what, answer in peers.DATAGRAMS.items()}
     before = await wait_until_settled()
     async with trio.open_nursery() as clients:
         for what, port in ports.items():
-            meetings.begin(clients, what, client, port)
-    assert set(meetings.ended.values()) == {TimedOut, ProtocolError}
+            operations.begin(clients, what, client, port)
+    assert set(operations.ended.values()) == {TimedOut, ProtocolError}
     await check_nothing_left(before)
 
 
-async def test_the_wrong_server(tls: ssl.SSLContext, tmp_path: Path) -> None:
+async def test_server_of_other_protocol_yields_error(tls: ssl.SSLContext, tmp_path: Path) -> None:
     """Each client connects to the servers of all other protocols, with and without TLS."""
-    meetings = Meetings(tmp_path, SHORT, MOST_WAYS)
+    operations = PeerOperations(tmp_path, SHORT, FEW_WAYS)
     before = await wait_until_settled()
     async with trio.open_nursery() as servers:
         async with trio.open_nursery() as clients:
@@ -232,9 +234,9 @@ async def test_the_wrong_server(tls: ssl.SSLContext, tmp_path: Path) -> None:
                 server = await there.start(servers, tls)
                 for client in CLIENTS:
                     if not speak_alike(client, there):
-                        meetings.begin(clients, f"speaks {there}", client, server.port)
+                        operations.begin(clients, f"speaks {there}", client, server.port)
         servers.cancel_scope.cancel()
-    for (_, client_name, _), ended in meetings.ended.items():
+    for (_, client_name, _), ended in operations.ended.items():
         assert ended in MEANINGLESS or client_name in ("gopher", "gophers")
     await check_nothing_left(before)
 
@@ -250,7 +252,7 @@ CUT = [Fault(kind, "body", share) for kind in ("reset", "close") for share in (0
 
 
 @pytest.mark.parametrize("fault", CUT, ids=lambda fault: f"{fault.kind} {fault.share}")
-async def test_before_and_behind_the_first_octet(
+async def test_cut_before_or_within_body_yields_error(
     fault: Fault, nursery: trio.Nursery, tls: ssl.SSLContext
 ) -> None:
     """The error is `Disconnected` before the first byte; later `Truncated`, which counts the bytes."""
@@ -280,4 +282,4 @@ async def take(session: Resolver, url: str) -> tuple[bytes, ResolveError]:
                 came += octets
     except ResolveError as error:
         return came, error
-    raise AssertionError(f"{url} was to be cut off")
+    raise AssertionError(f"{url} was expected to end early")

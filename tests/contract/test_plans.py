@@ -17,9 +17,9 @@ from collections.abc import Iterator
 import pytest
 
 from resolver.url.registry import SCHEMES
-from tests.contract.plans import all_extras, kept, line_of, named_by, urls_of_cases
+from tests.contract.plans import all_extras, line_of, stored_plans, url_and_case, urls_of_cases
 
-LINES = kept()
+LINES = stored_plans()
 
 
 @pytest.fixture(autouse=True)
@@ -28,12 +28,12 @@ def _all_extras() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("line", LINES, ids=lambda line: " ".join(filter(None, named_by(line))))
-def test_a_plan_is_what_it_was(line: str) -> None:
-    assert line_of(*named_by(line)) == line
+@pytest.mark.parametrize("line", LINES, ids=lambda line: " ".join(filter(None, url_and_case(line))))
+def test_plan_equals_stored_plan(line: str) -> None:
+    assert line_of(*url_and_case(line)) == line
 
 
-def test_there_is_a_plan_for_every_url_of_the_cases_and_for_every_scheme() -> None:
-    urls = {named_by(line) for line in LINES}
+def test_stored_plans_cover_cases_and_schemes() -> None:
+    urls = {url_and_case(line) for line in LINES}
     assert set(urls_of_cases()) <= urls
     assert {url.partition(":")[0] for url, _ in urls} >= set(SCHEMES)

@@ -86,7 +86,7 @@ def _place(setting: CaseSetting, proxied: Proxied) -> str:
 
 
 @pytest.mark.parametrize("proxied", PROXIES, ids=str)
-async def test_what_a_url_gives_is_the_same_behind_a_proxy(
+async def test_url_through_proxy_yields_same_result(
     setting: CaseSetting, proxied: Proxied, nursery: trio.Nursery, tls: ssl.SSLContext
 ) -> None:
     case = setting.case

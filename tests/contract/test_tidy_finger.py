@@ -37,7 +37,7 @@ async def server(nursery: trio.Nursery) -> FingerServer:
     return await FingerServer.start(nursery)
 
 
-def test_it_is_short() -> None:
+def test_tidy_finger_has_at_most_45_lines() -> None:
     assert len(Path(tidy_finger.__file__).read_text(encoding="utf-8").splitlines()) <= 45
 
 
@@ -45,9 +45,7 @@ def test_it_is_short() -> None:
     ("path", "line"),
     [("", b"\r\n"), ("/", b"\r\n"), ("/joe", b"joe\r\n"), ("/%2FW%20joe", b"/W joe\r\n"), ("/a%00b", None)],
 )
-async def test_its_server_is_asked_as_the_plan_says(
-    server: FingerServer, path: str, line: bytes | None
-) -> None:
+async def test_finger_sends_planned_request(server: FingerServer, path: str, line: bytes | None) -> None:
     url = f"finger://127.0.0.1:{server.port}{path}"
     policy = resolver.Policy(allow_port=frozenset({server.port}))
     plan = resolver.explain(url, policy=policy)
@@ -63,7 +61,7 @@ async def test_its_server_is_asked_as_the_plan_says(
     assert sent == [line.decode() for line in server.heard]
 
 
-async def test_who_says_nothing_is_no_document(nursery: trio.Nursery) -> None:
+async def test_empty_finger_answer_raises(nursery: trio.Nursery) -> None:
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     nursery.start_soon(trio.serve_listeners, trio.SocketStream.aclose, listeners)
     port = listeners[0].socket.getsockname()[1]
@@ -73,7 +71,7 @@ async def test_who_says_nothing_is_no_document(nursery: trio.Nursery) -> None:
 
 
 @pytest.mark.parametrize("octets", ["%0D%0A", "%0a", "a%0D", "a%00b", "a%0D%0Ab"])
-async def test_nothing_connects_for_a_line_end(octets: str) -> None:
+async def test_line_end_in_finger_url_is_refused(octets: str) -> None:
     """The policy refuses the URL; without the policy, the encoding of the line fails before a connection."""
     with ListeningSockets() as listening:
         url = f"finger://127.0.0.1:{listening.port}/{octets}"
@@ -94,5 +92,5 @@ async def test_nothing_connects_for_a_line_end(octets: str) -> None:
 @pytest.mark.parametrize(
     "url", ["finger://h.example/", "finger://h.example:7979/%2FW%20a%25b", "finger://h.example/a@b"]
 )
-def test_its_urls_are_built_as_they_were_written(url: str) -> None:
+def test_build_finger_url_round_trips(url: str) -> None:
     assert resolver.build(resolver.parse(url)) == url

@@ -485,7 +485,7 @@ def test_next_address_is_tried_after_250_ms() -> None:
     assert machine.deadline == 4.0
 
 
-def test_all_addresses_are_retried_on_schedule() -> None:
+def test_addresses_are_retried_on_schedule() -> None:
     machine = candidates_begun(A, B)
     again = [A, REQUEST, B, REQUEST]
     assert wake_until(machine, 59.0) == {0.25: [B, REQUEST], 4.0: again, 12.0: again, 28.0: again}

@@ -118,7 +118,7 @@ def test_file_is_retrieved_by_contents() -> None:
     assert asked(net) == [f"{AM} AFTP/pub/all.bin 0", "GET-OBJECT-INFO CONTENTS ASCII AFTP/pub/all.bin 0"]
 
 
-def test_each_request_has_separate_id() -> None:
+def test_requests_have_separate_ids() -> None:
     net = network()
     get(net, "prospero://h/AFTP/pub/hello.txt")
     assert [octets[:9].hex() for _, octets in net.sent] == ["090001000100010000", "090002000100010000"]
