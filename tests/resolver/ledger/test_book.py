@@ -64,9 +64,7 @@ def locked(ledger: Ledger, place: Path) -> Iterator[None]:
 
 
 @pytest.mark.parametrize(("harm", "words"), [(full_disk, "space"), (locked, "locked")])
-async def test_what_could_not_be_written_is_written_as_soon_as_it_can(
-    harm: object, words: str, tmp_path: Path
-) -> None:
+async def test_ledger_failed_writes_are_repeated(harm: object, words: str, tmp_path: Path) -> None:
     place, refused = tmp_path / "ledger", list[str]()
     async with Ledger(str(place)) as ledger:
         entries = ledger.admit(map(asked, range(MANY)))
@@ -83,7 +81,7 @@ async def test_what_could_not_be_written_is_written_as_soon_as_it_can(
     assert (found.done, found.failed, found.left) == (MANY - MANY // 3, MANY // 3, 0)
 
 
-async def test_what_cannot_be_asked_for_under_it_is_told(tmp_path: Path) -> None:
+async def test_ledger_admit_while_locked_is_an_error(tmp_path: Path) -> None:
     place = tmp_path / "ledger"
     async with Ledger(str(place)) as ledger:
         with locked(ledger, place), pytest.raises(LedgerFault, match="locked"):
@@ -94,7 +92,7 @@ async def test_what_cannot_be_asked_for_under_it_is_told(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("elsewhere", [False, True])
-async def test_a_ledger_that_was_moved_with_its_files_knows_them(elsewhere: bool, tmp_path: Path) -> None:
+async def test_ledger_moved_with_its_files_is_valid(elsewhere: bool, tmp_path: Path) -> None:
     """With `elsewhere`, the files are stored elsewhere and need not exist."""
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
@@ -118,7 +116,7 @@ async def test_a_ledger_that_was_moved_with_its_files_knows_them(elsewhere: bool
         assert entry.path == str(there / "a.txt")
 
 
-async def test_a_ledger_of_before_gets_the_columns_that_it_has_not(tmp_path: Path) -> None:
+async def test_ledger_of_older_version_gets_new_columns(tmp_path: Path) -> None:
     place = tmp_path / "ledger"
     async with Ledger(str(place)) as ledger:
         ledger.admit([asked(0)])
@@ -132,7 +130,7 @@ async def test_a_ledger_of_before_gets_the_columns_that_it_has_not(tmp_path: Pat
     assert (told.status, told.final_url) == ("failed", None)
 
 
-async def test_who_else_has_it_is_told_from_what_is_wrong_with_it(tmp_path: Path) -> None:
+async def test_ledger_in_use_raises_ledger_held(tmp_path: Path) -> None:
     place = str(tmp_path / "ledger")
     async with Ledger(place):
         with pytest.raises(LedgerHeld):
@@ -155,9 +153,7 @@ class _WatchedConnection:
         self._connection.close()
 
 
-async def test_ledger_left_while_a_thread_reads_is_closed_under_the_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_ledger_is_closed_under_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread left by a cancellation may execute a statement at any time: SQLite crashed the process."""
     async with Ledger(str(tmp_path / "ledger")) as ledger:
         watched = _WatchedConnection(ledger)

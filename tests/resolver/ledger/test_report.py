@@ -39,14 +39,14 @@ def beside(path: Path) -> list[str]:
     return sorted(each.name.removeprefix(path.name) for each in path.parent.iterdir())
 
 
-async def test_nothing_is_left_beside_one_that_was_read(tmp_path: Path) -> None:
+async def test_report_of_closed_ledger_leaves_no_files(tmp_path: Path) -> None:
     path = tmp_path / "run"
     ledger = await run(path, URLS[:3])
     await ledger.__aexit__(None, None, None)
     assert (read(path), beside(path)) == (URLS[:3], [""])
 
 
-async def test_what_is_beside_it_stays_as_long_as_it_is_written(tmp_path: Path) -> None:
+async def test_report_of_open_ledger_keeps_log_files(tmp_path: Path) -> None:
     path = tmp_path / "run"
     ledger = await run(path, URLS)
     assert read(path) == URLS
@@ -55,7 +55,7 @@ async def test_what_is_beside_it_stays_as_long_as_it_is_written(tmp_path: Path) 
     assert (read(path), beside(path)) == (URLS, [""])
 
 
-async def test_one_that_was_killed_is_put_right_by_who_reads_it(tmp_path: Path) -> None:
+async def test_report_recovers_log_of_killed_run(tmp_path: Path) -> None:
     """The ledger has a write-ahead log that was not checkpointed."""
     (tmp_path / "killed").mkdir()
     path, killed = tmp_path / "run", tmp_path / "killed" / "run"
@@ -66,7 +66,7 @@ async def test_one_that_was_killed_is_put_right_by_who_reads_it(tmp_path: Path) 
     assert (read(killed), beside(killed)) == (URLS, [""])
 
 
-def test_one_that_was_killed_before_it_had_a_log_is_put_right(tmp_path: Path) -> None:
+def test_report_rolls_back_journal_of_killed_run(tmp_path: Path) -> None:
     """SQLite wrote some pages, and the old ones to the journal: the reader must roll back.
 
     For a read-only connection, SQLite reports an attempt to write.
@@ -107,9 +107,7 @@ SCHEMAS = [
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
-async def test_ledger_schema_that_no_run_has_made_is_refused_and_left_as_it_is(
-    schema: str, tmp_path: Path
-) -> None:
+async def test_ledger_with_unknown_schema_is_refused_and_unchanged(schema: str, tmp_path: Path) -> None:
     path = tmp_path / "run"
     path.touch(0o600)
     with closing(sqlite3.connect(path)) as connection:
@@ -123,7 +121,7 @@ async def test_ledger_schema_that_no_run_has_made_is_refused_and_left_as_it_is(
     assert path.read_bytes() == before
 
 
-def test_ledger_pages_that_lead_to_one_another_end_at_a_bound(tmp_path: Path) -> None:
+def test_report_of_recursive_pages_is_bounded(tmp_path: Path) -> None:
     """Three levels of inner pages name the same child 400 times: 400 ** 3 pages of rows, in 30 kB.
 
     SQLite's file format, section 1.6, describes the pages.
@@ -154,9 +152,7 @@ def test_ledger_pages_that_lead_to_one_another_end_at_a_bound(tmp_path: Path) ->
             use()
 
 
-def test_one_that_is_begun_meanwhile_is_empty_or_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_report_of_ledger_in_creation_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The ledger is not mistaken for a database of another program."""
     path = tmp_path / "run"
     path.touch()

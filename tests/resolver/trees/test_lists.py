@@ -95,16 +95,16 @@ def one(inside: str, name: str = ' name="x"') -> Item:
 
 
 @pytest.mark.parametrize("piece", [1, 7, 1_000_000])
-def test_what_a_file_says_of_itself(piece: int) -> None:
+def test_metalink_file_is_read_in_pieces(piece: int) -> None:
     assert read(WHOLE, piece) == FILES
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "iso-8859-1"])
-def test_other_encodings(encoding: str) -> None:
+def test_metalink_in_other_encodings(encoding: str) -> None:
     assert read(WHOLE.replace("UTF-8", encoding).encode(encoding)) == FILES
 
 
-def test_a_prefix_for_the_namespace() -> None:
+def test_metalink_with_namespace_prefix() -> None:
     text = (
         '<m:metalink xmlns:m="urn:ietf:params:xml:ns:metalink"><m:file name="x"><m:url>ftp://h/x</m:url>'
         "<url>ftp://other/</url></m:file></m:metalink>"
@@ -124,7 +124,7 @@ def test_a_prefix_for_the_namespace() -> None:
         (("blake2b-512",), None),
     ],
 )
-def test_the_best_digest_that_is_known(hashes: tuple[str, ...], algorithm: str | None) -> None:
+def test_metalink_uses_best_known_digest(hashes: tuple[str, ...], algorithm: str | None) -> None:
     digests = {"blake2b-512": "0"} | {
         name: new(name.lower().replace("-", ""), b"").hexdigest() for name in hashes if "blake" not in name
     }
@@ -161,7 +161,7 @@ def test_the_best_digest_that_is_known(hashes: tuple[str, ...], algorithm: str |
         ("<url>ftp://h/x</url>" * 1_001, ' name="x"', " 1000 "),
     ],
 )
-def test_what_is_wrong_with_one_file(inside: str, name: str, words: str) -> None:
+def test_metalink_invalid_file_is_reported_and_others_read(inside: str, name: str, words: str) -> None:
     """The error is reported in order, and the other files are read."""
     found = read(f"{HEAD}<file{name}>{inside}</file><file name='y'><url>ftp://h/y</url></file>{TAIL}")
     assert isinstance(found[0], BadItem)
@@ -192,12 +192,12 @@ _LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 20)
         (f"{HEAD}<!--{'x' * 2_000_000}-->", " 1048576 "),
     ],
 )
-def test_what_cannot_be_read_on(text: str, words: str) -> None:
+def test_metalink_malformed_list_is_broken(text: str, words: str) -> None:
     with pytest.raises(BrokenList, match=words):
         read(text, 65_536)
 
 
-def test_what_came_before_the_place_where_it_is_broken() -> None:
+def test_metalink_files_before_error_are_returned() -> None:
     reader = MetalinkReader()
     found: list[Item] = []
     with pytest.raises(BrokenList):
@@ -213,7 +213,7 @@ def test_what_came_before_the_place_where_it_is_broken() -> None:
         *((b"<URL:http://h/>", False), (b"<http://h/>", False), (b"http://h/", False), (b"", False)),
     ],
 )
-def test_how_one_begins(beginning: bytes, is_one: bool) -> None:
+def test_is_metalink_by_first_bytes(beginning: bytes, is_one: bool) -> None:
     assert is_metalink(beginning) is is_one
 
 
@@ -238,7 +238,7 @@ def mutated(chance: random.Random) -> bytes:
     return bytes(octets)
 
 
-def test_any_octets_give_files_or_a_word_of_what_is_wrong() -> None:
+def test_metalink_mutated_yields_files_or_error() -> None:
     chance = random.Random(5854)
     ended = {"read": 0, "broken": 0}
     for _ in range(2_000):
@@ -254,7 +254,7 @@ def test_any_octets_give_files_or_a_word_of_what_is_wrong() -> None:
 
 
 @given(st.binary(max_size=200), st.integers(1, 50))
-def test_octets_of_nothing(octets: bytes, piece: int) -> None:
+def test_metalink_random_bytes_are_broken(octets: bytes, piece: int) -> None:
     with pytest.raises(BrokenList):
         read(octets, piece)
 
@@ -279,7 +279,7 @@ class Parser:
 
 
 @pytest.mark.parametrize("piece", [1, 100])
-def test_metalink_reader_long_comment_in_small_pieces_is_looked_through_a_few_times(
+def test_metalink_long_comment_in_small_pieces_is_parsed_once(
     piece: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("xml.parsers.expat.ParserCreate", Parser)
@@ -290,7 +290,7 @@ def test_metalink_reader_long_comment_in_small_pieces_is_looked_through_a_few_ti
     assert len(Parser.parsed) < len(WHOLE)
 
 
-def test_a_long_one_is_read_in_pieces_and_forgotten() -> None:
+def test_metalink_long_list_is_read_incrementally() -> None:
     """Each file is returned as soon as it is complete, and is not held afterwards."""
     reader = MetalinkReader()
     assert list(reader.feed(HEAD.encode())) == []
@@ -328,7 +328,7 @@ SUMS_SHA256 = new("sha256", b"octets").hexdigest()
         (f"\\SHA256 (a\\nb) = {SUMS_SHA256}", "a\nb"),
     ],
 )
-def test_each_way_to_write_one(line: str, name: str | None) -> None:
+def test_parse_sum_formats(line: str, name: str | None) -> None:
     if name is None:
         with pytest.raises(BadItem, match="SHA2-256"):
             parse_sum(line)
@@ -337,7 +337,7 @@ def test_each_way_to_write_one(line: str, name: str | None) -> None:
 
 
 @pytest.mark.parametrize(("algorithm", "length"), LENGTHS.items())
-def test_the_length_tells_the_algorithm(algorithm: str, length: int) -> None:
+def test_parse_sum_detects_algorithm_by_length(algorithm: str, length: int) -> None:
     found = parse_sum(f"{'a' * length}  x")
     assert found is not None
     assert found.checksum == Checksum(algorithm, "a" * length)
@@ -353,7 +353,7 @@ def test_the_length_tells_the_algorithm(algorithm: str, length: int) -> None:
         (f"\\{SUMS_SHA256}  a\\", "unknown escape"),
     ],
 )
-def test_what_means_nothing_here(line: str, words: str) -> None:
+def test_parse_sum_unknown_algorithm_or_escape_is_bad(line: str, words: str) -> None:
     with pytest.raises(BadItem, match=words):
         parse_sum(line)
 
@@ -379,7 +379,7 @@ def test_what_means_nothing_here(line: str, words: str) -> None:
         "-----BEGIN PGP SIGNED MESSAGE-----",
     ],
 )
-def test_what_is_none(line: str) -> None:
+def test_parse_sum_other_line_is_none(line: str) -> None:
     assert parse_sum(line) is None
 
 
@@ -387,21 +387,21 @@ def test_what_is_none(line: str) -> None:
     ("name", "path"),
     [("a", "a"), ("./a/b", "a/b"), ("././a", "a"), ("a.part", "a.part_"), ("con/.x", "_con/_x")],
 )
-def test_names_lead_below_the_directory(name: str, path: str) -> None:
+def test_safe_path_stays_below_directory(name: str, path: str) -> None:
     assert safe_path(parts_of(name)) == path
 
 
 @pytest.mark.parametrize(
     "name", ["", ".", "..", "/etc/passwd", "../a", "a/../b", "a/..", "a//b", "a/", "a\\b", "a\0", "x" * 4_097]
 )
-def test_names_that_lead_elsewhere(name: str) -> None:
+def test_parts_of_unsafe_name_is_bad(name: str) -> None:
     with pytest.raises(BadItem):
         parts_of(name)
 
 
 @pytest.mark.skipif(shutil.which("sha256sum") is None, reason="no sha256sum here")
 @pytest.mark.parametrize("options", [(), ("--binary",), ("--tag",)])
-def test_what_sha256sum_writes(options: tuple[str, ...], tmp_path: Path) -> None:
+def test_parse_sum_reads_output_of_sha256sum(options: tuple[str, ...], tmp_path: Path) -> None:
     names = ["plain", "two words", "back\\slash", "line\nend", "(x) = y", " blank"]
     for name in names:
         (tmp_path / name).write_bytes(name.encode())
@@ -437,7 +437,7 @@ _PIECES = st.sampled_from(
 
 
 @given(st.one_of(st.text(), st.lists(_PIECES, max_size=12).map("".join)))
-def test_any_line_is_one_or_none_and_never_a_url(line: str) -> None:
+def test_parse_sum_any_line_is_never_a_url(line: str) -> None:
     try:
         found = parse_sum(line)
     except BadItem:

@@ -57,7 +57,7 @@ def _source(tmp_path: Path) -> Path:
     return plant(tmp_path / "source", SOURCE)
 
 
-async def test_what_is_gone_goes(source: Path, tmp_path: Path) -> None:
+async def test_prune_removes_missing_files_and_directories(source: Path, tmp_path: Path) -> None:
     """Entries of a directory precede it; new and existing files stay."""
     here = tmp_path / "here"
 
@@ -89,7 +89,7 @@ STAY = {
 }
 
 
-async def test_what_listings_tell_nothing_of_stays(source: Path, tmp_path: Path) -> None:
+async def test_prune_keeps_hidden_partial_and_special_files(source: Path, tmp_path: Path) -> None:
     top = tmp_path / "here/top"
 
     def change() -> None:
@@ -114,7 +114,7 @@ async def test_what_listings_tell_nothing_of_stays(source: Path, tmp_path: Path)
         ({"pattern": r"/sub/"}, []),
     ],
 )
-async def test_what_the_patterns_leave_out_stays(
+async def test_prune_keeps_files_excluded_by_patterns(
     wanted: dict[str, Any], gone: list[str], source: Path, tmp_path: Path
 ) -> None:
     plant(source, {"b.iso": b"x", "sub/c.iso": b"x"})
@@ -125,13 +125,13 @@ async def test_what_the_patterns_leave_out_stays(
     assert paths(found) == gone
 
 
-async def test_what_is_left_out_by_its_depth_stays(source: Path, tmp_path: Path) -> None:
+async def test_prune_keeps_files_below_depth(source: Path, tmp_path: Path) -> None:
     await mirror(source.as_uri() + "/", into=tmp_path / "here")
     _, found = await _surplus(source.as_uri() + "/", tmp_path / "here", depth=1)
     assert found == []
 
 
-async def test_nothing_goes_where_a_link_leads(source: Path, tmp_path: Path) -> None:
+async def test_prune_does_not_follow_links(source: Path, tmp_path: Path) -> None:
     """A directory is replaced by a link, before or after it is listed."""
     top, outside = tmp_path / "here/top", plant(tmp_path / "outside", {"old": b"x", "b.txt": b"x"})
     found = await again(source.as_uri() + "/", tmp_path / "here", lambda: plant(top, {"sub/old": b"x"}))
@@ -145,7 +145,7 @@ async def test_nothing_goes_where_a_link_leads(source: Path, tmp_path: Path) -> 
     assert sorted(contents(outside)) == ["b.txt", "old"]
 
 
-async def test_what_has_the_name_since_stays(source: Path, tmp_path: Path) -> None:
+async def test_prune_keeps_replaced_files(source: Path, tmp_path: Path) -> None:
     top = tmp_path / "here/top"
     found = await again(
         source.as_uri() + "/", tmp_path / "here", lambda: plant(top, {"old": b"x", "dir/x": b"x"})
@@ -159,7 +159,7 @@ async def test_what_has_the_name_since_stays(source: Path, tmp_path: Path) -> No
     assert sorted(contents(top / "dir")) == ["new"]
 
 
-async def test_files_of_ours_that_are_open_stay(source: Path, tmp_path: Path) -> None:
+async def test_prune_keeps_open_files(source: Path, tmp_path: Path) -> None:
     top = tmp_path / "here/top"
     with closing(Inventory()) as inventory:
         await mirror(source.as_uri() + "/", into=tmp_path / "here", inventory=inventory)
@@ -170,7 +170,7 @@ async def test_files_of_ours_that_are_open_stay(source: Path, tmp_path: Path) ->
         assert paths(list(pruner.list_surplus())) == ["old"]
 
 
-async def test_another_tree_in_this_one_stays(source: Path, tmp_path: Path) -> None:
+async def test_prune_keeps_nested_tree(source: Path, tmp_path: Path) -> None:
     """The listings of the outer tree do not contain the inner tree."""
     top = tmp_path / "here/top"
     with closing(Inventory()) as inventory:
@@ -184,7 +184,7 @@ async def test_another_tree_in_this_one_stays(source: Path, tmp_path: Path) -> N
 # Listings without a proven end.
 
 
-async def test_an_empty_listing_proves_nothing(source: Path, tmp_path: Path) -> None:
+async def test_prune_after_empty_listing_removes_nothing(source: Path, tmp_path: Path) -> None:
     """An empty listing with 226 is the reply of vsftpd for a directory that it may not read."""
 
     def change() -> None:
@@ -204,7 +204,7 @@ CUT = [
 
 
 @pytest.mark.parametrize("behaviour", CUT)
-async def test_a_listing_that_was_cut_proves_nothing(
+async def test_prune_after_truncated_listing_removes_nothing(
     behaviour: Behaviour, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     whole, cut = await serve_ftp(nursery), await serve_ftp(nursery, behaviour)
@@ -221,7 +221,7 @@ INDEX = """<html><head><title>Index of /d/</title></head><body><h1>Index of /d/<
 </pre></body></html>"""
 
 
-async def test_what_an_index_page_has_not_may_be_hidden(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_prune_of_index_page_is_uncertain(nursery: trio.Nursery, tmp_path: Path) -> None:
     site = {"/d/": Page(INDEX.encode(), "text/html"), "/d/a.txt": Page(b"a\n")}
     server = await serve_http(nursery, site)
     plant(tmp_path / "top", {"old": b"x"})
@@ -230,7 +230,7 @@ async def test_what_an_index_page_has_not_may_be_hidden(nursery: trio.Nursery, t
 
 
 @pytest.mark.parametrize(("framing", "gone"), [("length", ["old"]), ("chunked", ["old"]), ("close", [])])
-async def test_mirror_of_index_removes_only_after_a_proven_end(
+async def test_prune_of_index_page_needs_proven_end(
     framing: Framing, gone: list[str], nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     site = {"/d/": Page(INDEX.encode(), "text/html", framing=framing), "/d/a.txt": Page(b"a\n")}
@@ -258,7 +258,7 @@ NO_PERIOD = replace(GOPHERNICUS, menu_end=False)
         (replace(NO_PERIOD, close_notify=False), True, []),
     ],
 )
-async def test_mirror_of_menu_removes_only_after_a_proven_end(
+async def test_prune_of_gopher_menu_needs_proven_end(
     flavour: Flavour, tls: bool, gone: list[str], nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     context, cafile = server_tls(tmp_path)
@@ -269,6 +269,6 @@ async def test_mirror_of_menu_removes_only_after_a_proven_end(
     assert (found.failed, paths(surplus), said) == ({}, gone, not gone)
 
 
-def test_proven_without_a_proof_raises() -> None:
+def test_proven_without_proofs_raises() -> None:
     with pytest.raises(ValueError, match="proofs"):
         Proven(())

@@ -52,11 +52,11 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("rules", "path", "allowed"), ROWS)
-def test_rules(rules: str, path: str, allowed: bool) -> None:
+def test_robots_rules_allow_or_disallow(rules: str, path: str, allowed: bool) -> None:
     assert RobotsRules(rules.encode()).allows(f"http://h.example{path}") is allowed
 
 
-def test_the_line_that_forbids_it_is_shown() -> None:
+def test_robots_rules_line_returns_matching_rule() -> None:
     rules = RobotsRules(f"{ALL}Disallow: /a # a comment\nDisallow: /a/b\nDisallow: /c".encode())
     assert rules.line("http://h.example/a/b/c") == "Disallow: /a/b"
 
@@ -72,11 +72,11 @@ def test_the_line_that_forbids_it_is_shown() -> None:
         b"\xef\xbb\xbf",
     ],
 )
-def test_whatever_is_in_them_is_no_error(octets: bytes) -> None:
+def test_robots_rules_accept_any_content(octets: bytes) -> None:
     RobotsRules(octets).allows("http://h.example/" + "a" * 2_000)
 
 
-def test_so_much_is_read_and_a_cut_line_is_not() -> None:
+def test_robots_rules_ignore_content_over_limit() -> None:
     begun = ALL.encode() + b"Disallow: /a\n"
     filler = b"#" * (MOST - len(begun) - 12) + b"\n"
     rules = RobotsRules(begun + filler + b"Disallow: /bbbbbbbbbbbb\nDisallow: /c\n")
@@ -96,11 +96,11 @@ def test_so_much_is_read_and_a_cut_line_is_not() -> None:
         ("x", 0.0),
     ],
 )
-def test_a_delay(said: str, kept: float) -> None:
+def test_robots_crawl_delay_is_bounded(said: str, kept: float) -> None:
     assert RobotsRules(f"{ALL}Crawl-delay: {said}\n".encode()).delay == kept
 
 
-def test_a_host_that_wants_to_be_asked_slowly_is() -> None:
+def test_slow_down_keeps_longest_delay() -> None:
     hosts: HostScheduler[str] = HostScheduler(lambda scheme, waiting: None, rate=1.0)
     hosts.slow_down("h", 5.0)
     hosts.slow_down("h", 2.0)
@@ -138,7 +138,7 @@ def rules(text: str) -> dict[str, Page]:
     return {**SITE, "/robots.txt": Page(text.encode())}
 
 
-async def test_what_it_wants_left_alone_is(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_walk_skips_disallowed_files(nursery: trio.Nursery, tmp_path: Path) -> None:
     """robots.txt is requested once, after the first request; a URL typed by the user is not checked."""
     server = await serve(nursery, rules(f"{ALL}Disallow: /d/*a.txt\nDisallow: /d/$"))
     found = await mirror(server.url("/d/"), into=tmp_path, heed=True)
@@ -150,16 +150,14 @@ async def test_what_it_wants_left_alone_is(nursery: trio.Nursery, tmp_path: Path
     assert not found.failed
 
 
-async def test_a_directory_that_is_to_be_left_alone_is_not_listed(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_walk_skips_disallowed_directory(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, rules(f"{ALL}Disallow: /d/sub/"))
     found = await mirror(server.url("/d/"), into=tmp_path, heed=True)
     assert list(found.left) == [server.url("/d/sub/")]
     assert sorted(asked(server)[2:]) == ["/d/a.txt", "/d/b.txt"]
 
 
-async def test_who_does_not_heed_it_sends_nothing_for_it(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_walk_without_robots_does_not_request_them(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, rules(f"{ALL}Disallow: /"))
     found = await mirror(server.url("/d/"), into=tmp_path)
     assert "/robots.txt" not in asked(server)
@@ -167,7 +165,9 @@ async def test_who_does_not_heed_it_sends_nothing_for_it(nursery: trio.Nursery, 
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 410, 429])
-async def test_a_server_without_rules(status: int, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_walk_without_rules_fetches_everything(
+    status: int, nursery: trio.Nursery, tmp_path: Path
+) -> None:
     server = await serve(nursery, {**SITE, "/robots.txt": Page(b"no", status=status, reason="No")})
     found = await mirror(server.url("/d/"), into=tmp_path, heed=True)
     assert (len(found.saved), found.left, found.failed) == (4, {}, {})
@@ -183,7 +183,7 @@ async def test_a_server_without_rules(status: int, nursery: trio.Nursery, tmp_pa
         Behaviour(cut_at=70),
     ],
 )
-async def test_where_nobody_knows_the_rules_nothing_is_asked_for(
+async def test_walk_with_unavailable_rules_fetches_nothing(
     answer: Page | Behaviour, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     page = answer if isinstance(answer, Page) else Page(b"User-agent: *\nDisallow:\n" * 10)
@@ -195,9 +195,7 @@ async def test_where_nobody_knows_the_rules_nothing_is_asked_for(
     assert (set(asked(server)), found.saved) == ({"/d/", "/robots.txt"}, [])
 
 
-async def test_rules_may_be_elsewhere_and_none_are_too_far_away(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_robots_redirects_are_followed_up_to_limit(nursery: trio.Nursery, tmp_path: Path) -> None:
     def site(hops: int) -> dict[str, Page]:
         ways = {f"/{n}": Page(b"", status=302, headers=(("Location", f"/{n + 1}"),)) for n in range(hops)}
         moved = Page(b"", status=302, headers=(("Location", "/0"),))
@@ -210,7 +208,7 @@ async def test_rules_may_be_elsewhere_and_none_are_too_far_away(
         assert not found.failed
 
 
-async def test_a_delay_that_is_too_long_is_told(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_robots_long_crawl_delay_is_a_warning(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, rules(f"{ALL}Disallow: /\nCrawl-delay: 100000"))
     found = await mirror(server.url("/d/"), into=tmp_path, heed=True, depth=1, accept=("none",))
     assert found.warned == []  # without another URL, robots.txt is not requested

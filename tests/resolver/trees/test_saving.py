@@ -40,19 +40,19 @@ def _source(tmp_path: Path) -> Path:
     return plant(tmp_path / "source", TREE)
 
 
-async def all_of(url: str, **how: Any) -> list[Outcome]:
+async def outcomes_of(url: str, **how: Any) -> list[Outcome]:
     with trio.fail_after(HANG):
         async with Resolver(patience=RetryPolicy()) as session:
             return [outcome async for outcome in session.save_tree(url, **how)]
 
 
-def told(outcomes: list[Outcome]) -> dict[str, str]:
+def status_by_name(outcomes: list[Outcome]) -> dict[str, str]:
     return {outcome.url.rpartition("/")[2]: outcome.status for outcome in outcomes}
 
 
-async def test_each_file_is_an_outcome(source: Path, tmp_path: Path) -> None:
-    outcomes = await all_of(source.as_uri(), directory=tmp_path / "out", digest=True)
-    assert told(outcomes) == dict.fromkeys(("a.txt", "c.bin", "e.txt"), "done")
+async def test_save_tree_yields_outcome_per_file(source: Path, tmp_path: Path) -> None:
+    outcomes = await outcomes_of(source.as_uri(), directory=tmp_path / "out", digest=True)
+    assert status_by_name(outcomes) == dict.fromkeys(("a.txt", "c.bin", "e.txt"), "done")
     assert contents(tmp_path / "out" / "source") == TREE
     for outcome in outcomes:
         name = outcome.url.partition("/source/")[2]
@@ -61,48 +61,53 @@ async def test_each_file_is_an_outcome(source: Path, tmp_path: Path) -> None:
         assert outcome.digest is not None
 
 
-async def test_what_is_wanted_of_it(source: Path, tmp_path: Path) -> None:
+async def test_save_tree_selects_by_pattern_and_depth(source: Path, tmp_path: Path) -> None:
     url = source.as_uri()
-    assert told(await all_of(url, directory=tmp_path / "1", accept=["*.txt"])).keys() == {"a.txt", "e.txt"}
-    assert told(await all_of(url, directory=tmp_path / "2", reject=["*.txt"])).keys() == {"c.bin"}
-    assert told(await all_of(url, directory=tmp_path / "3", depth=1)).keys() == {"a.txt"}
-    assert told(await all_of(url, directory=tmp_path / "4", accept_regex="/d/")).keys() == {"e.txt"}
+    assert status_by_name(await outcomes_of(url, directory=tmp_path / "1", accept=["*.txt"])).keys() == {
+        "a.txt",
+        "e.txt",
+    }
+    assert status_by_name(await outcomes_of(url, directory=tmp_path / "2", reject=["*.txt"])).keys() == {
+        "c.bin"
+    }
+    assert status_by_name(await outcomes_of(url, directory=tmp_path / "3", depth=1)).keys() == {"a.txt"}
+    assert status_by_name(await outcomes_of(url, directory=tmp_path / "4", accept_regex="/d/")).keys() == {
+        "e.txt"
+    }
 
 
-async def test_what_fails_is_an_outcome_and_stops_nothing(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_save_tree_reports_failure_and_continues(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve_ftp(nursery)
-    found = told(await all_of(server.url("pub"), directory=tmp_path))
+    found = status_by_name(await outcomes_of(server.url("pub"), directory=tmp_path))
     assert found["unreadable.txt"] == "failed"
     assert found["a.txt"] == "done"
-    (missing,) = await all_of(server.url("nowhere"), directory=tmp_path)
+    (missing,) = await outcomes_of(server.url("nowhere"), directory=tmp_path)
     assert (missing.status, missing.exit) == ("failed", 8)
-    (refused,) = await all_of("http://h.example:25/", directory=tmp_path)
+    (refused,) = await outcomes_of("http://h.example:25/", directory=tmp_path)
     assert (refused.status, [finding.rule for finding in refused.findings]) == ("refused", ["S04"])
-    (no_url,) = await all_of("no url", directory=tmp_path)
+    (no_url,) = await outcomes_of("no url", directory=tmp_path)
     assert (no_url.status, no_url.exit) == ("refused", 12)
 
 
 @pytest.mark.parametrize("how", [{"depth": 0}, {"accept_regex": "("}, {"concurrency": 0}, {"host_rate": 0.0}])
-async def test_what_means_nothing(how: dict[str, Any]) -> None:
+async def test_save_tree_invalid_options_are_value_errors(how: dict[str, Any]) -> None:
     async with Resolver() as session:
         with pytest.raises(ValueError, match=r"1 or more|at least 1|regular|above"):
             session.save_tree("file:///", **how)
 
 
-async def test_a_document_is_a_tree_of_one(source: Path, tmp_path: Path) -> None:
-    (outcome,) = await all_of((source / "a.txt").as_uri(), directory=tmp_path / "out")
+async def test_save_tree_of_document_saves_one_file(source: Path, tmp_path: Path) -> None:
+    (outcome,) = await outcomes_of((source / "a.txt").as_uri(), directory=tmp_path / "out")
     assert outcome.path == str(tmp_path / "out" / "a.txt")
 
 
-async def test_what_a_ledger_has_is_not_asked_for_and_not_looked_at(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_save_tree_skips_files_done_in_ledger(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve_ftp(nursery)
     how = {"directory": tmp_path / "out", "ledger": tmp_path / "ledger"}
-    first = await all_of(server.url("pub/names/"), **how)
+    first = await outcomes_of(server.url("pub/names/"), **how)
     assert {outcome.status for outcome in first} == {"done"}
     before = len(server.commands)
-    again = await all_of(server.url("pub/names/"), **how)
+    again = await outcomes_of(server.url("pub/names/"), **how)
     assert sorted((each.url, each.path, each.bytes, each.digest) for each in again) == sorted(
         (each.url, each.path, each.bytes, each.digest) for each in first
     )
@@ -114,7 +119,7 @@ async def test_what_a_ledger_has_is_not_asked_for_and_not_looked_at(
     assert (found.done, found.objects, found.runs) == (len(first), len(first), 2)
 
 
-async def test_left_half_way_another_call_goes_on(source: Path, tmp_path: Path) -> None:
+async def test_save_tree_left_early_is_resumed(source: Path, tmp_path: Path) -> None:
     how: dict[str, Any] = {"directory": tmp_path / "out", "ledger": tmp_path / "ledger"}
     with trio.fail_after(HANG):
         async with (
@@ -122,14 +127,14 @@ async def test_left_half_way_another_call_goes_on(source: Path, tmp_path: Path) 
             aclosing(session.save_tree(source.as_uri(), concurrency=1, **how)) as outcomes,
         ):
             first = await anext(outcomes)
-    rest = await all_of(source.as_uri(), **how)
+    rest = await outcomes_of(source.as_uri(), **how)
     by_url = {outcome.url: outcome.status for outcome in rest}
     assert by_url[first.url] == "skipped"
     assert len(by_url) == 3
     assert contents(tmp_path / "out" / "source") == TREE
 
 
-async def test_what_was_taken_for_a_file_has_no_row(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_save_tree_directory_link_has_no_ledger_row(nursery: trio.Nursery, tmp_path: Path) -> None:
     """Only a request shows that the entry is a directory: a redirect adds a slash."""
     server = await serve_http(
         nursery,
@@ -142,11 +147,11 @@ async def test_what_was_taken_for_a_file_has_no_row(nursery: trio.Nursery, tmp_p
         },
     )
     how = {"directory": tmp_path / "out", "ledger": tmp_path / "ledger"}
-    first = await all_of(server.url("/t/"), **how)
-    assert told(first) == {"x": "done", "z": "done"}
+    first = await outcomes_of(server.url("/t/"), **how)
+    assert status_by_name(first) == {"x": "done", "z": "done"}
     found = read(str(tmp_path / "ledger"))
     assert (found.objects, found.done, found.left) == (2, 2, 0)
-    assert told(await all_of(server.url("/t/"), **how)) == {"x": "skipped", "z": "skipped"}
+    assert status_by_name(await outcomes_of(server.url("/t/"), **how)) == {"x": "skipped", "z": "skipped"}
 
 
 # A newsgroup as a mailbox: as Python's `mailbox` reads it, and as a killed run leaves it.
@@ -197,7 +202,7 @@ def fetched(server: NewsServer) -> list[bytes]:
     return [command for command in server.commands if command.split(b" ")[0].upper() == b"ARTICLE"]
 
 
-async def test_a_group_becomes_a_file(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_group_is_saved_as_mbox(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, spool())
     saved = await gather(server, tmp_path / "box")
     assert in_mbox(tmp_path / "box") == [as_file(each) for each in ARTICLES.values()]
@@ -207,7 +212,7 @@ async def test_a_group_becomes_a_file(nursery: trio.Nursery, tmp_path: Path) -> 
     assert re.fullmatch(rb"From comp\.misc@127\.0\.0\.1:\d+/1 Sun Sep  9 01:46:40 2001", first)
 
 
-async def test_a_group_becomes_files(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_group_is_saved_as_maildir(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, spool())
     await gather(server, tmp_path / "box", Maildir)
     assert in_maildir(tmp_path / "box") == sorted(as_file(each) for each in ARTICLES.values())
@@ -215,7 +220,7 @@ async def test_a_group_becomes_files(nursery: trio.Nursery, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("form", [Mbox, Maildir])
-async def test_what_is_there_is_not_asked_for_again(
+async def test_mailbox_articles_present_are_not_fetched(
     form: type[Mbox] | type[Maildir], nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """This also holds for messages that were read meanwhile, and thus renamed."""
@@ -240,7 +245,7 @@ async def test_what_is_there_is_not_asked_for_again(
     assert fetched(few) == []
 
 
-async def test_numbers_of_another_server_are_other_ones(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_mailbox_distinguishes_article_numbers_by_server(nursery: trio.Nursery, tmp_path: Path) -> None:
     one, other = await serve(nursery, spool(1)), await serve(nursery, spool(1))
     await gather(one, tmp_path / "box")
     await gather(other, tmp_path / "box")
@@ -250,7 +255,7 @@ async def test_numbers_of_another_server_are_other_ones(nursery: trio.Nursery, t
 @pytest.mark.parametrize(
     "torn", [b"", b"From", b"From comp", b"From s@h/2 Sun", b"From s@h/2 Sun Sep\nhalf", b"\0" * 99]
 )
-async def test_what_a_run_that_was_killed_had_begun_is_cut_off(torn: bytes, tmp_path: Path) -> None:
+async def test_mbox_removes_article_of_killed_run(torn: bytes, tmp_path: Path) -> None:
     path = tmp_path / "box"
     box = Mbox(str(path), "s@h")
     box.open()
@@ -267,7 +272,7 @@ async def test_what_a_run_that_was_killed_had_begun_is_cut_off(torn: bytes, tmp_
 
 
 @pytest.mark.parametrize("written", [b"From me Sun Sep\n\nhello\n\n", None])
-def test_what_somebody_wrote_since_is_not_cut_off(written: bytes | None, tmp_path: Path) -> None:
+def test_mbox_changed_by_another_program_is_refused(written: bytes | None, tmp_path: Path) -> None:
     path = tmp_path / "box"
     box = Mbox(str(path), "s@h")
     box.open()
@@ -286,7 +291,7 @@ def test_what_somebody_wrote_since_is_not_cut_off(written: bytes | None, tmp_pat
     assert path.read_bytes() == before
 
 
-def test_a_mailbox_that_others_have_is_added_to(tmp_path: Path) -> None:
+def test_mbox_of_another_program_is_appended_to(tmp_path: Path) -> None:
     path = tmp_path / "box"
     path.write_bytes(b"From me Sun Sep  9 01:46:40 2001\nSubject: x\n\nno end")
     box = Mbox(str(path), "s@h")
@@ -296,7 +301,7 @@ def test_a_mailbox_that_others_have_is_added_to(tmp_path: Path) -> None:
     assert in_mbox(path) == [b"Subject: x\n\nno end\n", as_file(ARTICLES[1])]
 
 
-def test_what_is_no_mailbox_is_left_as_it_is(tmp_path: Path) -> None:
+def test_mbox_invalid_file_is_refused_and_unchanged(tmp_path: Path) -> None:
     (tmp_path / "text").write_bytes(b"From\n")
     (tmp_path / "link").symlink_to("outside")
     os.mkfifo(tmp_path / "pipe")
@@ -309,7 +314,7 @@ def test_what_is_no_mailbox_is_left_as_it_is(tmp_path: Path) -> None:
     assert not (tmp_path / "outside").exists()
 
 
-def test_two_runs_do_not_write_to_one(tmp_path: Path) -> None:
+def test_mbox_in_use_is_refused(tmp_path: Path) -> None:
     box = Mbox(str(tmp_path / "box"), "s@h")
     box.open()
     with pytest.raises(LocalError, match="another process"):
@@ -317,7 +322,7 @@ def test_two_runs_do_not_write_to_one(tmp_path: Path) -> None:
     box.close()
 
 
-def test_a_state_is_written_as_it_grows(tmp_path: Path) -> None:
+def test_mbox_state_is_written_as_it_grows(tmp_path: Path) -> None:
     box = Mbox(str(tmp_path / "box"), "s@h")
     box.open()
     box.add(1, MOMENT, b"x" * 2_000_000)
@@ -327,7 +332,7 @@ def test_a_state_is_written_as_it_grows(tmp_path: Path) -> None:
     assert 2_000_000 < state["size"] < os.stat(tmp_path / "box").st_size
 
 
-async def test_what_fails_leaves_what_came_before(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_mailbox_keeps_articles_before_failure(nursery: trio.Nursery, tmp_path: Path) -> None:
     """Articles removed on the server are skipped with a finding."""
     gone, broken = {b"ARTICLE 2": b"423 gone\r\n"}, {b"ARTICLE 4": b"503 broken\r\n"}
     said = {command: Behaviour(instead=reply) for command, reply in {**gone, **broken}.items()}
@@ -341,7 +346,7 @@ async def test_what_fails_leaves_what_came_before(nursery: trio.Nursery, tmp_pat
     assert len(in_mbox(tmp_path / "well")) == len(ARTICLES) - 1
 
 
-async def test_an_article_is_no_group(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_mailbox_of_article_is_declined(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, spool())
     url = parse(server.url("comp.misc/1"))
     async with Resolver() as session:

@@ -35,7 +35,7 @@ TREE: dict[str, bytes | None] = {
 }
 
 
-async def test_a_directory_of_this_machine_comes_whole(tmp_path: Path) -> None:
+async def test_walk_of_local_directory_is_complete(tmp_path: Path) -> None:
     source = plant(tmp_path / "source", TREE)
     found = await mirror(f"file://{source}", into=tmp_path / "out")
     assert contents(tmp_path / "out" / "top") == {
@@ -45,7 +45,7 @@ async def test_a_directory_of_this_machine_comes_whole(tmp_path: Path) -> None:
     assert len(found.listed) == 4
 
 
-async def test_a_second_run_fetches_nothing_that_is_there(tmp_path: Path, nursery: trio.Nursery) -> None:
+async def test_walk_repeated_fetches_nothing(tmp_path: Path, nursery: trio.Nursery) -> None:
     server = await serve_ftp(nursery)
     first = await mirror(server.url("pub/names/"), into=tmp_path)
     assert len(first.fetched) > 10
@@ -57,9 +57,7 @@ async def test_a_second_run_fetches_nothing_that_is_there(tmp_path: Path, nurser
     assert sum(command.startswith(b"RETR") for command in server.commands) == len(first.fetched)
 
 
-async def test_sizes_that_a_listing_told_wrong_cost_a_second_look_and_no_file(
-    tmp_path: Path, nursery: trio.Nursery
-) -> None:
+async def test_walk_wrong_sizes_in_listing_are_checked_again(tmp_path: Path, nursery: trio.Nursery) -> None:
     """MLSD need not be exact (RFC 3659 7.5.7), and files change: SIZE and MDTM are requested then."""
     files = {b"empty": b"", b"long": b"12345", b"right": b"12", b"short": b"123"}
     told = {b"empty": 4, b"long": 4, b"short": 4}
@@ -72,7 +70,7 @@ async def test_sizes_that_a_listing_told_wrong_cost_a_second_look_and_no_file(
     assert sorted(asked) == [b"MDTM empty", b"MDTM short", b"SIZE empty", b"SIZE short"]
 
 
-async def test_what_fails_stops_nothing_else(tmp_path: Path, nursery: trio.Nursery) -> None:
+async def test_walk_continues_after_failure(tmp_path: Path, nursery: trio.Nursery) -> None:
     server = await serve_ftp(nursery)
     found = await mirror(server.url("pub"), into=tmp_path)
     assert list(found.failed) == [server.url("pub/unreadable.txt")]
@@ -80,7 +78,7 @@ async def test_what_fails_stops_nothing_else(tmp_path: Path, nursery: trio.Nurse
     assert (tmp_path / "top" / "empty").is_dir()
 
 
-async def test_depth_counts_directories(tmp_path: Path) -> None:
+async def test_walk_depth_counts_directories(tmp_path: Path) -> None:
     source = plant(tmp_path / "source", TREE)
     for depth, deepest in ((1, "a.txt"), (2, "b/c.bin"), (3, "b/d/e.txt")):
         into = tmp_path / str(depth)
@@ -97,7 +95,7 @@ async def test_depth_counts_directories(tmp_path: Path) -> None:
         ({"pattern": r"/b/[^/]*$"}, {"b/c.bin"}),
     ],
 )
-async def test_files_are_chosen_and_directories_entered(
+async def test_walk_patterns_select_files_and_enter_directories(
     wanted: dict[str, Any], names: set[str], tmp_path: Path
 ) -> None:
     source = plant(tmp_path / "source", TREE)
@@ -106,7 +104,7 @@ async def test_files_are_chosen_and_directories_entered(
     assert {name for name, octets in found.items() if octets is not None} == names
 
 
-async def test_what_is_no_directory_is_saved_by_itself(tmp_path: Path, nursery: trio.Nursery) -> None:
+async def test_walk_of_file_saves_it(tmp_path: Path, nursery: trio.Nursery) -> None:
     server = await serve_ftp(nursery)
     found = await mirror(server.url("pub/a.txt"), into=tmp_path)
     assert found.fetched == [server.url("pub/a.txt")]
@@ -120,7 +118,7 @@ def index(*links: str) -> Page:
     return Page(body.encode(), "text/html")
 
 
-async def test_index_pages_are_entered_and_documents_are_saved(tmp_path: Path, nursery: trio.Nursery) -> None:
+async def test_walk_enters_index_pages_and_saves_documents(tmp_path: Path, nursery: trio.Nursery) -> None:
     """A document as the response for a directory is saved as `index` in it.
 
     A redirect that adds a slash leads to a directory.
@@ -152,7 +150,7 @@ async def test_index_pages_are_entered_and_documents_are_saved(tmp_path: Path, n
     assert {each.requested_url for each in again.saved} == {each.requested_url for each in found.saved}
 
 
-async def test_nothing_outside_is_asked_for(tmp_path: Path, nursery: trio.Nursery) -> None:
+async def test_walk_stays_below_start(tmp_path: Path, nursery: trio.Nursery) -> None:
     """The URL is neither linked nor reached by a redirect."""
     elsewhere = await serve_http(nursery, {"/t/x": Page(b"x"), "/t/": index("x")})
     pages = {
@@ -179,7 +177,7 @@ async def test_nothing_outside_is_asked_for(tmp_path: Path, nursery: trio.Nurser
     assert "/other" not in [each.target for each in server.requests]
 
 
-async def test_a_loop_of_pages_ends(tmp_path: Path, nursery: trio.Nursery) -> None:
+async def test_walk_detects_loop_of_pages(tmp_path: Path, nursery: trio.Nursery) -> None:
     """HTTP has no symbolic links to detect: the third identical page on one path is a loop."""
     page = index("a.txt", "self/")
     pages = {f"/{'self/' * depth}": page for depth in range(9)}
@@ -190,7 +188,7 @@ async def test_a_loop_of_pages_ends(tmp_path: Path, nursery: trio.Nursery) -> No
     assert len(found.fetched) == 2
 
 
-async def test_links_up_end_nowhere(tmp_path: Path) -> None:
+async def test_walk_detects_loop_of_links(tmp_path: Path) -> None:
     """The file system identifies a directory under each of its names."""
     source = plant(tmp_path / "source", TREE)
     (source / "b" / "up").symlink_to("..")
@@ -206,7 +204,7 @@ async def test_links_up_end_nowhere(tmp_path: Path) -> None:
     assert not found.failed
 
 
-async def test_a_link_that_stands_here_leads_nothing_away(tmp_path: Path) -> None:
+async def test_walk_refuses_link_in_target(tmp_path: Path) -> None:
     """A link in the target directory does not lead out of it."""
     source = plant(tmp_path / "source", TREE)
     aside = tmp_path / "aside"
@@ -219,7 +217,7 @@ async def test_a_link_that_stands_here_leads_nothing_away(tmp_path: Path) -> Non
         assert "symbolic link" in found.failed[f"file://{source}/b/"].message
 
 
-async def test_hostile_names_stay_in_their_directory(tmp_path: Path, nursery: trio.Nursery) -> None:
+async def test_walk_makes_hostile_names_safe(tmp_path: Path, nursery: trio.Nursery) -> None:
     server = await serve_ftp(nursery, Behaviour(tells_features=True))
     names = [b"CON", b"File", b"file", b"FILE", b"trail", b"trail ", b"trail.", b"..\\..\\evil", b".part"]
     server.root.items[b"hostile"] = Folder(
@@ -244,7 +242,7 @@ async def test_hostile_names_stay_in_their_directory(tmp_path: Path, nursery: tr
     }
 
 
-async def test_names_that_lead_elsewhere_lead_nowhere(tmp_path: Path, nursery: trio.Nursery) -> None:
+async def test_walk_skips_names_with_path(tmp_path: Path, nursery: trio.Nursery) -> None:
     server = await serve_ftp(nursery, Behaviour(tells_features=True))
     names = [b"..", b"a/b", b"/etc/motd", b"../../out", b"fine"]
     server.root.items[b"hostile"] = Folder({name: File(name) for name in names})
@@ -253,9 +251,7 @@ async def test_names_that_lead_elsewhere_lead_nowhere(tmp_path: Path, nursery: t
     assert found.rules >= {"ftp:foreign-name"}
 
 
-async def test_what_goes_between_listing_and_fetching_fails_alone(
-    tmp_path: Path, nursery: trio.Nursery
-) -> None:
+async def test_walk_reports_entries_removed_after_listing(tmp_path: Path, nursery: trio.Nursery) -> None:
     """The listed entries are a removed file, a file that became a directory, and a removed directory."""
     pages = {
         "/t/": index("gone", "now", "lost/", "stays"),
@@ -274,7 +270,7 @@ async def test_what_goes_between_listing_and_fetching_fails_alone(
     }
 
 
-async def test_what_gives_way_to_others_is_begun_again(tmp_path: Path) -> None:
+async def test_walk_requeued_file_is_fetched_again(tmp_path: Path) -> None:
     """The walk is not finished, and continues with the other entries."""
     source = plant(tmp_path / "source", {"a": b"a"})
     turns = [Requeue, None]
@@ -301,7 +297,7 @@ async def test_what_gives_way_to_others_is_begun_again(tmp_path: Path) -> None:
                 await anext(walk)
 
 
-async def test_a_directory_may_be_of_any_size(tmp_path: Path, nursery: trio.Nursery) -> None:
+async def test_walk_of_large_directory_numbers_equal_names(tmp_path: Path, nursery: trio.Nursery) -> None:
     """Names and entries are processed in batches; the numbers of equal hostile names are counted once."""
     server = await serve_ftp(nursery, Behaviour(tells_features=True))
     names = [bytes(name) for name in itertools.product(b"aA", repeat=8)]
