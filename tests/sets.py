@@ -47,7 +47,7 @@ FULL: Mapping[str, str] = {
         tests/loops/test_cancels.py
         tests/loops/test_httpx.py
         tests/loops/test_streams_of_octets.py
-        tests/resolver/blocking/test_portal.py::test_no_program_waits_for_ever
+        tests/resolver/blocking/test_portal.py::test_programs_end_without_error
         tests/resolver/cli/test_descriptors.py
         tests/resolver/cli/test_ledger.py::test_a_full_disk_ends_the_run_and_loses_nothing
         tests/resolver/cli/test_ledger_faults.py

@@ -74,14 +74,14 @@ def by_turns(reply: blocking.LiveReply) -> bytes:
 
 
 @pytest.mark.parametrize("take", [by_pieces, by_size, by_all, by_turns])
-def test_every_way_gives_all_octets(take: Callable[[blocking.LiveReply], bytes]) -> None:
+def test_stream_read_methods_return_all_bytes(take: Callable[[blocking.LiveReply], bytes]) -> None:
     with served(serve_large) as server, open_large(server) as reply:
         assert reply.url == url_of(server, "/9/large")
         assert take(reply) == LARGE
         assert reply.elapsed > 0
 
 
-def test_what_was_left_is_closed_as_a_file_is(gopher: GopherServer) -> None:
+def test_stream_after_exit_is_closed(gopher: GopherServer) -> None:
     with blocking.stream(url_of(gopher), policy=allowing(gopher)) as reply:
         assert reply.read(1) == b"A"
     with blocking.entries(url_of(gopher, "/"), policy=allowing(gopher)) as entries:
@@ -92,7 +92,7 @@ def test_what_was_left_is_closed_as_a_file_is(gopher: GopherServer) -> None:
             read()
 
 
-def test_what_breaks_comes_behind_what_was_whole() -> None:
+def test_stream_error_is_raised_after_data() -> None:
     received = bytearray()
     with served(serve_large) as server, open_large(server, "/9/cut") as reply:
         with pytest.raises(Truncated) as caught:
@@ -130,7 +130,7 @@ class Halting:
         self._token.run_sync_soon(self._go_on.set)
 
 
-def test_the_first_octets_do_not_wait_for_others() -> None:
+def test_stream_returns_first_bytes_immediately() -> None:
     """A transfer in progress is not lost if a callback raises, or on Ctrl-C."""
     told: list[tuple[int, int]] = []
     failing = False
@@ -156,7 +156,7 @@ def test_the_first_octets_do_not_wait_for_others() -> None:
 
 
 @pytest.mark.parametrize("read", [0, 1, 10, 2 * MOST])
-def test_leaving_in_the_middle_leaves_nothing_behind(read: int) -> None:
+def test_stream_left_early_ends_its_tasks(read: int) -> None:
     before = portal().run(tasks)
     with served(serve_large) as server:
         with suppress(Own), open_large(server) as reply:
@@ -165,7 +165,7 @@ def test_leaving_in_the_middle_leaves_nothing_behind(read: int) -> None:
         assert portal().run(tasks) == before
 
 
-def test_what_nobody_left_is_closed_when_it_is_forgotten() -> None:
+def test_stream_is_closed_by_garbage_collection() -> None:
     before = portal().run(tasks)
     with served(serve_large) as server:
         reply = open_large(server).__enter__()
@@ -179,7 +179,7 @@ def test_what_nobody_left_is_closed_when_it_is_forgotten() -> None:
             pass
 
 
-def test_entries_and_lines(gopher: GopherServer) -> None:
+def test_stream_entries_and_lines(gopher: GopherServer) -> None:
     url, policy = url_of(gopher, "/"), allowing(gopher)
     listed = blocking.fetch(url, policy=policy).entries
     assert listed is not None
@@ -196,7 +196,7 @@ def test_entries_and_lines(gopher: GopherServer) -> None:
         reply.entries()
 
 
-def test_a_session_closed_under_a_reply(gopher: GopherServer) -> None:
+def test_stream_outlives_closed_session(gopher: GopherServer) -> None:
     session = blocking.Resolver(policy=allowing(gopher))
     with session.stream(url_of(gopher)) as reply:
         session.close()
@@ -205,7 +205,7 @@ def test_a_session_closed_under_a_reply(gopher: GopherServer) -> None:
         raise AssertionError("entered")
 
 
-def test_an_end_that_comes_between_two_calls_is_the_end() -> None:
+def test_read_ahead_end_between_calls_is_the_end() -> None:
     """The end is not reported as an error of the call that finds it."""
     home, over = portal(), trio.Event()
 
@@ -271,7 +271,7 @@ def interrupt() -> None:
 
 
 @pytest.mark.usefixtures("interruptible")
-def test_ctrl_c_cancels_waits_and_leaves() -> None:
+def test_ctrl_c_cancels_call() -> None:
     before = portal().run(tasks)
     with served(Peer(interrupt).start) as peer:
         session = blocking.Resolver(
@@ -282,7 +282,7 @@ def test_ctrl_c_cancels_waits_and_leaves() -> None:
         assert portal().run(tasks) == before
 
 
-def test_the_end_of_the_thread_ends_its_calls(gopher: GopherServer) -> None:
+def test_portal_end_ends_its_calls(gopher: GopherServer) -> None:
     """Sessions of the ended thread raise an error; other calls start a new thread."""
     first = portal()
     with served(Peer(first.end).start) as peer:
@@ -298,7 +298,7 @@ def test_the_end_of_the_thread_ends_its_calls(gopher: GopherServer) -> None:
     assert portal() is not first
 
 
-def test_a_call_that_the_thread_did_not_begin_ends_too() -> None:
+def test_portal_run_after_close_raises() -> None:
     own = Portal()
     own.close()
     for _ in range(2):
@@ -307,7 +307,7 @@ def test_a_call_that_the_thread_did_not_begin_ends_too() -> None:
         own.close()
 
 
-def test_a_call_in_the_thread_itself_says_so() -> None:
+def test_blocking_call_in_portal_thread_raises() -> None:
     async def nested() -> None:
         blocking.fetch("file:///")
 
@@ -476,7 +476,7 @@ late = Late()
 
 
 @pytest.mark.parametrize("name", sampled(PROGRAMS, lambda name: None, 4))
-def test_no_program_waits_for_ever(name: str, gopher: GopherServer, http: HttpServer) -> None:
+def test_programs_end_without_error(name: str, gopher: GopherServer, http: HttpServer) -> None:
     program, says = PROGRAMS[name]
     assert run_alone(PRELUDE + program, gopher.port, http.url("/about.txt")) == says
 

@@ -76,7 +76,7 @@ def url_of(server: GopherServer, path: str = "/00/about") -> str:
     return f"gopher://127.0.0.1:{server.port}{path}"
 
 
-def test_the_same_values_as_those_that_are_awaited(gopher: GopherServer, tmp_path: Path) -> None:
+def test_blocking_results_equal_async_results(gopher: GopherServer, tmp_path: Path) -> None:
     policy = allowing(gopher)
     for url in (url_of(gopher), url_of(gopher, "/")):
         response = blocking.fetch(url, policy=policy)
@@ -89,7 +89,7 @@ def test_the_same_values_as_those_that_are_awaited(gopher: GopherServer, tmp_pat
     assert type(saved) is resolver.Saved
 
 
-def test_an_error_is_the_one_that_is_raised_there(gopher: GopherServer) -> None:
+def test_blocking_errors_equal_async_errors(gopher: GopherServer) -> None:
     with pytest.raises(NotFound) as caught:
         blocking.fetch(url_of(gopher, "/0nix"), policy=allowing(gopher))
     assert caught.value.url == url_of(gopher, "/0nix")
@@ -107,7 +107,7 @@ def test_an_error_is_the_one_that_is_raised_there(gopher: GopherServer) -> None:
         (Resolver, blocking.Resolver),
     ],
 )
-def test_the_parameters_and_the_text_of_the_model(
+def test_blocking_functions_have_same_parameters_and_summary(
     model: Callable[..., object], made: Callable[..., object]
 ) -> None:
     assert inspect.signature(made).parameters == inspect.signature(model).parameters
@@ -118,38 +118,40 @@ def test_the_parameters_and_the_text_of_the_model(
 
 
 @pytest.mark.parametrize(("model", "made"), PAIRS)
-def test_a_function_can_be_sent_to_another_process(model: object, made: object) -> None:
+def test_blocking_functions_are_picklable(model: object, made: object) -> None:
     assert pickle.loads(pickle.dumps(made)) is made
 
 
-def called(annotation: object) -> bool:
+def is_callable_type(annotation: object) -> bool:
     """Return whether a value of this type may be a callable."""
     return typing.get_origin(annotation) is collections.abc.Callable or any(
-        called(each) for each in typing.get_args(annotation)
+        is_callable_type(each) for each in typing.get_args(annotation)
     )
 
 
-def test_no_callback_is_called_elsewhere() -> None:
+def test_wrap_callbacks_wraps_every_callable_setting() -> None:
     """Callbacks that are added to the settings must be wrapped, too."""
     classes = (resolver.Policy, RetryPolicy, Host, ArchiveSource, ArchiveTarget)
     names = {each.__name__: each for each in classes}
     aliases = {"OnEvent": OnEvent, "Family": Family, "Given": Given, "Sync": Sync}
     hints = typing.get_type_hints(Settings, localns={**names, **aliases})
-    given: dict[str, object] = {name: lambda *_: None for name, hint in hints.items() if called(hint)}
+    given: dict[str, object] = {
+        name: lambda *_: None for name, hint in hints.items() if is_callable_type(hint)
+    }
     assert given.keys() >= {"on_event", "credentials"}
     before = dict(given)
     wrap_callbacks(given)
     assert all(given[name] is not before[name] for name in given)
 
 
-def test_a_call_from_a_loop_waits_as_any_other(gopher: GopherServer) -> None:
+def test_blocking_call_inside_loop_waits(gopher: GopherServer) -> None:
     async def main() -> bytes:
         return blocking.fetch(url_of(gopher), policy=allowing(gopher)).content
 
     assert trio.run(main).startswith(b"A text")
 
 
-def test_connections_are_kept_until_it_is_closed(ftp: MockFtp) -> None:
+def test_blocking_session_keeps_connections_until_close(ftp: MockFtp) -> None:
     with blocking.Resolver(policy=allowing(ftp)) as session:
         url = f"ftp://127.0.0.1:{ftp.port}/pub/a.txt"
         assert session.fetch(url).content == session.fetch(url).content
@@ -162,7 +164,7 @@ def test_connections_are_kept_until_it_is_closed(ftp: MockFtp) -> None:
 VARIABLE: ContextVar[str] = ContextVar("tests.variable")
 
 
-def test_callbacks_run_in_the_thread_that_called(gopher: GopherServer) -> None:
+def test_callbacks_run_in_calling_thread(gopher: GopherServer) -> None:
     """Threads that share a session get only the events of their own calls, in their own context."""
     heard: list[tuple[str, int, Event]] = []
 
@@ -189,7 +191,7 @@ def test_callbacks_run_in_the_thread_that_called(gopher: GopherServer) -> None:
     assert {(heard_in, thread) for heard_in, thread, _ in heard} == set(asked)
 
 
-def test_a_callback_may_make_calls_itself(gopher: GopherServer) -> None:
+def test_callback_may_make_blocking_calls(gopher: GopherServer) -> None:
     inner: list[bytes] = []
 
     def listen(event: Event) -> None:
@@ -200,7 +202,7 @@ def test_a_callback_may_make_calls_itself(gopher: GopherServer) -> None:
     assert inner == [fetched.content]
 
 
-def test_what_a_listener_raises_passes_at_each_event(gopher: GopherServer) -> None:
+def test_listener_error_ends_call_at_any_event(gopher: GopherServer) -> None:
     """The call ends with the exception at any event, and the session can still be used."""
     left = 0  # events until the listener raises
 
@@ -233,7 +235,7 @@ async def tasks() -> int:
 
 
 @pytest.mark.parametrize("raised", [Own, KeyboardInterrupt, SystemExit])
-def test_what_ends_a_call_cancels_it(gopher: GopherServer, raised: type[BaseException]) -> None:
+def test_listener_error_cancels_request(gopher: GopherServer, raised: type[BaseException]) -> None:
     """The server is silent, and the connection is closed before the call returns."""
 
     def listen(event: Event) -> None:
@@ -247,7 +249,7 @@ def test_what_ends_a_call_cancels_it(gopher: GopherServer, raised: type[BaseExce
     assert portal().run(tasks) == before
 
 
-def test_credentials_are_asked_for_in_the_thread_that_called(http: HttpServer) -> None:
+def test_credentials_callback_runs_in_calling_thread(http: HttpServer) -> None:
     asked: list[tuple[str, str, int, bytes | None, int]] = []
 
     def find(scheme: str, host: str, port: int, user: bytes | None) -> Credentials:
@@ -274,7 +276,7 @@ def test_credentials_are_asked_for_in_the_thread_that_called(http: HttpServer) -
         session.fetch(url)
 
 
-async def test_credentials_that_need_no_waiting_are_taken_where_they_are_awaited_too(
+async def test_credential_cache_accepts_synchronous_callback(
     nursery: trio.Nursery,
 ) -> None:
     found = Credentials(b"user", b"xyzzy")
@@ -316,7 +318,7 @@ def url_at(server: HttpServer, path: str) -> str:
     return f"http://127.0.0.1:{server.port}{path}"
 
 
-def test_a_file_is_read_to_its_end(server: HttpServer) -> None:
+def test_open_reads_file_to_end(server: HttpServer) -> None:
     before = portal().run(tasks)
     policy = allowing(server)
     with blocking.open(url_at(server, "/a.zip"), policy=policy) as file:
@@ -333,7 +335,7 @@ def test_a_file_is_read_to_its_end(server: HttpServer) -> None:
         assert list(csv.reader(io.TextIOWrapper(file, "utf-8"))) == [["a", "b"], ["1", "2"]]
 
 
-def test_it_is_sought_in_as_any_file(server: HttpServer) -> None:
+def test_open_seeks_like_local_file(server: HttpServer) -> None:
     """The results equal those of the bytes in memory for the same steps, with ranges instead of a restart."""
     chance = random.Random(3)
     beside = io.BytesIO(ZIP)
@@ -360,7 +362,7 @@ def test_it_is_sought_in_as_any_file(server: HttpServer) -> None:
                 refused()
 
 
-def test_an_archive_is_read_by_its_directory(server: HttpServer) -> None:
+def test_open_reads_zip_by_ranges(server: HttpServer) -> None:
     with blocking.open(url_at(server, "/a.zip"), policy=allowing(server)) as file, zipfile.ZipFile(file) as a:
         assert a.read("small") == b"in the end"
     ranges = [value for request in server.requests for name, value in request.headers if name == "range"]
@@ -369,7 +371,7 @@ def test_an_archive_is_read_by_its_directory(server: HttpServer) -> None:
         assert a.testzip() is None
 
 
-def test_ftp_begins_in_the_middle(ftp: fixtures.ftp.MockFtp) -> None:
+def test_open_seeks_in_ftp_file(ftp: fixtures.ftp.MockFtp) -> None:
     url = f"ftp://127.0.0.1:{ftp.port}/pub/large.bin"
     whole = blocking.fetch(url, policy=allowing(ftp)).content
     with blocking.open(url, policy=allowing(ftp)) as file:
@@ -380,7 +382,7 @@ def test_ftp_begins_in_the_middle(ftp: fixtures.ftp.MockFtp) -> None:
         assert file.read(10) == whole[:10]
 
 
-def test_a_directory_of_files_by_a_stream(gopher: GopherServer, tmp_path: Path) -> None:
+def test_open_without_seek_reads_tar(gopher: GopherServer, tmp_path: Path) -> None:
     """A file without seek can be read from its beginning."""
     with blocking.open(url_of(gopher), policy=allowing(gopher)) as file:
         assert not file.seekable()
@@ -395,7 +397,7 @@ def test_a_directory_of_files_by_a_stream(gopher: GopherServer, tmp_path: Path) 
         assert opened.getnames() == ["a"]
 
 
-def test_another_object_under_the_same_name(server: HttpServer, site: dict[str, Page]) -> None:
+def test_open_changed_object_raises_changed(server: HttpServer, site: dict[str, Page]) -> None:
     with blocking.open(url_at(server, "/a.zip"), policy=allowing(server)) as file:
         file.read(10)
         site["/a.zip"] = tagged('"2"')
@@ -404,7 +406,7 @@ def test_another_object_under_the_same_name(server: HttpServer, site: dict[str, 
             file.read()
 
 
-def test_what_there_is_not_is_told_when_it_is_opened(server: HttpServer) -> None:
+def test_open_missing_object_raises(server: HttpServer) -> None:
     before = portal().run(tasks)
     with pytest.raises(NotFound):
         blocking.open(url_at(server, "/none"), policy=allowing(server))
@@ -413,7 +415,7 @@ def test_what_there_is_not_is_told_when_it_is_opened(server: HttpServer) -> None
     assert portal().run(tasks) == before
 
 
-def test_one_that_nobody_closed(server: HttpServer) -> None:
+def test_open_file_is_closed_by_garbage_collection(server: HttpServer) -> None:
     before = portal().run(tasks)
     file = blocking.open(url_at(server, "/a.zip"), policy=allowing(server))
     assert file.read(1) == b"P"
@@ -426,7 +428,7 @@ def test_one_that_nobody_closed(server: HttpServer) -> None:
 # A batch in a blocking session.
 
 
-def test_an_iterator_of_outcomes(http: HttpServer, tmp_path: Path) -> None:
+def test_save_all_yields_outcomes_in_calling_thread(http: HttpServer, tmp_path: Path) -> None:
     """Events are reported in the waiting thread."""
     heard: set[int] = set()
 
@@ -444,7 +446,7 @@ def test_an_iterator_of_outcomes(http: HttpServer, tmp_path: Path) -> None:
     assert heard == {threading.get_ident()}
 
 
-def test_closed_half_way(http: HttpServer, tmp_path: Path) -> None:
+def test_save_all_closed_early_raises_on_next(http: HttpServer, tmp_path: Path) -> None:
     with blocking.Resolver() as session:
         outcomes = session.save_all([http.url("/about.txt")] * 50, directory=tmp_path, concurrency=1)
         assert next(outcomes).status == "done"
@@ -453,7 +455,7 @@ def test_closed_half_way(http: HttpServer, tmp_path: Path) -> None:
             next(outcomes)
 
 
-def test_a_session_that_is_closed_ends_it(http: HttpServer, tmp_path: Path) -> None:
+def test_save_all_ends_with_closed_session(http: HttpServer, tmp_path: Path) -> None:
     session = blocking.Resolver()
     outcomes = session.save_all([http.url("/about.txt")] * 50, directory=tmp_path, concurrency=1)
     next(outcomes)
@@ -465,7 +467,7 @@ def test_a_session_that_is_closed_ends_it(http: HttpServer, tmp_path: Path) -> N
 # A telnet session in a blocking session.
 
 
-def test_a_session_is_talked_to_from_a_thread() -> None:
+def test_terminal_session_sends_and_expects() -> None:
     with (
         served(fixtures.telnet.serve) as server,
         blocking.Resolver(policy=Policy(allow_port={server.port})) as held,
@@ -489,7 +491,7 @@ def test_a_session_is_talked_to_from_a_thread() -> None:
     assert server.violations == []
 
 
-def test_it_is_refused_what_nobody_chose() -> None:
+def test_terminal_session_of_derived_url_is_refused() -> None:
     with (
         blocking.Resolver() as held,
         pytest.raises(Refused),

@@ -114,33 +114,33 @@ def octet_by_octet(octets: bytes, screen: Screen) -> bytes:
 
 
 @pytest.mark.parametrize("text", PASSES)
-def test_what_moves_colours_and_clears_is_let_through(text: str) -> None:
+def test_screen_passes_move_color_and_clear(text: str) -> None:
     octets = text.encode()
     assert shown(octets) == octets == octet_by_octet(octets, Screen())
 
 
 @pytest.mark.parametrize("text", DROPPED)
-def test_what_carries_a_string_or_asks_is_dropped_whole(text: str) -> None:
+def test_screen_drops_strings_and_queries(text: str) -> None:
     octets = f"a{text}b".encode()
     assert shown(octets) == b"ab" == octet_by_octet(octets, Screen())
 
 
 @pytest.mark.parametrize(("text", "made"), MADE_OF)
-def test_what_ends_in_another_way(text: str, made: str) -> None:
+def test_screen_handles_interrupted_sequences(text: str, made: str) -> None:
     assert shown(text.encode()) == made.encode() == octet_by_octet(text.encode(), Screen())
 
 
-def test_octets_that_are_no_utf8() -> None:
+def test_screen_replaces_invalid_utf8() -> None:
     assert shown(b"caf\xe9 \xc3\xa9\x9b31m") == "caf\ufffd \u00e9\ufffd31m".encode()
     assert Screen(utf8=False).feed(b"caf\xe9 \x9b31mb\x9d0;t\x9cc\x85") == b"caf\xe9 bc"
 
 
 @pytest.mark.parametrize("text", [*PASSES[2:], *DROPPED[:4]])
-def test_plain_text_has_no_sequences(text: str) -> None:
+def test_plain_screen_drops_sequences(text: str) -> None:
     assert PlainScreen().feed(f"a{text}b".encode()).replace(b" red ", b"").replace(b" ", b"") == b"ab"
 
 
-def test_plain_text_shows_what_would_drive_the_terminal() -> None:
+def test_plain_screen_escapes_control_characters() -> None:
     came = "a\x07\x05\x08\t\r\n\x0b\x0e\x7f\u009b31m\u202e\U000e0041\u00e9".encode()
     assert (
         PlainScreen().feed(came)
@@ -148,7 +148,7 @@ def test_plain_text_shows_what_would_drive_the_terminal() -> None:
     )
 
 
-def test_raw_is_untouched_and_known() -> None:
+def test_raw_screen_passes_bytes_and_tracks_modes() -> None:
     screen = RawScreen()
     assert screen.feed(b"\x1b]0;t\x07\x1b[?1049h\xff") == b"\x1b]0;t\x07\x1b[?1049h\xff"
     assert screen.left == b"\x1b[?1049l"
@@ -173,7 +173,7 @@ def test_raw_is_untouched_and_known() -> None:
         ("\x1b[?1004h\x1b]0;t\x07\x1b[?12h", ""),
     ],
 )
-def test_what_is_left_on_is_taken_back(came: str, left: str) -> None:
+def test_screen_left_resets_modes(came: str, left: str) -> None:
     screen = Screen()
     screen.feed(came.encode())
     assert screen.left == left.encode()
@@ -194,9 +194,7 @@ MEANINGFUL = st.lists(
 
 @settings(max_examples=200)
 @given(MEANINGFUL, st.lists(st.integers(0, 100), max_size=5), st.sampled_from([Screen, PlainScreen]))
-def test_every_cut_shows_the_same_and_nothing_more_than_is_allowed(
-    octets: bytes, cuts: list[int], kind: type[Screen]
-) -> None:
+def test_screen_output_is_stable_for_any_split(octets: bytes, cuts: list[int], kind: type[Screen]) -> None:
     places = [0, *sorted(cut for cut in cuts if cut < len(octets)), len(octets)]
     whole, cut = kind(), kind()
     out = whole.feed(octets)
@@ -216,7 +214,7 @@ HARMLESS = re.compile(
 )
 
 
-def terminal_shown_shown(octets: bytes, shown: TerminalOutput, size: int) -> bytes:
+def shown_in_terminal(octets: bytes, shown: TerminalOutput, size: int) -> bytes:
     """Return the output for all bytes, fed in pieces of `size` bytes."""
     terminal, out = NvtTerminal(b"xterm"), b""
     for at in range(0, len(octets), size):
@@ -227,18 +225,18 @@ def terminal_shown_shown(octets: bytes, shown: TerminalOutput, size: int) -> byt
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
-def test_recorded_sessions_move_colour_and_clear(path: Path) -> None:
+def test_recorded_sessions_show_harmless_sequences_only(path: Path) -> None:
     exchanges = json.loads(path.read_text())["exchanges"]
     octets = b"".join(bytes.fromhex(each["hex"]) for each in exchanges if each["dir"] == "server")
     if len(octets) > 40_000:
         octets = octets[:40_000]
-    out = terminal_shown_shown(octets, TerminalOutput(), len(octets) or 1)
+    out = shown_in_terminal(octets, TerminalOutput(), len(octets) or 1)
     assert HARMLESS.sub(b"", out) == b""
-    assert terminal_shown_shown(octets, TerminalOutput(), 1) == out
-    assert b"\x1b" not in terminal_shown_shown(octets, TerminalOutput(plain=True), 7)
+    assert shown_in_terminal(octets, TerminalOutput(), 1) == out
+    assert b"\x1b" not in shown_in_terminal(octets, TerminalOutput(plain=True), 7)
 
 
-def test_recordings_were_found() -> None:
+def test_recordings_exist() -> None:
     assert len(RECORDINGS) > 50
 
 
@@ -248,8 +246,8 @@ def read_as_utf8(text: str) -> str:
 
 
 @pytest.mark.parametrize("size", [1, 3, len(FIRST_PAGE)])
-def test_a_board_is_drawn_as_it_was_meant(size: int) -> None:
-    out = terminal_shown_shown(FIRST_PAGE, TerminalOutput(), size)
+def test_bulletin_board_is_drawn_correctly(size: int) -> None:
+    out = shown_in_terminal(FIRST_PAGE, TerminalOutput(), size)
     assert (b"\x1b]" in out, b"6n" in out) == (False, False)
     screen = pyte.Screen(80, 24)
     pyte.ByteStream(screen).feed(out)

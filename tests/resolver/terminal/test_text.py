@@ -36,7 +36,7 @@ def test_escape(text: str, shown: str) -> None:
     assert escape(text) == shown
 
 
-def test_every_character_that_drives_a_terminal_and_no_other() -> None:
+def test_escape_covers_control_and_invisible_characters_only() -> None:
     driving = {chr(c) for c in (*range(0x20), *range(0x7F, 0xA0), *range(0xD800, 0xE000))} | set(BIDI)
     unseen = {*range(0x2060, 0x2065), *range(0xFFF9, 0xFFFC), *range(0xE0000, 0xE0080)}
     unseen |= {0xAD, 0x180E, 0x200B, 0x2028, 0x2029, 0xFEFF}
@@ -45,7 +45,7 @@ def test_every_character_that_drives_a_terminal_and_no_other() -> None:
         assert (escape(chr(code)) == chr(code)) is kept, hex(code)
 
 
-def test_escape_line_shows_line_ends_too() -> None:
+def test_escape_line_escapes_line_ends() -> None:
     assert escape_line("a\r\nb\nc\td\x1b") == "a\\x0d\\x0ab\\x0ac\td\\x1b"
 
 
@@ -78,18 +78,20 @@ def through(octets: bytes, charset: str | None, size: int) -> str:
         (b"", None, ""),
     ],
 )
-def test_bodies_in_pieces_of_any_size(octets: bytes, charset: str | None, shown: str, size: int) -> None:
+def test_terminal_text_decodes_pieces_of_any_size(
+    octets: bytes, charset: str | None, shown: str, size: int
+) -> None:
     assert through(octets, charset, size) == shown
 
 
 @given(st.binary(), st.none() | st.sampled_from(sorted(aliases)) | st.text(max_size=8), st.integers(1, 9))
-def test_any_octets_in_any_charset_come_out_harmless(octets: bytes, charset: str | None, size: int) -> None:
+def test_terminal_text_of_any_bytes_is_harmless(octets: bytes, charset: str | None, size: int) -> None:
     shown = through(octets, charset, size)
     assert escape(shown) == shown
     shown.encode("utf-8")
 
 
 @given(st.text(), st.integers(1, 9))
-def test_pieces_make_no_difference(text: str, size: int) -> None:
+def test_terminal_text_is_independent_of_pieces(text: str, size: int) -> None:
     octets = text.encode("utf-8", "replace")
     assert through(octets, None, size) == escape(octets.decode())
