@@ -218,7 +218,7 @@ class Disk:
         return {fd: error for fd in fds if os.pread(fd, MOST, 0) in self._failing}
 
 
-async def save_at_once(place: Path, commits: GroupCommit, *octets: bytes) -> list[str]:
+async def save_concurrently(place: Path, commits: GroupCommit, *octets: bytes) -> list[str]:
     """Save the files concurrently and return the messages of the errors."""
     said = []
 
@@ -243,7 +243,7 @@ async def test_group_commit_syncs_files_together(
     """The group is synced before any file has its name, and includes files that are not held in memory."""
     disk, names = Disk(tmp_path), [f"file{number}" for number in range(4)]
     monkeypatch.setattr(group_commit, "bring", disk.bring)
-    assert await save_at_once(tmp_path, GroupCommit(sync), *map(str.encode, names)) == []
+    assert await save_concurrently(tmp_path, GroupCommit(sync), *map(str.encode, names)) == []
     assert disk.groups == groups
     assert sync != "group" or disk.named == [[]]
     assert sorted(os.listdir(tmp_path)) == names
@@ -256,7 +256,7 @@ def test_resolver_unknown_sync_is_an_error() -> None:
 
 async def test_group_commit_error_affects_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(group_commit, "bring", Disk(tmp_path, b"bad").bring)
-    said = await save_at_once(tmp_path, GroupCommit(), b"good", b"bad", b"better")
+    said = await save_concurrently(tmp_path, GroupCommit(), b"good", b"bad", b"better")
     assert said == [f"cannot write {str(tmp_path / 'bad')!r}: {os.strerror(errno.EIO).lower()}"]
     assert {"better", "good"} <= set(os.listdir(tmp_path)) <= {"better", "good", "bad.part", "bad.part-state"}
 

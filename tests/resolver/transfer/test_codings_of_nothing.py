@@ -41,7 +41,7 @@ NOTHINGS: dict[str, tuple[str, bytes, bytes]] = {
 }
 
 
-def nothing(kind: str, size: int) -> tuple[str, bytes]:
+def empty_body(kind: str, size: int) -> tuple[str, bytes]:
     """Return the coding and about `size` bytes that decode to no bytes."""
     coding, begin, again = NOTHINGS[kind]
     if coding not in known():
@@ -70,7 +70,7 @@ async def end_of(coding: str, body: Pieces, most: int | None) -> tuple[int, Limi
 
 @pytest.mark.parametrize("kind", NOTHINGS)
 async def test_empty_coding_exceeds_ratio_after_1_mib(kind: str) -> None:
-    coding, octets = nothing(kind, 4 * MEBIBYTE)
+    coding, octets = empty_body(kind, 4 * MEBIBYTE)
     body = in_pieces(octets)
     given, error = await end_of(coding, body, None)
     assert error is not None
@@ -80,7 +80,7 @@ async def test_empty_coding_exceeds_ratio_after_1_mib(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", NOTHINGS)
 async def test_empty_coding_counts_against_body_limit(kind: str) -> None:
-    coding, octets = nothing(kind, MEBIBYTE // 2)
+    coding, octets = empty_body(kind, MEBIBYTE // 2)
     body = in_pieces(octets)
     given, error = await end_of(coding, body, 1_000)
     assert error is not None
@@ -95,7 +95,7 @@ FOLLOWING = {"gzip": gzip.compress(b"x", mtime=0), "deflate": zlib.compress(b"x"
 @pytest.mark.parametrize("kind", sampled(["empty members", "empty streams"], lambda kind: None))
 @pytest.mark.slow
 async def test_sparse_coding_counts_against_body_limit(kind: str) -> None:
-    coding, octets = nothing(kind, MEBIBYTE // 2)
+    coding, octets = empty_body(kind, MEBIBYTE // 2)
     body = in_pieces((FOLLOWING[coding] + octets) * 8)
     given, error = await end_of(coding, body, 2 * MEBIBYTE)
     assert error is not None
@@ -153,7 +153,7 @@ async def test_empty_coding_is_refused_by_fetch_stream_save_and_httpx(
     way: str, kind: str, tmp_path: Path, nursery: trio.Nursery
 ) -> None:
     for limits, size, limit in _sizes():
-        coding, octets = nothing(kind, size)
+        coding, octets = empty_body(kind, size)
         server = await serve(nursery, site={"/": coded(octets, coding)})
         with pytest.raises(LimitExceeded) as caught:
             await WAYS[way](server.url("/"), limits, tmp_path / "file")

@@ -165,7 +165,7 @@ async def test_save_retries_like_the_command(nursery: trio.Nursery, tmp_path: Pa
     assert caught.value.attempts == said
 
 
-def words(function: Callable[..., object]) -> dict[str, object]:
+def parameters_of(function: Callable[..., object]) -> dict[str, object]:
     """Return the parameters with their defaults, or `KEYWORD` for those of a record."""
     found: dict[str, object] = {}
     for name, parameter in inspect.signature(function).parameters.items():
@@ -183,11 +183,13 @@ def words(function: Callable[..., object]) -> dict[str, object]:
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_have_parameters_of_methods(name: str) -> None:
     """The function accepts the parameters of the method and of the constructor."""
-    method = words(getattr(Resolver, name))
+    method = parameters_of(getattr(Resolver, name))
     if name != "save":
         assert (method["origin"], method["referrer"]) == ("user", None)
         method |= dict.fromkeys(("origin", "referrer"), KEYWORD)
-    assert words(getattr(resolver, name)) == method | dict.fromkeys(Settings.__optional_keys__, KEYWORD)
+    assert parameters_of(getattr(resolver, name)) == method | dict.fromkeys(
+        Settings.__optional_keys__, KEYWORD
+    )
 
 
 def test_save_keywords_are_fields_of_save_order() -> None:

@@ -40,7 +40,7 @@ async def server(nursery: trio.Nursery) -> HttpServer:
     return await serve(nursery, SITE)
 
 
-async def all_of(session: Resolver, requests: object, **how: object) -> list[Outcome]:
+async def outcomes_of(session: Resolver, requests: object, **how: object) -> list[Outcome]:
     with trio.fail_after(HANG):
         return [outcome async for outcome in session.save_all(requests, **how)]  # type: ignore[arg-type]
 
@@ -48,7 +48,7 @@ async def all_of(session: Resolver, requests: object, **how: object) -> list[Out
 async def test_save_all_uses_names_of_the_command(server: HttpServer, tmp_path: Path) -> None:
     urls = [*map(server.url, SITE), server.url("/0.txt")]
     async with Resolver() as session:
-        outcomes = await all_of(session, urls, directory=tmp_path)
+        outcomes = await outcomes_of(session, urls, directory=tmp_path)
     assert {outcome.status for outcome in outcomes} == {"done"}
     assert sorted(os.listdir(tmp_path)) == sorted([*(f"{number}.txt" for number in range(9)), "0.2.txt"])
     by_path = {os.path.basename(outcome.path or ""): outcome.url for outcome in outcomes}
@@ -58,7 +58,7 @@ async def test_save_all_uses_names_of_the_command(server: HttpServer, tmp_path: 
 async def test_save_all_reports_failure_and_continues(server: HttpServer, tmp_path: Path) -> None:
     requests = ["no url", server.url("/none"), server.url("/1.txt"), "http://h.example:25/x"]
     async with Resolver(patience=ONCE) as session:
-        outcomes = await all_of(session, requests, directory=tmp_path, concurrency=1)
+        outcomes = await outcomes_of(session, requests, directory=tmp_path, concurrency=1)
     by_url = {outcome.url: outcome for outcome in outcomes}  # hosts take turns
     told = [by_url[url] for url in requests]
     assert [(outcome.status, outcome.exit) for outcome in told] == [
@@ -77,7 +77,7 @@ async def test_save_all_checks_size_and_checksum_of_request(server: HttpServer, 
         SaveRequest(server.url("/2.txt"), checksum="md5:" + "0" * 32),
     ]
     async with Resolver(patience=ONCE) as session:
-        first, second = await all_of(session, requests, directory=tmp_path, concurrency=1)
+        first, second = await outcomes_of(session, requests, directory=tmp_path, concurrency=1)
     assert first.path == str(tmp_path / "a/b")
     assert "length" in first.verified
     assert second.exit == 10
@@ -94,7 +94,7 @@ async def test_save_all_equal_paths_fail_after_the_first(
     for expected in ("done", "skipped" if account else "done"):
         async with Resolver(patience=ONCE) as session:
             how = {"directory": tmp_path / "out", "exists": "replace", "concurrency": 1, "ledger": ledger}
-            outcomes = await all_of(session, requests, **how)
+            outcomes = await outcomes_of(session, requests, **how)
         statuses = [outcome.status for outcome in outcomes]  # objects listed as done are reported first
         assert sorted(statuses) == sorted([*["failed"] * 3, *[expected] * 3])
         errors = {type(outcome.error) for outcome in outcomes if outcome.status == "failed"}
@@ -110,13 +110,13 @@ async def test_save_all_rename_numbers_equal_paths(server: HttpServer, tmp_path:
     requests = [SaveRequest(server.url(f"/{number}.txt"), "a.txt") for number in (1, 2)]
     async with Resolver() as session:
         how = {"directory": tmp_path, "exists": "rename", "concurrency": 1}
-        assert [outcome.status for outcome in await all_of(session, requests, **how)] == ["done"] * 2
+        assert [outcome.status for outcome in await outcomes_of(session, requests, **how)] == ["done"] * 2
     assert [(tmp_path / name).read_bytes() for name in ("a.txt", "a.2.txt")] == [b"1", b"2"]
 
 
 async def test_outcome_is_picklable_and_equals_command_record(server: HttpServer, tmp_path: Path) -> None:
     async with Resolver(patience=ONCE) as session:
-        good, bad = await all_of(
+        good, bad = await outcomes_of(
             session, [server.url("/1.txt"), server.url("/none")], directory=tmp_path, concurrency=1
         )
         saved = await session.save(server.url("/2.txt"), tmp_path / "2", digest=True)
@@ -184,7 +184,7 @@ async def test_save_all_left_early_is_resumed(nursery: trio.Nursery, tmp_path: P
             await came.wait()
     assert sorted(os.listdir(tmp_path)) == ["large.part", "large.part-state", "small"]
     async with Resolver() as session:
-        outcomes = await all_of(session, urls, directory=tmp_path, exists="skip")
+        outcomes = await outcomes_of(session, urls, directory=tmp_path, exists="skip")
     assert sorted((outcome.status, outcome.resumed_from > 0) for outcome in outcomes) == [
         ("done", True),
         ("skipped", False),
@@ -220,7 +220,7 @@ async def test_save_all_skips_files_done_in_ledger(server: HttpServer, tmp_path:
             had = [await anext(outcomes) for _ in range(4)]
     asked = len(server.requests)
     async with Resolver() as session:
-        again = await all_of(session, urls, **how)
+        again = await outcomes_of(session, urls, **how)
     skipped = {outcome.url for outcome in again if outcome.status == "skipped"}
     assert {outcome.url for outcome in had} <= skipped
     assert len(server.requests) - asked == len(urls) - len(skipped)
@@ -238,11 +238,11 @@ async def test_save_all_requeued_file_sends_entity_tag_of_ledger(
     async def again() -> str:
         report.requeue_errors(str(tmp_path / "ledger"), "0")
         async with Resolver(patience=ONCE) as session:
-            (outcome,) = await all_of(session, [server.url("/object")], **how)
+            (outcome,) = await outcomes_of(session, [server.url("/object")], **how)
         return outcome.status
 
     async with Resolver(patience=ONCE) as session:
-        await all_of(session, [server.url("/object")], **how)
+        await outcomes_of(session, [server.url("/object")], **how)
     assert await again() == "skipped"
     assert [request.values("if-none-match") for request in server.requests] == [[], ['"1"']]
     (tmp_path / "object").write_bytes(b"others")
@@ -260,10 +260,10 @@ async def test_save_all_reports_done_files_in_order(
     urls = [*map(server.url, SITE), server.url("/0.txt")]
     how = {"directory": tmp_path, "ledger": tmp_path / "ledger", "concurrency": 3}
     async with Resolver() as session:
-        first = await all_of(session, urls, **how)
+        first = await outcomes_of(session, urls, **how)
         assert {outcome.status for outcome in first} == {"done"}
         monkeypatch.setattr(many.SavingOne, "run", None)
-        again = await all_of(session, urls, **how)
+        again = await outcomes_of(session, urls, **how)
     assert [(outcome.url, outcome.status) for outcome in again] == [(url, "skipped") for url in urls]
     assert {outcome.path for outcome in again} == {outcome.path for outcome in first}
 
@@ -273,5 +273,5 @@ async def test_save_all_invalid_ledger_is_a_local_error(server: HttpServer, tmp_
         file.write(b"no database" * 1_000)
     async with Resolver() as session:
         with pytest.raises(LocalError):
-            await all_of(session, [server.url("/1.txt")], directory=tmp_path, ledger=tmp_path / "ledger")
+            await outcomes_of(session, [server.url("/1.txt")], directory=tmp_path, ledger=tmp_path / "ledger")
     assert server.requests == []

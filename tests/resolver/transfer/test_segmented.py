@@ -204,7 +204,7 @@ async def test_policy_warning_is_reported_once(nursery: trio.Nursery, tmp_path: 
     assert [event.finding.rule for event in events if isinstance(event, Warned)] == ["S04"]
 
 
-async def most_at_once(nursery: trio.Nursery, folder: Path, per_host: int | None) -> int:
+async def max_concurrent_ranges(nursery: trio.Nursery, folder: Path, per_host: int | None) -> int:
     """Return the maximum of concurrent ranges that a server sends for two objects together."""
 
     class Counting:
@@ -252,7 +252,7 @@ async def test_connections_per_host_are_limited(
     per_host: int | None, most: int, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """The limit holds for two objects together, but each object has at least one connection."""
-    assert 2 <= await most_at_once(nursery, tmp_path, per_host) <= most + 1
+    assert 2 <= await max_concurrent_ranges(nursery, tmp_path, per_host) <= most + 1
 
 
 # Wrong responses.
