@@ -256,7 +256,7 @@ async def test_checksum_auto_mismatch_is_an_error(nursery: trio.Nursery, tmp_pat
 
 
 async def test_checksum_auto_with_failing_sidecar_is_a_warning(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """The object is complete: without a digest to compare, there is a warning."""
+    """A digest that cannot be fetched is a warning, unless the total timeout is over."""
     server = await serve(nursery, {"/pub/object": PAGE}, {"/pub/object.sha256": Behaviour(reset_at=0)})
     saved = await save(server.url("/pub/object"), tmp_path, "auto")
     assert saved.verified == ("length",)
