@@ -43,7 +43,7 @@ FULL: Mapping[str, str] = {
     """,
     "kills, cancels and full disks at every step": """
         tests/faults
-        tests/loops/test_blocking.py::test_ctrl_c_at_every_step
+        tests/loops/test_blocking.py::test_interrupt_at_every_step_keeps_session_usable
         tests/loops/test_cancels.py
         tests/loops/test_httpx.py
         tests/loops/test_streams_of_octets.py

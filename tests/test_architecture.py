@@ -48,12 +48,12 @@ def _lint(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=folder, capture_output=True, text=True)
 
 
-def test_contracts_of_the_tree_are_kept() -> None:
+def test_import_contracts_are_kept() -> None:
     done = _lint(CHECKOUT)
     assert done.returncode == 0, done.stdout
 
 
-def test_contract_of_adapters_names_every_room_of_resolver() -> None:
+def test_adapters_contract_names_every_package() -> None:
     """A wildcard would replace this test, but needs import-linter 2.12, and with it a newer rich."""
     contracts = read_pyproject()["tool"]["importlinter"]["contracts"]
     (found,) = [contract for contract in contracts if contract["id"] == "adapters"]
@@ -98,7 +98,7 @@ PLANTED_IMPORTS = (
 )
 
 
-def test_contracts_find_every_import_that_breaks_them(tmp_path: Path) -> None:
+def test_contracts_find_every_planted_import(tmp_path: Path) -> None:
     shutil.copy(CHECKOUT / "pyproject.toml", tmp_path)
     for package in ("protocols", "resolver"):
         shutil.copytree(CHECKOUT / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -112,40 +112,40 @@ def test_contracts_find_every_import_that_breaks_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("rule", BROKEN, ids=lambda rule: rule.__name__)
-def test_every_source_file_keeps_the_rule(rule: Rule) -> None:
+def test_source_files_keep_rule(rule: Rule) -> None:
     excepted = EXCEPTIONS.get(rule, {})
     assert SOURCES
     assert [finding for module in SOURCES if module.name not in excepted for finding in rule(module)] == []
 
 
 @pytest.mark.parametrize(("rule", "module"), planted(BROKEN))
-def test_a_rule_finds_what_breaks_it(rule: Rule, module: Module) -> None:
+def test_rule_finds_planted_violation(rule: Rule, module: Module) -> None:
     assert rule(module) != []
 
 
 @pytest.mark.parametrize(("rule", "module"), planted(KEPT))
-def test_a_rule_lets_pass_what_keeps_it(rule: Rule, module: Module) -> None:
+def test_rule_accepts_compliant_module(rule: Rule, module: Module) -> None:
     assert rule(module) == []
 
 
-def test_no_source_file_is_longer_than_one_reads() -> None:
+def test_source_files_have_at_most_max_lines() -> None:
     assert [module.name for module in SOURCES if len(module.source.splitlines()) > MOST_LINES] == []
 
 
 @pytest.mark.parametrize(
     ("rule", "name"), [(rule, name) for rule, names in EXCEPTIONS.items() for name in names]
 )
-def test_an_exception_is_still_needed(rule: Rule, name: str) -> None:
+def test_exception_from_rule_is_still_needed(rule: Rule, name: str) -> None:
     broken = any(module.name == name and rule(module) for module in SOURCES)
     assert broken, f"{name} keeps the rule: take it out of the exceptions of the rule"
 
 
-def test_what_a_room_takes_comes_with_its_extra() -> None:
+def test_imports_of_package_come_with_its_extra() -> None:
     metadata = read_pyproject()["project"]
     assert lacking(SOURCES, metadata["dependencies"], metadata["optional-dependencies"]) == []
 
 
-def test_what_does_not_come_with_an_extra_is_found() -> None:
+def test_import_outside_extra_is_found() -> None:
     house = [
         Module("resolver", "import Base"),
         Module("resolver.one", "import red.rose"),
@@ -158,17 +158,17 @@ def test_what_does_not_come_with_an_extra_is_found() -> None:
     assert lacking(house[:2], [], extras, {}) == ["resolver takes base", "resolver.one takes base red"]
 
 
-def test_the_tests_have_no_possessive_patterns_either() -> None:
+def test_tests_have_no_possessive_patterns() -> None:
     others = modules(CHECKOUT, "fixtures", "tests")
     assert [finding for module in others for finding in shape.patterns_let_go(module)] == []
 
 
-def test_no_import_hides_a_cycle() -> None:
+def test_late_imports_have_no_cycle() -> None:
     """Imports inside functions and imports of types count, too."""
     assert _cycle(SOURCES) == []
 
 
-def test_a_cycle_is_found() -> None:
+def test_cycle_is_found() -> None:
     late = dedent("""
         def f():
             from resolver import two

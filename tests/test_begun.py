@@ -83,7 +83,7 @@ def started(
 @pytest.mark.parametrize(
     ("ignored", "own"), [((), {}), ((signal.SIGINT, signal.SIGQUIT), {"PYTHONUNBUFFERED": "1"})]
 )
-async def test_it_sees_what_any_other_sees(
+async def test_forked_program_sees_what_a_started_one_sees(
     kind: str, ignored: tuple[int, ...], own: dict[str, str], tmp_path: Path
 ) -> None:
     (tmp_path / "folder").mkdir()
@@ -112,7 +112,7 @@ async def test_it_sees_what_any_other_sees(
     assert told[1]["terminal"] == (kind == "terminal")
 
 
-async def test_it_is_ended_by_what_ends_it_and_ends_no_other(tmp_path: Path) -> None:
+async def test_signal_ends_only_its_program(tmp_path: Path) -> None:
     """Both processes wait at their start: they read from a pipe without a writer."""
     reading, writing = os.pipe()
     streams = (reading, writing, 2)

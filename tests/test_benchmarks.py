@@ -26,7 +26,7 @@ def contestant(name: str, code: str = "", *, count: int = 1, tells: bool = False
     return Contestant(name, [sys.executable, "-c", code], count, tells)
 
 
-def test_contestants_run_in_turn_and_each_is_first_once() -> None:
+def test_contestants_run_in_rotating_order() -> None:
     ran: list[str] = []
 
     def note(each: Contestant) -> Sample:
@@ -39,7 +39,7 @@ def test_contestants_run_in_turn_and_each_is_first_once() -> None:
     assert failed == {}
 
 
-def test_a_row_can_have_more_runs_a_round_in_turn_too() -> None:
+def test_rounds_with_several_runs_alternate() -> None:
     ran: list[str] = []
 
     def note(each: Contestant) -> Sample:
@@ -50,12 +50,12 @@ def test_a_row_can_have_more_runs_a_round_in_turn_too() -> None:
     assert "".join(ran) == "ababbaba"
 
 
-def test_no_round_begins_where_it_is_enough() -> None:
+def test_rounds_stop_when_enough() -> None:
     samples, _ = in_turn([contestant("a")], 5, lambda each: Sample(1, 1, 1), 2, lambda: True)
     assert len(samples["a"]) == 2
 
 
-def test_who_fails_is_out_and_stops_no_other() -> None:
+def test_failed_contestant_is_dropped_and_others_continue() -> None:
     ran: list[str] = []
 
     def fail_second(each: Contestant) -> Sample:
@@ -71,12 +71,12 @@ def test_who_fails_is_out_and_stops_no_other() -> None:
     assert len(samples["a"]) == 4
 
 
-def test_a_process_that_tells_what_it_took_is_believed() -> None:
+def test_reported_measurements_are_used() -> None:
     code = """print('{"seconds": 2.5, "processor": 1.5, "octets": 3, "peak": 4}')"""
     assert run(contestant("a", code, tells=True)) == (2.5, 1.5, 4)
 
 
-def test_a_process_that_fails_tells_its_last_words() -> None:
+def test_failed_process_reports_last_error_line() -> None:
     code = "import sys; print('first\\nno such file', file=sys.stderr); sys.exit(7)"
     with pytest.raises(Failed, match=r"^exit status 7: no such file$"):
         run(contestant("a", code))
@@ -91,11 +91,11 @@ def test_a_process_that_fails_tells_its_last_words() -> None:
         ("curl: (22) not found\n 85 -- 20480 0 32\n", "curl: (22) not found"),
     ],
 )
-def test_the_last_words_are_those_of_an_error(complained: str, words: str) -> None:
+def test_last_words_are_those_of_the_error(complained: str, words: str) -> None:
     assert last_words(complained) == words
 
 
-def test_what_is_to_be_there_before_and_after_is_cared_for() -> None:
+def test_run_calls_before_and_after() -> None:
     done: list[str] = []
     each = Contestant(
         "a",
@@ -108,7 +108,7 @@ def test_what_is_to_be_there_before_and_after_is_cared_for() -> None:
     assert done == ["before", "after"]
 
 
-def test_the_most_memory_of_a_process_is_seen_and_not_ours() -> None:
+def test_watcher_measures_peak_memory_of_process() -> None:
     ours = bytearray(b"x") * (200 * MIB)
     code = "held = b'x' * (60 << 20); del held; print('there', flush=True); input()"
     with subprocess.Popen(
@@ -125,11 +125,11 @@ def test_the_most_memory_of_a_process_is_seen_and_not_ours() -> None:
 @pytest.mark.parametrize(
     ("measure", "value"), [("rate", 20), ("seconds", 0.5), ("processor", 25.6), ("over", 50), ("peak", 2)]
 )
-def test_what_is_compared_is_made_of_a_run(measure: Measure, value: float) -> None:
+def test_value_of_measure_is_computed_from_sample(measure: Measure, value: float) -> None:
     assert figures.value(measure, 10, Sample(0.5, 0.25, 2048), 0.2) == pytest.approx(value)
 
 
-def test_a_ratio_is_of_runs_that_were_beside_each_other() -> None:
+def test_ratio_compares_runs_of_one_round() -> None:
     """The machine was ten times slower in the second round: the medians alone would give 1."""
     assert figures.ratio([10, 100, 10], [20, 200, 10]) == 0.5
 
@@ -138,7 +138,7 @@ def row(measure: Measure, *aims: Aim | Bound) -> Row:
     return Row("a row", "{:,} things", measure, 1_000, 1, ROWS["gopher"].open, aims)
 
 
-def test_a_row_is_measured_shown_and_judged() -> None:
+def test_row_figures_and_aims_are_evaluated() -> None:
     runs = {"ours": [Sample(2, 1, 0), Sample(1, 1, 0), Sample(4, 3, 0)], "peer": [Sample(1, 0.5, 0)] * 3}
     found = figures.measured(
         row("rate", Aim("ours", "peer", least=0.4), Aim("ours", "peer", least=0.6), Aim("ours", "gone", 1)),
@@ -165,7 +165,7 @@ def test_a_row_is_measured_shown_and_judged() -> None:
     ]
 
 
-def test_what_everybody_needs_is_taken_off() -> None:
+def test_common_overhead_is_subtracted() -> None:
     runs = {
         "bare": [Sample(0, 0.01, 0), Sample(0, 0.02, 0), Sample(0, 0.09, 0)],
         "trio": [Sample(0, 0.12, 0)] * 3,
@@ -182,7 +182,7 @@ def test_what_everybody_needs_is_taken_off() -> None:
     assert [(round(aim["value"]), aim["reached"]) for aim in found["aims"]] == [(2, False), (200, True)]
 
 
-def test_what_is_not_there_is_told_and_the_rest_is_measured(
+def test_missing_program_is_reported_and_rest_measured(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(small, "program", lambda name: None)
@@ -198,7 +198,7 @@ def test_what_is_not_there_is_told_and_the_rest_is_measured(
     assert found["versions"]["trio"]
 
 
-def test_a_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_server_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RESOLVE_SERVERS_ROOT", str(tmp_path))
     monkeypatch.delenv("RESOLVE_SERVERS", raising=False)
     if Path("/usr/sbin/nginx").exists():
@@ -209,7 +209,7 @@ def test_a_server_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch, tmp
     assert programs.versions()["nginx"] == "not there"
 
 
-def test_a_row_that_there_is_not_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_row_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         benchmarks.main(["nothing"])
     assert "row nothing" in capsys.readouterr().err
@@ -221,7 +221,7 @@ TRIED = sampled(ROWS, lambda name: ROWS[name].measure in ("rate", "seconds"))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TRIED)
-def test_every_row_works(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_runs_with_tiny_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The row runs with a tiny part of the work; missing programs are skipped, and no contestant fails."""
     monkeypatch.setattr(trees, "far_away", not_so_far_away)
     with tempfile.TemporaryDirectory() as folder:
@@ -234,7 +234,7 @@ def test_every_row_works(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(each["samples"] for each in found["contestants"])
 
 
-def test_every_aim_is_of_somebody_who_is_there(tmp_path: Path) -> None:
+def test_aims_name_existing_contestants(tmp_path: Path) -> None:
     """A misspelled name would never be compared. No program is started."""
     words = "".join(path.read_text() for path in Path(small.__file__).parent.glob("*.py"))
     for each in ROWS.values():
@@ -258,11 +258,11 @@ CHECKOUT = Path(__file__).parents[1]
         ("~", "Python"),
     ],
 )
-def test_each_call_is_counted_in_its_room(path: str, name: str) -> None:
+def test_call_is_counted_for_its_package(path: str, name: str) -> None:
     assert per_fetch.room(path) == name
 
 
-def test_what_is_written_in_c_counts_where_it_is_called() -> None:
+def test_calls_of_c_functions_count_for_caller() -> None:
     pool, trio = f"{CHECKOUT}/resolver/network/pool.py", "/x/site-packages/trio/_core.py"
     calls = per_fetch.rooms_of(
         {
@@ -280,7 +280,7 @@ def test_what_is_written_in_c_counts_where_it_is_called() -> None:
     assert calls == {"resolver/network": 7, "trio": 7}
 
 
-def test_one_more_fetch_is_counted_in_rooms() -> None:
+def test_fetch_calls_are_counted_by_package() -> None:
     """Calls are counted, not timed: two runs have the same count on any machine."""
     fetch = per_fetch.Fetch("file", ("ours",), per_fetch.FETCHES[1].open, at_once=1)
     with fetch.open(CHECKOUT, 1) as url:
@@ -291,7 +291,7 @@ def test_one_more_fetch_is_counted_in_rooms() -> None:
     assert "resolver/network" not in rooms
 
 
-def test_one_more_file_of_a_list_is_counted_in_rooms(tmp_path: Path) -> None:
+def test_list_file_calls_are_counted_by_package(tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.mkdir()
     with per_fetch.FETCHES[1].open(tmp_path, 1) as url:
@@ -303,7 +303,7 @@ def test_one_more_file_of_a_list_is_counted_in_rooms(tmp_path: Path) -> None:
     assert len(list(target.iterdir())) == per_fetch.FEW
 
 
-def test_versions_are_of_all_that_takes_part() -> None:
+def test_versions_include_every_participant() -> None:
     found = programs.versions()
     assert found["Python"].startswith("3.")
     assert {"trio", "httpx", "aiohttp", "curl", "nginx", "vsftpd", "inn", "kernel", "OpenSSL"} <= found.keys()

@@ -77,7 +77,7 @@ def _is_of_wing(name: str) -> bool:
         pytest.param("tests", 5_000, marks=pytest.mark.slow),
     ],
 )
-def test_core_without_its_wings_passes_its_tests(folder: str, least: int, tmp_path: Path) -> None:
+def test_core_passes_tests_without_optional_packages(folder: str, least: int, tmp_path: Path) -> None:
     """`least` is the minimum of passing tests, so that the choice of files is never empty."""
     for name in COPIED:
         source = CHECKOUT / name

@@ -18,7 +18,7 @@ from tools.requirements import in_group, read_pyproject, requirements
 CHECKOUT = Path(__file__).parents[1]
 
 
-def test_the_source_distribution_holds_what_the_repository_holds(tmp_path: Path) -> None:
+def test_sdist_has_every_file_of_repository(tmp_path: Path) -> None:
     if not (CHECKOUT / ".git").exists():
         pytest.skip("this is no repository")
     trusting = ["git", "-c", f"safe.directory={CHECKOUT}"]
@@ -31,7 +31,7 @@ def test_the_source_distribution_holds_what_the_repository_holds(tmp_path: Path)
     assert not {name for name in held if re.search(r"(^|/)(\.git|\.venvs?|\.servers|__pycache__)/", name)}
 
 
-def test_nothing_looks_outside_the_repository() -> None:
+def test_paths_stay_inside_repository() -> None:
     """No file refers to a path above the top of the checkout."""
     for path in (path for folder in ("tests", "fixtures") for path in (CHECKOUT / folder).rglob("*.py")):
         depth = len(path.relative_to(CHECKOUT).parts)
@@ -46,12 +46,12 @@ EXTRAS = set(chain.from_iterable(PROJECT["optional-dependencies"].values()))
 GROUPS = sorted(read_pyproject()["dependency-groups"])
 
 
-def test_every_dependency_has_a_bound_that_can_be_run_with() -> None:
+def test_dependencies_have_lower_bounds() -> None:
     wanted = {*PROJECT["dependencies"], *EXTRAS, *chain.from_iterable(map(in_group, GROUPS))}
     assert {text for text in wanted if not BOUND.fullmatch(text)} == {"httpx[http2]"}
 
 
-def test_group_full_has_what_extras_bring_with_the_same_bounds() -> None:
+def test_group_full_includes_extras_with_equal_bounds() -> None:
     assert EXTRAS - {"httpx[http2]"} <= set(in_group("full"))
 
 
@@ -67,7 +67,7 @@ def test_no_group_is_published_as_an_extra() -> None:
     assert PROJECT["optional-dependencies"].keys().isdisjoint(GROUPS)
 
 
-def test_interpreters_are_found_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interpreters_finds_pythons_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Found on PATH and in the usual places of its owner; virtual environments and other programs are not."""
     real = os.path.join(sys.base_prefix, "bin", f"python3.{sys.version_info.minor}")
     (tmp_path / "python3.99").write_text("#!/bin/sh\nexit 1\n")
@@ -79,7 +79,7 @@ def test_interpreters_are_found_where_they_are(tmp_path: Path, monkeypatch: pyte
     assert str(tmp_path / "python3.99") not in [found.path for found in interpreters()]
 
 
-def test_the_metadata_names_the_pythons_that_it_takes() -> None:
+def test_metadata_names_supported_pythons() -> None:
     metadata = PROJECT
     pattern = re.compile(r"Programming Language :: Python :: (3\.\d+)")
     named = [found[1] for each in metadata["classifiers"] if (found := pattern.fullmatch(each))]

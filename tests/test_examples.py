@@ -49,12 +49,12 @@ EXAMPLES = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_every_public_name_is_described(name: str) -> None:
+def test_public_name_has_docstring(name: str) -> None:
     assert TEXTS[name].strip()
 
 
 @pytest.mark.parametrize("name", [name for name in TEXTS if inspect.isroutine(getattr(resolver, name, None))])
-def test_every_public_function_has_an_example_its_parameters_and_its_errors(name: str) -> None:
+def test_public_function_documents_parameters_and_errors(name: str) -> None:
     text = TEXTS[name]
     assert name in EXAMPLES
     for parameter in inspect.signature(getattr(resolver, name)).parameters:
@@ -70,11 +70,11 @@ def is_shown_with_what_raises_or_tells_it(name: str) -> bool:
 
 
 @pytest.mark.parametrize("name", [name for name in resolver.__all__ if name != "Event"])
-def test_every_public_name_has_an_example(name: str) -> None:
+def test_public_name_has_example(name: str) -> None:
     assert name in EXAMPLES or is_shown_with_what_raises_or_tells_it(name)
 
 
-def test_what_a_program_makes_to_fetch_with_has_an_example() -> None:
+def test_session_classes_have_examples() -> None:
     assert {
         "Resolver",
         "HttpxTransport",
@@ -86,7 +86,7 @@ def test_what_a_program_makes_to_fetch_with_has_an_example() -> None:
     } <= EXAMPLES.keys()
 
 
-def test_what_waits_says_nothing_of_awaiting() -> None:
+def test_blocking_docstrings_do_not_await() -> None:
     waiting = {name: text for name, text in TEXTS.items() if name.startswith("blocking.")}
     assert {"blocking.fetch", "blocking.stream", "blocking.open"} <= waiting.keys() & EXAMPLES.keys()
     for name, text in waiting.items():
@@ -94,7 +94,7 @@ def test_what_waits_says_nothing_of_awaiting() -> None:
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-async def test_an_example_does_what_it_shows(
+async def test_example_prints_shown_output(
     name: str, nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ports = await start_servers(nursery, server_tls(tmp_path)[0])

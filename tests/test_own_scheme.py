@@ -67,11 +67,11 @@ async def server(nursery: trio.Nursery) -> FingerServer:
     return await FingerServer.start(nursery)
 
 
-def test_it_is_the_one_of_the_distribution() -> None:
+def test_readme_code_equals_plugin_module() -> None:
     assert blocks("python")[0] == Path(finger.__file__).read_text(encoding="utf-8")
 
 
-async def test_installed_the_command_has_it(site: Path, server: FingerServer) -> None:
+async def test_installed_scheme_works_in_command(site: Path, server: FingerServer) -> None:
     (table,) = blocks("toml")
     install(site, tomllib.loads(table)["project"]["entry-points"]["resolver.schemes"])
     commands = re.findall(r"^\$ resolve (.*)\n((?:(?!\$ ).*\n)*)", shown()[0], re.MULTILINE)
@@ -82,7 +82,7 @@ async def test_installed_the_command_has_it(site: Path, server: FingerServer) ->
     assert server.heard == [b"joe\r\n"]
 
 
-async def test_registered_a_program_has_it(site: Path, server: FingerServer) -> None:
+async def test_registered_scheme_works_in_program(site: Path, server: FingerServer) -> None:
     program = blocks("python")[1].replace(PLACE, f"127.0.0.1:{server.port}")
     assert await said(site, server, "-c", program) == shown()[1]
     assert server.heard == [b"joe\r\n"]

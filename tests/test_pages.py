@@ -49,7 +49,7 @@ ARCHITECTURE = page("docs/architecture.md")
 CONTRACT = page("docs/reference/contract.md")
 
 
-def test_every_error_stands_in_the_contract_with_its_exit_status() -> None:
+def test_contract_lists_errors_with_exit_statuses() -> None:
     told = {
         names(row[0])[0]: (names(row[1])[0], row[3]) for row in rows(CONTRACT, "Errors and exit statuses")
     }
@@ -77,16 +77,16 @@ def exceeded(limit: str) -> int:
     return errors.LimitExceeded(limit, "").exit_code
 
 
-def test_every_verb_stands_in_the_contract() -> None:
+def test_contract_lists_every_command() -> None:
     assert {names(row[0])[0] for row in rows(CONTRACT, "The command")} == set(VERBS)
 
 
-def test_what_help_says_of_a_rule_stands_in_the_readme() -> None:
+def test_readme_rules_equal_help() -> None:
     told = [(row[0], row[1].replace("`", ""), names(row[2])) for row in rows(page("docs/policy.md"), "Rules")]
     assert told == [(rule.name, rule.sentence, list(rule.options)) for rule in RULES]
 
 
-def test_what_help_says_of_statuses_is_all_there_are() -> None:
+def test_help_lists_every_exit_status() -> None:
     classes = {
         kind.exit_code
         for _, kind in inspect.getmembers(errors, inspect.isclass)
@@ -113,7 +113,7 @@ MEMBERS = {
 }
 
 
-def test_the_members_of_every_record_stand_in_the_contract() -> None:
+def test_contract_lists_members_of_records() -> None:
     """`tests/resolver/cli/test_contract.py` checks the command for the same members."""
     told = {row[0]: row[1] for row in rows(CONTRACT, "The JSON members")}
     parse = told.pop("`parse`, for every scheme")
@@ -123,7 +123,7 @@ def test_the_members_of_every_record_stand_in_the_contract() -> None:
         assert set(told[record].split()) == set(members), record
 
 
-def test_the_words_of_a_record_stand_in_the_contract() -> None:
+def test_contract_lists_values_of_records() -> None:
     _, _, section = CONTRACT.partition("## The JSON members")
     for kind in Kind:
         assert re.search(rf"\b{kind.value}\b", section), kind
@@ -131,7 +131,7 @@ def test_the_words_of_a_record_stand_in_the_contract() -> None:
         assert proof in section
 
 
-def test_every_public_name_stands_in_the_contract() -> None:
+def test_contract_lists_every_public_name() -> None:
     told = {name for row in rows(CONTRACT, "The Python API") for name in names(row[1])}
     errors_told = {names(row[0])[0] for row in rows(CONTRACT, "Errors and exit statuses")} | {"ResolveError"}
     assert told | errors_told == set(resolver.__all__)
@@ -145,7 +145,7 @@ FOLDERS = sorted({row.partition(":")[0].rpartition(".")[2] for row in registry.S
 @pytest.mark.parametrize(
     "name", ["docs/architecture.md", "docs/reference/contract.md", "CONTRIBUTING.md", "SECURITY.md"]
 )
-def test_every_path_that_a_page_names_is_there(name: str) -> None:
+def test_paths_on_page_exist(name: str) -> None:
     """Paths are relative to the root of the checkout; `<scheme>` stands for each built-in scheme."""
     paths = [word for word in names(page(name)) if PATH.fullmatch(word)]
     for folder in FOLDERS:
@@ -153,14 +153,14 @@ def test_every_path_that_a_page_names_is_there(name: str) -> None:
         assert [str(path) for path in there if not path.exists()] == []
 
 
-def test_every_folder_is_a_room() -> None:
+def test_architecture_page_lists_every_folder() -> None:
     rooms = {path for row in rows(ARCHITECTURE, "The packages") for cell in row[1:] for path in names(cell)}
     folders = {str(path.parent.relative_to(CHECKOUT)) for path in CHECKOUT.glob("resolver/*/__init__.py")}
     folders |= {str(path.parent.relative_to(CHECKOUT)) for path in CHECKOUT.glob("protocols/*/__init__.py")}
     assert folders - {f"protocols/{folder}" for folder in FOLDERS} <= rooms
 
 
-def test_floors_are_the_layers_of_the_contract() -> None:
+def test_floors_equal_layers_of_import_contract() -> None:
     contracts = read_pyproject()["tool"]["importlinter"]["contracts"]
     (layers,) = [contract["layers"] for contract in contracts if contract["id"] == "resolver-layers"]
     floor = {
@@ -175,7 +175,7 @@ def test_floors_are_the_layers_of_the_contract() -> None:
     assert max(found) <= 12
 
 
-def test_life_of_a_url_is_a_picture_of_seven_files() -> None:
+def test_life_of_a_url_shows_seven_existing_files() -> None:
     picture = re.search(r"## The life of a URL\n\n```\n(.*?)```", ARCHITECTURE, re.DOTALL)
     assert picture is not None
     boxes = re.findall(r"^ (\d)  (\S+)", picture[1], re.MULTILINE)
@@ -187,7 +187,7 @@ def test_life_of_a_url_is_a_picture_of_seven_files() -> None:
     assert all(hasattr(protocols.step, step) for step in steps[1].split(", "))
 
 
-def test_a_whole_scheme_has_as_many_lines_as_the_page_says() -> None:
+def test_architecture_page_has_line_count_of_scheme() -> None:
     lines = (CHECKOUT / "fixtures/plugins/more_schemes/finger.py").read_text(encoding="utf-8").splitlines()
     assert (
         f"`fixtures/plugins/more_schemes/finger.py` is a complete scheme in {len(lines)} lines"
@@ -210,7 +210,7 @@ def defined(word: str, place: str) -> bool:
     return hasattr(named, word) or word in inspect.get_annotations(named)
 
 
-def test_every_word_of_the_glossary_is_one_of_the_code() -> None:
+def test_glossary_terms_are_defined_in_code() -> None:
     found = WORD.findall(protocols.__doc__ or "")
     assert len(found) == len(re.findall(r"^    \w", protocols.__doc__ or "", re.MULTILINE)) > 40
     assert [(word, place) for word, place in found if not defined(word, place)] == []
@@ -222,7 +222,7 @@ def test_every_word_of_the_glossary_is_one_of_the_code() -> None:
 READ = re.compile(r"environ(?:\.get\(|\[)\"((?:RESOLVE|[A-Z]+_FUZZ)[A-Z_]*)|\$\{?(RESOLVE_[A-Z_]+)")
 
 
-def test_every_variable_is_explained() -> None:
+def test_environment_variables_are_documented() -> None:
     texts = [*(CHECKOUT / "tests").rglob("*.py"), *(CHECKOUT / "tests").rglob("*.sh"), CHECKOUT / "Makefile"]
     found = {
         name for path in texts for pair in READ.findall(path.read_text(encoding="utf-8")) for name in pair
@@ -235,7 +235,7 @@ def test_every_variable_is_explained() -> None:
     assert told == found - {""}
 
 
-def test_every_target_is_explained_where_it_stands() -> None:
+def test_make_targets_are_documented() -> None:
     makefile = page("Makefile")
     targets = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
     assert targets is not None
@@ -244,7 +244,7 @@ def test_every_target_is_explained_where_it_stands() -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_links_lead_somewhere(name: str) -> None:
+def test_links_of_page_exist(name: str) -> None:
     text = page(name)
     for place in re.findall(r"\]\(([^)]+)\)", text):
         if "://" in place:

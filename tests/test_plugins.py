@@ -63,7 +63,7 @@ def command(site: Path, tmp_path: Path) -> Command:
     return Command(site, tmp_path)
 
 
-def test_its_own_tests_pass_where_it_is_installed(site: Path, tmp_path: Path) -> None:
+def test_plugin_tests_pass_when_installed(site: Path, tmp_path: Path) -> None:
     """The tests use only the kit and the installed package; so do the tests on the page for authors.
 
     They check the contract, as for built-in schemes, and the dialogues.
@@ -85,7 +85,7 @@ def test_its_own_tests_pass_where_it_is_installed(site: Path, tmp_path: Path) ->
     assert len(programs()) == 2
 
 
-async def test_the_command_has_its_schemes(command: Command) -> None:
+async def test_command_has_plugin_schemes(command: Command) -> None:
     _, told, _ = await command.run("schemes", "--json")
     records = {record["scheme"]: record for record in map(json.loads, told.splitlines())}
     assert {name: records[name]["origin"] for name in NAMES} == dict.fromkeys(NAMES, "plug-in")
@@ -98,7 +98,7 @@ async def test_the_command_has_its_schemes(command: Command) -> None:
     assert (status, r"""send     'DEFINE "!" "a b"\r\nQUIT\r\n'""" in plan) == (0, True)
 
 
-async def test_the_command_asks_its_servers(command: Command, nursery: trio.Nursery) -> None:
+async def test_command_fetches_plugin_url(command: Command, nursery: trio.Nursery) -> None:
     server = await FingerServer.start(nursery)
     url = f"finger://127.0.0.1:{server.port}/joe"
     assert await command.run("get", "-q", url) == (0, "", "")
@@ -135,7 +135,7 @@ class Capsule:
         return b"30 http://127.0.0.1/\r\n" if asked.endswith(b"/away") else b"31 /name?joe\r\n"
 
 
-async def test_a_capsule_is_known_by_its_first_certificate(
+async def test_gemini_certificate_is_trusted_on_first_use(
     command: Command, nursery: trio.Nursery, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     capsule = Capsule(tmp_path_factory.mktemp("tls"))
@@ -175,14 +175,14 @@ def imported(source: str) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
-def test_a_plugin_imports_what_authors_may(path: Path) -> None:
+def test_plugin_imports_only_listed_names(path: Path) -> None:
     public = surface()
     for module, name in imported(path.read_text(encoding="utf-8")):
         if module.partition(".")[0] not in sys.stdlib_module_names:
             assert name in public.get(module, ()), f"{path.name} imports {name} of {module}"
 
 
-def test_what_authors_may_import_is_there() -> None:
+def test_listed_names_can_be_imported() -> None:
     public = surface()
     assert len(public) >= 6
     for module, names in public.items():
@@ -191,7 +191,7 @@ def test_what_authors_may_import_is_there() -> None:
             assert hasattr(importlib.import_module(module), name), f"{module}.{name}"
 
 
-def test_a_plugin_opens_nothing_and_waits_for_nothing() -> None:
+def test_plugin_imports_no_io_modules() -> None:
     for path in SOURCES:
         modules = {module.partition(".")[0] for module, _ in imported(path.read_text(encoding="utf-8"))}
         assert not modules & {"os", "io", "pathlib", "socket", "ssl", "time", "trio", "asyncio", "resolver"}

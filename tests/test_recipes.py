@@ -109,11 +109,11 @@ RECIPES = [name for name in SHOWN if name.startswith("docs/recipes")]
 
 
 @pytest.mark.parametrize("name", sampled(SHOWN, lambda name: name in RECIPES, 10))
-async def test_a_recipe_does_what_it_shows(name: str, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_page_commands_print_shown_output(name: str, nursery: trio.Nursery, tmp_path: Path) -> None:
     await try_commands(TEXTS[name], nursery, tmp_path)
 
 
-def test_each_command_that_is_run_elsewhere_is_one_of_the_readme() -> None:
+def test_skipped_commands_are_on_pages() -> None:
     commands = [command for text in TEXTS.values() for command, _ in COMMAND.findall(text)]
     for begin in ELSEWHERE:
         assert len([command for command in commands if command.startswith(begin)]) == 1, begin
@@ -121,9 +121,7 @@ def test_each_command_that_is_run_elsewhere_is_one_of_the_readme() -> None:
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_commands_without_an_output_have_options_that_there_are(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_commands_without_output_parse(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", "/dev/null")
     text = (CHECKOUT / name).read_text("utf-8")
     for line in re.findall(r"^    resolve (.*)$", text, re.MULTILINE):
@@ -147,7 +145,7 @@ async def try_commands(text: str, nursery: trio.Nursery, tmp_path: Path) -> None
         assert agrees(said, expected), f"{command}\n{said}"
 
 
-def test_every_recipe_shows_a_command() -> None:
+def test_recipes_show_commands() -> None:
     pages = (CHECKOUT / "docs/recipes").glob("*.md")
     assert sorted(RECIPES) == sorted(str(page.relative_to(CHECKOUT)) for page in pages)
     assert len(RECIPES) >= 5

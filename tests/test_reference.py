@@ -11,7 +11,7 @@ import resolver
 PAGES = Path(__file__).parents[1] / "docs/reference"
 
 
-def test_every_public_name_stands_on_one_page() -> None:
+def test_public_names_are_on_one_page_each() -> None:
     told = [
         name
         for page in PAGES.glob("*.md")
@@ -20,7 +20,7 @@ def test_every_public_name_stands_on_one_page() -> None:
     assert Counter(told) == Counter(resolver.__all__)
 
 
-def test_every_page_is_found_from_the_first() -> None:
+def test_index_links_every_page() -> None:
     overview = (PAGES / "index.md").read_text("utf-8")
     contents = (PAGES.parent / "mkdocs.yml").read_text("utf-8")
     for page in PAGES.glob("*.md"):

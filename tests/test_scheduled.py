@@ -43,7 +43,7 @@ def work(seconds: float) -> None:
         pass
 
 
-def test_sleeping_counts() -> None:
+def test_clock_counts_sleep() -> None:
     async def sleep() -> float:
         began = trio.current_time()
         await trio.sleep(0.05)
@@ -52,7 +52,7 @@ def test_sleeping_counts() -> None:
     assert trio.run(sleep, clock=ScheduledClock()) >= 0.05
 
 
-def test_waiting_for_a_processor_does_not_count(crowd: None) -> None:
+def test_clock_does_not_count_waits_for_cpu(crowd: None) -> None:
     """The wait occurs before and after a sleep; the kernel reports some of it only at its end."""
     clock = ScheduledClock()
     began, waited = clock.current_time(), 0.0
@@ -64,7 +64,7 @@ def test_waiting_for_a_processor_does_not_count(crowd: None) -> None:
     assert clock.current_time() - began < waited + SLACK
 
 
-def test_what_a_thread_does_meanwhile_does_not_count() -> None:
+def test_clock_does_not_count_work_of_threads() -> None:
     async def wait() -> float:
         with trio.fail_after(HANG):
             began = trio.current_time()
@@ -75,7 +75,7 @@ def test_what_a_thread_does_meanwhile_does_not_count() -> None:
     assert trio.run(wait, clock=ScheduledClock()) < SLACK
 
 
-def test_a_machine_that_stands_still_does_so_for_one_nap() -> None:
+def test_clock_counts_one_nap_of_a_paused_machine() -> None:
     """Other processes have its CPUs, or the machine is suspended: no thread here works or waits."""
     clock = ScheduledClock()
     began = clock.current_time()
@@ -84,14 +84,14 @@ def test_a_machine_that_stands_still_does_so_for_one_nap() -> None:
     assert clock.current_time() - began < meant + SLACK
 
 
-def test_work_hardly_counts() -> None:
+def test_clock_counts_little_of_work() -> None:
     clock = ScheduledClock()
     began = clock.current_time()
     work(0.3)
     assert clock.current_time() - began < SLACK
 
 
-def test_what_never_sleeps_ends_too() -> None:
+def test_clock_ends_task_that_never_sleeps() -> None:
     async def never_sleep() -> None:
         while True:
             await trio.lowlevel.checkpoint()

@@ -41,15 +41,13 @@ TYPED = {
 LINES = {"gopher": 48, "telnet": 24}
 
 
-def test_each_session_of_the_readme_is_run() -> None:
+def test_readme_sessions_are_all_tested() -> None:
     assert SHOWN.keys() == TYPED.keys()
     assert len(SHOWN) == len(SESSION.findall(PAGE)) == PAGE.count("```console")
 
 
 @pytest.mark.parametrize("scheme", TYPED)
-async def test_a_session_shows_what_the_readme_shows(
-    scheme: str, nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_session_output_equals_readme(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
     ports = await start_servers(nursery, server_tls(tmp_path)[0])
     words, text = (with_ports(each, ports) for each in SHOWN[scheme])
     terminal = Terminal(80, LINES[scheme])

@@ -20,24 +20,24 @@ CHECKOUT = Path(__file__).parents[1]
 TEXT = page.PAGE.read_text(encoding="utf-8")
 
 
-def test_the_tables_are_what_the_figures_give() -> None:
+def test_tables_equal_shipped_figures() -> None:
     """Run `make plots` to update them."""
     assert page.made(TEXT, page.shipped()) == TEXT
 
 
-def test_all_tables_are_on_the_page_once() -> None:
+def test_page_has_every_table_once() -> None:
     assert sorted(re.findall(r"<!-- made: (\w+) -->", TEXT)) == sorted(page.TABLES)
 
 
 @pytest.mark.parametrize("name", plots.PICTURES)
-def test_a_picture_was_drawn_from_the_figures_that_ship(name: str) -> None:
+def test_picture_has_hash_of_shipped_figures(name: str) -> None:
     """Run `make plots` to draw it again."""
     picture = (plots.SPEED / f"{name}.svg").read_text(encoding="utf-8")
     assert f"<!-- drawn from {plots.source_of(plots.DATA.read_bytes(), name)} by matplotlib" in picture
     assert f"](speed/{name}.svg)" in TEXT
 
 
-def test_drawing_again_gives_the_same_octets(tmp_path: Path) -> None:
+def test_pictures_are_drawn_reproducibly(tmp_path: Path) -> None:
     if importlib.util.find_spec("matplotlib") is None:
         pytest.skip("matplotlib is not installed: the group `plots`")
     drawn: list[dict[str, bytes]] = []
@@ -53,7 +53,7 @@ def test_drawing_again_gives_the_same_octets(tmp_path: Path) -> None:
             assert octets == shipped
 
 
-def test_a_picture_shows_every_client_and_nothing_from_elsewhere() -> None:
+def test_picture_shows_every_client_without_external_links() -> None:
     panels = {panel["name"]: panel for panel in json.loads(plots.DATA.read_bytes())["panels"]}
     for name, shown in plots.PICTURES.items():
         picture = (plots.SPEED / f"{name}.svg").read_text(encoding="utf-8")
@@ -64,13 +64,13 @@ def test_a_picture_shows_every_client_and_nothing_from_elsewhere() -> None:
         assert not re.search(r"(href|src|url)\s*[=(]\s*[\"']?https?:", picture)
 
 
-def test_every_sweep_is_drawn() -> None:
+def test_sweeps_are_all_drawn() -> None:
     assert sorted(each.name for each in sweeps.SWEEPS) == sorted(
         name for shown in plots.PICTURES.values() for name in shown
     )
 
 
-def test_the_page_tells_what_bounds_every_row() -> None:
+def test_page_explains_bound_of_every_row() -> None:
     _, _, section = TEXT.partition("## The bottleneck of each row\n")
     told = re.findall(r"^\| `([\w-]+)…?`", section.partition("\n## ")[0], re.MULTILINE)
     assert [name for name in ROWS if not any(name.startswith(each) for each in told)] == []
@@ -82,7 +82,7 @@ TRIED = sampled(sweeps.SWEEPS, lambda asked: None)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", TRIED, ids=lambda asked: asked.name)
-def test_every_sweep_works(asked: sweeps.Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sweep_runs_with_tiny_work(asked: sweeps.Sweep, monkeypatch: pytest.MonkeyPatch) -> None:
     """The sweep runs with two places and a few objects of each."""
     monkeypatch.setattr(sweeps, "far_away", not_so_far_away)
     found = sweeps.sweep(asked, 1, tiny=True)
@@ -106,7 +106,7 @@ def panel(across: sweeps.Across, *lines: sweeps.Line) -> sweeps.Panel:
     }
 
 
-def test_who_is_faster_is_told_with_how_many_times() -> None:
+def test_winners_table_shows_ratios() -> None:
     lines = (
         sweeps.Line(name="resolver", values=[100, 200, 400]),
         sweeps.Line(name="peer", values=[300, 100, None]),
@@ -120,7 +120,7 @@ def test_who_is_faster_is_told_with_how_many_times() -> None:
     ]
 
 
-def test_calls_are_told_by_room_before_and_after() -> None:
+def test_calls_table_shows_packages_before_and_after() -> None:
     data = {
         "before": {"calls": {"http": {"ours": {"h11": 90.0, "resolver/network": 30.4, "trio": 2.0}}}},
         "rows": {"calls": {"http": {"ours": {"h11": 80.0, "trio": 3.0}}, "nntp": "INN is not there"}},

@@ -144,17 +144,17 @@ BROKEN: list[tuple[Callable[[Module], list[str]], str]] = [
 
 
 @pytest.mark.parametrize("rule", dict.fromkeys(rule for rule, _ in BROKEN), ids=lambda rule: rule.__name__)
-def test_every_test_keeps_the_rule(rule: Callable[[Module], list[str]]) -> None:
+def test_test_modules_keep_rule(rule: Callable[[Module], list[str]]) -> None:
     assert [finding for module in TESTS for finding in rule(module)] == []
 
 
 @pytest.mark.parametrize(("rule", "source"), BROKEN)
-def test_a_rule_finds_what_breaks_it(rule: Callable[[Module], list[str]], source: str) -> None:
+def test_rule_finds_violation(rule: Callable[[Module], list[str]], source: str) -> None:
     assert rule(Module("tests.pretended", source)) != []
 
 
 @pytest.mark.parametrize("name", sorted(CLOCKS.keys() | ASKS_THE_TIME.keys()))
-def test_exceptions_to_the_rules_are_still_needed(name: str) -> None:
+def test_exceptions_from_rules_are_still_needed(name: str) -> None:
     (module,) = (module for module in TESTS if module.name == name)
     pretended = Module("tests.pretended", module.source)
     assert (reads_no_clock(pretended) != []) == (name in CLOCKS)
@@ -164,7 +164,7 @@ def test_exceptions_to_the_rules_are_still_needed(name: str) -> None:
 @pytest.mark.parametrize(
     ("profile", "expected"), [("resolve", ["None", "False", "True"]), ("gate", ["None", "True", "True"])]
 )
-def test_hypothesis_tries_the_same_examples_in_the_gate_alone(profile: str, expected: list[str]) -> None:
+def test_hypothesis_is_derandomized_only_in_gate(profile: str, expected: list[str]) -> None:
     """Hypothesis has another default profile if `CI` is set."""
     code = (
         "import tests.conftest; from hypothesis import settings; "
@@ -182,5 +182,5 @@ def test_hypothesis_tries_the_same_examples_in_the_gate_alone(profile: str, expe
     assert done.stdout.split() == expected
 
 
-async def test_the_clock_of_a_test_stands_still_while_others_run() -> None:
+async def test_tests_run_with_scheduled_clock() -> None:
     assert isinstance(trio.lowlevel.current_clock(), ScheduledClock)

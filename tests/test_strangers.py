@@ -32,7 +32,7 @@ def _server(tmp_path: Path) -> Iterator[Server]:
         yield server
 
 
-def test_the_page_has_every_case_and_every_client() -> None:
+def test_page_lists_every_case_and_client() -> None:
     assert [words for words in TOLD if words in {case.words for case in CASES}] == [
         case.words for case in CASES
     ]
@@ -41,7 +41,7 @@ def test_the_page_has_every_case_and_every_client() -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.words)
-def test_what_is_ours_lets_through_what_the_page_says(case: Case, server: Server) -> None:
+def test_our_clients_behave_as_page_shows(case: Case, server: Server) -> None:
     """Which of two rules refuses a URL first depends on the client; the guard decides the outcome."""
     told = TOLD[case.words]
     for name, client in OURS.items():
@@ -52,7 +52,7 @@ def test_what_is_ours_lets_through_what_the_page_says(case: Case, server: Server
 
 
 @pytest.mark.parametrize("name", ["urllib", "requests", "httpx", "aiohttp"])
-def test_a_client_without_a_guard_gets_inside(name: str, server: Server) -> None:
+def test_unguarded_clients_reach_private_addresses(name: str, server: Server) -> None:
     """Otherwise the table would be meaningless."""
     plain = [case for case in CASES if case.words in ("an address inside", "a redirect inside")]
     assert [measure(THEIRS[name], case, server) for case in plain] == ["reached", "reached"]

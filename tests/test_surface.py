@@ -74,7 +74,7 @@ def _command(*arguments: str) -> str:
         _command("explain", "--json", "nntp://h.example/g/1"),
     ],
 )
-def test_answers_without_the_network_import_nothing_heavy(code: str) -> None:
+def test_offline_commands_import_no_heavy_modules(code: str) -> None:
     assert _imported_by(code) & HEAVY == set()
 
 
@@ -95,11 +95,11 @@ OURS: dict[str, int] = {
 
 
 @pytest.mark.parametrize("line", OURS)
-def test_a_verb_imports_no_more_of_ours_than_it_did(line: str) -> None:
+def test_command_imports_at_most_recorded_modules(line: str) -> None:
     assert len(_ours(_command(*line.split()))) <= OURS[line] * 1.1 + 1
 
 
-def test_a_file_is_shown_without_what_saves_files(tmp_path: Path) -> None:
+def test_cat_of_file_imports_no_saving_modules(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_text("one line\n")
     imported = _ours(_command("cat", file.as_uri()))
@@ -122,7 +122,7 @@ assert main(["cat", f"gopher://127.0.0.1:{listener.getsockname()[1]}/0a"]) == 0
 """
 
 
-def test_a_text_is_shown_without_what_others_need() -> None:
+def test_cat_of_text_imports_only_its_modules() -> None:
     """No other schemes, content codings, saved files, trees, lists, archives."""
     imported = _imported_by(_OF_ONE_TEXT)
     assert len({name for name in imported if name.startswith(("protocols", "resolver"))}) <= 135
@@ -147,14 +147,14 @@ def _ours(code: str) -> set[str]:
         "prospero://h.example/a.txt",
     ],
 )
-def test_a_plan_is_made_without_what_only_a_retrieval_needs(url: str) -> None:
+def test_explain_imports_no_retrieval_modules(url: str) -> None:
     imported = _imported_by(f"import resolver; resolver.explain({url!r})")
     assert "protocols.step" in imported
     of_a_retrieval = {"protocols.conversation.driver", "resolver.network.connector", "h11"}
     assert imported & of_a_retrieval == set()
 
 
-def test_parsing_loads_no_dialogue_and_no_policy() -> None:
+def test_parse_imports_no_dialogue_and_no_policy() -> None:
     imported = _imported_by("import resolver; resolver.parse('ftp://h.example/a')")
     assert "protocols.ftp.url" in imported
     assert (
@@ -164,11 +164,11 @@ def test_parsing_loads_no_dialogue_and_no_policy() -> None:
     assert "resolver.policy.judgement" not in _imported_by(_command("parse", "ftp://h.example/a"))
 
 
-def test_a_heavy_import_would_be_seen() -> None:
+def test_heavy_import_is_detected() -> None:
     assert {"ssl", "socket"} <= _imported_by("import ssl") & HEAVY
 
 
-def test_a_file_is_read_without_httpx(tmp_path: Path) -> None:
+def test_cat_of_file_imports_no_httpx(tmp_path: Path) -> None:
     file = tmp_path / "a.txt"
     file.write_text("one line\n")
     imported = _imported_by(_command("cat", file.as_uri()))
@@ -188,7 +188,7 @@ def test_public_names_are_the_visible_names() -> None:
             assert each.__module__.startswith(("resolver", "protocols")), name
 
 
-def test_what_a_resolver_is_made_of_has_public_names() -> None:
+def test_types_of_settings_are_public() -> None:
     named = " ".join(each.__forward_arg__ for each in resolver.Settings.__annotations__.values())
     values = {"Policy", "Limits", "Options", "RetryPolicy"}
     assert values <= set(re.findall(r"\w+", named))
@@ -215,12 +215,12 @@ def test_no_module_hides_a_public_name() -> None:
     assert {name for name in hidden if not inspect.ismodule(getattr(resolver, name))} == set()
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
+def test_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = resolver.no_such_name  # type: ignore[attr-defined]
 
 
-def test_the_version_is_the_projects() -> None:
+def test_version_equals_pyproject() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["version"] == VERSION == resolver.__version__
     done = _run("-c", "from resolver.cli import run; import sys; sys.argv[1:] = ['--version']; run()")

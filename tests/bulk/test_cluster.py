@@ -39,7 +39,7 @@ def check_summary(found: BulkSummary, house: House) -> None:
     assert (found.skipped, found.refused, found.exit) == (0, 0, 8)
 
 
-def test_all_comes_once_and_no_host_is_asked_for_more_than_it_bears(
+def test_run_fetches_urls_once_within_host_limit(
     real_house: House, local_client: Client, tmp_path: Path
 ) -> None:
     real_house.mark("real")
@@ -50,9 +50,7 @@ def test_all_comes_once_and_no_host_is_asked_for_more_than_it_bears(
     assert max(log.at_once(real_house.lines("real")).values()) == 2
 
 
-def test_the_same_became_of_all_as_without_a_cluster(
-    house: House, local_client: Client, tmp_path: Path
-) -> None:
+def test_run_outcomes_equal_those_of_save_all(house: House, local_client: Client, tmp_path: Path) -> None:
     """A repeated run requests no finished URL."""
     fetch(house, local_client, tmp_path, format="jsonl")
     alone = tmp_path / "alone"
@@ -78,7 +76,7 @@ RUN = sys.modules["resolver.bulk.run"]
 
 
 @pytest.mark.parametrize("most", [1, 3])
-def test_the_hosts_see_the_limit(
+def test_run_keeps_per_host_limit(
     house: House, local_client: Client, tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Slices contain several hosts, and some hosts are in several slices.
@@ -94,7 +92,7 @@ def test_the_hosts_see_the_limit(
     assert max(log.at_once(house.lines(f"most-{most}")).values()) == most
 
 
-def test_the_hosts_see_the_rate(
+def test_run_keeps_host_rate(
     house: House, local_client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rate holds also between slices of a single request each, on any worker."""

@@ -111,7 +111,7 @@ def run_undisturbed(house: House, cluster: Cluster, folder: Path, kept: str) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kept", sampled(["files", "archives", "elsewhere"], lambda kept: None))
-def test_another_run_goes_on_whoever_was_killed(
+def test_run_resumes_after_any_process_was_killed(
     kept: str, house: House, forked: Cluster, tmp_path: Path
 ) -> None:
     expected = run_undisturbed(house, forked, tmp_path / "undisturbed", kept)

@@ -32,16 +32,16 @@ def lines(tmp_path: Path) -> list[log.Line]:
     return log.read(tmp_path / "log")
 
 
-def test_what_was_asked_for(lines: list[log.Line]) -> None:
+def test_asked_counts_requests_by_name(lines: list[log.Line]) -> None:
     assert log.asked(lines) == {("a", "one"): 2, ("a", "two"): 1, ("a", "three"): 1, ("b", "one"): 1}
     assert log.asked(log.since(lines, "later")) == {("a", "three"): 1}
 
 
-def test_how_many_were_under_way(lines: list[log.Line]) -> None:
+def test_at_once_returns_maximum_by_host(lines: list[log.Line]) -> None:
     assert log.at_once(lines) == {"a": 2, "b": 1}
 
 
-def test_how_many_began(lines: list[log.Line]) -> None:
+def test_sooner_finds_requests_above_rate(lines: list[log.Line]) -> None:
     assert log.in_any_second(lines) == {"a": 3, "b": 1}
     assert log.sooner(lines, 4.0) == [("a", 1), ("a", 2)]
     assert log.sooner(lines, 10.0) == []
@@ -71,7 +71,7 @@ TALKED: dict[str, list[tuple[bytes, bytes | None]]] = {
 
 
 @pytest.mark.parametrize("scheme", TALKED)
-def test_a_request_ends_with_its_answer(scheme: str, tmp_path: Path) -> None:
+def test_request_ends_with_last_byte_of_reply(scheme: str, tmp_path: Path) -> None:
     """Not before the reply's last byte has arrived; no byte is lost."""
     handed = b""
     with closing(LogFile(tmp_path / "log")) as written:
@@ -90,7 +90,7 @@ def test_a_request_ends_with_its_answer(scheme: str, tmp_path: Path) -> None:
     ]
 
 
-async def test_who_is_gone_waits_for_nothing_when_another_one_asks(tmp_path: Path) -> None:
+async def test_new_request_ends_those_of_gone_clients(tmp_path: Path) -> None:
     """The server has not replied, and no code has checked the old client's connection."""
     with closing(LogFile(tmp_path / "log")) as written:
         (silent,) = await trio.open_tcp_listeners(0, host="127.0.0.1")

@@ -81,7 +81,7 @@ def workers(forked: Cluster) -> Iterator[Workers]:
     found.close()
 
 
-def test_a_report_that_was_lost_before_it_was_looked_at(workers: Workers, tmp_path: Path) -> None:
+def test_report_lost_before_check_is_requested_again(workers: Workers, tmp_path: Path) -> None:
     """The slice is not repeated before the check: no other worker exists."""
     from distributed import CancelledError, wait
 
@@ -105,7 +105,7 @@ def test_a_report_that_was_lost_before_it_was_looked_at(workers: Workers, tmp_pa
     assert len(workers.given) == 2
 
 
-def test_a_report_that_is_lost_while_it_is_brought(
+def test_report_lost_during_transfer_is_requested_again(
     workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from distributed import Future
@@ -132,7 +132,7 @@ def test_a_report_that_is_lost_while_it_is_brought(
     assert len(workers.given) == 2
 
 
-def test_workers_may_be_lost_while_a_report_is_brought(
+def test_report_given_up_by_dask_is_planned_again(
     workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Workers are lost one after the other, until Dask gives up: the slice is planned again."""
@@ -152,7 +152,7 @@ def test_workers_may_be_lost_while_a_report_is_brought(
     assert len(workers.given) == 3
 
 
-def test_a_report_that_the_scheduler_does_not_bring_any_more(
+def test_report_with_closed_scheduler_is_a_local_error(
     workers: Workers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from distributed import Future

@@ -54,7 +54,7 @@ def bulk(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", sampled([[], ["--warc"]], lambda words: None))
-def test_a_bucket_has_all_of_it_and_is_asked_what_is_done(
+def test_run_into_bucket_saves_files_and_skips_done(
     words: list[str], house: House, bucket: dict[str, str], tmp_path: Path
 ) -> None:
     ports = sorted(house.ports)[::EVERY]

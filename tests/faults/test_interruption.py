@@ -54,7 +54,7 @@ async def finish(server: FaultyServer, folder: Path) -> Saved:
 @pytest.mark.parametrize(
     ("scheme", "number"), [("ftp", signal.SIGINT), ("http", signal.SIGTERM), ("gopher", signal.SIGINT)]
 )
-async def test_a_signal_ends_it_and_keeps_what_came(
+async def test_signal_ends_get_and_keeps_partial_file(
     scheme: str, number: signal.Signals, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     server = await serve(nursery, scheme, INTERRUPTION_CONTENT, STUCK)
@@ -74,7 +74,9 @@ async def test_a_signal_ends_it_and_keeps_what_came(
     assert (await finish(server, tmp_path)).resumed_from == resumed_from
 
 
-async def test_a_signal_to_many_says_in_one_line_what_is_kept(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_signal_to_get_of_many_reports_kept_bytes_in_one_line(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
     """Complete files would stop a repeat of the same command."""
     server = await serve(nursery, "http", INTERRUPTION_CONTENT, STUCK)
     urls = [server.url(), server.url(), server.url()]
@@ -95,7 +97,7 @@ async def test_a_signal_to_many_says_in_one_line_what_is_kept(nursery: trio.Nurs
 
 
 @pytest.mark.parametrize(("words", "told"), [([], True), (["-q"], False)])
-async def test_a_signal_when_nothing_came_yet(
+async def test_signal_before_first_byte_keeps_no_file(
     words: list[str], told: bool, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     server = await serve(nursery, "http", INTERRUPTION_CONTENT, Manner(fault=Fault("silence", "greeting")))
@@ -109,7 +111,7 @@ async def test_a_signal_when_nothing_came_yet(
 
 
 @pytest.mark.parametrize("words", [[], ["-q"]])
-async def test_a_failure_says_what_is_kept(words: list[str], nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_failed_get_reports_kept_bytes(words: list[str], nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, "http", INTERRUPTION_CONTENT, Manner(fault=Fault("close", "body", 50)))
     async with resolve(tmp_path, "get", *words, "-t", "1", *options_for(server), server.url()) as running:
         assert await running.status() == 10
@@ -122,7 +124,7 @@ SLOW = sampled(product(STATUS, BUFFERING), lambda row: row[0])
 
 
 @pytest.mark.parametrize(("number", "buffering"), SLOW)
-async def test_a_signal_while_the_reader_is_slow(
+async def test_signal_ends_cat_with_full_pipe(
     number: signal.Signals, buffering: str, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """No process reads the pipe: a thread blocks in write(2) and cannot be canceled."""
@@ -141,7 +143,7 @@ UNREAD = sampled(product(LINES, STATUS, BUFFERING), lambda row: row[0])
 
 
 @pytest.mark.parametrize(("verb", "number", "buffering"), UNREAD)
-async def test_a_signal_while_nobody_reads_lines(
+async def test_signal_ends_listing_with_full_pipe(
     verb: tuple[str, ...], number: signal.Signals, buffering: str, tmp_path: Path
 ) -> None:
     served = tmp_path / "served"
@@ -176,7 +178,7 @@ def unread() -> Iterator[tuple[int, Callable[[], bool]]]:
 
 
 @pytest.mark.parametrize(("scheme", "verb"), [("ftp", ("cat",)), ("gopher", ("get", "-O", "-"))])
-async def test_a_reader_that_leaves_ends_it_without_a_word(
+async def test_closed_pipe_ends_command_silently(
     scheme: str, verb: tuple[str, ...], nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     server = await serve(nursery, scheme, INTERRUPTION_CONTENT)
@@ -193,7 +195,7 @@ async def test_a_reader_that_leaves_ends_it_without_a_word(
 
 
 @pytest.mark.parametrize("number", STATUS, ids=lambda number: signal.Signals(number).name)
-async def test_the_terminal_is_as_it_was(
+async def test_signal_at_password_prompt_restores_terminal(
     number: signal.Signals, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """The password is requested with echo off; then the signal arrives."""
@@ -223,7 +225,9 @@ def _echoes(terminal: int) -> bool:
 
 
 @pytest.mark.parametrize("scheme", ["ftp", "http"])
-async def test_killed_at_random_moments(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_get_killed_at_random_moments_resumes(
+    scheme: str, nursery: trio.Nursery, tmp_path: Path
+) -> None:
     """After 20 kills, a last run completes the file, and no other file is left."""
     server = await serve(nursery, scheme, INTERRUPTION_CONTENT, Manner(pause=0.002))
     (tmp_path / "content").write_bytes(INTERRUPTION_CONTENT)
@@ -242,7 +246,7 @@ async def test_killed_at_random_moments(scheme: str, nursery: trio.Nursery, tmp_
     await finish(server, folder)
 
 
-async def test_killed_with_half_of_it(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_get_killed_at_half_resumes(nursery: trio.Nursery, tmp_path: Path) -> None:
     server = await serve(nursery, "ftp", INTERRUPTION_CONTENT, STUCK)
     async with resolve(tmp_path, "get", *options_for(server), server.url()) as running:
         await until(lambda: size_of(tmp_path / "object.bin.part") == HALF)
@@ -250,7 +254,7 @@ async def test_killed_with_half_of_it(nursery: trio.Nursery, tmp_path: Path) -> 
     assert (await finish(server, tmp_path)).resumed_from == HALF
 
 
-async def test_killed_before_every_step(tmp_path: Path) -> None:
+async def test_save_killed_before_every_step_finishes(tmp_path: Path) -> None:
     """A process is killed before each call that changes a file or a name, and the next one finishes.
 
     See `killed`. With this umask the final file is group-writable, and only the final file: this case has the
@@ -271,7 +275,7 @@ async def test_killed_before_every_step(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["ftp", "gopher"])
-async def test_a_full_disk(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_full_disk_exits_with_3(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
     """A file size limit fails like a full disk."""
     import resource
 
@@ -296,7 +300,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(tmp_path)], check=True)
 
 
-async def test_a_small_disk(nursery: trio.Nursery, small_disk: Path) -> None:
+async def test_small_disk_reports_enospc(nursery: trio.Nursery, small_disk: Path) -> None:
     server = await serve(nursery, "http", INTERRUPTION_CONTENT)
     async with resolve(small_disk, "get", *options_for(server), server.url()) as running:
         assert await running.status() == 3
@@ -307,7 +311,7 @@ async def test_a_small_disk(nursery: trio.Nursery, small_disk: Path) -> None:
 # A list with a ledger, killed at any moment: complete files are fetched once.
 
 
-async def test_killed_before_every_step_of_a_list(tmp_path: Path) -> None:
+async def test_list_killed_before_every_step_fetches_files_once(tmp_path: Path) -> None:
     """A file with its final name that is not yet recorded as done is skipped by the next run.
 
     The next run sends no request for it. See `killed_with_ledger`.

@@ -77,7 +77,7 @@ def check_told(error: ResolveError | None, setting: str) -> None:
 
 
 @pytest.mark.parametrize("peer", PEERS)
-async def test_the_total_limit_covers_all_tries(peer: str, tmp_path: Path) -> None:
+async def test_total_limit_covers_every_attempt(peer: str, tmp_path: Path) -> None:
     limits = Limits(connect=NEVER, idle=NEVER, total=LIMIT)
     found = await take_all(peer, limits, ALL_TRIES, tmp_path)
     for scheme, error in found.items():
@@ -88,14 +88,14 @@ async def test_the_total_limit_covers_all_tries(peer: str, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("peer", ["is silent from the start", "is silent in its greeting"])
-async def test_the_limit_of_what_comes_before_a_body(peer: str, tmp_path: Path) -> None:
+async def test_head_limit_ends_slow_head(peer: str, tmp_path: Path) -> None:
     limits = Limits(connect=NEVER, idle=NEVER, head=LIMIT)
     for error in (await take_all(peer, limits, RetryPolicy(), tmp_path)).values():
         check_told(error, "limit head=S")
 
 
 @pytest.mark.parametrize("peer", [peer for peer in PEERS if "silent" in peer])
-async def test_the_idle_limit(peer: str, tmp_path: Path) -> None:
+async def test_idle_limit_ends_silent_peer(peer: str, tmp_path: Path) -> None:
     found = await take_all(peer, Limits(connect=NEVER, idle=LIMIT), RetryPolicy(), tmp_path)
     for error in found.values():
         check_told(error, "idle_timeout")
@@ -104,7 +104,7 @@ async def test_the_idle_limit(peer: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("peer", [peer for peer in PEERS if "drips" in peer])
-async def test_the_least_rate(peer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_min_rate_ends_slow_peer(peer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow body is a final error, as the user set the rate; a body that does not start may be retried."""
     monkeypatch.setattr("resolver.network.clock._RATE_WINDOW", LIMIT)
     limits = Limits(connect=NEVER, idle=2 * LIMIT, min_rate=1_000_000)
@@ -130,7 +130,7 @@ async def read(session: Resolver, url: str) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("at", ["greeting", "body"])
-async def test_the_least_rate_holds_in_every_verb(
+async def test_min_rate_holds_in_every_method(
     verb: str, at: Moment, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rate holds also before data is delivered, as in an article's header."""
@@ -150,7 +150,7 @@ async def test_the_least_rate_holds_in_every_verb(
             clients.start_soon(one, scheme)
 
 
-async def test_the_least_rate_of_datagrams(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_min_rate_ends_slow_datagrams(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
     """Packets of one byte, and a total that is never reached."""
     monkeypatch.setattr("resolver.network.clock._RATE_WINDOW", LIMIT)
     slow = trio.socket.socket(type=socket.SOCK_DGRAM)
@@ -174,7 +174,7 @@ async def drip_packets(sock: trio.socket.SocketType) -> None:
             await trio.sleep(0.02)
 
 
-async def test_a_rate_that_is_kept(tmp_path: Path, nursery: trio.Nursery) -> None:
+async def test_min_rate_accepts_faster_peer(tmp_path: Path, nursery: trio.Nursery) -> None:
     for scheme in PLAIN:
         server = await serve(nursery, scheme, CONTENT)
         policy = Policy(allow_port=frozenset({server.port}))
@@ -198,7 +198,7 @@ def crowded_port() -> Iterator[int]:
         yield listener.getsockname()[1]
 
 
-async def test_the_connect_limit(crowded_port: int) -> None:
+async def test_connect_limit_ends_full_backlog(crowded_port: int) -> None:
     limits = Limits(connect=LIMIT, idle=NEVER)
     async with Resolver(policy=Policy(allow_port=frozenset({crowded_port})), limits=limits) as session:
         with pytest.raises(TimedOut, match=f"within {LIMIT:g} s") as caught:
@@ -207,7 +207,7 @@ async def test_the_connect_limit(crowded_port: int) -> None:
     check_told(caught.value, "connect_timeout")
 
 
-async def test_limits_of_datagrams_and_pipes(tmp_path: Path, nursery: trio.Nursery) -> None:
+async def test_limits_end_datagrams_and_pipes(tmp_path: Path, nursery: trio.Nursery) -> None:
     """Prospero uses UDP, and a file may be a pipe without a writer."""
     silent = trio.socket.socket(type=socket.SOCK_DGRAM)
     await silent.bind(("127.0.0.1", 0))

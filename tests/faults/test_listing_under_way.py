@@ -45,7 +45,7 @@ async def serve_names(nursery: trio.Nursery, pieces: Iterator[bytes]) -> str:
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
-async def test_ls_hands_lines_on_before_the_end(
+async def test_ls_prints_lines_before_end_of_listing(
     options: tuple[str, ...], nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """Two short lines arrive and then no more: a client that waits for more, or for the end, hangs."""
@@ -63,7 +63,7 @@ async def test_ls_hands_lines_on_before_the_end(
         assert await running.status() == 130
 
 
-async def test_a_signal_ends_a_listing_without_end(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_signal_ends_endless_listing(nursery: trio.Nursery, tmp_path: Path) -> None:
     """Names arrive as fast as they are read: the client never waits."""
     url = await serve_names(nursery, iter(lambda: b"name\r\n" * 20_000, b""))
     port = url.split(":")[2].rstrip("/")

@@ -112,7 +112,7 @@ def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return Results([row for row in TRIED if row in asked], tmp_path_factory.mktemp("matrix"))
 
 
-def test_every_cell_has_a_name_of_its_own() -> None:
+def test_cell_names_are_unique() -> None:
     assert len({row.name for row in ROWS}) == len(ROWS)
 
 
@@ -234,7 +234,7 @@ async def strike(row: FileRow, source: Path, part: Path) -> None:
 
 
 @pytest.mark.parametrize("row", FILE_ROWS, ids=lambda row: row.name)
-async def test_a_file_that_changes_while_it_is_read(
+async def test_file_changed_during_read_is_saved_consistently(
     row: FileRow, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     source, folder = tmp_path / "source", tmp_path / "folder"
@@ -269,7 +269,7 @@ MOST = 1.05
 
 
 @pytest.mark.parametrize("scheme", ["ftp", "http"])
-async def test_random_cuts(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_save_resumes_after_random_cuts(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
     source = random.Random(scheme)
     content = source.randbytes(CUTS_SIZE)
     manner = Manner(cuts=tuple(sorted(source.sample(range(1, CUTS_SIZE), CUTS))))
@@ -290,12 +290,12 @@ async def test_random_cuts(scheme: str, nursery: trio.Nursery, tmp_path: Path) -
 # The README's statements about the matrix.
 
 
-def test_the_readme_has_the_table() -> None:
+def test_readme_has_the_table() -> None:
     page = (CHECKOUT / "docs/downloads.md").read_text(encoding="utf-8")
     assert table() in page
     assert f"{cells()} cells" in " ".join(page.split())
 
 
-def test_every_cell_is_counted() -> None:
+def test_table_counts_every_cell() -> None:
     last = table().splitlines()[-1]
     assert sum(int(number) for number in re.findall(r"[0-9]+", last)) == cells()

@@ -27,7 +27,7 @@ async def answers(archive: Archive) -> list[tuple[bytes, int]]:
     return [(each.content, len(each.entries or ())) for each in found]
 
 
-def test_each_loop_is_told_the_same() -> None:
+def test_archive_replies_are_equal_under_each_loop() -> None:
     with Archive(sorted(WARC.glob("*.warc.gz"))) as archive:
         under_asyncio = asyncio.run(asyncio.wait_for(answers(archive), HANG))
         with blocking.Resolver(archive=archive, policy=Policy()) as session:

@@ -53,7 +53,7 @@ def started() -> None:
 
 
 @pytest.mark.parametrize(("setting", "check"), TESTS, indirect=["setting"], ids=str)
-def test_as_awaited(setting: CaseSetting, check: ContractCheck, tmp_path: Path) -> None:
+def test_blocking_session_keeps_contract(setting: CaseSetting, check: ContractCheck, tmp_path: Path) -> None:
     asyncio.run(check.function(WaitedSetting.of(setting), tmp_path))
 
 
@@ -117,7 +117,7 @@ def operations(session: blocking.Resolver, setting: CaseSetting) -> dict[str, Ca
     return offered if listing is None else {**offered, "entries": entries}
 
 
-def test_ctrl_c_at_every_step(setting: CaseSetting, tmp_path: Path) -> None:
+def test_interrupt_at_every_step_keeps_session_usable(setting: CaseSetting, tmp_path: Path) -> None:
     """The session stays usable; a file is complete or absent, and no task is left."""
     before = portal().run(tasks)
     with WaitedSetting.of(setting).waiting() as session:

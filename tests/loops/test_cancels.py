@@ -22,7 +22,7 @@ from tests.loops.conftest import Run
 
 @pytest.mark.parametrize("arrival", ARRIVALS)
 @pytest.mark.parametrize("name", ASKED)
-def test_a_cancel_at_every_step(
+def test_cancel_at_every_step_keeps_session_usable(
     setting: CaseSetting, name: str, arrival: Arrival, either: Run, tmp_path: Path
 ) -> None:
     template = getattr(setting.case, ASKED[name])
@@ -49,7 +49,9 @@ async def _cancel(setting: CaseSetting, url: str, name: str, arrival: Arrival, f
 
 
 @pytest.mark.parametrize("arrival", ARRIVALS)
-def test_a_cancel_at_every_step_of_a_session(setting: CaseSetting, arrival: Arrival, either: Run) -> None:
+def test_cancel_at_every_step_of_session_closes_connections(
+    setting: CaseSetting, arrival: Arrival, either: Run
+) -> None:
     """Also during the exit of the session; all pooled connections are closed."""
 
     async def whole() -> None:
@@ -68,7 +70,7 @@ def test_a_cancel_at_every_step_of_a_session(setting: CaseSetting, arrival: Arri
 
 
 @pytest.mark.parametrize("arrival", ARRIVALS)
-def test_behind_a_cancel_the_loop_is_idle(setting: CaseSetting, arrival: Arrival) -> None:
+def test_loop_is_idle_after_cancel(setting: CaseSetting, arrival: Arrival) -> None:
     """No code repeats the cancellation of an ended task, turn after turn."""
 
     class Counting(asyncio.SelectorEventLoop):

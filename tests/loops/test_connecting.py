@@ -41,7 +41,7 @@ class Hasty(socket.socket):
 
 @pytest.mark.parametrize("one", RUNS, ids=["trio", "asyncio"])
 @pytest.mark.parametrize("way", ["fetch", "info"])
-def test_a_peer_that_resets_at_once_has_left(
+def test_peer_that_resets_immediately_is_disconnected(
     way: str, one: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error is not `Unreachable`: the machine's speed does not matter."""
@@ -68,7 +68,7 @@ def two() -> Iterator[tuple[list[str], int]]:
 
 
 @pytest.mark.parametrize("arrival", ARRIVALS)
-def test_a_cancel_at_every_step_of_a_race(
+def test_cancel_at_every_step_of_race_closes_sockets(
     arrival: Arrival, two: tuple[list[str], int], run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No socket stays open, even if both connect in the same turn."""
@@ -91,7 +91,7 @@ def test_a_cancel_at_every_step_of_a_race(
     run(main())
 
 
-def test_both_that_are_done_in_one_turn_came(run: Run) -> None:
+def test_first_of_returns_both_results_of_one_turn(run: Run) -> None:
     async def main() -> None:
         event = asyncio.Event()
         asyncio.get_running_loop().call_soon(event.set)
@@ -101,7 +101,7 @@ def test_both_that_are_done_in_one_turn_came(run: Run) -> None:
 
 
 @pytest.mark.parametrize("arrival", ARRIVALS)
-def test_of_two_at_once_a_cancel_leaves_none(arrival: Arrival, run: Run) -> None:
+def test_first_of_canceled_ends_both_tasks(arrival: Arrival, run: Run) -> None:
     """Both have ended when the cancellation leaves, and neither continues."""
     under_way: set[str] = set()
 

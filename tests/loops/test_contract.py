@@ -27,9 +27,11 @@ TRIED = sampled(rows(), lambda each: each[1], 5)
 
 
 @pytest.mark.parametrize(("setting", "check"), TRIED, indirect=["setting"], ids=str)
-def test_as_under_trio(setting: CaseSetting, check: ContractCheck, either: Run, tmp_path: Path) -> None:
+def test_contract_holds_under_asyncio_and_uvloop(
+    setting: CaseSetting, check: ContractCheck, either: Run, tmp_path: Path
+) -> None:
     either(check.function(setting, tmp_path))
 
 
-def test_there_are_many_rows() -> None:
+def test_contract_has_ten_checks_per_case() -> None:
     assert len(list(rows())) > 10 * len(CASES)

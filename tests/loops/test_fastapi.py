@@ -133,7 +133,7 @@ def gopher(elsewhere: Elsewhere) -> GopherServer:
 
 
 @pytest.mark.parametrize("way", ["shared", "alone", "stream"])
-def test_a_hundred_requests_at_once(
+def test_concurrent_requests_get_their_own_replies(
     way: str, either: Run, elsewhere: Elsewhere, gopher: GopherServer
 ) -> None:
     """Each of three schemes gets its own reply, and no descriptor stays open."""
@@ -158,7 +158,7 @@ def test_a_hundred_requests_at_once(
 
 
 @pytest.mark.parametrize("way", ["shared", "alone", "stream"])
-def test_clients_that_go_away_leave_nothing(way: str, either: Run, gopher: GopherServer) -> None:
+def test_disconnected_clients_leave_no_task(way: str, either: Run, gopher: GopherServer) -> None:
     """The service keeps running, and the server that it fetches from is silent."""
     service = Service(resolver.Policy(allow_port=frozenset({gopher.port})))
 

@@ -47,7 +47,9 @@ def client(cafile: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(transport=HttpxTransport(cafile=cafile), timeout=None)
 
 
-def test_many_at_once_in_frames(run: Run, framed: FramedServer, secured: tuple[ssl.SSLContext, str]) -> None:
+def test_concurrent_http2_requests_close_connections(
+    run: Run, framed: FramedServer, secured: tuple[ssl.SSLContext, str]
+) -> None:
     """All connections are closed in the end."""
 
     async def main() -> None:
@@ -69,7 +71,7 @@ async def pieces() -> AsyncIterator[bytes]:
         yield octets
 
 
-def test_a_body_that_is_sent_piece_by_piece(
+def test_streamed_request_body_is_sent_over_http1(
     run: Run, elsewhere: Elsewhere, secured: tuple[ssl.SSLContext, str]
 ) -> None:
     server = elsewhere.run(partial(serve_http1, ssl_context=secured[0]), elsewhere.nursery)
@@ -83,7 +85,7 @@ def test_a_body_that_is_sent_piece_by_piece(
     assert [request.body for request in server.requests] == [b"onetwo"]
 
 
-def test_the_timeout_of_a_client(run: Run) -> None:
+def test_read_timeout_of_client_is_kept(run: Run) -> None:
     async def main(port: int) -> None:
         transport = HttpxTransport(policy=Policy(allow_port=frozenset({port})))
         async with httpx.AsyncClient(transport=transport, timeout=IMPATIENT) as plain:
@@ -98,7 +100,7 @@ CANCELLED = sampled(product(["/about.txt", "/big"], ARRIVALS), lambda row: row[0
 
 
 @pytest.mark.parametrize(("path", "arrival"), CANCELLED)
-def test_a_cancel_at_every_step(
+def test_cancel_at_every_step_keeps_client_usable(
     path: str, arrival: Arrival, either: Run, framed: FramedServer, secured: tuple[ssl.SSLContext, str]
 ) -> None:
     """The client stays usable, and no descriptor stays open."""

@@ -62,7 +62,7 @@ TRIED = sampled(product(PROGRAMS, ["ftp", "gopher", "http"]), lambda row: row[0]
 
 
 @pytest.mark.parametrize(("loop", "scheme"), TRIED)
-def test_a_program_imports_no_other_loop_than_its_own(
+def test_program_imports_only_its_own_loop(
     loop: str, scheme: str, urls: dict[str, tuple[str, int]], tmp_path: Path
 ) -> None:
     url, port = urls[scheme]

@@ -26,7 +26,7 @@ and again 39
 """
 
 
-def test_cells_of_a_notebook(elsewhere: Elsewhere, tmp_path: Path) -> None:
+def test_notebook_cells_await_and_block(elsewhere: Elsewhere, tmp_path: Path) -> None:
     behaviours = {b"/silent": Behaviour(silent=True, stays=True)}
     server = elsewhere.run(partial(fixtures.gopher.serve, behaviours=behaviours), elsewhere.nursery)
     folders = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}

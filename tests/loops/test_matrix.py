@@ -77,7 +77,7 @@ def test_cell(row: Row, either: Run, elsewhere: Elsewhere, secured: ssl.SSLConte
 
 
 @pytest.mark.parametrize("first", range(0, len(SILENT), _PORTION))
-def test_silent_cells(
+def test_cells_with_silent_peers(
     first: int, either: Run, elsewhere: Elsewhere, secured: ssl.SSLContext, tmp_path: Path
 ) -> None:
     rows = SILENT[first : first + _PORTION]

@@ -32,7 +32,7 @@ def port(elsewhere: Elsewhere) -> int:
     return elsewhere.run(fixtures.http.serve, elsewhere.nursery).port
 
 
-def test_a_transport_made_before_any_loop(port: int, run: Run) -> None:
+def test_transport_made_before_loop_works(port: int, run: Run) -> None:
     """The client is httpx under asyncio, with keep-alive connections."""
     transport = HttpxTransport(policy=Policy(allow_port=frozenset({port})))
 
@@ -43,7 +43,7 @@ def test_a_transport_made_before_any_loop(port: int, run: Run) -> None:
     assert run(main()) == [fixtures.http.EXAMPLE["/about.txt"].content] * 3
 
 
-def test_an_entered_session_says_so_in_another_run(port: int) -> None:
+def test_entered_session_in_another_run_is_an_error(port: int) -> None:
     """The other run uses the same loop, or the other one."""
     url, policy = f"http://127.0.0.1:{port}/about.txt", Policy(allow_port=frozenset({port}))
     for one in RUNS:
@@ -69,7 +69,7 @@ def test_an_entered_session_says_so_in_another_run(port: int) -> None:
         one(leave)
 
 
-def test_an_entered_session_says_so_in_another_thread(port: int, run: Run) -> None:
+def test_entered_session_in_another_thread_is_an_error(port: int, run: Run) -> None:
     url, policy = f"http://127.0.0.1:{port}/about.txt", Policy(allow_port=frozenset({port}))
     caught: list[BaseException] = []
 
@@ -90,7 +90,7 @@ def test_an_entered_session_says_so_in_another_thread(port: int, run: Run) -> No
     assert ["another thread" in str(error) for error in caught] == [True]
 
 
-def test_what_was_looked_up_counts_in_its_own_run_alone() -> None:
+def test_lookup_cache_is_valid_only_in_its_run() -> None:
     """The clock of another run may be far behind, or ahead."""
     asked: list[str] = []
 
@@ -109,7 +109,7 @@ def test_what_was_looked_up_counts_in_its_own_run_alone() -> None:
         assert len(asked) == number
 
 
-def test_a_loop_is_given_descriptors_and_no_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loop_waits_on_descriptors_not_sockets(monkeypatch: pytest.MonkeyPatch) -> None:
     """A socket object passed to uvloop stays open."""
     monkeypatch.setattr(connecting, "_peer_of", lambda sock: None)  # as for a remote peer, connect must wait
     given: list[tuple[str, object]] = []

@@ -41,7 +41,7 @@ async def taken(body: AsyncIterator[bytes], arrival: Arrival) -> bytes:
 
 @pytest.mark.parametrize("arrival", ["waiting", "ready"])
 @pytest.mark.parametrize("scheme", SPEAKERS)
-def test_no_octet_is_lost_by_a_cancel(
+def test_canceled_reads_lose_no_byte(
     scheme: str, arrival: Arrival, run: Run, elsewhere: Elsewhere, tls: ssl.SSLContext
 ) -> None:
     secured = tls if scheme in SECURED else None
@@ -59,7 +59,7 @@ def test_no_octet_is_lost_by_a_cancel(
 
 
 @pytest.mark.parametrize("scheme", ["gopher", "http", "ftp"])
-def test_no_octet_is_lost_to_impatience(
+def test_timed_out_reads_lose_no_byte(
     scheme: str, run: Run, elsewhere: Elsewhere, tls: ssl.SSLContext
 ) -> None:
     """`wait_for` in a loop, as in a caller with other work to do."""

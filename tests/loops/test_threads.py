@@ -60,7 +60,7 @@ WORK = {
 
 
 @pytest.mark.parametrize("what", WORK)
-def test_a_thread_that_works_on_a_file_is_waited_for(
+def test_cancel_waits_for_thread_working_on_file(
     what: str, run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """After any number of cancellations, the work ends first, and the file is complete or resumable."""
@@ -88,7 +88,7 @@ def test_a_thread_that_works_on_a_file_is_waited_for(
     assert sorted(os.listdir(tmp_path)) == ["from", "into"]
 
 
-def test_a_thread_that_reads_a_directory_is_waited_for(
+def test_cancel_waits_for_thread_reading_directory(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The directory's descriptor is closed only after the thread ends: another file may get the number."""
@@ -143,7 +143,7 @@ print("the run has ended")
 
 
 @pytest.mark.parametrize("start", ["asyncio.run", "__import__('uvloop').run"])
-def test_a_look_up_that_hangs_holds_up_nobody(start: str) -> None:
+def test_hanging_lookup_delays_no_exit(start: str) -> None:
     """Neither the caller, nor the end of the run, nor the end of the process waits."""
     command = [sys.executable, "-W", "error", "-c", _HANGING.format(start=start)]
     done = subprocess.run(
@@ -152,7 +152,7 @@ def test_a_look_up_that_hangs_holds_up_nobody(start: str) -> None:
     assert (done.stdout.splitlines(), done.stderr) == (["timed out", "cancelled", "the run has ended"], "")
 
 
-def test_a_look_up_may_end_behind_the_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lookup_may_end_after_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lookup's thread finds no waiting task, and ends."""
     gate = Gate(lambda *given, **named: [], 1)
     monkeypatch.setattr("socket.getaddrinfo", gate)

@@ -82,7 +82,7 @@ class Waits:
 
 
 @pytest.mark.parametrize("one", RUNS)
-def test_what_is_there_is_in_time(one: str, pair: Pair) -> None:
+def test_ready_descriptor_is_in_time(one: str, pair: Pair) -> None:
     async def main() -> tuple[bool, bool]:
         pair[1].send(b"x")
         loop = running()
@@ -92,7 +92,7 @@ def test_what_is_there_is_in_time(one: str, pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("one", RUNS)
-def test_what_does_not_come_is_late(one: str, pair: Pair) -> None:
+def test_unready_descriptor_is_late_repeatedly(one: str, pair: Pair) -> None:
     """Repeatedly: an expired wait leaves no state."""
     fill(pair[0])
 
@@ -108,7 +108,7 @@ def test_what_does_not_come_is_late(one: str, pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("one", RUNS)
-def test_who_waits_beside_waits_on(one: str, pair: Pair) -> None:
+def test_expired_wait_leaves_concurrent_wait_running(one: str, pair: Pair) -> None:
     """The second wait is for writing, on the same socket, with a later deadline."""
     fill(pair[0])
 
@@ -131,7 +131,7 @@ def test_who_waits_beside_waits_on(one: str, pair: Pair) -> None:
 
 @pytest.mark.parametrize("one", RUNS)
 @pytest.mark.parametrize("deadline", [math.inf, 1e9])
-def test_closing_ends_a_wait(one: str, deadline: float, pair: Pair) -> None:
+def test_closing_descriptor_ends_wait(one: str, deadline: float, pair: Pair) -> None:
     async def main() -> bool | BaseException:
         waits = Waits()
         async with waits.loop.open_nursery() as nursery:
@@ -147,7 +147,7 @@ def test_closing_ends_a_wait(one: str, deadline: float, pair: Pair) -> None:
 
 
 @pytest.mark.parametrize("one", RUNS)
-def test_a_cancel_ends_a_wait_and_leaves_the_next(one: str, pair: Pair) -> None:
+def test_canceled_wait_leaves_next_wait_working(one: str, pair: Pair) -> None:
     async def main() -> bool:
         waits = Waits()
         async with waits.loop.open_nursery() as nursery:
@@ -162,7 +162,7 @@ def test_a_cancel_ends_a_wait_and_leaves_the_next(one: str, pair: Pair) -> None:
     assert RUNS[one](main)
 
 
-async def test_each_is_woken_at_its_time(pair: Pair, autojump_clock: trio.testing.MockClock) -> None:
+async def test_waits_end_at_their_deadlines(pair: Pair, autojump_clock: trio.testing.MockClock) -> None:
     """Also a waiter that comes later with an earlier deadline, and one after all others have ended."""
     began, ended = trio.current_time(), {}
     others = [socket.socketpair() for _ in range(3)]
@@ -188,7 +188,7 @@ _TURNS = 10
 
 
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
-def test_whoever_is_cancelled_waits_to_the_end_all_the_same(run: Callable[..., Any]) -> None:
+def test_canceled_waiter_still_waits_for_background_task(run: Callable[..., Any]) -> None:
     ended: list[str] = []
 
     async def main() -> None:

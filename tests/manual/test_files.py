@@ -30,9 +30,7 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
 
 
 @pytest.mark.parametrize("target", ["wheel", "sdist"])
-def test_a_wheel_has_them_as_the_tables_are_now(
-    target: str, made: Mapping[str, Path], tmp_path: Path
-) -> None:
+def test_wheel_has_files_equal_to_tables(target: str, made: Mapping[str, Path], tmp_path: Path) -> None:
     """Built from the repository, and from the content of the source distribution."""
     source = CHECKOUT
     build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path), "-t"]
@@ -47,7 +45,7 @@ def test_a_wheel_has_them_as_the_tables_are_now(
         assert shipped[place] == path.read_bytes(), place
 
 
-def test_whatever_the_tables_have_is_there(made: Mapping[str, Path]) -> None:
+def test_files_have_every_option_and_command(made: Mapping[str, Path]) -> None:
     for row in rows():
         for place, path in made.items():
             text = path.read_text().replace("\\-", "-")
@@ -104,7 +102,7 @@ CASES: dict[tuple[str, ...], list[str]] = {
 
 
 @pytest.mark.parametrize("words", CASES, ids=" ".join)
-def test_bash(words: tuple[str, ...], made: Mapping[str, Path], tmp_path: Path) -> None:
+def test_bash_completes_arguments(words: tuple[str, ...], made: Mapping[str, Path], tmp_path: Path) -> None:
     (tmp_path / "a file").touch()
     (tmp_path / "another").touch()
     (tmp_path / "directory").mkdir()
@@ -112,12 +110,12 @@ def test_bash(words: tuple[str, ...], made: Mapping[str, Path], tmp_path: Path) 
 
 
 @pytest.mark.parametrize("verb", [verb.name for verb in VERBS if verb.name != "help"])
-def test_a_verb_has_its_options(verb: str, made: Mapping[str, Path], tmp_path: Path) -> None:
+def test_bash_completes_options_of_command(verb: str, made: Mapping[str, Path], tmp_path: Path) -> None:
     wanted = {flag for row in rows() if verb in row.verbs.split() for flag in row.flags}
     assert set(by_bash(made[BASH], tmp_path, verb, "-")) == wanted
 
 
-def test_what_an_option_takes_is_known() -> None:
+def test_metavariables_are_classified() -> None:
     """A new metavariable of a row must be classified as a file, a directory or neither."""
     found: dict[str, set[str]] = {}
     for row in rows():
@@ -144,7 +142,7 @@ def program(name: str, path: str) -> tuple[str, dict[str, str]]:
     }
 
 
-def test_zsh_reads_it(made: Mapping[str, Path]) -> None:
+def test_zsh_accepts_completion_file(made: Mapping[str, Path]) -> None:
     zsh, environment = program("zsh", "bin/zsh")
     done = subprocess.run([zsh, "-fn", made[ZSH]], capture_output=True, env=environment)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -160,7 +158,9 @@ def test_zsh_reads_it(made: Mapping[str, Path]) -> None:
         ("resolve --exi", ["--exists"]),
     ],
 )
-def test_fish(line: str, offered: list[str], made: Mapping[str, Path], tmp_path: Path) -> None:
+def test_fish_completes_arguments(
+    line: str, offered: list[str], made: Mapping[str, Path], tmp_path: Path
+) -> None:
     fish, environment = program("fish", "usr/bin/fish")
     script = f"source {made[FISH]}; complete -C '{line}'"
     done = subprocess.run(
@@ -170,7 +170,7 @@ def test_fish(line: str, offered: list[str], made: Mapping[str, Path], tmp_path:
     assert sorted(row.partition("\t")[0] for row in done.stdout.splitlines()) == offered
 
 
-def test_the_page_is_one(made: Mapping[str, Path]) -> None:
+def test_groff_formats_page_without_warnings(made: Mapping[str, Path]) -> None:
     groff, environment = program("groff", "usr/bin/groff")
     done = subprocess.run(
         [groff, "-ww", "-man", "-Tascii", made[MAN]], capture_output=True, text=True, env=environment
@@ -181,7 +181,7 @@ def test_the_page_is_one(made: Mapping[str, Path]) -> None:
     assert "resolve explain 'ftp://me@ftp.example/%2Fetc/motd;type=a'" in shown
 
 
-def test_nothing_in_a_text_drives_what_reads_it() -> None:
+def test_special_characters_of_purposes_are_quoted() -> None:
     """A purpose may contain quotes, brackets, colons and periods, which are special in these languages."""
     from manual import fish, roff, zsh
 

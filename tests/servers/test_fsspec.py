@@ -84,7 +84,7 @@ class TestGet(Fixtures, abstract.AbstractGetTests):
 
 
 @pytest.mark.parametrize("left", ["Copy", "Open", "Pipe", "Put"])
-def test_what_is_left_of_them(left: str) -> None:
+def test_fsspec_write_tests_are_skipped(left: str) -> None:
     assert hasattr(abstract, f"Abstract{left}Tests")
     pytest.skip("all of it writes, and what URLs name is only read")
 
@@ -104,7 +104,7 @@ def place_of(server: FtpServer) -> str:
     return f"127.0.0.1:{server.ports['plain']}"
 
 
-def test_a_directory_as_it_is(fs: FtpFileSystem, vsftpd: FtpServer, ftp_tree: Path) -> None:
+def test_ls_reports_kinds_sizes_and_dates(fs: FtpFileSystem, vsftpd: FtpServer, ftp_tree: Path) -> None:
     """LIST reports kinds, sizes and dates; the targets of links are queried."""
     place = f"{place_of(vsftpd)}/pub"
     records = {record["name"].removeprefix(f"{place}/"): record for record in fs.ls(place)}
@@ -118,7 +118,7 @@ def test_a_directory_as_it_is(fs: FtpFileSystem, vsftpd: FtpServer, ftp_tree: Pa
     assert fs.ls(f"{place}/a.txt") == [fs.info(f"{place}/a.txt")]
 
 
-def test_every_name_is_found_and_read(fs: FtpFileSystem, vsftpd: FtpServer) -> None:
+def test_glob_finds_every_name(fs: FtpFileSystem, vsftpd: FtpServer) -> None:
     """Names with any bytes are found. The server does not list names with a leading dot."""
     names = fs.glob(f"{place_of(vsftpd)}/pub/names/*")
     found = {unquote_to_bytes(name.rpartition("/")[2]): name for name in names if fs.isfile(name)}
@@ -127,7 +127,7 @@ def test_every_name_is_found_and_read(fs: FtpFileSystem, vsftpd: FtpServer) -> N
         assert fs.cat_file(found[name]) == b"content of " + name + b"\n"
 
 
-def test_a_large_file_from_anywhere(fs: FtpFileSystem, vsftpd: FtpServer) -> None:
+def test_open_large_file_reads_any_offset(fs: FtpFileSystem, vsftpd: FtpServer) -> None:
     with fs.open(f"{place_of(vsftpd)}/pub/big.bin", block_size=100_000) as file:
         for start in (5_000_000, 16, 7_999_999, 0):
             file.seek(start)
@@ -140,8 +140,8 @@ def test_a_large_file_from_anywhere(fs: FtpFileSystem, vsftpd: FtpServer) -> Non
     assert found == [BIG[start:end] for start, end in ranges]
 
 
-def test_a_login_is_for_its_host(vsftpd: FtpServer) -> None:
-    """A login in the URL, or in the storage options that fsspec's ftp file system has; never in a name."""
+def test_login_from_url_or_options_hides_password(vsftpd: FtpServer) -> None:
+    """The login is in the URL, or in the storage options of fsspec's own ftp file system."""
     port = vsftpd.ports["plain"]
     policy = policy_for(vsftpd)
     url = f"resolve+ftp://{USER}:{PASSWORD}@127.0.0.1:{port}/private.txt"

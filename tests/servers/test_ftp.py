@@ -84,7 +84,7 @@ OPEN = [name for name in FILES if not name.startswith((CLOSED[0], CLOSED[1])) an
 PROHIBITED = b"back\\slash.txt"
 
 
-async def test_every_file(ftp_server: FtpServer) -> None:
+async def test_fetch_returns_every_file(ftp_server: FtpServer) -> None:
     site = Site(ftp_server)
     async with site.resolver as session:
         for name in OPEN:
@@ -121,13 +121,13 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("path", "octets"), ROWS, ids=[row[0] for row in ROWS])
-async def test_forms(path: str, octets: bytes, ftp_server: FtpServer) -> None:
+async def test_fetch_accepts_every_url_form(path: str, octets: bytes, ftp_server: FtpServer) -> None:
     site = Site(ftp_server)
     async with site.resolver as session:
         assert (await session.fetch(site.url(path))).content == octets
 
 
-async def test_a_file_with_crlf_in_type_a(ftp_server: FtpServer) -> None:
+async def test_type_a_file_with_crlf_keeps_crlf(ftp_server: FtpServer) -> None:
     """Only Pure-FTPd changes the file, to CR CR LF line ends: the client returns CR LF."""
     site = Site(ftp_server)
     async with site.resolver as session:
@@ -135,7 +135,7 @@ async def test_a_file_with_crlf_in_type_a(ftp_server: FtpServer) -> None:
     assert content == (LINES.replace(b"\n", b"\r\n") if ftp_server.name == "pure-ftpd" else LINES)
 
 
-async def test_an_ascii_transfer_that_is_converted(vsftpd: FtpServer) -> None:
+async def test_type_a_converted_by_server_has_lf(vsftpd: FtpServer) -> None:
     site = Site(vsftpd, "ascii")
     async with site.resolver as session:
         assert (await session.fetch(site.url("pub/a.txt;type=a"))).content == LINES
@@ -157,7 +157,9 @@ MISSING: list[tuple[str, type[ResolveError]]] = [
 
 
 @pytest.mark.parametrize(("path", "error"), MISSING, ids=[row[0] for row in MISSING])
-async def test_what_cannot_be_had(path: str, error: type[ResolveError], ftp_server: FtpServer) -> None:
+async def test_fetch_missing_or_forbidden_is_declined(
+    path: str, error: type[ResolveError], ftp_server: FtpServer
+) -> None:
     site = Site(ftp_server)
     async with site.resolver as session:
         with pytest.raises(error) as raised:
@@ -166,7 +168,7 @@ async def test_what_cannot_be_had(path: str, error: type[ResolveError], ftp_serv
     assert raised.value.code in ("550", "450")
 
 
-async def test_an_empty_segment(ftp_server: FtpServer) -> None:
+async def test_empty_path_segment_sends_cwd(ftp_server: FtpServer) -> None:
     """`CWD ` without argument: vsftpd replies 550, ProFTPD 501, Pure-FTPd changes to the root."""
     site = Site(ftp_server)
     async with site.resolver as session:
@@ -183,7 +185,7 @@ FOLDERS = {b"dir with spaces", b"semi;dir", b'quo"te dir'}
 
 @pytest.mark.parametrize("path", ["", "/", ";type=d", "/;type=d"])
 @pytest.mark.parametrize("folder", ["pub/names", "%2Fpub%2Fnames", "pub/dirlink"])
-async def test_listings(folder: str, path: str, ftp_server: FtpServer) -> None:
+async def test_listing_urls_lead_to_named_entries(folder: str, path: str, ftp_server: FtpServer) -> None:
     """Each entry's URL leads to the named file. Only Pure-FTPd lists names with a leading dot."""
     site = Site(ftp_server)
     async with site.resolver as session:
@@ -202,7 +204,7 @@ async def test_listings(folder: str, path: str, ftp_server: FtpServer) -> None:
 
 
 @pytest.mark.parametrize("path", ["pub/emptydir", "pub/emptydir/", "pub/emptydir;type=d"])
-async def test_an_empty_directory(path: str, ftp_server: FtpServer) -> None:
+async def test_listing_of_empty_directory_is_empty(path: str, ftp_server: FtpServer) -> None:
     site = Site(ftp_server)
     async with site.resolver as session:
         response = await session.fetch(site.url(path))
@@ -210,7 +212,7 @@ async def test_an_empty_directory(path: str, ftp_server: FtpServer) -> None:
 
 
 @pytest.mark.parametrize("path", ["", ";type=d", "%2F;type=d", "%2F/"])
-async def test_the_root(path: str, ftp_server: FtpServer) -> None:
+async def test_listing_of_root(path: str, ftp_server: FtpServer) -> None:
     site = Site(ftp_server)
     async with site.resolver as session:
         response = await session.fetch(site.url(path))
@@ -218,7 +220,7 @@ async def test_the_root(path: str, ftp_server: FtpServer) -> None:
 
 
 @pytest.mark.parametrize("options", [Options(mlsd=True), Options(detailed=True)], ids=["asked", "by FEAT"])
-async def test_facts_of_a_listing(ftp_server: FtpServer, options: Options) -> None:
+async def test_listing_has_facts_of_mlsd_or_list(ftp_server: FtpServer, options: Options) -> None:
     """Without MLSD, vsftpd is asked for NLST, or for LIST if kinds and sizes are wanted."""
     site = Site(ftp_server, options=options)
     async with site.resolver as session:
@@ -247,7 +249,7 @@ async def test_facts_of_a_listing(ftp_server: FtpServer, options: Options) -> No
 
 
 @pytest.mark.parametrize("path", ["pub/names/", "pub/names", "pub/names;type=d"])
-async def test_lines_lead_where_names_do(path: str, vsftpd: FtpServer) -> None:
+async def test_list_and_nlst_give_equal_urls(path: str, vsftpd: FtpServer) -> None:
     """Each entry of LIST has the same URL as in NLST, with any bytes in its name."""
     found = []
     for detailed in (False, True):
@@ -261,7 +263,7 @@ async def test_lines_lead_where_names_do(path: str, vsftpd: FtpServer) -> None:
 
 
 @pytest.mark.parametrize("options", [Options(), Options(mlsd=True)], ids=["NLST", "MLSD"])
-async def test_a_listing_that_the_server_cuts(options: Options, pure_ftpd: FtpServer) -> None:
+async def test_listing_truncated_by_server_is_a_finding(options: Options, pure_ftpd: FtpServer) -> None:
     """Pure-FTPd stops at a number of names, and replies 226."""
     site = Site(pure_ftpd, "few", options)
     async with site.resolver as session:
@@ -271,7 +273,7 @@ async def test_a_listing_that_the_server_cuts(options: Options, pure_ftpd: FtpSe
         assert (await session.fetch(site.url("pub/emptydir/"))).findings == ()
 
 
-async def test_info(ftp_server: FtpServer) -> None:
+async def test_info_reports_kind_size_and_date(ftp_server: FtpServer) -> None:
     site = Site(ftp_server)
     async with site.resolver as session:
         entry = await session.info(site.url("pub/big.bin"))
@@ -284,7 +286,7 @@ async def test_info(ftp_server: FtpServer) -> None:
             await session.info(site.url("pub/no-such"))
 
 
-async def test_a_user_with_a_home(ftp_server: FtpServer) -> None:
+async def test_login_reads_home_directory(ftp_server: FtpServer) -> None:
     site = Site(ftp_server)
     login = f"{USER}:{quote_from_bytes(PASSWORD.encode())}@"
     async with site.resolver as session:
@@ -295,7 +297,7 @@ async def test_a_user_with_a_home(ftp_server: FtpServer) -> None:
             await session.fetch(site.url("etc/motd", f"{USER}@"))
 
 
-async def test_one_connection_serves_many(ftp_server: FtpServer) -> None:
+async def test_fetches_share_a_connection(ftp_server: FtpServer) -> None:
     site = Site(ftp_server, options=Options(keep=True))
     async with site.resolver as session:
         deep = f"pub/{DEEP.decode()}/leaf.txt"
@@ -305,7 +307,7 @@ async def test_one_connection_serves_many(ftp_server: FtpServer) -> None:
     assert site.sent.count(b"USER anonymous") == 1
 
 
-async def test_what_is_asked_before_a_file_is_one_write(ftp_server: FtpServer) -> None:
+async def test_commands_before_a_transfer_are_one_write(ftp_server: FtpServer) -> None:
     """All three servers answer pipelined commands in order, also if the file does not exist."""
     site = Site(ftp_server)
     async with site.resolver as session:
@@ -319,7 +321,7 @@ async def test_what_is_asked_before_a_file_is_one_write(ftp_server: FtpServer) -
     assert site.control_connections == 1
 
 
-async def test_a_large_file_to_a_file(ftp_server: FtpServer, tmp_path: Path) -> None:
+async def test_save_large_file(ftp_server: FtpServer, tmp_path: Path) -> None:
     site = Site(ftp_server)
     async with site.resolver as session:
         saved = await session.save(site.url("pub/big.bin"), str(tmp_path / "big"))
@@ -327,7 +329,7 @@ async def test_a_large_file_to_a_file(ftp_server: FtpServer, tmp_path: Path) -> 
     assert set(saved.verified) >= {"final-reply", "length"}
 
 
-async def test_leaving_early(ftp_server: FtpServer) -> None:
+async def test_stream_left_early_keeps_session_usable(ftp_server: FtpServer) -> None:
     site = Site(ftp_server)
     async with site.resolver as session:
         for _ in range(3):
@@ -336,7 +338,7 @@ async def test_leaving_early(ftp_server: FtpServer) -> None:
 
 
 @pytest.mark.parametrize("held", [1, 16_000, len(OCTETS)])
-async def test_going_on(held: int, ftp_server: FtpServer) -> None:
+async def test_stream_from_offset_has_rest_of_file(held: int, ftp_server: FtpServer) -> None:
     site = Site(ftp_server)
     url = parse_as(FtpUrl, site.url("pub/bin.dat"))
     async with (
@@ -353,7 +355,7 @@ SECURED = ["tls", "tls-data", "implicit"]
 
 
 @pytest.mark.parametrize("flavour", SECURED)
-async def test_tls(flavour: str, ftp_server: FtpServer) -> None:
+async def test_tls_transfers_are_verified(flavour: str, ftp_server: FtpServer) -> None:
     """Data connections of vsftpd and ProFTPD must resume the control connection's session."""
     if flavour not in ftp_server.ports:
         return
@@ -370,7 +372,7 @@ async def test_tls(flavour: str, ftp_server: FtpServer) -> None:
         assert len((await session.fetch(site.url("pub/big.bin"))).content) == len(BIG)
 
 
-async def test_tls_where_there_is_none(ftp_server: FtpServer) -> None:
+async def test_tls_required_without_server_tls_is_an_error(ftp_server: FtpServer) -> None:
     site = Site(ftp_server, options=Options(tls="require"))
     async with site.resolver as session:
         with pytest.raises(TlsError):
@@ -381,7 +383,7 @@ async def test_tls_where_there_is_none(ftp_server: FtpServer) -> None:
         assert (await session.fetch(site.url("pub/a.txt"))).content == LINES
 
 
-async def test_a_second_run_transfers_no_body(ftp_server: FtpServer, tmp_path: Path) -> None:
+async def test_save_newer_of_unchanged_file_transfers_no_body(ftp_server: FtpServer, tmp_path: Path) -> None:
     """Both types skip the transfer. If the local file is older, the complete file is transferred."""
     name = next(name for name in OPEN if FILES[name])
     for form in ("", ";type=a"):
@@ -403,7 +405,7 @@ TRANSFER = (b"PASV", b"EPSV", b"RETR")
 
 
 @pytest.mark.parametrize("flavour", ["plain", "tls"])
-async def test_one_file_over_three_connections(
+async def test_save_with_three_segments(
     ftp_server: FtpServer, flavour: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each transfer is aborted before its end, and no server refuses the next one."""
@@ -427,7 +429,7 @@ TOLD = {"vsftpd": ("mode", "-rw-r--r--"), "proftpd": ("perm", "adfr"), "pure-ftp
 
 
 @pytest.mark.parametrize("path", ["pub/", "pub;type=d", "pub/;type=d"])
-def test_a_long_listing_says_what_may_be_done(path: str, ftp_server: FtpServer) -> None:
+def test_ls_long_shows_permissions(path: str, ftp_server: FtpServer) -> None:
     """MLSD facts if the server supports them, else the modes of its LIST; a record has all of them."""
     port = ftp_server.ports["plain"]
     words = ("ls", "-lq", "--allow-port", str(port), f"ftp://127.0.0.1:{port}/{path}")
@@ -465,7 +467,7 @@ def sent(server: FtpServer) -> list[int]:
 
 
 @pytest.mark.parametrize(("segments", "per_host"), [(2, None), (4, None), (4, 4)])
-async def test_segments_of_ftp_cost_the_server_little_more_than_the_file(
+async def test_segments_cost_server_at_most_15_percent_more(
     segments: int, per_host: int | None, vsftpd: FtpServer, large: Path, tmp_path: Path
 ) -> None:
     before, events = len(sent(vsftpd)), list[Event]()

@@ -110,7 +110,9 @@ def sent_by(events: list[resolver.Sent]) -> bytes | None:
     ids=[f"{case.server} {case.rest}" for case in CASES],
     indirect=["server"],
 )
-async def test_a_url_sends_and_gives(server: GopherServer, case: Case, tmp_path: Path) -> None:
+async def test_fetch_sends_selector_and_returns_content(
+    server: GopherServer, case: Case, tmp_path: Path
+) -> None:
     sent: list[resolver.Sent] = []
 
     def watch(event: object) -> None:
@@ -201,7 +203,7 @@ MENUS: list[tuple[str, str, list[tuple[str, str, str | None]]]] = [
 
 
 @pytest.mark.parametrize(("server", "rest", "expected"), MENUS, indirect=["server"])
-async def test_a_menu_becomes_entries(
+async def test_menu_items_become_entries(
     server: GopherServer, rest: str, expected: list[tuple[str, str, str | None]]
 ) -> None:
     response = await resolver.fetch(server.url(rest))
@@ -216,7 +218,7 @@ async def test_a_menu_becomes_entries(
 
 
 @pytest.mark.parametrize("server", BOTH, indirect=True)
-async def test_every_local_entry_of_the_root_menu_can_be_fetched(server: GopherServer) -> None:
+async def test_root_menu_entries_can_be_fetched(server: GopherServer) -> None:
     """URLs built from the server's menu lead back to its files."""
     fetched = 0
     async with resolver.Resolver() as session:
@@ -237,12 +239,12 @@ async def test_every_local_entry_of_the_root_menu_can_be_fetched(server: GopherS
 @pytest.mark.parametrize(
     ("words", "found"), [("two%20words", "Found two words"), ("a+b", "Found a+b"), ("%E9", "Found é")]
 )
-async def test_a_search_sends_its_words(server: GopherServer, words: str, found: str) -> None:
+async def test_search_sends_its_terms(server: GopherServer, words: str, found: str) -> None:
     response = await resolver.fetch(server.url(f"7/cgi-bin/search%09{words}"))
     assert shown(response.entries, server) == [("document", found, "/0/about.txt")]
 
 
-async def test_attributes_of_an_item(pygopherd: GopherServer) -> None:
+async def test_item_attributes_are_in_extra(pygopherd: GopherServer) -> None:
     response = await resolver.fetch(pygopherd.url("0/about.txt%09%09!"))
     assert response.media_type == "application/gopher+-menu"
     assert shown(response.entries, pygopherd) == [("document", "about.txt", "/0/about.txt%09%09+")]
@@ -255,7 +257,7 @@ async def test_attributes_of_an_item(pygopherd: GopherServer) -> None:
     assert attributes["VIEWS"] == ["text/plain: <0k>"]
 
 
-async def test_attributes_of_a_directory(pygopherd: GopherServer) -> None:
+async def test_directory_attributes_list_items(pygopherd: GopherServer) -> None:
     response = await resolver.fetch(pygopherd.url("1/plain%09%09$"))
     assert shown(response.entries, pygopherd) == [
         ("document", "one.txt", "/0/plain/one.txt%09%09+"),
@@ -272,7 +274,7 @@ async def test_attributes_of_a_directory(pygopherd: GopherServer) -> None:
         ("0/nope%09%09+", resolver.NotFound, "1"),  # a framed error
     ],
 )
-async def test_pygopherd_says_no(
+async def test_pygopherd_missing_selector_is_not_found(
     pygopherd: GopherServer, rest: str, error: type[resolver.Declined], code: str | None
 ) -> None:
     with pytest.raises(error) as caught:
@@ -283,23 +285,23 @@ async def test_pygopherd_says_no(
     assert caught.value.exit_code == 8
 
 
-async def test_gophernicus_says_no_in_a_menu(gophernicus: GopherServer) -> None:
+async def test_gophernicus_missing_menu_is_not_found(gophernicus: GopherServer) -> None:
     with pytest.raises(resolver.NotFound, match="not found"):
         await resolver.fetch(gophernicus.url("1/nope/"))
 
 
-async def test_gophernicus_says_no_in_a_text_that_nothing_marks(gophernicus: GopherServer) -> None:
+async def test_gophernicus_missing_text_is_a_document(gophernicus: GopherServer) -> None:
     """The client does not guess from the text: a reply in document form is a document."""
     response = await resolver.fetch(gophernicus.url("0/nope"))
     assert response.content.startswith(b"Error: File or directory not found!")
 
 
-async def test_nothing_at_all_is_no_answer_to_a_gopher_plus_request(gophernicus: GopherServer) -> None:
+async def test_empty_reply_to_gopher_plus_is_a_protocol_error(gophernicus: GopherServer) -> None:
     with pytest.raises(resolver.ProtocolError):
         await resolver.fetch(gophernicus.url("0/empty.txt%09%09+"))
 
 
-async def test_gophers_with_the_right_authority(pygopherd: GopherServer) -> None:
+async def test_gophers_with_trusted_authority_returns_text(pygopherd: GopherServer) -> None:
     url = pygopherd.url("0/about.txt", "gophers")
     async with resolver.Resolver(cafile=str(pygopherd.authority)) as session:
         response = await session.fetch(url)
@@ -309,7 +311,7 @@ async def test_gophers_with_the_right_authority(pygopherd: GopherServer) -> None
     assert "gophers:end-not-authenticated" in {finding.rule for finding in response.findings}
 
 
-async def test_gophers_with_a_length_needs_no_authenticated_end(pygopherd: GopherServer) -> None:
+async def test_gophers_with_length_is_verified_by_length(pygopherd: GopherServer) -> None:
     async with resolver.Resolver(cafile=str(pygopherd.authority)) as session:
         response = await session.fetch(pygopherd.url("9/octets.bin%09%09+", "gophers"))
     assert response.content == OCTETS
@@ -317,7 +319,7 @@ async def test_gophers_with_a_length_needs_no_authenticated_end(pygopherd: Gophe
     assert {finding.rule for finding in response.findings} == {"S04"}
 
 
-async def test_gophers_without_the_authority_sends_nothing(pygopherd: GopherServer) -> None:
+async def test_gophers_with_unknown_authority_sends_no_byte(pygopherd: GopherServer) -> None:
     sent: list[object] = []
     async with resolver.Resolver(on_event=sent.append) as session:
         with pytest.raises(resolver.TlsError) as caught:
@@ -326,12 +328,12 @@ async def test_gophers_without_the_authority_sends_nothing(pygopherd: GopherServ
     assert not any(isinstance(event, resolver.Sent) for event in sent)
 
 
-async def test_gophers_to_a_server_without_tls(gophernicus: GopherServer) -> None:
+async def test_gophers_to_plain_server_is_a_tls_error(gophernicus: GopherServer) -> None:
     with pytest.raises(resolver.TlsError):
         await resolver.fetch(gophernicus.url("0/about.txt", "gophers"))
 
 
-async def test_a_body_limit_stops_a_large_file(gophernicus: GopherServer) -> None:
+async def test_body_limit_stops_large_file(gophernicus: GopherServer) -> None:
     with pytest.raises(resolver.LimitExceeded) as caught:
         await resolver.fetch(gophernicus.url("9/large.bin"), limits=resolver.Limits(body=1000))
     assert (caught.value.limit, caught.value.exit_code) == ("body", 14)
@@ -346,13 +348,13 @@ def gopher_command_server(request: pytest.FixtureRequest) -> GopherServer:
     return found
 
 
-def test_cat_writes_the_octets(gopher_command_server: GopherServer) -> None:
+def test_cat_writes_bytes_unchanged(gopher_command_server: GopherServer) -> None:
     done = resolve("cat", gopher_command_server.url("9/octets.bin"), gopher_command_server.url("h/page.html"))
     assert (done.status, done.out) == (0, OCTETS + FILES["page.html"])
     assert b"S04" in done.err
 
 
-def test_get_saves_under_the_name_in_the_url(gopher_command_server: GopherServer, tmp_path: Path) -> None:
+def test_get_names_files_after_url(gopher_command_server: GopherServer, tmp_path: Path) -> None:
     done = resolve(
         "-q",
         gopher_command_server.url("9/large.bin"),
@@ -366,14 +368,14 @@ def test_get_saves_under_the_name_in_the_url(gopher_command_server: GopherServer
     }
 
 
-def test_get_does_not_touch_a_file_that_is_there(gopher_command_server: GopherServer, tmp_path: Path) -> None:
+def test_get_leaves_existing_file_unchanged(gopher_command_server: GopherServer, tmp_path: Path) -> None:
     (tmp_path / "pixel.gif").write_bytes(b"mine")
     done = resolve("get", gopher_command_server.url("g/pixel.gif"), folder=tmp_path)
     assert done.status == 3
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"mine"]
 
 
-def test_get_tells_its_outcome(gopher_command_server: GopherServer, tmp_path: Path) -> None:
+def test_get_json_reports_outcome(gopher_command_server: GopherServer, tmp_path: Path) -> None:
     url = gopher_command_server.url("9/octets.bin")
     done = resolve("get", "--json", "-d", "new", url, folder=tmp_path)
     (outcome,) = records(done.out)
@@ -394,7 +396,7 @@ def test_ls_lists_names_and_records(gopher_command_server: GopherServer) -> None
     assert all(entry["referrer"] == [gopher_command_server.url("1/odd"), "127.0.0.1"] for entry in listed)
 
 
-def test_what_ls_writes_another_run_reads(gopher_command_server: GopherServer, tmp_path: Path) -> None:
+def test_get_reads_records_of_ls(gopher_command_server: GopherServer, tmp_path: Path) -> None:
     listed = [
         line
         for line in resolve("ls", "--json", gopher_command_server.url("1/plain")).out.splitlines()
@@ -414,7 +416,7 @@ def test_info_reads_no_body(pygopherd: GopherServer) -> None:
     assert (entry["url"], entry["kind"], entry["size"]) == (url, "document", len(LARGE))
 
 
-def test_explain_says_what_get_sends(gopher_command_server: GopherServer, tmp_path: Path) -> None:
+def test_explain_shows_bytes_of_request(gopher_command_server: GopherServer, tmp_path: Path) -> None:
     url = gopher_command_server.url("7/cgi-bin/search%09two%20words")
     (plan,) = records(resolve("explain", "--json", url).out)
     said = b"".join(step["octets"].encode("latin-1") for step in plan["steps"] if step["action"] == "send")
@@ -426,7 +428,7 @@ def test_explain_says_what_get_sends(gopher_command_server: GopherServer, tmp_pa
 
 
 @pytest.mark.parametrize("target", ["http://www.example.org/page", "http://www.example.org/"])
-def test_a_link_is_shown_and_not_followed(
+def test_link_is_shown_and_not_followed(
     gopher_command_server: GopherServer, target: str, tmp_path: Path
 ) -> None:
     url = gopher_command_server.url(f"hURL:{target}")
@@ -436,13 +438,13 @@ def test_a_link_is_shown_and_not_followed(
 
 
 @pytest.mark.parametrize("verb", ["get", "cat", "ls", "info"])
-def test_what_is_not_there_is_8(pygopherd: GopherServer, verb: str, tmp_path: Path) -> None:
+def test_missing_selector_exits_with_8(pygopherd: GopherServer, verb: str, tmp_path: Path) -> None:
     done = resolve(verb, pygopherd.url("1/nope"), folder=tmp_path)
     assert (done.status, done.out, list(tmp_path.iterdir())) == (8, b"", [])
     assert b"does not exist" in done.err
 
 
-def test_a_policy_that_refuses_makes_no_connection(gophernicus: GopherServer) -> None:
+def test_cautious_policy_refuses_port_before_connecting(gophernicus: GopherServer) -> None:
     done = resolve("cat", "--policy", "cautious", gophernicus.url("0/about.txt"))
     assert (done.status, done.out) == (9, b"")
     assert b"S04" in done.err
@@ -451,14 +453,14 @@ def test_a_policy_that_refuses_makes_no_connection(gophernicus: GopherServer) ->
     assert (done.status, done.err) == (0, b"")
 
 
-def test_tls_needs_an_authority(pygopherd: GopherServer) -> None:
+def test_cat_gophers_needs_cacert(pygopherd: GopherServer) -> None:
     url = pygopherd.url("9/octets.bin%09%09+", "gophers")
     assert resolve("cat", url).status == 5
     done = resolve("cat", "-q", "--cacert", str(pygopherd.authority), url)
     assert (done.status, done.out) == (0, OCTETS)
 
 
-def test_urls_that_fail_alike_share_a_status_and_others_give_1(pygopherd: GopherServer) -> None:
+def test_exit_status_is_shared_or_1(pygopherd: GopherServer) -> None:
     missing, refused = pygopherd.url("0/nope"), "gopher://127.0.0.1:25/0a"
     assert resolve("cat", missing, pygopherd.url("0/about.txt"), missing).status == 8
     assert resolve("cat", missing, refused).status == 1

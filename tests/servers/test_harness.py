@@ -38,14 +38,14 @@ def _ask(port: int, line: bytes) -> bytes:
         return answer.read()
 
 
-def test_inetd_answers_every_connection_and_ends_with_its_block(tmp_path: Path) -> None:
+def test_inetd_runs_command_per_connection_until_exit(tmp_path: Path) -> None:
     with inetd(lambda port: [sys.executable, "-c", _ECHO], os.environ, tmp_path / "log") as port:
         assert [_ask(port, b"one\n"), _ask(port, b"two\n")] == [b"ONE\n", b"TWO\n"]
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((LOOPBACK, port))
 
 
-def test_inetd_ends_a_server_that_is_in_the_middle_of_something(tmp_path: Path) -> None:
+def test_inetd_exit_ends_busy_server(tmp_path: Path) -> None:
     with inetd(lambda port: [sys.executable, "-c", _STUBBORN], os.environ, tmp_path / "log") as port:
         connection = socket.create_connection((LOOPBACK, port))
         answer = connection.makefile("rb")
@@ -54,7 +54,7 @@ def test_inetd_ends_a_server_that_is_in_the_middle_of_something(tmp_path: Path) 
         assert answer.read() == b"", "the server's end of the connection is closed"
 
 
-def test_a_socket_is_handed_over(tmp_path: Path) -> None:
+def test_activated_server_inherits_socket(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _ACTIVATED]
     for _ in range(3):  # another process may take the port immediately
         with activated(command, os.environ, tmp_path / "log") as port:
@@ -66,7 +66,7 @@ def test_a_socket_is_handed_over(tmp_path: Path) -> None:
     pytest.fail("somebody listens there still")
 
 
-def test_a_daemon_that_fails_is_reported_with_its_words(tmp_path: Path) -> None:
+def test_daemon_that_fails_is_reported_with_its_output(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "print('no configuration')"]
     with (
         pytest.raises(RuntimeError, match="no configuration"),
@@ -75,7 +75,7 @@ def test_a_daemon_that_fails_is_reported_with_its_words(tmp_path: Path) -> None:
         pass
 
 
-def test_a_reserved_port_can_be_bound_by_a_server_and_by_nobody_else() -> None:
+def test_reserved_port_is_bindable_only_with_reuseaddr() -> None:
     with reserved_port() as port:
         with socket.socket() as other, pytest.raises(OSError, match="in use"):
             other.bind((LOOPBACK, port))
@@ -87,7 +87,7 @@ def test_a_reserved_port_can_be_bound_by_a_server_and_by_nobody_else() -> None:
     ("setting", "outcome"),
     [(None, pytest.skip.Exception), ("required", pytest.fail.Exception)],
 )
-def test_a_missing_server_skips_or_fails(
+def test_missing_server_skips_or_fails(
     setting: str | None, outcome: type[BaseException], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("RESOLVE_SERVERS_ROOT", str(tmp_path))
@@ -104,7 +104,7 @@ def test_gopher_servers_answer(name: str, request: pytest.FixtureRequest) -> Non
     assert b"A text of two lines." in _ask(server.port, b"/about.txt\r\n")
 
 
-def test_ftp_servers_let_both_users_in(ftp_server: FtpServer) -> None:
+def test_ftp_servers_accept_both_logins(ftp_server: FtpServer) -> None:
     for user, password, name, content in (
         ("anonymous", "someone@example.test", "pub/bin.dat", ftp_tree.OCTETS),
         (USER, PASSWORD, "private.txt", b"bob's private file\n"),

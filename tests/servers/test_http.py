@@ -24,7 +24,7 @@ def session_of(nginx: HttpServer) -> Resolver:
 
 
 @SCHEMES
-async def test_documents(nginx: HttpServer, scheme: str) -> None:
+async def test_fetch_documents(nginx: HttpServer, scheme: str) -> None:
     async with session_of(nginx) as session:
         about = await session.fetch(nginx.url("/about.txt", scheme))
         empty = await session.fetch(nginx.url("/empty.txt", scheme))
@@ -39,7 +39,7 @@ async def test_documents(nginx: HttpServer, scheme: str) -> None:
 
 
 @SCHEMES
-async def test_one_connection_serves_them_all(nginx: HttpServer, scheme: str) -> None:
+async def test_requests_share_a_connection(nginx: HttpServer, scheme: str) -> None:
     before = len(nginx.requests())
     async with session_of(nginx) as session:
         for path in ("/about.txt", "/moved", "/long.txt", "/data.bin", "/nothing"):
@@ -53,7 +53,7 @@ async def test_one_connection_serves_them_all(nginx: HttpServer, scheme: str) ->
     assert len({connection for connection, *_ in asked}) == 1
 
 
-async def test_facts(nginx: HttpServer) -> None:
+async def test_info_sends_head(nginx: HttpServer) -> None:
     async with session_of(nginx) as session:
         entry = await session.info(nginx.url("/data.bin"))
     assert (entry.kind, entry.size) == (Kind.DOCUMENT, len(DATA))
@@ -61,7 +61,7 @@ async def test_facts(nginx: HttpServer) -> None:
 
 
 @SCHEMES
-async def test_files(nginx: HttpServer, scheme: str, tmp_path: Path) -> None:
+async def test_save_files(nginx: HttpServer, scheme: str, tmp_path: Path) -> None:
     async with session_of(nginx) as session:
         for name, content in (("data.bin", DATA), ("long.txt", LONG)):
             saved = await session.save(nginx.url(f"/{name}", scheme), str(tmp_path / name))
@@ -69,7 +69,7 @@ async def test_files(nginx: HttpServer, scheme: str, tmp_path: Path) -> None:
             assert saved.verified == ("length",)  # uncoded, so the length is that of the file
 
 
-async def test_a_file_that_was_begun(nginx: HttpServer, tmp_path: Path) -> None:
+async def test_save_resumes_partial_file(nginx: HttpServer, tmp_path: Path) -> None:
     (tmp_path / "data.bin").write_bytes(DATA[:100_000])
     async with session_of(nginx) as session:
         saved = await session.save(nginx.url("/data.bin"), str(tmp_path / "data.bin"), exists="resume")
@@ -78,7 +78,7 @@ async def test_a_file_that_was_begun(nginx: HttpServer, tmp_path: Path) -> None:
     assert nginx.requests()[-1][1:4] == ["GET /data.bin HTTP/1.1", "206", f"bytes={100_000 - 4096}-"]
 
 
-async def test_redirects(nginx: HttpServer) -> None:
+async def test_redirects_are_followed_or_refused(nginx: HttpServer) -> None:
     async with session_of(nginx) as session:
         response = await session.fetch(nginx.url("/moved"))
         for path, rule in (("/moved/round", "S10"), ("/moved/mail", "S04")):
@@ -99,7 +99,9 @@ async def test_redirects(nginx: HttpServer) -> None:
         ("/teapot", "", resolver.Declined),
     ],
 )
-async def test_refusals(nginx: HttpServer, path: str, user: str, error: type[resolver.ResolveError]) -> None:
+async def test_error_statuses_raise(
+    nginx: HttpServer, path: str, user: str, error: type[resolver.ResolveError]
+) -> None:
     async with session_of(nginx) as session:
         with pytest.raises(error) as caught:
             await session.fetch(nginx.url(path, user=user))
@@ -107,7 +109,7 @@ async def test_refusals(nginx: HttpServer, path: str, user: str, error: type[res
     assert "wrong" not in str(caught.value.url)
 
 
-async def test_a_login(nginx: HttpServer) -> None:
+async def test_basic_login_from_url(nginx: HttpServer) -> None:
     url = nginx.url("/private/secret.txt", user="user:password@")
     async with session_of(nginx) as session:
         assert (await session.fetch(url)).text == "A secret.\n"
@@ -123,14 +125,14 @@ async def test_a_login(nginx: HttpServer) -> None:
         "/names/./../about.txt?",
     ],
 )
-async def test_targets_arrive_as_they_are_written(nginx: HttpServer, target: str) -> None:
+async def test_request_target_is_sent_unchanged(nginx: HttpServer, target: str) -> None:
     async with session_of(nginx) as session:
         assert (await session.fetch(nginx.url(target))).content == ABOUT
     assert nginx.requests()[-1][1] == f"GET {target} HTTP/1.1"
 
 
 @SCHEMES
-async def test_a_plain_httpx_client(nginx: HttpServer, scheme: str) -> None:
+async def test_httpx_client_with_transport(nginx: HttpServer, scheme: str) -> None:
     transport = resolver.HttpxTransport(cafile=str(nginx.authority))
     async with httpx.AsyncClient(transport=transport, follow_redirects=True) as client:
         assert (await client.get(nginx.url("/moved", scheme))).content == ABOUT
@@ -140,7 +142,7 @@ async def test_a_plain_httpx_client(nginx: HttpServer, scheme: str) -> None:
             await client.get(nginx.url("/moved/mail", scheme))
 
 
-async def test_a_second_run_transfers_no_body(nginx: HttpServer, tmp_path: Path) -> None:
+async def test_save_newer_of_unchanged_file_gets_304(nginx: HttpServer, tmp_path: Path) -> None:
     async with session_of(nginx) as session:
         await session.save(nginx.url("/data.bin"), tmp_path / "data.bin")
         before = len(nginx.requests())
@@ -151,7 +153,7 @@ async def test_a_second_run_transfers_no_body(nginx: HttpServer, tmp_path: Path)
 
 
 @pytest.mark.parametrize("way", ["http", "https", "http2"])
-async def test_one_file_over_four_connections(nginx: HttpServer, way: str, tmp_path: Path) -> None:
+async def test_save_with_four_segments(nginx: HttpServer, way: str, tmp_path: Path) -> None:
     url = nginx.http2_url("/data.bin") if way == "http2" else nginx.url("/data.bin", way)
     before = len(nginx.requests())
     async with Resolver(cafile=str(nginx.authority), segments=4) as session:
@@ -165,7 +167,7 @@ async def test_one_file_over_four_connections(nginx: HttpServer, way: str, tmp_p
     assert 1 < len({connection for connection, *_ in asked}) <= 5
 
 
-async def test_a_file_that_comes_coded_comes_in_one_stream(nginx: HttpServer, tmp_path: Path) -> None:
+async def test_save_of_compressible_file_uses_one_stream(nginx: HttpServer, tmp_path: Path) -> None:
     """Compression by nginx is only on request.
 
     A save does not request it, and the file is too small for segments.
@@ -178,7 +180,7 @@ async def test_a_file_that_comes_coded_comes_in_one_stream(nginx: HttpServer, tm
 # HTTP/2 against nginx: the same tests as for https with HTTP/1.1.
 
 
-async def test_http2_documents(nginx: HttpServer) -> None:
+async def test_http2_fetch_documents(nginx: HttpServer) -> None:
     async with session_of(nginx) as session:
         about = await session.fetch(nginx.http2_url("/about.txt"))
         empty = await session.fetch(nginx.http2_url("/empty.txt"))
@@ -195,7 +197,7 @@ async def test_http2_documents(nginx: HttpServer) -> None:
     assert nginx.requests()[-1][1] == "GET /names/a%20b%7bc%7d.txt HTTP/2.0"
 
 
-async def test_http2_one_connection_serves_them_all(nginx: HttpServer) -> None:
+async def test_http2_requests_share_a_connection(nginx: HttpServer) -> None:
     before = len(nginx.requests())
     async with session_of(nginx) as session:
         for path in ("/about.txt", "/moved", "/long.txt", "/data.bin", "/nothing"):
@@ -211,7 +213,7 @@ async def test_http2_one_connection_serves_them_all(nginx: HttpServer) -> None:
     assert len({connection for connection, *_ in asked}) == 1
 
 
-async def test_http2_a_file_that_was_begun(nginx: HttpServer, tmp_path: Path) -> None:
+async def test_http2_save_resumes_partial_file(nginx: HttpServer, tmp_path: Path) -> None:
     (tmp_path / "data.bin").write_bytes(DATA[:100_000])
     async with session_of(nginx) as session:
         saved = await session.save(nginx.http2_url("/data.bin"), str(tmp_path / "data.bin"), exists="resume")
@@ -220,7 +222,7 @@ async def test_http2_a_file_that_was_begun(nginx: HttpServer, tmp_path: Path) ->
     assert nginx.requests()[-1][1:4] == ["GET /data.bin HTTP/2.0", "206", f"bytes={100_000 - 4096}-"]
 
 
-async def test_credentials(nginx: HttpServer) -> None:
+async def test_http2_credentials_from_url(nginx: HttpServer) -> None:
     async with session_of(nginx) as session:
         with pytest.raises(resolver.LoginRequired):
             await session.fetch(nginx.http2_url("/private/secret.txt"))
@@ -228,7 +230,7 @@ async def test_credentials(nginx: HttpServer) -> None:
     assert secret.content == b"A secret.\n"
 
 
-async def test_more_requests_than_a_connection_serves(nginx: HttpServer) -> None:
+async def test_http2_goaway_opens_second_connection(nginx: HttpServer) -> None:
     """After 1,000 requests nginx closes a connection with GOAWAY; no request is lost or repeated."""
     before = len(nginx.requests())
     async with session_of(nginx) as session:
@@ -239,7 +241,7 @@ async def test_more_requests_than_a_connection_serves(nginx: HttpServer) -> None
     assert len({connection for connection, *_ in asked}) == 2
 
 
-async def test_http2_a_plain_httpx_client(nginx: HttpServer) -> None:
+async def test_http2_httpx_client_sends_bodies_over_http1(nginx: HttpServer) -> None:
     """A request with a body is sent over HTTP/1.1, on a connection that is reused for the next one."""
     before = len(nginx.requests())
     transport = resolver.HttpxTransport(cafile=str(nginx.authority))
@@ -265,7 +267,7 @@ async def test_http2_a_plain_httpx_client(nginx: HttpServer) -> None:
 
 
 @pytest.mark.parametrize("user", USERS)
-async def test_digest(user: str, apache: ApacheServer) -> None:
+async def test_digest_login_costs_one_401(user: str, apache: ApacheServer) -> None:
     """A run gets one 401. Query and empty query are part of the digest. User names are UTF-8."""
     given = {("http", LOOPBACK, apache.port): Credentials(user.encode(), USERS[user].encode())}
     before = len(apache.requests())
@@ -285,7 +287,7 @@ async def test_digest(user: str, apache: ApacheServer) -> None:
     assert octets.count(b"Authorization: ****") == octets.count(b"GET /") >= 4
 
 
-async def test_digest_from_the_url_and_refused(apache: ApacheServer) -> None:
+async def test_digest_login_from_url_is_accepted_or_refused(apache: ApacheServer) -> None:
     policy = Policy(allow_port={apache.port}, allow_password=True)
     async with Resolver(policy=policy) as session:
         login = f"alice:{quote(USERS['alice'])}@"
@@ -306,7 +308,9 @@ def shop(request: pytest.FixtureRequest) -> tuple[str, int, bytes]:
     return server.url(page), server.port, PAGE if isinstance(server, ApacheServer) else ABOUT
 
 
-async def test_cookies(shop: tuple[str, int, bytes], apache: ApacheServer, nginx: HttpServer) -> None:
+async def test_cookies_are_sent_to_their_path_only(
+    shop: tuple[str, int, bytes], apache: ApacheServer, nginx: HttpServer
+) -> None:
     """Cookies of these pages are sent back there; expired cookies and cookies for another domain are not."""
     url, port, content = shop
     told: list[Event] = []
@@ -332,7 +336,7 @@ async def entries_of(url: str) -> list[Entry]:
 
 
 @pytest.mark.parametrize("path", FORMATS)
-async def test_every_format_lists_the_same(nginx: HttpServer, path: str) -> None:
+async def test_index_formats_give_equal_entries(nginx: HttpServer, path: str) -> None:
     found = await entries_of(nginx.url(path))
     kinds = {entry.name: entry.kind for entry in found}
     files = {name for name in TREE if "/" not in name}
@@ -349,21 +353,21 @@ async def test_every_format_lists_the_same(nginx: HttpServer, path: str) -> None
 
 
 @pytest.mark.parametrize("path", FORMATS)
-async def test_what_is_listed_can_be_fetched(nginx: HttpServer, path: str) -> None:
+async def test_index_entry_can_be_fetched(nginx: HttpServer, path: str) -> None:
     (about,) = [entry for entry in await entries_of(nginx.url(path)) if entry.name == "about.txt"]
     assert about.url is not None
     assert about.url == nginx.url(f"{path}about.txt")
     assert (await resolver.fetch(about.url)).content == ABOUT
 
 
-async def test_a_redirect_to_the_slash_leads_to_the_index(nginx: HttpServer) -> None:
+async def test_index_url_without_slash_is_redirected(nginx: HttpServer) -> None:
     (entry,) = await entries_of(nginx.url("/rounded/names"))
     assert (entry.name, entry.url) == ("a b{c}.txt", nginx.url("/rounded/names/a%20b%7Bc%7D.txt"))
     assert entry.referrer is not None
     assert entry.referrer.url == nginx.url("/rounded/names/")
 
 
-async def test_a_page_is_a_document_to_whoever_fetches_it(nginx: HttpServer) -> None:
+async def test_index_page_is_a_document_for_fetch(nginx: HttpServer) -> None:
     response = await resolver.fetch(nginx.url("/rounded/names/"))
     assert response.entries is None
     with pytest.raises(resolver.Declined, match="listing"):

@@ -175,7 +175,7 @@ class Runs:
         return found
 
 
-def test_all_arrives_and_nothing_twice(house: House, tmp_path: Path) -> None:
+def test_killed_runs_fetch_every_file_once(house: House, tmp_path: Path) -> None:
     runs = Runs(tmp_path, house)
     all_of_them = 4 * FILES
     for _ in range(KILLS):
@@ -247,7 +247,7 @@ def shared(ftp_tree: Path) -> Iterator[Path]:
         shutil.rmtree(top)
 
 
-def test_a_mirror_is_its_source_and_brings_nothing_twice(
+def test_mirror_equals_source_and_fetches_files_once(
     vsftpd: FtpServer, shared: Path, certificates: Certificates, tmp_path: Path
 ) -> None:
     source, state = contents(shared), tmp_path / "nginx"
@@ -290,7 +290,7 @@ def bodies(pages: HttpServer) -> dict[str, int]:
 LEDGER_FILES = 200 if FULL else 40
 
 
-def test_nothing_that_is_whole_is_asked_for_again(nginx: HttpServer, tmp_path: Path) -> None:
+def test_killed_runs_skip_complete_files(nginx: HttpServer, tmp_path: Path) -> None:
     """Each run is killed (SIGKILL) after a number of outcomes, with transfers in progress.
 
     The cookie of a request names its run.

@@ -80,7 +80,7 @@ def check_article(response: Response, article: Article) -> None:
 
 
 @READING
-async def test_articles_by_number(inn: NewsServer, flavour: str) -> None:
+async def test_fetch_articles_by_number(inn: NewsServer, flavour: str) -> None:
     """Each article is complete, and the next reply on the connection is right, despite lone LF and CR."""
     site = Site(inn, flavour)
     async with site.resolver as session:
@@ -91,7 +91,7 @@ async def test_articles_by_number(inn: NewsServer, flavour: str) -> None:
 
 
 @READING
-async def test_articles_by_message_id(inn: NewsServer, flavour: str) -> None:
+async def test_fetch_articles_by_message_id(inn: NewsServer, flavour: str) -> None:
     site = Site(inn, flavour)
     async with site.resolver as session:
         for article in LEFT.values():
@@ -99,7 +99,7 @@ async def test_articles_by_message_id(inn: NewsServer, flavour: str) -> None:
     assert site.connections == 1
 
 
-async def test_articles_all_at_once(inn: NewsServer) -> None:
+async def test_concurrent_fetches_share_a_connection(inn: NewsServer) -> None:
     """Requests are pipelined on one connection, also for numbers that do not exist."""
     site = Site(inn)
     found: dict[int, Response | resolver.ResolveError] = {}
@@ -123,7 +123,7 @@ async def test_articles_all_at_once(inn: NewsServer) -> None:
     assert site.connections == 1
 
 
-async def test_an_article_through_the_configured_server(inn: NewsServer) -> None:
+async def test_news_url_uses_configured_server(inn: NewsServer) -> None:
     site = Site(inn)
     async with site.resolver as session:
         check_article(await session.fetch("news:lone-lf@example.test"), PROSE[3])
@@ -131,7 +131,7 @@ async def test_an_article_through_the_configured_server(inn: NewsServer) -> None
     assert site.sent == [b"ARTICLE <lone-lf@example.test>", b"ARTICLE <crossposted@example.test>"]
 
 
-async def test_a_crosspost_has_a_number_in_each_group(inn: NewsServer) -> None:
+async def test_crosspost_has_a_number_in_each_group(inn: NewsServer) -> None:
     site = Site(inn)
     async with site.resolver as session:
         one = await session.fetch(site.nntp("test.prose/10"))
@@ -141,7 +141,7 @@ async def test_a_crosspost_has_a_number_in_each_group(inn: NewsServer) -> None:
 
 
 @READING
-async def test_a_group(inn: NewsServer, flavour: str) -> None:
+async def test_group_lists_its_articles(inn: NewsServer, flavour: str) -> None:
     site = Site(inn, flavour)
     async with site.resolver as session:
         response = await session.fetch(site.nntp("test.prose"))
@@ -159,7 +159,7 @@ async def test_a_group(inn: NewsServer, flavour: str) -> None:
     assert site.connections == 1
 
 
-async def test_the_newest_of_a_group(inn: NewsServer) -> None:
+async def test_group_entries_limit_keeps_newest(inn: NewsServer) -> None:
     site = Site(inn, options=Options(entries=3))
     async with site.resolver as session:
         async with session.entries(site.news("test.prose")) as entries:
@@ -170,7 +170,7 @@ async def test_the_newest_of_a_group(inn: NewsServer) -> None:
     assert b"OVER 12-14" in site.sent
 
 
-async def test_an_empty_group(inn: NewsServer) -> None:
+async def test_empty_group_has_no_entries(inn: NewsServer) -> None:
     site = Site(inn)
     async with site.resolver as session:
         response = await session.fetch(site.nntp("test.empty"))
@@ -181,7 +181,7 @@ async def test_an_empty_group(inn: NewsServer) -> None:
 
 
 @READING
-async def test_all_groups(inn: NewsServer, flavour: str) -> None:
+async def test_news_wildcard_lists_every_group(inn: NewsServer, flavour: str) -> None:
     """Innd accepts LIST before MODE READER and then hides no group."""
     site = Site(inn, flavour)
     async with site.resolver as session:
@@ -198,7 +198,7 @@ async def test_all_groups(inn: NewsServer, flavour: str) -> None:
         assert [fact(entry, "message_id") for entry in plus.entries or ()] == ["plus@example.test"]
 
 
-async def test_some_groups(inn: NewsServer) -> None:
+async def test_news_pattern_lists_matching_groups(inn: NewsServer) -> None:
     site = Site(inn)
     async with site.resolver as session, session.entries("news:test.*") as entries:
         names = {entry.name async for entry in entries}
@@ -217,7 +217,7 @@ MISSING = {
 
 
 @READING
-async def test_what_is_not_there(inn: NewsServer, flavour: str) -> None:
+async def test_missing_article_or_group_is_not_found(inn: NewsServer, flavour: str) -> None:
     """After each error the connection is still in sync."""
     site = Site(inn, flavour)
     async with site.resolver as session:
@@ -230,7 +230,7 @@ async def test_what_is_not_there(inn: NewsServer, flavour: str) -> None:
 
 
 @READING
-async def test_message_ids_that_are_not_there(inn: NewsServer, flavour: str) -> None:
+async def test_missing_message_id_is_not_found(inn: NewsServer, flavour: str) -> None:
     site = Site(inn, flavour)
     async with site.resolver as session:
         for message_id in (PROSE[GONE].message_id, "never@example.test"):
@@ -241,7 +241,7 @@ async def test_message_ids_that_are_not_there(inn: NewsServer, flavour: str) -> 
     assert site.connections == 1
 
 
-async def test_facts(inn: NewsServer) -> None:
+async def test_info_of_article_and_groups(inn: NewsServer) -> None:
     site = Site(inn)
     async with site.resolver as session:
         article = await session.info(site.nntp("test.prose/3"))
@@ -255,7 +255,7 @@ async def test_facts(inn: NewsServer) -> None:
 
 
 @READING
-async def test_all_groups_come_compressed(inn: NewsServer, flavour: str) -> None:
+async def test_compressed_group_list_equals_plain(inn: NewsServer, flavour: str) -> None:
     """Compressed and uncompressed replies are equal, also inside TLS.
 
     The flavour that needs MODE READER is not compressed. Later replies stay in sync.
@@ -274,7 +274,7 @@ async def test_all_groups_come_compressed(inn: NewsServer, flavour: str) -> None
 
 
 @pytest.mark.parametrize("flavour", ["plain", "transit", "implicit", "login", "secret"])
-async def test_a_login(inn: NewsServer, flavour: str) -> None:
+async def test_login_is_sent_once_per_connection(inn: NewsServer, flavour: str) -> None:
     """A login is sent once per connection; if the server accepts it only inside TLS, STARTTLS comes first."""
     site = Site(inn, flavour)
     async with site.resolver as session:
@@ -288,7 +288,7 @@ async def test_a_login(inn: NewsServer, flavour: str) -> None:
 
 
 @pytest.mark.parametrize("flavour", ["plain", "login"])
-async def test_a_login_for_a_message_id(inn: NewsServer, flavour: str) -> None:
+async def test_login_for_a_message_id(inn: NewsServer, flavour: str) -> None:
     site = Site(inn, flavour)
     async with site.resolver as session:
         check_article(await session.fetch(site.news(HIDDEN.message_id, LOGIN)), HIDDEN)
@@ -298,7 +298,7 @@ async def test_a_login_for_a_message_id(inn: NewsServer, flavour: str) -> None:
 @pytest.mark.parametrize(
     ("login", "error"), [("", resolver.LoginRequired), (f"{USER}:wrong@", resolver.AccessDenied)]
 )
-async def test_no_login_and_a_wrong_one(
+async def test_missing_or_wrong_login_is_an_error(
     inn: NewsServer, flavour: str, login: str, error: type[resolver.ResolveError]
 ) -> None:
     site = Site(inn, flavour)
@@ -311,7 +311,7 @@ async def test_no_login_and_a_wrong_one(
 
 
 @pytest.mark.parametrize("flavour", ["plain", "transit"])
-async def test_tls_that_was_asked_for(inn: NewsServer, flavour: str) -> None:
+async def test_tls_required_sends_starttls_first(inn: NewsServer, flavour: str) -> None:
     """Innd does not offer STARTTLS until MODE READER."""
     site = Site(inn, flavour, Options(tls="require", keep=True))
     async with site.resolver as session:
@@ -323,7 +323,7 @@ async def test_tls_that_was_asked_for(inn: NewsServer, flavour: str) -> None:
 
 
 @pytest.mark.parametrize("flavour", ["plain", "implicit"])
-async def test_tls_from_an_unknown_authority(inn: NewsServer, flavour: str) -> None:
+async def test_tls_with_unknown_authority_is_an_error(inn: NewsServer, flavour: str) -> None:
     site = Site(inn, flavour)
     policy = resolver.Policy(allow_port={site.port})
     async with resolver.Resolver(policy=policy, options=Options(tls="require")) as session:
@@ -343,7 +343,7 @@ def resolve(server: NewsServer, *arguments: str, folder: Path | None = None) -> 
     return command.resolve(verb, *options, *rest, folder=folder)
 
 
-def test_the_command_writes_articles(inn: NewsServer) -> None:
+def test_cat_writes_articles(inn: NewsServer) -> None:
     urls = ["news:lone-lf@example.test", Site(inn, "implicit").nntp("test.prose/6")]
     status, output, messages = resolve(inn, "cat", *urls)
     assert (status, messages) == (0, b"")
@@ -352,7 +352,7 @@ def test_the_command_writes_articles(inn: NewsServer) -> None:
     assert output.endswith(b"\r\n\r\n" + PROSE[6].body)
 
 
-def test_the_command_saves_an_article(inn: NewsServer, tmp_path: Path) -> None:
+def test_get_saves_an_article(inn: NewsServer, tmp_path: Path) -> None:
     url = Site(inn, "transit").nntp("test.prose/12")
     status, output, messages = resolve(inn, "get", "--json", url, folder=tmp_path)
     (path,) = tmp_path.iterdir()
@@ -360,7 +360,7 @@ def test_the_command_saves_an_article(inn: NewsServer, tmp_path: Path) -> None:
     assert path.read_bytes().endswith(b"\r\n\r\n" + PROSE[12].body)
 
 
-def test_the_command_lists(inn: NewsServer) -> None:
+def test_ls_lists_groups_and_articles(inn: NewsServer) -> None:
     status, output, _ = resolve(inn, "ls", "news:*")
     assert (status, set(output.decode().splitlines())) == (0, SEEN)
     status, output, _ = resolve(inn, "ls", "--json", "news:test.other")
@@ -368,7 +368,7 @@ def test_the_command_lists(inn: NewsServer) -> None:
     assert (entry["name"], entry["url"]) == ("500", "news:crossposted@example.test")
 
 
-def test_the_command_tells_an_article_subject(inn: NewsServer) -> None:
+def test_info_shows_article_subject(inn: NewsServer) -> None:
     url = Site(inn, "plain").nntp("test.prose/6")
     status, output, _ = resolve(inn, "info", "--json", url)
     entry = json.loads(output)
@@ -385,7 +385,7 @@ def test_the_command_tells_an_article_subject(inn: NewsServer) -> None:
         ("nntp://{}/private.notes/1", 6, b"name and password"),
     ],
 )
-def test_the_command_says_what_is_wrong(inn: NewsServer, place: str, status: int, word: bytes) -> None:
+def test_cat_reports_errors(inn: NewsServer, place: str, status: int, word: bytes) -> None:
     done = resolve(inn, "cat", place.format(f"{LOOPBACK}:{inn.ports['plain']}"))
     assert done[:2] == (status, b"")
     assert word in done[2]
@@ -395,7 +395,7 @@ def test_the_command_says_what_is_wrong(inn: NewsServer, place: str, status: int
 
 
 @pytest.mark.parametrize("form", [Mbox, Maildir])
-async def test_every_article_of_a_group(
+async def test_mailbox_has_every_article_of_a_group(
     form: type[Mbox] | type[Maildir], inn: NewsServer, tmp_path: Path
 ) -> None:
     path, asked = tmp_path / "box", []

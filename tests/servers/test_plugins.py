@@ -32,7 +32,7 @@ def policy(url: str) -> Policy:
     return Policy(allow_port={int(url.rstrip("/").rpartition(":")[2])})
 
 
-async def test_dictd(dictd: str) -> None:
+async def test_dictd_definitions_and_matches(dictd: str) -> None:
     async def told(request: str) -> resolver.Response:
         return await resolver.fetch(f"{dictd}{request}", policy=policy(dictd))
 
@@ -61,12 +61,12 @@ async def test_dictd(dictd: str) -> None:
     ("request_", "said"),
     [("joe", "Asked for: [joe]\n"), ("", "Asked for: []\n"), ("%2FW%20joe", "Asked for: [-l] [joe]\n")],
 )
-async def test_fingerd(fingerd: str, request_: str, said: str) -> None:
+async def test_fingerd_replies(fingerd: str, request_: str, said: str) -> None:
     response = await resolver.fetch(f"{fingerd}{request_}", policy=policy(fingerd))
     assert response.text == said
 
 
-async def test_molly_brown(molly_brown: str, home: Path) -> None:
+async def test_molly_brown_pages_and_certificates(molly_brown: str, home: Path) -> None:
     async def page(path: str, patience: RetryPolicy | None = None) -> resolver.Response:
         return await resolver.fetch(f"{molly_brown}{path}", policy=policy(molly_brown), patience=patience)
 

@@ -43,7 +43,7 @@ def _through(proxy: str, port: int, authority: Path | None = None) -> Resolver:
     return Resolver(proxy=proxy, policy=Policy(allow_port={port}), cafile=cafile)
 
 
-async def test_http(proxy: str, nginx: HttpServer) -> None:
+async def test_http_through_proxy(proxy: str, nginx: HttpServer) -> None:
     async with _through(proxy, nginx.port, nginx.authority) as session:
         for url in (nginx.url("/long.txt"), nginx.url("/long.txt", "https"), nginx.http2_url("/long.txt")):
             response = await session.fetch(url)
@@ -54,7 +54,7 @@ async def test_http(proxy: str, nginx: HttpServer) -> None:
 
 
 @pytest.mark.parametrize("flavour", ["plain", "implicit"])
-async def test_ftp(flavour: str, proxy: str, vsftpd: FtpServer) -> None:
+async def test_ftp_through_proxy(flavour: str, proxy: str, vsftpd: FtpServer) -> None:
     """Data connections of ftp, and TLS on both connections; vsftpd demands session resumption."""
     scheme, port = "ftp" if flavour == "plain" else "ftps", vsftpd.ports[flavour]
     async with _through(proxy, port, vsftpd.authority) as session:
@@ -64,14 +64,16 @@ async def test_ftp(flavour: str, proxy: str, vsftpd: FtpServer) -> None:
             assert "bin.dat" in [entry.name async for entry in found]
 
 
-async def test_gopher(proxy: str, gophernicus: GopherServer, certificates: Certificates) -> None:
+async def test_gopher_through_proxy(
+    proxy: str, gophernicus: GopherServer, certificates: Certificates
+) -> None:
     async with _through(proxy, gophernicus.port, certificates.authority) as session:
         response = await session.fetch(gophernicus.url("0/about.txt"))
     assert response.content.startswith(b"A text of two lines.")
 
 
 @pytest.mark.parametrize("scheme", ["nntp", "nntps"])
-async def test_news(scheme: str, proxy: str, inn: NewsServer) -> None:
+async def test_news_through_proxy(scheme: str, proxy: str, inn: NewsServer) -> None:
     port = inn.ports["plain" if scheme == "nntp" else "implicit"]
     async with _through(proxy, port, inn.authority) as session:
         async with session.entries(f"{scheme}://{LOOPBACK}:{port}/test.prose") as found:
@@ -88,7 +90,7 @@ def closed() -> Iterator[int]:
         yield port
 
 
-async def test_what_cannot_be_reached(proxy: str, closed: int, certificates: Certificates) -> None:
+async def test_closed_port_error_names_the_proxy(proxy: str, closed: int, certificates: Certificates) -> None:
     """There is one attempt, and the error names the proxy."""
     async with Resolver(
         proxy=proxy,
@@ -103,7 +105,7 @@ async def test_what_cannot_be_reached(proxy: str, closed: int, certificates: Cer
 
 
 @pytest.mark.parametrize("name", ["tinyproxy_with_login", "dante_with_login"])
-async def test_a_login_that_is_missing_or_wrong(
+async def test_proxy_login_missing_or_wrong_is_an_error(
     name: str, nginx: HttpServer, gophernicus: GopherServer, request: pytest.FixtureRequest
 ) -> None:
     """A wrong login is refused by tinyproxy with 401, as an origin server would.
@@ -123,9 +125,7 @@ async def test_a_login_that_is_missing_or_wrong(
     assert "wrong" not in server.log.read_text()
 
 
-async def test_a_port_that_is_not_allowed(
-    gophernicus: GopherServer, nginx: HttpServer, tmp_path: Path
-) -> None:
+async def test_proxy_refuses_port(gophernicus: GopherServer, nginx: HttpServer, tmp_path: Path) -> None:
     port = gophernicus.port
     (tmp_path / "tinyproxy").mkdir()
     (tmp_path / "dante").mkdir()
@@ -144,7 +144,7 @@ async def test_a_port_that_is_not_allowed(
                 assert (await session.fetch(nginx.url("/about.txt"))).content == http_servers.ABOUT
 
 
-async def test_the_origin_hears_nothing_of_who_we_are_to_the_proxy(
+async def test_proxy_login_is_not_sent_to_origin(
     tinyproxy: ProxyServer, tinyproxy_with_login: ProxyServer, nursery: trio.Nursery
 ) -> None:
     """A tinyproxy without a login forwards the Proxy-Authorization that it receives."""

@@ -29,7 +29,7 @@ def policy(url: str) -> Policy:
 
 
 @pytest.mark.parametrize("run", [trio.run, lambda main: asyncio.run(main())], ids=["trio", "asyncio"])
-def test_a_session_is_written_down(telnetd: str, run: object) -> None:
+def test_transcript_records_session(telnetd: str, run: object) -> None:
     async def main() -> resolver.Response:
         wanted = options(b"guest", b"size", seconds=60)
         return await resolver.fetch(telnetd, options=wanted, policy=policy(telnetd))
@@ -40,13 +40,13 @@ def test_a_session_is_written_down(telnetd: str, run: object) -> None:
     assert (response.verified, response.findings) == (("terminator",), ())
 
 
-async def test_it_leaves_before_all_was_said(telnetd: str) -> None:
+async def test_transcript_closed_by_server_is_truncated(telnetd: str) -> None:
     with pytest.raises(Truncated) as error:
         await resolver.fetch(telnetd, options=options(b"a", b"b", b"c", b"d"), policy=policy(telnetd))
     assert error.value.exit_code == 10
 
 
-def test_from_the_shell(telnetd: str) -> None:
+def test_cat_sends_lines_at_prompts(telnetd: str) -> None:
     port = telnetd.rstrip("/").rpartition(":")[2]
     done = resolve(
         *("cat", "-q", "--allow-port", port, "--until", "(login: |[$] )", "--send", "guest", telnetd)
@@ -58,7 +58,7 @@ def test_from_the_shell(telnetd: str) -> None:
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
-async def test_a_login_a_pager_an_editor_and_the_end(
+async def test_open_runs_login_pager_and_editor(
     telnetd_with_screens: str, tmp_path: Path, columns: int
 ) -> None:
     terminal = Terminal(columns)
@@ -101,7 +101,7 @@ async def test_a_login_a_pager_an_editor_and_the_end(
     assert b"\x1b[>" not in terminal.octets  # and for the type of the terminal
 
 
-async def test_the_login_of_the_system(telnetd_with_login: str, tmp_path: Path) -> None:
+async def test_open_uses_system_login(telnetd_with_login: str, tmp_path: Path) -> None:
     terminal = Terminal(80)
     before = terminal.settings
     port = telnetd_with_login.rstrip("/").rpartition(":")[2]

@@ -85,7 +85,7 @@ def below(files: dict[str, bytes], top: str) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("name", ["vsftpd", "proftpd", "pure_ftpd"])
-async def test_a_tree_by_ftp(
+async def test_mirror_of_ftp_tree(
     name: str, ftp_tree: Path, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """Links to visited directories are recognized by the server's reply to PWD."""
@@ -95,7 +95,9 @@ async def test_a_tree_by_ftp(
         await check(f"ftp://127.0.0.1:{port}/pub/forest", port, tmp_path, "newer")
 
 
-async def test_a_listing_that_pure_ftpd_cuts(pure_ftpd: FtpServer, ftp_tree: Path, tmp_path: Path) -> None:
+async def test_mirror_fails_directory_truncated_by_pure_ftpd(
+    pure_ftpd: FtpServer, ftp_tree: Path, tmp_path: Path
+) -> None:
     """The truncated directory fails, but its listed files are fetched; the other directories succeed."""
     port = pure_ftpd.ports["few"]
     session = resolver.Resolver(policy=resolver.Policy(allow_port={port}))
@@ -106,7 +108,7 @@ async def test_a_listing_that_pure_ftpd_cuts(pure_ftpd: FtpServer, ftp_tree: Pat
     assert len(found.fetched) > 20
 
 
-async def test_a_tree_of_index_pages(nginx: HttpServer, http_tree: Path, tmp_path: Path) -> None:
+async def test_mirror_of_index_pages_detects_loop(nginx: HttpServer, http_tree: Path, tmp_path: Path) -> None:
     """Index pages do not show links: the tree is copied under each name, until the loop is detected."""
     with planted(http_tree) as top:
         for name in LINKS:
@@ -119,7 +121,7 @@ async def test_a_tree_of_index_pages(nginx: HttpServer, http_tree: Path, tmp_pat
     assert len(found.fetched) < 3 * len(FOREST)
 
 
-async def test_a_tree_of_menus(gophernicus: GopherServer, gopher_tree: Path, tmp_path: Path) -> None:
+async def test_mirror_of_gopher_menus(gophernicus: GopherServer, gopher_tree: Path, tmp_path: Path) -> None:
     """A name comes from the selector; Gophernicus writes unusual bytes there in octal (`#040`)."""
     with planted(gopher_tree) as top:
         for name in LINKS:
@@ -127,6 +129,6 @@ async def test_a_tree_of_menus(gophernicus: GopherServer, gopher_tree: Path, tmp
         await check(gophernicus.url("1/forest/"), gophernicus.port, tmp_path, "skip", tops="oak elm")
 
 
-async def test_a_tree_of_this_machine(tmp_path: Path) -> None:
+async def test_mirror_of_local_tree(tmp_path: Path) -> None:
     with planted(tmp_path) as top:
         await check(top.as_uri(), 1, tmp_path / "out", "newer")

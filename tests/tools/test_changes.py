@@ -54,21 +54,21 @@ KEPT = [
 
 
 @pytest.mark.parametrize(("source", "changed"), ROWS)
-def test_what_becomes_of_it(source: str, changed: list[str]) -> None:
+def test_changes_of_source_are_those_expected(source: str, changed: list[str]) -> None:
     assert sorted(change.apply(source) for change in changes_in(source)) == sorted(changed)
 
 
 @pytest.mark.parametrize("source", KEPT[:-1])
-def test_what_is_left_alone(source: str) -> None:
+def test_changes_of_meaningless_code_are_none(source: str) -> None:
     assert list(changes_in(source)) == []
 
 
-def test_what_never_ends_still_does_not() -> None:
+def test_endless_loop_is_changed_only_to_false() -> None:
     assert [change.becomes for change in changes_in(KEPT[-1])] == ["False"]
 
 
 @pytest.mark.parametrize("module", ["protocols/wire.py", "resolver/transfer/retry.py"])
-def test_every_change_of_a_module_can_be_compiled_and_is_one(module: str) -> None:
+def test_changes_of_module_compile_and_differ(module: str) -> None:
     source = (CHECKOUT / module).read_text(encoding="utf-8")
     found, meant = list(changes_in(source)), ast.dump(ast.parse(source))
     assert len(found) > 20
@@ -76,20 +76,20 @@ def test_every_change_of_a_module_can_be_compiled_and_is_one(module: str) -> Non
         assert ast.dump(ast.parse(change.apply(source))) != meant
 
 
-def test_a_seed_draws_the_same_and_no_place_twice() -> None:
+def test_sample_with_seed_is_fixed_without_duplicates() -> None:
     modules = [Path("resolver/transfer/retry.py"), Path("protocols/wire.py")]
     drawn = sample(modules, 30, random.Random(3))
     assert drawn == sample(modules, 30, random.Random(3))
     assert len({(module, change.start, change.end) for module, change in drawn}) == 30
 
 
-def test_few_tests_are_asked_first() -> None:
+def test_turns_start_with_few_tests() -> None:
     turns = [asked for asked, _ in _in_turns([str(number) for number in range(100)])]
     assert [len(asked) for asked in turns] == [12, 60, 28]
     assert [name for asked in turns for name in asked] == [str(number) for number in range(100)]
 
 
-def test_in_gate_leaves_out_what_the_table_names() -> None:
+def test_in_gate_leaves_out_tests_of_table() -> None:
     gate = [
         "tests/resolver/cli",
         "tests/resolver/url/test_parsing.py::test_a_url",

@@ -38,10 +38,10 @@ def data(tmp_path: Path) -> Path:
         (5, ["test_retry.py::test_b", "test_saving.py::test_a", "test_matrix.py::test_cell"]),  # at import
     ],
 )
-def test_the_tests_of_a_line(data: Path, line: int, tests: list[str]) -> None:
+def test_tests_of_line_are_nearest_first(data: Path, line: int, tests: list[str]) -> None:
     found = Covering(data).tests_of(MODULE, line)
     assert [test.rpartition("/")[2] for test in found] == [*tests, "test_interruption.py"]
 
 
-def test_nobody_runs_what_was_not_measured(data: Path) -> None:
+def test_tests_of_unmeasured_module_are_none(data: Path) -> None:
     assert Covering(data).tests_of(Path("resolver/other.py"), 6) == []
