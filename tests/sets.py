@@ -74,14 +74,14 @@ FULL: Mapping[str, str] = {
         tests/resolver/url/test_parsing.py::test_linearity_check_detects_quadratic_work
         tests/resolver/warc/test_records.py::test_read_records_memory_is_bounded
         tests/resolver/warc/test_revisits.py::test_find_stops_reading_oversized_record
-        tests/resolver/web/pages/test_document.py::test_markup_without_end_is_read_once
-        tests/resolver/web/test_reading.py::test_a_link_is_judged_alike_whatever_was_judged_before
-        tests/resolver/web/test_server.py::test_of_a_long_listing_a_page_is_shown_and_the_rest_is_kept_here
-        tests/resolver/web/test_server.py::test_what_has_no_end_is_a_page_like_others
-        tests/resolver/web/test_server.py::test_who_drips_a_head_is_let_go
-        tests/resolver/web/test_server.py::test_who_says_nothing_is_let_go
-        tests/resolver/web/test_server.py::test_who_stops_reading_holds_nothing_up
-        tests/resolver/web/test_session.py::test_a_hundred_thousand_entries_have_room_and_the_oldest_make_it
+        tests/resolver/web/pages/test_document.py::test_text_of_markup_without_end_takes_linear_time
+        tests/resolver/web/test_reading.py::test_link_verdict_does_not_depend_on_earlier_links
+        tests/resolver/web/test_server.py::test_page_of_long_listing_is_paged_from_cache
+        tests/resolver/web/test_server.py::test_page_of_endless_menu_is_bounded
+        tests/resolver/web/test_server.py::test_server_closes_connection_with_slow_head
+        tests/resolver/web/test_server.py::test_server_closes_idle_connections
+        tests/resolver/web/test_server.py::test_server_stops_despite_stalled_readers
+        tests/resolver/web/test_session.py::test_listing_cache_over_100000_entries_drops_oldest
     """,
     "any input: rounds of a fuzzer": """
         tests/contract/test_peers.py

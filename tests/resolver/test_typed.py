@@ -35,7 +35,7 @@ def host_of(text: str) -> str | None:
     return None
 
 
-def test_each_class_of_url_has_its_components() -> None:
+def test_url_classes_have_typed_components() -> None:
     assert assert_type(of(resolver.HttpUrl, "https://h.example/a?b").search, str | None) == "b"
     assert assert_type(of(resolver.FtpUrl, "ftp://h.example/c/a").cwds, tuple[bytes, ...]) == (b"c",)
     assert assert_type(of(resolver.GopherUrl, "gopher://h.example/0s").selector, bytes) == b"s"
@@ -54,7 +54,7 @@ def test_each_class_of_url_has_its_components() -> None:
     ]
 
 
-def test_every_class_of_url_has_a_public_name() -> None:
+def test_url_classes_are_public() -> None:
     """The classes of the scheme definitions are all classes that `parse` returns."""
     bodies = {"mailto": "a@h.example", "news": "g", "snews": "g", "file": "///a"}
     given = {type(resolver.parse(f"{name}:{bodies.get(name, '//h.example/g')}")) for name in SCHEMES}
@@ -79,7 +79,7 @@ def stream(
     return resolver.stream(url)
 
 
-async def test_what_a_response_says(tmp_path: Path) -> None:
+async def test_response_has_typed_fields(tmp_path: Path) -> None:
     (tmp_path / "a").write_text('{"a": [1]}')
     response = await wrapped((tmp_path / "a").as_uri(), on_event=listen)
     assert_type(response.status, int | None)
@@ -91,10 +91,10 @@ async def test_what_a_response_says(tmp_path: Path) -> None:
         assert_type(reply.status, int | None)
 
 
-def test_the_version_is_text() -> None:
+def test_version_is_text() -> None:
     assert assert_type(resolver.__version__, str).count(".") == 2
 
 
-def test_what_is_no_url_is_no_url_to_a_type_checker() -> None:
+def test_stream_of_bytes_is_a_type_error() -> None:
     with pytest.raises(TypeError):
         resolver.stream(b"http://h.example/")  # type: ignore[arg-type]

@@ -112,7 +112,7 @@ def entered(viewer: Viewer, window: Opened) -> Page:
     return page
 
 
-def test_a_page_elsewhere_gets_nothing(
+def test_attacking_page_fetches_nothing(
     viewer: Viewer, open_house: Opened, attacker: tuple[Site, str], target: Site, public: Site
 ) -> None:
     page = entered(viewer, open_house)
@@ -124,7 +124,7 @@ def test_a_page_elsewhere_gets_nothing(
     assert attacker[0] is public or len(open_house.told) >= 12
 
 
-def test_without_the_rule_another_port_would_get_in(viewer: Viewer, stranger: Site, target: Site) -> None:
+def test_attacking_page_without_site_rule_succeeds(viewer: Viewer, stranger: Site, target: Site) -> None:
     """This shows that the test above can fail."""
     checks = tuple(check for check in CHECKS if check is not site)
     settings = Settings(policy=Policy(allow_address={"127.0.0.0/8"}))
@@ -155,7 +155,7 @@ LED = sampled(
 
 
 @pytest.mark.parametrize(("attacker", "way"), LED, indirect=["attacker"])
-def test_who_is_led_here_is_asked_first(
+def test_navigation_from_untrusted_page_asks_first(
     way: str, viewer: Viewer, open_house: Opened, attacker: tuple[Site, str], target: Site
 ) -> None:
     page = entered(viewer, open_house)
@@ -194,7 +194,7 @@ SENT = sampled(
 
 
 @pytest.mark.parametrize(("attacker", "by", "enctype"), SENT, indirect=["attacker"])
-def test_a_form_of_a_stranger_does_nothing(
+def test_form_of_untrusted_page_is_refused(
     by: str, enctype: str, viewer: Viewer, open_house: Opened, attacker: tuple[Site, str], target: Site
 ) -> None:
     page = entered(viewer, open_house)
@@ -217,7 +217,7 @@ def test_a_form_of_a_stranger_does_nothing(
     assert (target.connections, len(open_house.told)) == (0, 1)
 
 
-def test_a_name_that_is_made_to_lead_here_leads_nowhere(viewer: Viewer, window: Opened) -> None:
+def test_rebound_name_is_refused(viewer: Viewer, window: Opened) -> None:
     """DNS rebinding: for the browser, the server is the attacker's own site."""
     page = entered(viewer, window)
     port = urlsplit(window.origin).port
@@ -230,7 +230,7 @@ NAMES = ("localhost", "x.localhost", "0.0.0.0", "[::ffff:7f00:1]", "evil.example
 
 
 @pytest.mark.parametrize("name", sampled(NAMES, lambda name: None))
-def test_other_names_of_this_machine_are_none_of_ours(name: str, viewer: Viewer, window: Opened) -> None:
+def test_other_names_of_this_machine_are_refused(name: str, viewer: Viewer, window: Opened) -> None:
     """The browser may connect or not: the pages are only at the numeric address."""
     page = entered(viewer, window)
     with pytest.raises(Error):
@@ -239,16 +239,14 @@ def test_other_names_of_this_machine_are_none_of_ours(name: str, viewer: Viewer,
     assert all(line.startswith("refused GET /: Host: ") for line in window.told)
 
 
-def test_another_way_to_write_the_place_is_made_ours_by_the_browser(viewer: Viewer, window: Opened) -> None:
+def test_browser_normalizes_other_spelling_of_address(viewer: Viewer, window: Opened) -> None:
     page = entered(viewer, window)
     page.goto(f"http://127.1:{urlsplit(window.origin).port}/")
     expect(page.get_by_role("textbox", name="Address", exact=True)).to_be_visible()
     assert page.url == f"{window.origin}/"
 
 
-def test_the_way_in_is_good_once_and_nowhere_to_be_found(
-    viewer: Viewer, window: Opened, stranger: Site
-) -> None:
+def test_entry_link_works_once_and_leaves_no_trace(viewer: Viewer, window: Opened, stranger: Site) -> None:
     page = viewer.page()
     entry = window.entry()
     token = urlsplit(entry).query.partition("=")[2]
@@ -283,7 +281,7 @@ def in_a_frame(page: Page, origin: str, stranger: Site, address: str) -> str:
 
 
 @pytest.mark.parametrize("elsewhere", sampled([False, True], lambda elsewhere: None))
-def test_nobody_puts_our_pages_into_a_frame(
+def test_frame_of_untrusted_page_shows_no_page(
     elsewhere: bool, viewer: Viewer, window: Opened, stranger: Site
 ) -> None:
     """Only pages of the web UI can frame the content port."""
@@ -294,7 +292,7 @@ def test_nobody_puts_our_pages_into_a_frame(
         assert in_a_frame(page, origin, stranger, address) == "chrome-error://chromewebdata/"
 
 
-def test_without_the_headers_a_frame_would_have_us(
+def test_frame_without_headers_shows_page(
     viewer: Viewer, stranger: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(headers, "make_page_headers", lambda content: {})
@@ -304,7 +302,7 @@ def test_without_the_headers_a_frame_would_have_us(
         assert in_a_frame(page, stranger.origin, stranger, f"{bare.origin}/") == f"{bare.origin}/"
 
 
-def test_lead_gives_the_browser_a_page_on_the_disk_that_lets_it_in(
+def test_lead_opens_file_that_enters(
     viewer: Viewer, window: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[str] = []
@@ -322,9 +320,7 @@ def test_lead_gives_the_browser_a_page_on_the_disk_that_lets_it_in(
     expect(page.get_by_role("textbox", name="Address", exact=True)).to_be_visible()
 
 
-def test_a_cookie_that_another_port_has_set_lets_nobody_in(
-    viewer: Viewer, window: Opened, stranger: Site
-) -> None:
+def test_cookie_set_by_another_port_is_refused(viewer: Viewer, window: Opened, stranger: Site) -> None:
     """Cookies ignore ports, so a server at another port can overwrite the session cookie.
 
     The result is a refusal, not a new session. A user with an entry link is let in again.
@@ -344,7 +340,7 @@ def test_a_cookie_that_another_port_has_set_lets_nobody_in(
     expect(page.get_by_role("textbox", name="Address", exact=True)).to_be_visible()
 
 
-def test_a_page_on_another_port_neither_reads_nor_writes_our_cookie(
+def test_cookie_is_inaccessible_to_page_of_another_port(
     viewer: Viewer, window: Opened, stranger: Site
 ) -> None:
     page = entered(viewer, window)
@@ -368,7 +364,7 @@ def test_a_page_on_another_port_neither_reads_nor_writes_our_cookie(
     assert answer.status == 200
 
 
-def test_our_port_is_nobodys_proxy(viewer: Viewer, window: Opened, target: Site) -> None:
+def test_port_used_as_proxy_refuses(viewer: Viewer, window: Opened, target: Site) -> None:
     """The browser is configured to use the port as a proxy, for host names and for tunnels."""
     del window.told[:]
     page = viewer.page(proxy={"server": window.origin})
@@ -382,7 +378,7 @@ def test_our_port_is_nobodys_proxy(viewer: Viewer, window: Opened, target: Site)
 
 
 @pytest.mark.slow
-def test_a_worker_that_another_program_left_at_our_port_is_gone(viewer: Viewer) -> None:
+def test_worker_of_previous_server_is_removed(viewer: Viewer) -> None:
     """The worker of a previous server at a fixed port would answer first and see our addresses."""
     page = viewer.page()
     with Site(
@@ -421,27 +417,27 @@ def is_test(name: str) -> bool:
     )
 
 
-def test_each_threat_has_its_number() -> None:
+def test_threats_are_numbered() -> None:
     assert list(THREATS) == list(range(1, 30))
 
 
 @pytest.mark.parametrize("number", THREATS)
-def test_each_threat_is_carried_out(number: int) -> None:
+def test_threats_name_existing_tests(number: int) -> None:
     threat = THREATS[number]
     names = threat.by_octets + threat.in_chromium
     assert names
     assert [name for name in names if not is_test(name)] == []
 
 
-def test_each_rule_is_taken_out_once() -> None:
+def test_rules_have_tests_without_them() -> None:
     assert {check.__name__ for check in CHECKS} < PLANTED.keys()
     names = [name for tests in PLANTED.values() for name in tests]
     assert [name for name in names if not is_test(name)] == []
 
 
-def test_a_test_that_is_not_there_is_missed() -> None:
+def test_is_test_with_unknown_name_returns_false() -> None:
     assert not is_test("window.test_attacks:test_nothing")
-    assert is_test("window.test_attacks:test_each_threat_has_its_number")
+    assert is_test("window.test_attacks:test_threats_are_numbered")
 
 
 # A crash of a browser process is distinguished from a failing page.
@@ -454,13 +450,13 @@ def crashed(viewer: Viewer) -> Page:
     return page
 
 
-def test_a_crash_is_said_in_the_words_that_are_looked_for(viewer: Viewer) -> None:
+def test_crash_has_recognized_message(viewer: Viewer) -> None:
     page = crashed(viewer)
     with pytest.raises(Error, match=r"(Page|Target) crashed"):
         page.goto("about:blank")
 
 
-def test_after_a_crash_the_browser_goes_on(viewer: Viewer) -> None:
+def test_browser_continues_after_crash(viewer: Viewer) -> None:
     crashed(viewer)
     page = viewer.page()
     page.set_content("<title>still here</title>")

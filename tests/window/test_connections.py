@@ -147,7 +147,7 @@ def show_all(browser: Browser, window: Opened, site: Site, listeners: Listeners)
     viewer.close()
 
 
-def test_document_as_a_page_connects_nowhere_and_looks_up_no_name(
+def test_document_as_page_opens_no_connection(
     chromium: Browser, listeners: Listeners, stranger: Site, tmp_path: Path
 ) -> None:
     with logged(chromium, tmp_path / "log") as browser, served() as window:
@@ -157,7 +157,7 @@ def test_document_as_a_page_connects_nowhere_and_looks_up_no_name(
     assert (stranger.origin in log, NAME in log) == (True, False)
 
 
-def test_document_that_is_not_written_anew_connects(
+def test_document_without_sanitizer_opens_connections(
     chromium: Browser, listeners: Listeners, stranger: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """This shows that the test above can fail."""

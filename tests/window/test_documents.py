@@ -110,9 +110,7 @@ def attempts(page: Page, frame: Frame, site: Site, kind: Kind) -> set[str]:
 
 
 @pytest.mark.parametrize("name", sampled(KINDS, lambda name: None))
-def test_a_document_runs_nothing_asks_nobody_and_stays(
-    name: str, viewer: Viewer, window: Opened, stranger: Site
-) -> None:
+def test_framed_document_has_no_effect(name: str, viewer: Viewer, window: Opened, stranger: Site) -> None:
     page = viewer.page()
     downloads: list[Download] = []
     page.on("download", lambda begun: downloads.append(begun))
@@ -127,7 +125,9 @@ def test_a_document_runs_nothing_asks_nobody_and_stays(
 
 
 @pytest.mark.parametrize("name", sampled(["HTML", "XHTML", "SVG"], lambda name: None))
-def test_opened_alone_it_does_no_more(name: str, viewer: Viewer, window: Opened, stranger: Site) -> None:
+def test_document_outside_frame_has_no_effect(
+    name: str, viewer: Viewer, window: Opened, stranger: Site
+) -> None:
     """The header applies outside a frame as well."""
     kind = KINDS[name]
     page = viewer.page()
@@ -161,7 +161,7 @@ def as_it_came(markup: str, is_xml: bool) -> str:
     return markup
 
 
-def test_without_the_sandbox_a_document_would_leave(
+def test_document_without_sandbox_opens_window(
     viewer: Viewer, stranger: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(headers, "make_content_headers", without(headers.make_content_headers, "sandbox"))
@@ -176,7 +176,7 @@ def test_without_the_sandbox_a_document_would_leave(
         left.value.wait_for_url(f"{stranger.origin}/blank")
 
 
-def test_without_the_policy_of_its_frame_a_link_would_leave_it(
+def test_document_without_frame_policy_follows_link(
     viewer: Viewer, stranger: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The document's own header does not restrict links within the frame."""
@@ -191,7 +191,7 @@ def test_without_the_policy_of_its_frame_a_link_would_leave_it(
             frame.locator("#plain").click(no_wait_after=True)
 
 
-def test_without_the_policy_of_the_document_it_would_ask_elsewhere(
+def test_document_without_policy_sends_requests(
     viewer: Viewer, stranger: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(headers, "make_content_headers", lambda pages: {})
@@ -218,7 +218,7 @@ _READING = """async other => {
 }"""
 
 
-def test_a_document_reads_neither_another_one_nor_what_browsers_keep(viewer: Viewer, window: Opened) -> None:
+def test_document_reads_no_other_document_or_storage(viewer: Viewer, window: Opened) -> None:
     page = viewer.page()
     let_in(page, window)
     one, other = (window.keep(each, headers.HTML) for each in (b"<p>one</p>", b"<p>other</p>"))
@@ -229,9 +229,7 @@ def test_a_document_reads_neither_another_one_nor_what_browsers_keep(viewer: Vie
     assert read[6] == "null"
 
 
-def test_without_the_sandbox_one_document_would_read_another(
-    viewer: Viewer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_document_without_sandbox_reads_another(viewer: Viewer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         headers, "make_content_headers", without(headers.make_content_headers, "sandbox", "default-src")
     )
@@ -243,7 +241,7 @@ def test_without_the_sandbox_one_document_would_read_another(
         assert page.evaluate(_READING, other)[:3] == ["<p>other</p>", 0, ""]
 
 
-def test_our_own_pages_have_no_worker_either(viewer: Viewer, window: Opened) -> None:
+def test_page_cannot_register_worker(viewer: Viewer, window: Opened) -> None:
     page = viewer.page()
     enter(page, window)
     why = page.evaluate("navigator.serviceWorker.register('/static/window.js').catch(error => error.name)")
@@ -274,7 +272,7 @@ SNIFFED: Mapping[str, tuple[str, bytes]] = {
 
 
 @pytest.mark.parametrize("name", sampled(SNIFFED, lambda name: None))
-def test_nothing_is_taken_for_a_page_that_runs(
+def test_document_of_any_media_type_runs_no_script(
     name: str, viewer: Viewer, window: Opened, stranger: Site
 ) -> None:
     """No page, frame or document runs the script."""

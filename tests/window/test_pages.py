@@ -53,7 +53,7 @@ TRIED_PLAIN = halved(1)
 
 
 @pytest.mark.parametrize("kind", TRIED)
-def test_everybody_can_read_and_use_it(kind: str, viewer: Viewer, house: House) -> None:
+def test_page_is_accessible(kind: str, viewer: Viewer, house: House) -> None:
     """A browser with script is used, by keyboard and by other input."""
     page = viewer.page(storage_state=house.state)
     complaints: list[str] = []
@@ -67,7 +67,7 @@ def test_everybody_can_read_and_use_it(kind: str, viewer: Viewer, house: House) 
 
 
 @pytest.mark.parametrize("kind", TRIED_PLAIN)
-def test_it_is_the_same_without_script(kind: str, viewer: Viewer, house: House) -> None:
+def test_page_without_script_is_usable(kind: str, viewer: Viewer, house: House) -> None:
     """Without script axe cannot run."""
     page = viewer.page(Look(320, "dark", script=False), storage_state=house.state)
     visit(page, house.window, house.places, kind)
@@ -78,14 +78,14 @@ def test_it_is_the_same_without_script(kind: str, viewer: Viewer, house: House) 
     assert overflow(page) <= 0
 
 
-def test_the_first_page_can_be_read_by_everybody(viewer: Viewer, window: Opened) -> None:
+def test_first_page_is_accessible(viewer: Viewer, window: Opened) -> None:
     page = viewer.page()
     enter(page, window)
     check(page)
 
 
 @pytest.mark.parametrize("scheme", sampled(["light", "dark"], lambda scheme: None))
-def test_who_is_led_here_can_read_what_is_asked(
+def test_question_page_with_long_url_is_accessible(
     scheme: Literal["light", "dark"], viewer: Viewer, house: House, stranger: Site
 ) -> None:
     """The address is longer than the viewport is wide."""
@@ -100,7 +100,7 @@ def test_who_is_led_here_can_read_what_is_asked(
     assert barriers(page) == []
 
 
-def test_what_is_known_before_anything_is_sent(viewer: Viewer, window: Opened) -> None:
+def test_preview_of_refused_url_is_accessible(viewer: Viewer, window: Opened) -> None:
     page = viewer.page()
     enter(page, window)
     look(page, "gopher://h.example:25/1x%0D%0A")
@@ -109,7 +109,7 @@ def test_what_is_known_before_anything_is_sent(viewer: Viewer, window: Opened) -
     check(page)
 
 
-def test_the_dialogue_stands_beside_the_page(viewer: Viewer, window: Opened, places: Places) -> None:
+def test_page_has_exchange_beside_it(viewer: Viewer, window: Opened, places: Places) -> None:
     page = viewer.page()
     enter(page, window)
     open_(page, f"{places['ftp']}/pub/")
@@ -126,7 +126,7 @@ def test_the_dialogue_stands_beside_the_page(viewer: Viewer, window: Opened, pla
 
 
 @pytest.mark.parametrize("script", sampled([True, False], lambda script: None))
-def test_it_is_used_with_the_keyboard_alone(script: bool, viewer: Viewer, house: House) -> None:
+def test_pages_work_with_keyboard_only(script: bool, viewer: Viewer, house: House) -> None:
     """The keyboard leads from the address bar to a file three pages further."""
     page = viewer.page(Look(script=script), storage_state=house.state)
     page.goto(f"{house.window.origin}/")
@@ -149,7 +149,9 @@ SHEETS = sampled(product(["menu", "article", "results"], ["light", "dark"]), lam
 
 
 @pytest.mark.parametrize(("kind", "scheme"), SHEETS)
-def test_it_can_be_printed(kind: str, scheme: Literal["light", "dark"], viewer: Viewer, house: House) -> None:
+def test_page_prints_dark_on_white(
+    kind: str, scheme: Literal["light", "dark"], viewer: Viewer, house: House
+) -> None:
     """The print is dark on white for each color scheme.
 
     Controls are left out. The protocol exchange is printed if it is open.
@@ -172,9 +174,7 @@ def test_it_can_be_printed(kind: str, scheme: Literal["light", "dark"], viewer: 
 # Gopher+ forms
 
 
-def test_a_form_is_filled_in_and_its_dialogue_stands_beside_the_answer(
-    viewer: Viewer, places: Places
-) -> None:
+def test_form_answer_has_exchange_beside_it(viewer: Viewer, places: Places) -> None:
     port = urlsplit(places["gopher"]).port
     assert port is not None
     with served(settings=Settings(policy=Policy(allow_port=frozenset({port})))) as window:
@@ -197,7 +197,7 @@ def test_a_form_is_filled_in_and_its_dialogue_stands_beside_the_answer(
 # A login form: a wrong password, the right password, and the login forgotten
 
 
-def test_a_person_logs_in_and_has_it_forgotten(viewer: Viewer, places: Places) -> None:
+def test_login_is_given_and_forgotten(viewer: Viewer, places: Places) -> None:
     url = places["ftp"].replace("ftp://", "ftp://bob@") + "/%2Fpub/a.txt"
     with served() as window:
         page = viewer.page(Look(320))

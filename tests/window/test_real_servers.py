@@ -64,7 +64,7 @@ TRIED = sampled(VISITS, lambda visit: visit.server in SCHEMES)
 
 
 @pytest.mark.parametrize("visit", TRIED, ids=lambda visit: f"{visit.server}{visit.path}")
-def test_it_is_a_page_for_everybody(
+def test_page_of_real_server_is_accessible(
     visit: Visit, request: pytest.FixtureRequest, viewer: Viewer, window: Opened
 ) -> None:
     server = request.getfixturevalue(visit.server)

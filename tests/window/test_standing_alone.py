@@ -51,7 +51,7 @@ TRIED = sampled(LOOKS, lambda look: look.script)
 
 
 @pytest.mark.parametrize("look", TRIED, ids=str)
-def test_everybody_can_read_it(viewer: Viewer, files: Path, look: Look) -> None:
+def test_trace_page_is_accessible(viewer: Viewer, files: Path, look: Look) -> None:
     page, complaints, asked = opened(viewer, files / "page.html", look)
     expect(page.locator("svg[role=img]")).to_have_count(3)
     assert overflow(page) <= 0
@@ -60,7 +60,7 @@ def test_everybody_can_read_it(viewer: Viewer, files: Path, look: Look) -> None:
 
 
 @pytest.mark.parametrize("scheme", sampled(["light", "dark"], lambda scheme: None))
-def test_its_words_stand_out_from_the_ground(viewer: Viewer, files: Path, scheme: str) -> None:
+def test_diagram_text_contrast_meets_wcag(viewer: Viewer, files: Path, scheme: str) -> None:
     """WCAG 1.4.3 requires a contrast of 4.5 to 1. axe cannot measure it in a diagram."""
     page, *_ = opened(viewer, files / "page.html", Look(scheme="dark" if scheme == "dark" else "light"))
     ratios = page.evaluate(
@@ -84,7 +84,7 @@ def test_its_words_stand_out_from_the_ground(viewer: Viewer, files: Path, scheme
     assert min(ratios) >= 4.5
 
 
-def test_no_line_runs_into_another_lane(viewer: Viewer, files: Path) -> None:
+def test_diagram_lines_end_before_next_lane(viewer: Viewer, files: Path) -> None:
     """With the fonts of this machine, the longest line ends before the server's lane begins."""
     page, *_ = opened(viewer, files / "page.html")
     ends = page.evaluate(
@@ -98,7 +98,7 @@ def test_no_line_runs_into_another_lane(viewer: Viewer, files: Path) -> None:
     assert min(ends) >= 0
 
 
-def test_it_is_used_with_the_keyboard_alone(viewer: Viewer, files: Path) -> None:
+def test_trace_page_works_with_keyboard_only(viewer: Viewer, files: Path) -> None:
     page, *_ = opened(viewer, files / "page.html", Look(320))
     reached = []
     for _ in range(6):
@@ -115,7 +115,7 @@ def test_it_is_used_with_the_keyboard_alone(viewer: Viewer, files: Path) -> None
     assert all(above < below for above, below in pairwise(tops))
 
 
-def test_a_table_says_the_same_without_script(viewer: Viewer, files: Path) -> None:
+def test_trace_page_without_script_has_table(viewer: Viewer, files: Path) -> None:
     page, *_ = opened(viewer, files / "page.html", Look(script=False))
     page.locator("summary").first.click()
     rows = page.locator("table").first.locator("tbody tr")
@@ -124,7 +124,7 @@ def test_a_table_says_the_same_without_script(viewer: Viewer, files: Path) -> No
     expect(rows.nth(13)).to_contain_text("13 bytes")
 
 
-def test_it_can_be_printed(viewer: Viewer, files: Path) -> None:
+def test_trace_page_prints_on_white(viewer: Viewer, files: Path) -> None:
     page, *_ = opened(viewer, files / "page.html", Look(700, "dark"))
     page.emulate_media(media="print")
     assert overflow(page) <= 0
@@ -134,7 +134,7 @@ def test_it_can_be_printed(viewer: Viewer, files: Path) -> None:
     )
 
 
-def test_what_a_stranger_says_stays_text(viewer: Viewer, files: Path) -> None:
+def test_trace_page_shows_untrusted_text_as_text(viewer: Viewer, files: Path) -> None:
     page, complaints, asked = opened(viewer, files / "attack.html")
     expect(page.locator("svg text", has_text="onerror").first).to_be_attached()
     assert page.evaluate("window.pwned") is None
@@ -142,7 +142,7 @@ def test_what_a_stranger_says_stays_text(viewer: Viewer, files: Path) -> None:
     assert (complaints, asked) == ([], [])
 
 
-def test_its_policy_lets_nothing_else_in(viewer: Viewer, files: Path) -> None:
+def test_trace_page_policy_blocks_inserted_elements(viewer: Viewer, files: Path) -> None:
     """The policy also holds for elements that an editor or a mail program inserts later."""
     page, complaints, asked = opened(viewer, files / "page.html")
     page.evaluate(
@@ -165,7 +165,7 @@ def test_its_policy_lets_nothing_else_in(viewer: Viewer, files: Path) -> None:
     assert asked == []
 
 
-def test_a_diagram_is_shown_by_itself(viewer: Viewer, files: Path) -> None:
+def test_svg_file_is_displayed_with_its_colors(viewer: Viewer, files: Path) -> None:
     page, complaints, asked = opened(viewer, files / "diagram.svg")
     assert page.evaluate("document.documentElement.tagName") == "svg"
     assert page.evaluate("getComputedStyle(document.querySelector('.say')).stroke") == "rgb(10, 76, 140)"

@@ -74,7 +74,7 @@ def saved(page: Page, window: Opened, slow: Slow) -> None:
     page.wait_for_url("**/transfers")
 
 
-def test_it_moves_without_being_read_again(
+def test_transfers_page_updates_without_reload(
     viewer: Viewer, window: Opened, slow: Slow, tmp_path: Path
 ) -> None:
     page = viewer.page()
@@ -100,7 +100,7 @@ def test_it_moves_without_being_read_again(
     assert (tmp_path / "a.bin").read_bytes() == b"x" * 20
 
 
-def test_it_is_paused_and_gone_on_with(viewer: Viewer, window: Opened, slow: Slow, tmp_path: Path) -> None:
+def test_transfer_is_paused_and_resumed(viewer: Viewer, window: Opened, slow: Slow, tmp_path: Path) -> None:
     """The script creates these buttons."""
     page = viewer.page()
     saved(page, window, slow)
@@ -112,7 +112,7 @@ def test_it_is_paused_and_gone_on_with(viewer: Viewer, window: Opened, slow: Slo
     expect(row).to_have_attribute("data-state", "done")
 
 
-def test_without_script_it_is_read_again_by_itself(
+def test_transfers_page_without_script_refreshes(
     viewer: Viewer, window: Opened, slow: Slow, tmp_path: Path
 ) -> None:
     page = viewer.page(Look(script=False))
@@ -124,7 +124,7 @@ def test_without_script_it_is_read_again_by_itself(
     expect(page.locator("meta[http-equiv=refresh]")).to_have_count(0)
 
 
-def test_what_one_server_began_another_one_goes_on_with(
+def test_transfer_started_by_one_server_is_resumed_by_the_next(
     viewer: Viewer, chromium: Browser, slow: Slow, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

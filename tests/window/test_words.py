@@ -47,7 +47,7 @@ def parts(page: Page, name: str, text: str) -> list[object]:
     return found
 
 
-def test_no_field_of_any_page_becomes_markup(viewer: Viewer) -> None:
+def test_page_in_chromium_has_no_markup_of_fields(viewer: Viewer) -> None:
     page = viewer.page()
     for name in sampled(PAGES, lambda name: None, 4):
         plain, *hostile = (parts(page, name, text) for text in ("x", *_TEXTS))
@@ -55,7 +55,7 @@ def test_no_field_of_any_page_becomes_markup(viewer: Viewer) -> None:
         assert plain[1:] == [0, "undefined"]
 
 
-def test_without_the_escaping_every_one_would(viewer: Viewer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_without_escaping_runs_script(viewer: Viewer, monkeypatch: pytest.MonkeyPatch) -> None:
     bare = render.environment().overlay(autoescape=False)
     monkeypatch.setattr(render, "environment", lambda: bare)
     page = viewer.page()
@@ -100,7 +100,7 @@ def hrefs(page: Page) -> list[str]:
 @pytest.mark.parametrize(
     "kind", sampled(["menu", "text", "HTML", "HTML source", "letter"], lambda kind: None)
 )
-def test_no_link_leads_past_us(
+def test_links_of_untrusted_pages_lead_to_the_web_ui(
     kind: str, viewer: Viewer, open_house: Opened, menu: Says, stranger: Site
 ) -> None:
     """All links lead to the web UI or the content port.
@@ -130,7 +130,7 @@ def test_no_link_leads_past_us(
     assert page.evaluate("window.pwned") is None
 
 
-def test_who_asks_for_such_a_link_gets_a_page_that_says_no(viewer: Viewer, open_house: Opened) -> None:
+def test_harmful_url_opened_directly_is_refused(viewer: Viewer, open_house: Opened) -> None:
     page = viewer.page()
     let_in(page, open_house)
     for url in sampled(_HARMFUL[:-1], lambda url: None, 3):
@@ -141,7 +141,7 @@ def test_who_asks_for_such_a_link_gets_a_page_that_says_no(viewer: Viewer, open_
         assert page.url.startswith(open_house.origin)
 
 
-def test_a_link_to_the_web_tells_nobody_where_it_was(
+def test_link_followed_sends_no_browser_headers(
     viewer: Viewer, open_house: Opened, stranger: Site, target: Site
 ) -> None:
     """The web UI sends the request: without a Referer, and without other headers of the browser."""
@@ -158,7 +158,7 @@ def test_a_link_to_the_web_tells_nobody_where_it_was(
 _MISLEADING = "\u202egpj.exe a\u200bb \u2066x\u2069 \x1b[31mred \x07 \ufeff\x9b2J"
 
 
-def test_what_would_mislead_is_shown(viewer: Viewer, window: Opened, stranger: Site) -> None:
+def test_misleading_characters_are_shown_escaped(viewer: Viewer, window: Opened, stranger: Site) -> None:
     item = f"0{_MISLEADING}\tsecret\tx\t70\r\ni{_MISLEADING}\tx\tx\t70\r\n3{_MISLEADING}\tx\tx\t70\r\n.\r\n"
     stranger.pages["/text"] = Sent("text/plain; charset=utf-8", _MISLEADING)
     page = viewer.page()
@@ -182,7 +182,7 @@ def test_what_would_mislead_is_shown(viewer: Viewer, window: Opened, stranger: S
 
 
 @pytest.mark.parametrize("way", sampled(["a menu", "a redirect", "a handler"], lambda way: None))
-def test_nobody_but_who_typed_it_reads_a_file_of_ours(
+def test_local_file_linked_by_untrusted_page_is_refused(
     way: str, viewer: Viewer, window: Opened, stranger: Site, menu: Says
 ) -> None:
     page = viewer.page()
@@ -210,7 +210,7 @@ INNER = ("http://169.254.169.254/latest/", "http://[fe80::1]/", "gopher://10.0.0
 
 
 @pytest.mark.parametrize("inner", sampled(INNER, lambda inner: None))
-def test_a_page_that_leads_inside_is_not_followed(
+def test_redirect_to_private_address_is_refused(
     inner: str, viewer: Viewer, window: Opened, stranger: Site
 ) -> None:
     stranger.pages["/"] = Sent("text/plain", "", 302, {"Location": inner})
@@ -221,9 +221,7 @@ def test_a_page_that_leads_inside_is_not_followed(
 
 
 @pytest.mark.parametrize("octets", sampled(["%0D%0A", "%00", "%0AQUIT"], lambda octets: None))
-def test_what_would_end_a_command_is_pointed_at(
-    octets: str, viewer: Viewer, window: Opened, target: Site
-) -> None:
+def test_preview_marks_line_end_in_url(octets: str, viewer: Viewer, window: Opened, target: Site) -> None:
     page = viewer.page()
     enter(page, window)
     url = f"gopher://127.0.0.1:{target.port}/1x{octets}"
@@ -238,7 +236,7 @@ def test_what_would_end_a_command_is_pointed_at(
     assert target.connections == 0
 
 
-def test_no_address_of_ours_leads_elsewhere(viewer: Viewer, window: Opened, target: Site) -> None:
+def test_path_with_other_host_stays_on_the_web_ui(viewer: Viewer, window: Opened, target: Site) -> None:
     page = viewer.page()
     let_in(page, window)
     elsewhere = f"evil.example:{target.port}"

@@ -85,12 +85,12 @@ async def answered(recording: Path, browser: Browser, proof: str | None = None) 
     return await exchange(browser.server.house.port, asked, asked.split()[0].decode())
 
 
-def test_there_are_all_of_them() -> None:
+def test_recordings_cover_every_defense() -> None:
     defences = [defence(recording) for recording in RECORDINGS]
     assert {each: defences.count(each) for each in defences} == {"refuse": 42, "ask": 3, "allow": 4}
 
 
-async def test_each_has_its_defence() -> None:
+async def test_recorded_request_gets_expected_response() -> None:
     async with running() as (browser, told):
         for recording in RECORDINGS:
             del told[:]
@@ -110,22 +110,22 @@ def but(*rules: Check) -> tuple[Check, ...]:
     return tuple(check for check in CHECKS if check not in rules)
 
 
-async def test_without_sec_fetch_site_another_port_is_let_in() -> None:
+async def test_access_without_site_rule_allows_another_port() -> None:
     """The browser sends the cookie to every port; of the forms, only the token is missing."""
     assert {"other-port-img", "other-port-es", "other-port-topget"} <= await let_in(but(site))
 
 
-async def test_without_the_host_a_rebound_name_is_let_in() -> None:
+async def test_access_without_host_rule_allows_rebound_name() -> None:
     assert "rebound" in await let_in(but(host, cookie))
     assert "rebound" not in await let_in(but(cookie))
 
 
-async def test_without_the_cookie_another_name_is_let_in() -> None:
+async def test_access_without_cookie_rule_allows_another_name() -> None:
     assert "other-name-img" in await let_in(but(site, cookie))
     assert "other-name-img" not in await let_in(but(site))
 
 
-async def test_without_the_proof_a_form_of_another_port_is_let_in() -> None:
+async def test_access_without_csrf_allows_form_of_another_port() -> None:
     assert "other-port-formpost" in await let_in(but(site, origin), csrf=False, proof="guessed")
     assert "other-port-formpost" not in await let_in(but(site, origin), proof="guessed")
 
@@ -153,7 +153,7 @@ async def head(browser: Browser, *lines: str, method: str = "GET") -> int:
     return (await exchange(port, f"{said}\r\n".encode(), method)).status
 
 
-async def test_only_the_numeric_place_is_a_host() -> None:
+async def test_host_other_than_numeric_address_is_refused() -> None:
     async with running() as (browser, told):
         for name in STRANGE_HOSTS:
             del told[:]
@@ -167,7 +167,7 @@ async def test_only_the_numeric_place_is_a_host() -> None:
         assert await head(browser, "GET / HTTP/1.0", twice, f"Cookie: {browser.cookie}") == 200
 
 
-async def test_without_that_rule_every_name_is_one() -> None:
+async def test_access_without_host_rule_allows_any_host() -> None:
     async with running(checks=but(host)) as (browser, _):
         assert await head(browser, "GET / HTTP/1.1", "Host: evil.example", f"Cookie: {browser.cookie}") == 200
 
@@ -185,14 +185,14 @@ async def test_without_that_rule_every_name_is_one() -> None:
         ("GET * HTTP/1.1", 421),
     ],
 )
-async def test_it_is_no_proxy_and_has_few_methods(line: str, status: int) -> None:
+async def test_request_with_proxy_target_or_other_method_is_refused(line: str, status: int) -> None:
     async with running() as (browser, told):
         asked = (line, "Host: 127.0.0.1:{port}", f"Cookie: {browser.cookie}")
         assert await head(browser, *asked) == status
         assert len(told) == 1
 
 
-async def test_without_that_rule_it_would_be_asked_as_a_proxy() -> None:
+async def test_access_without_method_rule_allows_proxy_target() -> None:
     async with running(checks=but(method)) as (browser, _):
         whole = "GET http://127.0.0.1:{port}/ HTTP/1.1"
         assert await head(browser, whole, "Host: 127.0.0.1:{port}", f"Cookie: {browser.cookie}") == 404
@@ -215,7 +215,7 @@ UPGRADE = (
 
 
 @pytest.mark.usefixtures("short")
-async def test_nothing_is_answered_in_http2() -> None:
+async def test_http2_upgrade_is_refused() -> None:
     for checks, is_told in ((CHECKS, True), (but(version), False)):
         async with running(checks=checks) as (browser, told):
             port = browser.server.house.port
@@ -230,7 +230,7 @@ async def test_nothing_is_answered_in_http2() -> None:
 
 
 @pytest.mark.usefixtures("short")
-async def test_who_begins_with_http2_gets_a_refusal() -> None:
+async def test_http2_with_prior_knowledge_is_refused() -> None:
     """RFC 9113 section 3.3: the server also accepts HTTP/2 with prior knowledge.
 
     The headers are compressed, so the client gets the server's settings, one response and the end.
@@ -255,7 +255,7 @@ async def test_who_begins_with_http2_gets_a_refusal() -> None:
         assert (statuses, told) == ([b"403"], ["refused GET /: HTTP/2"])
 
 
-async def test_what_a_proxy_would_say_is_never_read() -> None:
+async def test_forwarding_headers_are_ignored() -> None:
     """The forwarding headers change neither the client's address nor the server's name."""
     said = {
         "X-Forwarded-For": "203.0.113.7",
@@ -281,7 +281,7 @@ async def test_what_a_proxy_would_say_is_never_read() -> None:
         assert len(told) == 1
 
 
-async def test_a_websocket_is_closed_whoever_asks() -> None:
+async def test_websocket_is_refused() -> None:
     key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
     upgrade = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", key)
     async with running() as (browser, told):
@@ -291,7 +291,7 @@ async def test_a_websocket_is_closed_whoever_asks() -> None:
 
 
 @pytest.mark.parametrize("said", ["cross-site", "same-site", "Same-Origin", "none, cross-site", "null"])
-async def test_what_comes_from_elsewhere_is_refused(said: str) -> None:
+async def test_request_with_other_sec_fetch_site_is_refused(said: str) -> None:
     async with running() as (browser, told):
         for mode, destination in (("cors", "empty"), ("navigate", "iframe"), ("no-cors", "document")):
             where = {"Sec-Fetch-Site": said, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": destination}
@@ -301,7 +301,7 @@ async def test_what_comes_from_elsewhere_is_refused(said: str) -> None:
         assert len(told) == 4
 
 
-async def test_who_is_led_here_is_asked_and_nothing_else_happens() -> None:
+async def test_cross_site_navigation_shows_question() -> None:
     async with running() as (browser, _):
         where = {"Sec-Fetch-Site": "cross-site", "Cookie": ""}
         asked = await browser.ask("/u/gopher%3A%2F%2F127.0.0.1%2F1", where)
@@ -311,7 +311,7 @@ async def test_who_is_led_here_is_asked_and_nothing_else_happens() -> None:
         assert 'href="/look?url=gopher%3A%2F%2F127.0.0.1%2F1&amp;from=asked"' in again.text
 
 
-async def test_only_the_cookie_of_this_run_counts() -> None:
+async def test_cookie_other_than_of_this_run_is_refused() -> None:
     async with running() as (browser, told):
         assert browser.cookie is not None
         name = browser.cookie.partition("=")[0]
@@ -327,7 +327,7 @@ async def test_only_the_cookie_of_this_run_counts() -> None:
         assert (await browser.ask("/", {"Cookie": ""})).status == 200
 
 
-async def test_a_token_lets_in_once() -> None:
+async def test_entry_token_is_accepted_once() -> None:
     async with running() as (browser, told):
         entry = browser.server.entry().partition(f":{browser.server.house.port}")[2]
         for elsewhere in ("cross-site", "same-site", "none"):
@@ -345,14 +345,14 @@ async def test_a_token_lets_in_once() -> None:
         assert token not in first.text + second.text + "".join(told)
 
 
-async def test_a_look_ahead_uses_no_token_up() -> None:
+async def test_entry_token_is_not_used_up_by_head() -> None:
     async with running() as (browser, _):
         entry = browser.server.entry().partition(f":{browser.server.house.port}")[2]
         assert (await browser.ask(entry, method="HEAD")).header("set-cookie") is None
         assert (await browser.ask(entry)).status == 200
 
 
-async def test_what_acts_proves_that_a_form_of_ours_sent_it() -> None:
+async def test_post_requires_csrf_token_media_type_and_origin() -> None:
     async with running() as (browser, told):
         looked = await browser.look("gopher://127.0.0.1/1")
         form = {name: looked.field(name) for name in ("csrf", "from", "url")}
@@ -373,7 +373,7 @@ async def test_what_acts_proves_that_a_form_of_ours_sent_it() -> None:
         assert (await browser.post("/open", {"url": "x"}, {"Sec-Fetch-Site": ""})).status == 400
 
 
-async def test_a_form_is_short_and_comes_soon() -> None:
+async def test_form_too_long_or_slow_is_refused() -> None:
     async with running(form_lasts=0.2) as (browser, told):
         port = browser.server.house.port
         assert (await browser.post("/open", {"url": "x" * MOST_FORM})).status == 413
@@ -392,7 +392,7 @@ async def test_a_form_is_short_and_comes_soon() -> None:
         assert len(told) == 3, told
 
 
-async def test_a_service_worker_of_another_program_is_taken_out() -> None:
+async def test_service_worker_of_another_program_is_unregistered() -> None:
     async with running() as (browser, _):
         answer = await browser.ask("/sw.js", {"Service-Worker": "script"})
         assert (answer.status, answer.header("content-type")) == (200, "text/javascript; charset=utf-8")
@@ -451,7 +451,7 @@ def test_is_of_this_user_over_ipv6_returns_true(by_table: bool) -> None:
 @ON_LINUX
 @pytest.mark.parametrize("by_table", [False, True], indirect=True)
 @pytest.mark.usefixtures("by_table")
-def test_is_of_this_user_when_one_part_of_the_ends_differs_returns_false() -> None:
+def test_is_of_this_user_with_different_endpoint_returns_false() -> None:
     with connected() as (client, ends), connected() as (_, others):
         for strange in (
             ends._replace(peer=("127.0.0.2", ends.peer[1])),
@@ -476,7 +476,7 @@ def test_is_of_this_user_for_a_closed_peer_returns_false() -> None:
         assert not is_of_this_user(ends)
 
 
-def test_is_of_this_user_without_a_table_believes_loopback_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_is_of_this_user_without_table_trusts_only_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(listening, "_KNOWS_USERS", False)
     for address, is_believed in ((LOOPBACK, True), ("::1", True), ("192.0.2.1", False)):
         assert is_of_this_user(Endpoints((address, 1), (LOOPBACK, 2))) is is_believed
@@ -489,7 +489,7 @@ _AS_ANOTHER = 'exec 3<>"/dev/tcp/127.0.0.1/$1"; printf %s "$2" >&3; head -c 12 <
 @pytest.mark.skipif(
     os.geteuid() != 0 or not (which("setpriv") and which("bash")), reason="nobody can become another user"
 )
-async def test_another_user_of_the_machine_is_not_let_in() -> None:
+async def test_request_of_another_user_is_refused() -> None:
     """The other user may know the cookie, as from a list of processes."""
     for checks, said in ((CHECKS, "HTTP/1.1 403"), (but(peer), "HTTP/1.1 200")):
         async with running(checks=checks) as (browser, _):
@@ -505,7 +505,7 @@ async def test_another_user_of_the_machine_is_not_let_in() -> None:
 
 @ON_LINUX
 @AS_ROOT
-async def test_peer_with_the_port_of_the_users_own_socket_at_another_address_is_refused() -> None:
+async def test_peer_with_own_port_at_another_address_is_refused() -> None:
     """Every port is free at 127.0.0.2, also a port that the user's browser holds at 127.0.0.1."""
     async with running() as (browser, told):
         place = LOOPBACK, browser.server.house.port
@@ -535,6 +535,6 @@ async def test_peer_without_known_ends_is_refused() -> None:
         assert peer(visit_of({**BARE, "client": None, "server": None}), browser.server.house) is not None
 
 
-async def test_without_the_rule_of_places_a_page_elsewhere_is_ours() -> None:
+async def test_access_without_site_rule_allows_same_site() -> None:
     async with running(checks=but(site)) as (browser, _):
         assert (await browser.ask("/", {"Sec-Fetch-Site": "same-site"})).status == 200

@@ -63,7 +63,7 @@ def at(url: str) -> str:
     return f"/u/{quote(url, safe='')}"
 
 
-async def test_what_is_typed_is_looked_at_first_and_then_opened() -> None:
+async def test_typed_url_is_previewed_then_opened() -> None:
     async with gopher() as peer, running() as (browser, _):
         looked = await browser.look(peer.url)
         assert (looked.status, peer.heard) == (200, [])
@@ -75,7 +75,7 @@ async def test_what_is_typed_is_looked_at_first_and_then_opened() -> None:
         assert peer.url in history
 
 
-async def test_who_is_led_here_sends_nothing() -> None:
+async def test_cross_site_url_sends_no_request() -> None:
     async with gopher() as peer, running(settings=inside(peer)) as (browser, _):
         where = {"Sec-Fetch-Site": "cross-site"}
         await browser.ask(at(peer.url), where)
@@ -87,7 +87,7 @@ async def test_who_is_led_here_sends_nothing() -> None:
         assert len(peer.heard) == 1
 
 
-async def test_what_was_looked_at_opens_nothing_else() -> None:
+async def test_open_of_url_other_than_previewed_sends_no_request() -> None:
     async with gopher() as peer, running() as (browser, _):
         looked = await browser.look("gopher://127.0.0.1/1")
         form = {"csrf": looked.field("csrf"), "from": looked.field("from"), "url": peer.url}
@@ -95,7 +95,7 @@ async def test_what_was_looked_at_opens_nothing_else() -> None:
         assert peer.heard == []
 
 
-async def test_a_local_file_is_for_who_typed_it(tmp_path: Path) -> None:
+async def test_local_file_opens_only_if_typed(tmp_path: Path) -> None:
     (tmp_path / "secret.txt").write_text("the words of a local file\n")
     url = (tmp_path / "secret.txt").as_uri()
     async with gopher(f"hlink\tURL:{url}\t127.0.0.1\tPORT\n") as peer, running() as (browser, _):
@@ -114,7 +114,7 @@ async def test_a_local_file_is_for_who_typed_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("inner", ["http://169.254.169.254/latest/", "gopher://127.0.0.1:PORT/1"])
-async def test_a_public_page_leads_not_inside(inner: str) -> None:
+async def test_link_of_public_page_to_private_network_is_refused(inner: str) -> None:
     async with gopher() as peer, running() as (browser, _):
         url = inner.replace("PORT", str(peer.port))
         found = browser.server.session.mark(
@@ -127,7 +127,7 @@ async def test_a_public_page_leads_not_inside(inner: str) -> None:
 
 
 @pytest.mark.parametrize("octets", ["%0D%0A", "%00", "\r\n", "\0", "%0AQUIT"])
-async def test_what_would_end_a_command_is_shown_and_never_sent(octets: str) -> None:
+async def test_url_with_line_end_is_shown_and_not_sent(octets: str) -> None:
     async with gopher() as peer, running() as (browser, _):
         url = f"{peer.url}x{octets}"
         looked = await browser.look(url)
@@ -141,7 +141,7 @@ async def test_what_would_end_a_command_is_shown_and_never_sent(octets: str) -> 
     "target",
     ["//evil.example/", "/u", "/help/", "/look/", "//evil.example/%2e%2e", "/\\evil.example", "/d/x"],
 )
-async def test_no_address_of_ours_leads_elsewhere(target: str) -> None:
+async def test_path_with_other_host_is_not_found(target: str) -> None:
     async with running() as (browser, _):
         answer = await browser.ask(target)
         assert (answer.status, answer.header("location")) == (404, None)
@@ -161,29 +161,29 @@ ODD = (
 
 
 @pytest.mark.parametrize("url", ODD)
-def test_a_url_is_the_same_in_an_address(url: str) -> None:
+def test_url_survives_its_path(url: str) -> None:
     path = addresses.path(url)
     assert set(path[3:]) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~%")
     assert addresses.parse_path(path.encode()) == addresses.PageAddress(url, False)
 
 
-def test_asked_with_a_raw_colon_keeps_what_is_encoded() -> None:
+def test_parse_path_with_raw_colon_keeps_percent_encoding() -> None:
     assert addresses.parse_path(b"/u/mailto:a%2Cb@h") == addresses.PageAddress("mailto:a%2Cb@h", True)
 
 
-def test_the_webs_name_of_a_scheme_of_ours_is_taken_off() -> None:
+def test_parse_path_removes_web_prefix_of_known_scheme() -> None:
     assert addresses.parse_path(b"/u/web%2Bgopher%3A%2F%2Fh%2F1").text == "gopher://h/1"
     assert addresses.parse_path(b"/u/web%2Bnothing%3Ax").text == "web+nothing:x"
 
 
-async def test_what_is_typed_behind_our_address_is_only_looked_at() -> None:
+async def test_url_typed_behind_path_is_only_previewed() -> None:
     async with gopher() as peer, running() as (browser, _):
         answer = await browser.ask(f"/u/{peer.url}")
         assert "typed behind /u/ by hand" in unquote(answer.text)
         assert peer.heard == []
 
 
-async def test_a_form_is_sent_by_a_post_and_by_nothing_else() -> None:
+async def test_url_with_form_data_is_sent_only_by_post() -> None:
     """RFC 1738 section 3.4.9: a URL can submit an ASK form."""
     async with gopher() as peer, running(settings=inside(peer)) as (browser, _):
         url = f"{peer.url}order%09%09+%091%0D%0A+-1%0D%0A1000%20units%0D%0A.%0D%0A"
@@ -196,7 +196,7 @@ async def test_a_form_is_sent_by_a_post_and_by_nothing_else() -> None:
         assert len(peer.heard) == 1
 
 
-async def test_a_fetch_ends_when_its_browser_goes_away() -> None:
+async def test_fetch_ends_when_its_browser_disconnects() -> None:
     async with gopher() as peer, running(settings=inside(peer)) as (browser, _):
         peer.silent = True
         lines = (f"GET {at(peer.url)} HTTP/1.1", f"Host: {browser.server.house.place}")
@@ -209,7 +209,7 @@ async def test_a_fetch_ends_when_its_browser_goes_away() -> None:
         await peer.gone.wait()
 
 
-async def test_other_clients_have_a_way_of_their_own() -> None:
+async def test_gateway_serves_other_clients_with_its_secret() -> None:
     async with gopher() as peer, running(settings=inside(peer)) as (browser, told):
         secret = browser.server.house.keys.gateway
         target = f"/g/{secret}/{quote(peer.url, safe='')}"
@@ -226,7 +226,7 @@ async def test_other_clients_have_a_way_of_their_own() -> None:
         assert secret not in "".join(told)
 
 
-async def test_a_link_that_may_not_be_opened_says_so_in_the_menu() -> None:
+async def test_menu_item_refused_by_policy_shows_reason() -> None:
     """A link that the user may still confirm in the preview stays a link."""
     menu = (
         "0Mail\tx\th.example\t25\n0Other\tx\th.example\t25\n0Fine\tx\th.example\t70\n"

@@ -79,7 +79,7 @@ async def log_in(browser: Browser, page: Answer, password: str = PASSWORD, user:
     return await browser.ask(where)
 
 
-async def test_a_login_opens_the_page_and_stands_nowhere() -> None:
+async def test_login_opens_page_and_is_shown_nowhere() -> None:
     async with guarded() as server, running() as (browser, told):
         page = await browser.typed(server.url)
         assert (page.status, f"http://{LOOPBACK}:{server.port}" in page.text) == (403, True)
@@ -99,7 +99,7 @@ async def test_a_login_opens_the_page_and_stands_nowhere() -> None:
         assert (await browser.typed(server.url)).status == 200  # The login is remembered.
 
 
-async def test_a_wrong_one_is_not_sent_again_and_may_be_given_anew() -> None:
+async def test_login_refused_is_not_resent_and_can_be_replaced() -> None:
     async with guarded() as server, running() as (browser, _):
         refused = await log_in(browser, await browser.typed(server.url), "wrong")
         assert (
@@ -117,7 +117,7 @@ async def test_a_wrong_one_is_not_sent_again_and_may_be_given_anew() -> None:
         assert (await log_in(browser, again)).status == 200
 
 
-async def test_a_wrong_one_for_digest_is_given_anew(nursery: trio.Nursery) -> None:
+async def test_login_refused_by_digest_can_be_replaced(nursery: trio.Nursery) -> None:
     """A server that refused one password of a user can be given another one."""
     page = Page(b"the words of a document", guard=Guard(USER, PASSWORD))
     server = await serve_http(nursery, {"/a": page})
@@ -128,7 +128,7 @@ async def test_a_wrong_one_for_digest_is_given_anew(nursery: trio.Nursery) -> No
         assert "the words" in (await log_in(browser, second)).text
 
 
-async def test_who_logged_in_before_is_not_who_asks_now(nursery: trio.Nursery) -> None:
+async def test_ftp_connection_of_another_login_is_not_reused(nursery: trio.Nursery) -> None:
     """FTP logs in a connection, and the pool keeps it: it is not reused after another login or none."""
     server = await serve_ftp(nursery)
     url = server.url("%2Fpub/a.txt", "bob@")
@@ -146,7 +146,7 @@ async def test_who_logged_in_before_is_not_who_asks_now(nursery: trio.Nursery) -
         assert (await browser.typed(url)).status == 403
 
 
-async def test_what_is_forgotten_is_sent_no_more() -> None:
+async def test_login_forgotten_is_not_sent() -> None:
     async with guarded() as server, running() as (browser, _):
         await log_in(browser, await browser.typed(server.url))
         settings = (await browser.ask("/settings")).text
@@ -160,7 +160,7 @@ async def test_what_is_forgotten_is_sent_no_more() -> None:
         assert len(server.given) == count
 
 
-async def test_it_goes_to_the_place_that_asked_and_to_no_other() -> None:
+async def test_login_goes_only_to_the_server_that_requested_it() -> None:
     """Neither another port nor the redirecting server gets the login; the form names its recipient."""
     async with guarded() as server, guarded() as other, guarded() as way, running() as (browser, _):
         way.leads_to = server.url
@@ -172,7 +172,7 @@ async def test_it_goes_to_the_place_that_asked_and_to_no_other() -> None:
 
 
 @pytest.mark.parametrize("action", ["/login", "/login/forget"])
-async def test_nobody_else_gives_one_or_has_it_forgotten(action: str) -> None:
+async def test_login_form_from_another_origin_is_refused(action: str) -> None:
     async with guarded() as server, running() as (browser, told):
         page = await browser.typed(server.url)
         csrf = browser.server.house.keys.csrf(action)
@@ -195,7 +195,7 @@ async def test_nobody_else_gives_one_or_has_it_forgotten(action: str) -> None:
         assert not any("friend" in line for line in told)
 
 
-async def test_other_clients_have_none_of_it() -> None:
+async def test_gateway_sends_no_login_of_the_session() -> None:
     async with guarded() as server:
         own = Policy(allow_address=frozenset({"127.0.0.0/8"}))
         async with running(settings=Settings(policy=own)) as (browser, _):
@@ -208,7 +208,7 @@ async def test_other_clients_have_none_of_it() -> None:
             assert len(server.given) == count
 
 
-async def test_no_form_where_the_url_has_a_password() -> None:
+async def test_login_form_for_url_with_password_is_omitted() -> None:
     async with guarded() as server, running() as (browser, _):
         page = await browser.typed(server.url.replace("//", "//sam:wrong@"))
         assert (page.status, 'action="/login"' in page.text) == (403, False)
@@ -237,7 +237,7 @@ async def asked(browser: Browser, server: GopherServer) -> Answer:
     return await browser.ask(f"/form?{urlencode(fields)}")
 
 
-async def test_a_form_is_sent_after_it_was_looked_at(nursery: trio.Nursery) -> None:
+async def test_form_is_sent_once_after_its_preview(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with running(settings=allowing(server)) as (browser, _):
         form = await asked(browser, server)
@@ -258,7 +258,7 @@ async def test_a_form_is_sent_after_it_was_looked_at(nursery: trio.Nursery) -> N
         assert sum(BLOCK in bytes(heard) for heard in server.heard) == 1
 
 
-async def test_what_was_sent_is_told_beside_what_came_back(nursery: trio.Nursery) -> None:
+async def test_form_answer_page_shows_exchange_without_hidden_input(nursery: trio.Nursery) -> None:
     """The page and its downloads show the bytes as on every other page; the hidden input is masked."""
     server = await serve(nursery)
     async with running(settings=allowing(server)) as (browser, told):
@@ -280,7 +280,7 @@ async def test_what_was_sent_is_told_beside_what_came_back(nursery: trio.Nursery
             assert "friend" not in text
 
 
-async def test_what_no_form_can_hold_is_said_beside_the_questions(nursery: trio.Nursery) -> None:
+async def test_form_with_invalid_answer_shows_error_and_questions(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with running(settings=allowing(server)) as (browser, _):
         form = await asked(browser, server)
@@ -291,7 +291,7 @@ async def test_what_no_form_can_hold_is_said_beside_the_questions(nursery: trio.
             assert "What is your name?" in looked.text
 
 
-async def test_where_forms_may_not_go_nothing_is_asked(nursery: trio.Nursery) -> None:
+async def test_form_to_a_port_the_policy_refuses_is_not_shown(nursery: trio.Nursery) -> None:
     """S03: forms go only to port 70 or to an allowed port."""
     server = await serve(nursery)
     async with running() as (browser, _):
@@ -300,7 +300,7 @@ async def test_where_forms_may_not_go_nothing_is_asked(nursery: trio.Nursery) ->
         assert "S03" in form.text
 
 
-async def test_only_what_was_looked_at_is_sent(nursery: trio.Nursery) -> None:
+async def test_send_without_preview_sends_nothing(nursery: trio.Nursery) -> None:
     """An unknown ID, an ID of another object and a GET request send nothing."""
     server = await serve(nursery)
     async with running(settings=allowing(server)) as (browser, _):
@@ -315,7 +315,7 @@ async def test_only_what_was_looked_at_is_sent(nursery: trio.Nursery) -> None:
         assert len(server.heard) == heard
 
 
-async def test_words_are_searched_for_where_the_page_asks_them(nursery: trio.Nursery) -> None:
+async def test_search_form_opens_the_url_with_the_search_terms(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with running(settings=allowing(server)) as (browser, _):
         menu = await browser.typed(f"gopher://127.0.0.1:{server.port}/")
@@ -330,7 +330,7 @@ async def test_words_are_searched_for_where_the_page_asks_them(nursery: trio.Nur
         assert any(b"gr\xc3\xbc\xc3\x9fe & co" in bytes(heard) for heard in server.heard)
 
 
-async def test_what_cannot_be_searched_is_looked_at() -> None:
+async def test_search_at_url_without_search_leads_to_preview() -> None:
     async with running() as (browser, _):
         for url in ("ftp://h.example/", "no url", "gopher://h.example/7x\r\n"):
             answer = await browser.ask(f"/search?{urlencode({'url': url, 'words': 'x'})}")

@@ -61,7 +61,7 @@ async def every_answer(browser: Browser) -> list[Answer]:
     ]
 
 
-async def test_every_answer_of_a_page_says_it() -> None:
+async def test_page_responses_have_security_headers() -> None:
     async with running() as (browser, _):
         answers = await every_answer(browser)
     assert [each.status for each in answers[-2:]] == [400, 431]
@@ -74,13 +74,13 @@ async def test_every_answer_of_a_page_says_it() -> None:
 
 
 @pytest.mark.parametrize("name", ["x-content-type-options", "content-security-policy"])
-async def test_one_that_is_missing_is_missed(name: str) -> None:
+async def test_assert_guarded_without_a_header_fails(name: str) -> None:
     async with running(without=frozenset({name})) as (browser, _):
         with pytest.raises(AssertionError):
             assert_guarded(await browser.ask("/"))
 
 
-async def test_a_document_says_that_it_does_nothing() -> None:
+async def test_content_response_is_sandboxed_attachment() -> None:
     async with running() as (browser, _):
         kept = ContentDocument(b"<script>x</script>", headers.OCTETS, 'a".html', inline=False)
         place = int(browser.server.content.rpartition(":")[2])
@@ -119,18 +119,18 @@ async def test_a_document_says_that_it_does_nothing() -> None:
         ("..", "document", "document"),
     ],
 )
-def test_a_name_is_made_harmless_in_both_forms(name: str, plain: str, whole: str) -> None:
+def test_disposition_escapes_both_forms_of_name(name: str, plain: str, whole: str) -> None:
     said = headers.disposition(name, inline=True)
     assert said == f"inline; filename=\"{plain}\"; filename*=UTF-8''{whole}".replace("x__ evil", "x_; evil")
 
 
-def test_a_name_is_cut() -> None:
+def test_disposition_truncates_long_name() -> None:
     said = headers.disposition("☃" * 300, inline=False)
     assert len(said) < 900
 
 
 @pytest.mark.parametrize("text", ["a\r\nb", "a\nb", "\x00", "☃", "\ud800", "\x7f", "é"])
-def test_a_value_is_of_ascii_that_is_seen(text: str) -> None:
+def test_field_value_is_printable_ascii(text: str) -> None:
     _, value = headers.field("x", text)
     assert all(0x20 <= octet <= 0x7E for octet in value)
     assert value
@@ -214,7 +214,7 @@ def guarded(answer: Answer) -> bool:
     ) == ("nosniff", "no-store", "no-referrer")
 
 
-async def test_each_is_called_by_a_name_of_ours(nursery: trio.Nursery) -> None:
+async def test_content_response_has_media_type_of_own_table(nursery: trio.Nursery) -> None:
     pages = {
         f"/{quote(name)}": Page(row.octets, None if row.said is None else row.said.encode().decode("latin-1"))
         for name, row in ROWS.items()
@@ -242,7 +242,7 @@ async def test_each_is_called_by_a_name_of_ours(nursery: trio.Nursery) -> None:
         assert told == []
 
 
-async def test_without_that_header_it_would_be_missed() -> None:
+async def test_content_response_without_nosniff_is_not_guarded() -> None:
     async with running(without=frozenset({"x-content-type-options"})) as (browser, _):
         document = browser.server.session.keep(ContentDocument(RUNS, headers.TEXT, "x", inline=True))
         place = int(browser.server.content.rpartition(":")[2])
@@ -255,7 +255,7 @@ def names_of_types() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", sorted(set(names_of_types())))
-def test_text_of_ours_has_its_charset(name: str) -> None:
+def test_media_type_of_text_has_charset(name: str) -> None:
     """Without a charset, browsers decode UTF-8 as windows-1252, or guess."""
     is_text = name.startswith("text/") or "xml" in name
     assert ("; charset=utf-8" in name) == is_text
@@ -273,7 +273,7 @@ def test_text_of_ours_has_its_charset(name: str) -> None:
         (b"", None),
     ],
 )
-def test_only_the_first_octets_make_a_picture(octets: bytes, media_type: str | None) -> None:
+def test_media_type_of_picture_depends_on_first_bytes(octets: bytes, media_type: str | None) -> None:
     assert media_type_of(octets) == media_type
 
 
@@ -296,7 +296,7 @@ NAMES: Mapping[str, str] = {
 
 
 @pytest.mark.parametrize("name", NAMES, ids=ascii)
-def test_a_name_is_one_that_every_system_can_have(name: str) -> None:
+def test_disposition_name_is_valid_on_all_systems(name: str) -> None:
     saved = NAMES[name]
     assert headers.disposition(name, inline=False) == (
         f"attachment; filename=\"{saved}\"; filename*=UTF-8''{quote(saved, safe='')}"
@@ -306,7 +306,7 @@ def test_a_name_is_one_that_every_system_can_have(name: str) -> None:
 RISKY = tuple("desktop lnk url scf hta jar exe msi bat cmd ps1 sh app html htm svg xhtml mht".split())  # noqa: SIM905
 
 
-async def test_a_name_that_would_be_run_is_warned_of(nursery: trio.Nursery) -> None:
+async def test_page_of_executable_name_has_warning(nursery: trio.Nursery) -> None:
     names = [*(f"a.{each}" for each in RISKY), "A.LNK", "a.txt", "a.html.zip"]
     server = await serve(nursery, {f"/{name}": Page(b"words\n") for name in names})
     async with running() as (browser, _):

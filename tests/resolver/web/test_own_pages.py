@@ -17,7 +17,7 @@ async def act(browser: Browser, page: str, action: str, form: dict[str, str]) ->
     assert (shown.status, answer.status) == (200, 303)
 
 
-async def test_each_is_there() -> None:
+async def test_own_pages_exist() -> None:
     async with running() as (browser, told):
         for page in ("/", "/help", "/history", "/transfers", "/settings"):
             assert (page, (await browser.ask(page)).status) == (page, 200)
@@ -25,9 +25,7 @@ async def test_each_is_there() -> None:
         assert browser.server.house.gateway in (await browser.ask("/settings")).text
 
 
-async def test_bookmarks_stay_when_the_server_does_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_bookmarks_persist_across_servers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     url = "gopher://h.example/1<b>"
     async with running() as (browser, _):
@@ -43,9 +41,7 @@ async def test_bookmarks_stay_when_the_server_does_not(
         assert ("ftp://h.example/" in kept, "menu" in kept) == (True, False)
 
 
-async def test_a_file_is_saved_under_a_name_that_is_free(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_save_uses_a_free_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "source").mkdir()
     (tmp_path / "here").mkdir()
     (tmp_path / "source" / "a.txt").write_bytes(b"octets of a file\n")
@@ -64,9 +60,7 @@ async def test_a_file_is_saved_under_a_name_that_is_free(
     assert saved == [b"another\n", b"octets of a file\n"]
 
 
-async def test_what_a_page_of_strangers_has_is_not_saved_as_typed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_save_of_untrusted_file_url_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.txt").write_bytes(b"secret\n")
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")

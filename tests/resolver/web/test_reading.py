@@ -37,7 +37,7 @@ PATHS = (
 )
 
 
-async def test_a_link_is_judged_alike_whatever_was_judged_before() -> None:
+async def test_link_verdict_does_not_depend_on_earlier_links() -> None:
     lines = PLANS.read_text("utf-8").splitlines()
     urls = sorted({str(json.loads(line)["url"]) for line in lines})
     starts = sorted({url[: url.find("/", url.find("://") + 3)] for url in urls if url.count("/") > 2})
@@ -52,7 +52,7 @@ async def test_a_link_is_judged_alike_whatever_was_judged_before() -> None:
     assert {verdict.action for verdict in found.values()} == {"allow", "refuse"}
 
 
-async def test_the_older_articles_of_a_group_are_a_link_away() -> None:
+async def test_group_page_links_older_articles() -> None:
     policy = Policy(allow_address=frozenset({"127.0.0.0/8"}))
     settings = Settings(policy=policy, options=Options(entries=2))
     with trio.fail_after(HANG):
@@ -75,7 +75,7 @@ async def test_the_older_articles_of_a_group_are_a_link_away() -> None:
             nursery.cancel_scope.cancel()
 
 
-async def test_a_search_is_asked_again_with_hits_that_were_marked() -> None:
+async def test_wais_search_with_marked_hits_sends_relevance() -> None:
     with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
             server = await serve_wais(nursery)

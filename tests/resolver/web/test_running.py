@@ -35,7 +35,7 @@ def window_of(browser: Browser) -> RunningServer:
 # -- the file
 
 
-def test_it_is_told_for_its_owner_alone_as_long_as_it_runs(place: Path) -> None:
+def test_announced_server_is_private_and_removed_at_exit(place: Path) -> None:
     with announce_server(9_401, "secret") as first:
         assert first
         assert find_server() == RunningServer(9_401, "secret", os.getpid())
@@ -46,7 +46,7 @@ def test_it_is_told_for_its_owner_alone_as_long_as_it_runs(place: Path) -> None:
     assert (find_server(), place.exists()) == (None, False)
 
 
-def test_what_was_left_behind_is_taken_over(place: Path) -> None:
+def test_announce_server_replaces_stale_file(place: Path) -> None:
     place.parent.mkdir()
     place.write_text(json.dumps({"port": 9_401, "secret": "old" * 100, "process": 1}))
     place.chmod(0o600)
@@ -54,7 +54,7 @@ def test_what_was_left_behind_is_taken_over(place: Path) -> None:
         assert (ours, find_server()) == (True, RunningServer(9_402, "new", os.getpid()))
 
 
-def test_what_somebody_put_in_its_place_stays(place: Path) -> None:
+def test_announce_server_keeps_file_of_another_process(place: Path) -> None:
     with announce_server(9_401, "secret"):
         place.unlink()
         place.write_text("of another")
@@ -62,7 +62,7 @@ def test_what_somebody_put_in_its_place_stays(place: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o660, 0o666])
-def test_a_file_that_others_may_touch_is_not_believed(mode: int, place: Path) -> None:
+def test_find_server_with_writable_or_readable_file_fails(mode: int, place: Path) -> None:
     place.parent.mkdir()
     place.write_text('{"port": 9401, "secret": "x", "process": 1}')
     place.chmod(mode)
@@ -74,7 +74,7 @@ def test_a_file_that_others_may_touch_is_not_believed(mode: int, place: Path) ->
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "link", "no folder"])
-def test_what_is_no_file_is_neither_read_nor_written(kind: str, place: Path, tmp_path: Path) -> None:
+def test_announce_server_at_special_file_fails(kind: str, place: Path, tmp_path: Path) -> None:
     target = tmp_path / "target"
     target.write_text("kept")
     match kind:
@@ -94,7 +94,7 @@ def test_what_is_no_file_is_neither_read_nor_written(kind: str, place: Path, tmp
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"port": 0, "secret": "x", "process": 1}', '{"port": "1"}'])
-def test_what_says_nothing_is_none(text: str, place: Path) -> None:
+def test_find_server_with_invalid_file_returns_none(text: str, place: Path) -> None:
     place.parent.mkdir()
     place.write_text(text)
     place.chmod(0o600)
@@ -104,7 +104,7 @@ def test_what_says_nothing_is_none(text: str, place: Path) -> None:
 # The entry link
 
 
-async def test_who_has_read_it_has_a_way_in() -> None:
+async def test_entry_with_secret_returns_entry_link() -> None:
     url = f"gopher://127.0.0.1/1{'%E9' * 20_000}"
     async with running() as (browser, log):
         address = await trio.to_thread.run_sync(entry, window_of(browser), url)
@@ -117,7 +117,7 @@ async def test_who_has_read_it_has_a_way_in() -> None:
         assert log == []
 
 
-async def test_nobody_else_has_one() -> None:
+async def test_start_without_secret_is_refused() -> None:
     async with running() as (browser, log):
         secret = browser.server.house.keys.start
         right = {**BARE, "Authorization": f"Bearer {secret}"}
@@ -140,14 +140,14 @@ async def test_nobody_else_has_one() -> None:
         assert (await browser.ask("/start", right, method="POST", body=b"url=x")).status == 200
 
 
-async def test_without_that_rule_every_page_makes_its_way_in() -> None:
+async def test_access_without_program_rule_allows_start_by_any_page() -> None:
     async with running(checks=but(program)) as (browser, _):
         where = {"Sec-Fetch-Site": "cross-site", "Origin": "http://evil.example", "Cookie": ""}
         answer = await browser.ask("/start", where, method="POST", body=b"url=x")
         assert (answer.status, len(answer.body)) == (200, 43)
 
 
-def test_where_nobody_listens_there_is_none(place: Path) -> None:
+def test_find_entry_without_listener_returns_none(place: Path) -> None:
     with socket.socket() as bound:
         bound.bind((LOOPBACK, 0))
         with announce_server(bound.getsockname()[1], "secret"):
@@ -155,7 +155,7 @@ def test_where_nobody_listens_there_is_none(place: Path) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="the system has no table of connections")
-def test_a_listener_is_known_by_its_user() -> None:
+def test_is_listened_to_by_this_user_checks_the_port() -> None:
     with socket.create_server((LOOPBACK, 0)) as own, socket.socket() as bound:
         bound.bind(("", 0))  # Nothing listens on this port, at any address of this machine.
         assert is_listened_to_by_this_user(own.getsockname()[1])
@@ -184,7 +184,7 @@ async def heard_by(listener: socket.socket) -> bytes:
     return said
 
 
-async def test_nothing_is_said_to_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_entry_sends_no_secret_to_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
     """The port of a stopped server may be taken by another user, to receive its secret.
 
     Without the check of the listener's user the secret is sent.
@@ -197,7 +197,7 @@ async def test_nothing_is_said_to_another_user(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="nobody can become another user")
-async def test_another_user_is_seen_to_be_one() -> None:
+async def test_is_listened_to_by_this_user_with_another_user_returns_false() -> None:
     os.seteuid(65_534)
     try:
         listener = socket.create_server((LOOPBACK, 0))

@@ -45,11 +45,11 @@ UNSAID = {"Sec-Fetch-Site": "", "Sec-Fetch-Mode": "", "Sec-Fetch-Dest": ""}
         ("http", "::1", 1, "[::1]:1"),
     ],
 )
-def test_what_browsers_call_it(scheme: str, address: str, port: int, place: str) -> None:
+def test_place_of_omits_default_port(scheme: str, address: str, port: int, place: str) -> None:
     assert place_of(scheme, address, port) == place
 
 
-async def test_in_the_clear_the_cookie_is_one_that_browsers_take() -> None:
+async def test_public_http_cookie_has_no_secure_attribute() -> None:
     """Browsers drop a cookie with `Secure` and its name prefix over HTTP. All other attributes stay."""
     async with running(public=True) as (browser, told):
         port = browser.server.house.port
@@ -68,7 +68,7 @@ async def test_in_the_clear_the_cookie_is_one_that_browsers_take() -> None:
         ).status == 403
 
 
-async def test_in_the_clear_forms_still_prove_where_they_are_from() -> None:
+async def test_public_http_form_requires_origin_and_token() -> None:
     """Over HTTP browsers send no `Sec-Fetch-Site`."""
     async with running(public=True) as (browser, _):
         looked = await browser.look("gopher://192.0.2.1/1")
@@ -83,7 +83,7 @@ async def test_in_the_clear_forms_still_prove_where_they_are_from() -> None:
         assert (await browser.post("/history", {}, elsewhere)).status == 303, "what is missed without them"
 
 
-async def test_users_of_other_machines_are_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_public_server_does_not_check_peer_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entrance, "is_of_this_user", lambda ends: False)
     async with running(public=True) as (browser, _):
         assert (await browser.ask("/")).status == 200
@@ -100,7 +100,7 @@ def _files(tmp_path: Path) -> tuple[trustme.CA, Certificate]:
     return authority, Certificate(str(tmp_path / "both.pem"), str(tmp_path / "both.pem"))
 
 
-async def test_by_tls_it_is_as_on_this_machine(files: tuple[trustme.CA, Certificate]) -> None:
+async def test_public_tls_has_secure_cookie_and_policy(files: tuple[trustme.CA, Certificate]) -> None:
     authority, certificate = files
     context = ssl.create_default_context()
     authority.configure_trust(context)
@@ -129,7 +129,9 @@ async def test_by_tls_it_is_as_on_this_machine(files: tuple[trustme.CA, Certific
     assert server.content.startswith("https://127.0.0.1:")
 
 
-def test_a_certificate_that_nobody_can_show(files: tuple[trustme.CA, Certificate], tmp_path: Path) -> None:
+def test_check_certificate_with_invalid_file_fails(
+    files: tuple[trustme.CA, Certificate], tmp_path: Path
+) -> None:
     check_certificate(files[1])
     (tmp_path / "odd").write_text("odd")
     for path in ("odd", "none", "."):
@@ -137,7 +139,7 @@ def test_a_certificate_that_nobody_can_show(files: tuple[trustme.CA, Certificate
             check_certificate(Certificate(str(tmp_path / path), files[1].key))
 
 
-async def test_where_nobody_may_listen_that_is_said() -> None:
+async def test_server_at_foreign_address_names_it() -> None:
     with pytest.raises(LocalError, match=r"192\.0\.2\.1"):
         async with running(address="192.0.2.1", public=True):
             raise AssertionError("listens")
@@ -189,7 +191,7 @@ def assert_neither_run_nor_shown(answer: Answer) -> None:
     "media_type",
     ["text/html", "text/javascript", "image/svg+xml", "application/xhtml+xml", "application/pdf", ""],
 )
-async def test_gateway_for_a_browser_without_sec_fetch_answers_in_a_sandbox(media_type: str) -> None:
+async def test_gateway_without_sec_fetch_answers_in_a_sandbox(media_type: str) -> None:
     """Over HTTP, no browser sends these headers to an address of the network."""
     async with page_server() as peer, running(public=True, settings=INSIDE) as (browser, _):
         target = peer.address(browser.server.house.keys.gateway, media_type)
@@ -208,7 +210,7 @@ async def test_gateway_that_refuses_or_fails_answers_in_a_sandbox() -> None:
             assert_neither_run_nor_shown(answer)
 
 
-async def test_gateway_asked_with_the_cookie_of_the_window_sends_nothing() -> None:
+async def test_gateway_with_session_cookie_sends_nothing() -> None:
     async with page_server() as peer, running(public=True, settings=INSIDE) as (browser, told):
         target = peer.address(browser.server.house.keys.gateway)
         for cookie in (f"{browser.cookie}", f"a=b; {browser.cookie}"):
@@ -226,7 +228,7 @@ MANY = 200
 
 @pytest.mark.slow
 @pytest.mark.parametrize("begun", [b"", b"GET / HTTP/1.1\r\nHost: 127"])
-async def test_who_says_nothing_is_let_go(begun: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_server_closes_idle_connections(begun: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serve, "_IDLE", 1.0)
     async with running() as (browser, _), AsyncExitStack() as stack:
         port = browser.server.house.port
@@ -245,7 +247,7 @@ async def test_who_says_nothing_is_let_go(begun: bytes, monkeypatch: pytest.Monk
                     pass
 
 
-async def test_who_drips_a_head_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_server_closes_connection_with_slow_head(monkeypatch: pytest.MonkeyPatch) -> None:
     """A head that arrives byte by byte is not a request."""
     monkeypatch.setattr(serve, "_IDLE", 1.0)
     async with running() as (browser, _):
@@ -273,7 +275,7 @@ async def stalled(port: int, head: str) -> trio.SocketStream:
     return stream
 
 
-async def test_who_stops_reading_holds_nothing_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_server_stops_despite_stalled_readers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The server stops although a client read only half of a page or of a document."""
     monkeypatch.setattr(listening, "_UNREAD", 200)
     monkeypatch.setattr(serve, "_GRACE", 0.2)
@@ -295,7 +297,7 @@ async def test_who_stops_reading_holds_nothing_up(monkeypatch: pytest.MonkeyPatc
             assert (await browser.ask("/")).status == 200
 
 
-async def test_no_more_than_so_many_requests_are_answered_at_a_time() -> None:
+async def test_server_limits_concurrent_requests() -> None:
     """The requests wait for a server that never answers; a closed connection frees its slot."""
     async with gopher() as peer, running(settings=inside(peer)) as (browser, told):
         peer.silent = True
@@ -326,7 +328,7 @@ ENDLESS = {"items": b"0x\tx\tx\t70\r\n", "words": b"ix\t\t\t\r\n", "nothing": b"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sampled(ENDLESS, lambda name: None))
-async def test_what_has_no_end_is_a_page_like_others(name: str) -> None:
+async def test_page_of_endless_menu_is_bounded(name: str) -> None:
     """The menu has this many lines, or one line of this length."""
     async with serving_octets(ENDLESS[name] * MANY_LINES + b"\r\n.\r\n") as url, running() as (browser, told):
         page = await browser.typed(url)
@@ -336,7 +338,7 @@ async def test_what_has_no_end_is_a_page_like_others(name: str) -> None:
         assert (await browser.ask("/")).status == 200
 
 
-async def test_what_grows_when_it_is_unpacked_is_not(nursery: trio.Nursery) -> None:
+async def test_page_of_decompression_bomb_is_refused(nursery: trio.Nursery) -> None:
     server = await http_server(nursery)
     async with running() as (browser, _):
         page = await browser.typed(f"http://127.0.0.1:{server.port}/bomb")
@@ -344,7 +346,7 @@ async def test_what_grows_when_it_is_unpacked_is_not(nursery: trio.Nursery) -> N
 
 
 @pytest.mark.parametrize("media_type", ["text/plain", "text/html", "message/rfc822"])
-async def test_of_a_long_text_a_part_is_shown(nursery: trio.Nursery, media_type: str) -> None:
+async def test_page_of_long_text_shows_a_part(nursery: trio.Nursery, media_type: str) -> None:
     """The limit is the size that a browser lays out without a pause; a long line does not raise it."""
     text = b"Subject: x\r\n\r\n" + b"words of nobody " * 250_000
     server = await http_server(nursery, {"/": HttpPage(text, media_type)})
@@ -370,7 +372,7 @@ async def serving_octets(octets: bytes) -> AsyncIterator[str]:
         nursery.cancel_scope.cancel()
 
 
-async def test_of_a_long_listing_a_page_is_shown_and_the_rest_is_kept_here() -> None:
+async def test_page_of_long_listing_is_paged_from_cache() -> None:
     lines = "".join(f"0Item {number}\titem{number}\t127.0.0.1\tPORT\n" for number in range(20_000))
     async with gopher(lines) as peer, running(settings=inside(peer)) as (browser, _):
         first = await browser.ask(at(peer.url))

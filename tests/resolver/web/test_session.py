@@ -50,7 +50,7 @@ HIT = entry("hit", Kind.DOCUMENT, score=7, lines=4, types=["TEXT", "GIF"], other
         (articles("a"), group_page),
     ],
 )
-def test_the_pages_of_a_long_listing_are_those_of_what_was_fetched(one: list[Entry], page: Paged) -> None:
+def test_listing_cache_of_long_listing_renders_same_pages(one: list[Entry], page: Paged) -> None:
     entries = [
         replace(each, raw=b"octets", size=number) for number, each in enumerate(one * (1_000 // len(one) + 1))
     ]
@@ -60,12 +60,12 @@ def test_the_pages_of_a_long_listing_are_those_of_what_was_fetched(one: list[Ent
         assert rendered(page(slim.entries or (), query, place())) == rendered(page(entries, query, place()))
 
 
-def test_a_short_listing_is_kept_as_it_came() -> None:
+def test_listing_cache_of_short_listing_is_unchanged() -> None:
     assert kept([HIT]).entries == (HIT,)
     assert kept([HIT]).content == b"content"
 
 
-def test_what_many_entries_say_alike_is_kept_once() -> None:
+def test_listing_cache_shares_equal_fields() -> None:
     entries = kept(_plain(2_000)).entries
     assert entries is not None
     assert len({id(each.extra) for each in entries}) == 1
@@ -78,7 +78,7 @@ def _plain(count: int) -> list[Entry]:
     ]
 
 
-def test_a_hundred_thousand_entries_have_room_and_the_oldest_make_it() -> None:
+def test_listing_cache_over_100000_entries_drops_oldest() -> None:
     found = ListingCache()
     long = listing(_plain(100_000))
     for key in "ab":
@@ -87,7 +87,7 @@ def test_a_hundred_thousand_entries_have_room_and_the_oldest_make_it() -> None:
     assert found.find("a") is None
 
 
-def test_three_listings_are_kept() -> None:
+def test_listing_cache_keeps_three_listings() -> None:
     found = ListingCache()
     for key in "abcd":
         found.keep(key, listing([HIT]))
@@ -97,7 +97,7 @@ def test_three_listings_are_kept() -> None:
     assert [key for key in "abcde" if found.find(key) is not None] == ["b", "d", "e"]
 
 
-def test_what_is_too_long_is_not_kept() -> None:
+def test_listing_cache_skips_too_long_listing() -> None:
     found = ListingCache()
     found.keep("x", listing([HIT], content=bytes(70_000_000)))
     assert found.find("x") is None
@@ -116,7 +116,7 @@ PAGES = {
 OWN = Policy(allow_address=frozenset({"127.0.0.0/8"}))
 
 
-async def test_each_scheme_has_its_pages_and_they_say_what_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_archive_pages_of_schemes_name_their_capture_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Connector, "addresses", None)
     with trio.fail_after(HANG), Archive(sorted(WARC.glob("*.warc.gz"))) as archive:
         async with running(settings=Settings(policy=OWN, archive=archive)) as (browser, _):
@@ -131,7 +131,7 @@ async def test_each_scheme_has_its_pages_and_they_say_what_they_are(monkeypatch:
             assert "Captured on" not in missing.text
 
 
-async def test_as_of_a_time_it_says_which() -> None:
+async def test_archive_page_as_of_a_time_names_it() -> None:
     with trio.fail_after(HANG), Archive([WARC / "gopher.warc.gz"], at="2026-11-22T10:00") as archive:
         async with running(settings=Settings(policy=OWN, archive=archive)) as (browser, _):
             page = await browser.typed("gopher://127.0.0.1/")
@@ -141,7 +141,7 @@ async def test_as_of_a_time_it_says_which() -> None:
             )
 
 
-async def test_without_an_archive_nothing_is_said_of_one() -> None:
+async def test_start_page_without_archive_does_not_mention_one() -> None:
     with trio.fail_after(HANG):
         async with running(settings=Settings(policy=OWN)) as (browser, _):
             assert "rchive" not in (await browser.ask("/")).text

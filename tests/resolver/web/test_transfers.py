@@ -129,7 +129,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-async def test_how_far_a_transfer_is_comes_as_it_happens(here: Path) -> None:
+async def test_event_stream_sends_progress_of_transfer(here: Path) -> None:
     async with slow() as server, running() as (browser, told):
         await save(browser, server.url("a.txt"))
         async with hearing(browser) as heard:
@@ -153,7 +153,7 @@ async def test_how_far_a_transfer_is_comes_as_it_happens(here: Path) -> None:
         assert told == []
 
 
-async def test_where_nothing_is_under_way_there_is_nothing_to_hear() -> None:
+async def test_event_stream_without_transfers_is_empty() -> None:
     async with running() as (browser, _):
         for target in (
             "/transfers/events",
@@ -164,7 +164,7 @@ async def test_where_nothing_is_under_way_there_is_nothing_to_hear() -> None:
         assert "data-events" not in (await browser.ask("/transfers")).text
 
 
-async def test_the_page_says_from_where_on_to_hear(here: Path) -> None:
+async def test_transfers_page_names_event_stream_and_refresh(here: Path) -> None:
     """Without script the page refreshes while a transfer is running."""
     async with slow() as server, running() as (browser, _):
         await save(browser, server.url("a.txt"))
@@ -182,7 +182,9 @@ async def test_the_page_says_from_where_on_to_hear(here: Path) -> None:
         ({"Host": "evil.example"}, 421),
     ],
 )
-async def test_nobody_else_hears_anything(headers: dict[str, str], status: int, here: Path) -> None:
+async def test_event_stream_for_another_origin_is_refused(
+    headers: dict[str, str], status: int, here: Path
+) -> None:
     async with slow() as server, running() as (browser, told):
         await save(browser, server.url("a.txt"))
         answer = await browser.ask("/transfers/events", headers)
@@ -193,7 +195,7 @@ async def test_nobody_else_hears_anything(headers: dict[str, str], status: int, 
         assert (await browser.post("/transfers/events", form)).status == 405
 
 
-async def test_a_stream_holds_no_secret(here: Path) -> None:
+async def test_event_stream_has_no_secret(here: Path) -> None:
     async with slow() as server, running() as (browser, told):
         url = server.url("a.txt").replace("http://", "http://sam:friend@")
         looked = await browser.look(url)
@@ -213,7 +215,7 @@ async def test_a_stream_holds_no_secret(here: Path) -> None:
                 )
 
 
-async def test_what_a_stranger_calls_a_file_is_text() -> None:
+async def test_event_row_escapes_untrusted_name() -> None:
     row = _row(
         SavedTransfer(1, "a\u202egpj\u2028\x1b.exe", "http://h/", "failed", 0, error="\u202e\n"), place("")
     )
@@ -221,7 +223,7 @@ async def test_what_a_stranger_calls_a_file_is_text() -> None:
     assert "\u202e" not in str(row["error"])
 
 
-async def test_of_many_streams_the_oldest_ends(here: Path) -> None:
+async def test_event_stream_over_the_limit_ends_the_oldest(here: Path) -> None:
     """Otherwise they would hold all connections of a browser to the server."""
     async with slow() as server, running() as (browser, _):
         await save(browser, server.url("a.txt"))
@@ -235,7 +237,7 @@ async def test_of_many_streams_the_oldest_ends(here: Path) -> None:
                 await heard.end()
 
 
-async def test_what_happens_while_something_is_sent_is_told_too(here: Path) -> None:
+async def test_event_during_send_is_sent_afterwards(here: Path) -> None:
     """The last event of a transfer is sent as well."""
     sent = b""
     async with slow() as server, Resolver(on_event=hear_transfer) as resolver, trio.open_nursery() as nursery:
@@ -260,7 +262,7 @@ async def test_what_happens_while_something_is_sent_is_told_too(here: Path) -> N
     assert b'"done"' in sent
 
 
-async def test_a_stream_that_is_left_makes_room(here: Path) -> None:
+async def test_event_stream_closed_by_client_frees_its_slot(here: Path) -> None:
     async with slow() as server, running() as (browser, _):
         await save(browser, server.url("a.txt"))
         for _ in range(MOST_REQUESTS + 1):
@@ -271,7 +273,7 @@ async def test_a_stream_that_is_left_makes_room(here: Path) -> None:
                 pass
 
 
-async def test_streams_end_with_the_server(here: Path) -> None:
+async def test_event_stream_ends_with_the_server(here: Path) -> None:
     async with slow() as server, await trio.open_tcp_stream(LOOPBACK, server.port) as _:
         async with running() as (browser, told):
             await save(browser, server.url("a.txt"))
@@ -334,7 +336,7 @@ async def until_half_is_here(browser: Browser) -> None:
         await trio.sleep(LOOK_AGAIN)
 
 
-async def test_what_was_begun_is_gone_on_with_by_another_server(ledger: str, account_here: Path) -> None:
+async def test_transfer_is_resumed_by_another_server(ledger: str, account_here: Path) -> None:
     async with slow() as server:
         async with running(ledger=ledger) as (browser, _):
             await begun(browser, server, "a.txt")
@@ -359,9 +361,7 @@ async def test_what_was_begun_is_gone_on_with_by_another_server(ledger: str, acc
             assert row.digest in page
 
 
-async def test_of_a_file_that_is_gone_it_is_not_said_that_it_is_there(
-    ledger: str, account_here: Path
-) -> None:
+async def test_transfer_whose_file_was_deleted_can_be_resumed(ledger: str, account_here: Path) -> None:
     async with slow() as server:
         server.rest.set()
         async with running(ledger=ledger) as (browser, _):
@@ -375,7 +375,7 @@ async def test_of_a_file_that_is_gone_it_is_not_said_that_it_is_there(
         assert (account_here / "a.txt").read_bytes() == b"x" * 20
 
 
-async def test_each_save_is_a_row_of_its_own(ledger: str) -> None:
+async def test_save_twice_records_two_rows(ledger: str) -> None:
     async with slow() as server:
         server.rest.set()
         async with running(ledger=ledger) as (browser, _):
@@ -386,7 +386,7 @@ async def test_each_save_is_a_row_of_its_own(ledger: str) -> None:
         assert len({row.path for row in list_newest(ledger, 9)}) == 2
 
 
-async def test_what_a_run_was_killed_behind_is_there_without_being_asked_for(ledger: str) -> None:
+async def test_transfer_complete_before_kill_is_not_requested_again(ledger: str) -> None:
     async with slow() as server:
         server.rest.set()
         async with running(ledger=ledger) as (browser, _):
@@ -402,7 +402,7 @@ async def test_what_a_run_was_killed_behind_is_there_without_being_asked_for(led
         assert server.asked == asked
 
 
-async def test_a_password_is_not_in_it(ledger: str, account_place: Path) -> None:
+async def test_ledger_does_not_store_password(ledger: str, account_place: Path) -> None:
     """A transfer that needs the password is not resumed by another server, which reports the reason."""
     async with slow() as server:
         url = server.url("a.txt").replace("http://", "http://sam:friend@")
@@ -420,7 +420,7 @@ async def test_a_password_is_not_in_it(ledger: str, account_place: Path) -> None
         assert server.asked == asked
 
 
-async def test_who_chose_it_is_not_forgotten(ledger: str, account_here: Path, tmp_path: Path) -> None:
+async def test_ledger_keeps_origin_of_url(ledger: str, account_here: Path, tmp_path: Path) -> None:
     """A local file that a page named stays refused when another server resumes the transfer."""
     (tmp_path / "secret").write_text("x")
     for run in (1, 2):
@@ -440,7 +440,7 @@ async def test_who_chose_it_is_not_forgotten(ledger: str, account_here: Path, tm
     assert os.listdir(account_here) == []
 
 
-async def test_where_another_server_has_it_files_are_saved_all_the_same(ledger: str) -> None:
+async def test_save_with_locked_ledger_is_not_recorded(ledger: str) -> None:
     async with slow() as server, running(ledger=ledger) as (first, _):
         server.rest.set()
         await first.ask("/transfers")
@@ -453,7 +453,7 @@ async def test_where_another_server_has_it_files_are_saved_all_the_same(ledger: 
 
 
 @pytest.mark.parametrize("more", [None, "[]", "{}", '{"window": 1}', '{"window": [1, 2]}', "no json"])
-async def test_rows_that_nobody_here_wrote_are_passed_over(more: str | None, ledger: str) -> None:
+async def test_ledger_rows_of_other_programs_are_skipped(more: str | None, ledger: str) -> None:
     async with slow() as server:
         server.rest.set()
         async with running(ledger=ledger) as (browser, _):
@@ -466,7 +466,7 @@ async def test_rows_that_nobody_here_wrote_are_passed_over(more: str | None, led
             assert (page.status, "data-state" in page.text) == (200, False)
 
 
-async def test_it_is_for_its_owner_alone(ledger: str, account_place: Path) -> None:
+async def test_ledger_is_private_to_its_owner(ledger: str, account_place: Path) -> None:
     async with running(ledger=ledger) as (browser, _):
         assert "state" not in os.listdir(account_place.parents[2])
         await browser.ask("/transfers")

@@ -60,7 +60,7 @@ def shown(exchange: RecordedExchange) -> str:
 @pytest.mark.parametrize(
     "exchange", [recorded(TRANSFER), *(make_planned_exchange(resolver.explain(url)) for url in PLANS)]
 )
-def test_the_table_says_what_the_diagram_shows(exchange: RecordedExchange) -> None:
+def test_diagram_table_and_json_have_the_same_messages(exchange: RecordedExchange) -> None:
     """Compare the three forms of an exchange.
 
     Each line of the table is in the diagram, in the same order, with its time. All three forms have the same
@@ -80,7 +80,7 @@ def test_the_table_says_what_the_diagram_shows(exchange: RecordedExchange) -> No
     assert [each["lines"] for each in told["messages"]] == [list(each.lines) for each in exchange.messages]
 
 
-def test_the_members_of_json_are_those_that_are_promised() -> None:
+def test_json_has_the_documented_members() -> None:
     told = json.loads(as_text(recorded(TRANSFER)))
     assert set(told) == {
         *("format", "version", "url", "title", "kind", "lanes", "messages", "left_out", "outcome", "elapsed"),
@@ -91,7 +91,7 @@ def test_the_members_of_json_are_those_that_are_promised() -> None:
 
 
 @pytest.mark.parametrize("hostile", [*HOSTILE, "\ufffe\uffff\x0b", "x" * 100_000, "漢" * 500])
-def test_whatever_is_said_a_diagram_is_well_formed(hostile: str) -> None:
+def test_diagram_of_hostile_text_is_well_formed(hostile: str) -> None:
     exchange = recorded(said_by(hostile))
     tree = etree.fromstring(svg(exchange).encode())
     plain = etree.fromstring(svg(recorded(said_by("x"))).encode())
@@ -102,7 +102,7 @@ def test_whatever_is_said_a_diagram_is_well_formed(hostile: str) -> None:
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_nothing_said_becomes_markup(hostile: str) -> None:
+def test_exchange_page_of_hostile_text_has_no_new_markup(hostile: str) -> None:
     names = {
         each
         for element in skeleton(shown(recorded(said_by("x")))).elements
@@ -113,7 +113,7 @@ def test_nothing_said_becomes_markup(hostile: str) -> None:
     assert len(found.ids) == len(set(found.ids))
 
 
-def test_a_page_that_stands_alone_needs_nothing_else() -> None:
+def test_exchange_page_loads_no_other_file() -> None:
     markup = shown(recorded(TRANSFER))
     sheet = re.search(r"<style>(.*?)</style>", markup, re.DOTALL)
     assert sheet is not None
@@ -136,7 +136,7 @@ def test_a_page_that_stands_alone_needs_nothing_else() -> None:
     assert "@import" not in sheet[1]
 
 
-def test_an_svg_to_take_away_has_its_colours_with_it() -> None:
+def test_svg_download_contains_its_stylesheet() -> None:
     root = etree.fromstring(svg(recorded(TRANSFER)).encode())
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     sheet = root.find("{*}style")
@@ -145,7 +145,7 @@ def test_an_svg_to_take_away_has_its_colours_with_it() -> None:
     assert not root.xpath("//*[@style or @href or local-name()='script' or local-name()='image']")
 
 
-def test_a_diagram_says_what_it_is_to_who_does_not_see_it() -> None:
+def test_diagram_has_accessible_title_and_summary() -> None:
     root = etree.fromstring(svg(recorded(TRANSFER)).encode())
     assert root.get("role") == "img"
     names = {each.get("id"): each for each in root.iter() if each.get("id") is not None}
@@ -156,7 +156,7 @@ def test_a_diagram_says_what_it_is_to_who_does_not_see_it() -> None:
     assert "ended: done" in (summary.text or "")
 
 
-def test_all_of_a_diagram_is_within_it() -> None:
+def test_diagram_shapes_are_within_its_bounds() -> None:
     drawing = draw(recorded(said_by("W" * 300)))
     for shape in drawing.shapes:
         attributes = dict(shape.attributes)
@@ -168,7 +168,7 @@ def test_all_of_a_diagram_is_within_it() -> None:
             assert len(shape.text) <= 60 or attributes["class"] == "veil words"
 
 
-def test_tls_is_a_bracket_from_where_it_begins_to_the_end_of_its_connection() -> None:
+def test_diagram_of_tls_has_a_bracket_per_connection() -> None:
     drawing = draw(recorded([*TRANSFER, Closed(URL, False)]))
     brackets = [shape for shape in drawing.shapes if shape.tag == "path"]
     assert len(brackets) == 2  # One for each connection.
@@ -176,13 +176,13 @@ def test_tls_is_a_bracket_from_where_it_begins_to_the_end_of_its_connection() ->
     assert not [shape for shape in plain.shapes if shape.tag == "path"]
 
 
-def test_a_diagram_of_500_messages_is_bounded() -> None:
+def test_diagram_of_many_messages_is_bounded() -> None:
     said: list[Event] = [Connected(URL, "192.0.2.1", 21, False)]
     said += [Sent(URL, b"x" * 5000 + b"\r\n") for _ in range(1_000)]
     assert len(panel(recorded(said))) < 400_000
 
 
-def test_several_urls_have_a_section_each() -> None:
+def test_exchange_page_has_a_section_per_url() -> None:
     exchanges = [recorded(TRANSFER), recorded(said_by("b"))]
     found = skeleton(page([(each,) for each in exchanges], "What was said", left_out=3))
     assert [tag for tag, _ in found.elements].count("section") == 2

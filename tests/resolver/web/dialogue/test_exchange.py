@@ -50,23 +50,23 @@ PLAIN = [
 
 
 @pytest.mark.parametrize(("octets", "left"), SECRETS)
-def test_a_secret_is_hidden(octets: bytes, left: bytes) -> None:
+def test_mask_logins_masks_secret(octets: bytes, left: bytes) -> None:
     assert mask_logins(octets) == left
     assert mask_logins(octets.rstrip(b"\r\n")) == left.rstrip(b"\r\n")
 
 
 @pytest.mark.parametrize("octets", PLAIN)
-def test_what_is_no_secret_stays(octets: bytes) -> None:
+def test_mask_logins_keeps_text_without_secret(octets: bytes) -> None:
     assert mask_logins(octets) == octets
     assert mask_logins(octets.rstrip(b"\r\n")) == octets.rstrip(b"\r\n")
 
 
-def test_a_secret_that_is_long_is_hidden_before_it_is_cut() -> None:
+def test_lines_of_long_secret_masks_before_truncation() -> None:
     assert lines_of(b"Cookie: " + b"s3cret" * 100) == ("Cookie: ****",)
     assert preview(b"\0\1token=abcdefgh") == ("token=****",)
 
 
-def test_lines_are_cut_and_counted() -> None:
+def test_lines_of_long_text_are_truncated_and_counted() -> None:
     assert lines_of(b"a\r\nb\nc\r\n\r\n") == ("a", "b", "c")
     assert lines_of(b"\r\n") == ("(empty line)",)
     lines = lines_of(b"x\r\n" * 1000)
@@ -86,7 +86,7 @@ def test_lines_are_cut_and_counted() -> None:
         ("e\u0301e\u0301e\u0301", 3, "e\u0301e\u0301e\u0301"),
     ],
 )
-def test_cells_are_those_of_a_terminal(text: str, cells: int, expected: str) -> None:
+def test_cut_counts_terminal_cells(text: str, cells: int, expected: str) -> None:
     assert cut(text, cells) == expected
     assert width(expected) <= cells
 
@@ -101,12 +101,12 @@ def test_cells_are_those_of_a_terminal(text: str, cells: int, expected: str) -> 
         ("a\r\nb\rc\nd\te", "a\\x0d\\x0ab\\x0dc\\x0ad → e"),
     ],
 )
-def test_nothing_drives_or_hides(text: str, expected: str) -> None:
+def test_escape_text_escapes_control_characters(text: str, expected: str) -> None:
     assert escape_text(text) == expected
     assert note(text) == expected
 
 
-def test_a_preview_shows_what_a_person_can_read() -> None:
+def test_preview_shows_readable_text_only() -> None:
     assert preview(b"one\ntwo\nthree\nfour\n") == ("one", "two", "three")
     assert preview("é".encode() * 300)[0].startswith("ééé")  # Truncated within a character.
     assert preview(b"") == ()
@@ -116,13 +116,13 @@ def test_a_preview_shows_what_a_person_can_read() -> None:
     )
 
 
-def test_words_stay_whole_where_lines_are_broken() -> None:
+def test_wrap_text_breaks_lines_between_words() -> None:
     assert wrap_text("one two three", 8) == ("one two", "three")
     assert wrap_text("abcdefghij k", 4) == ("abcd", "efgh", "ij k")
     assert wrap_text("", 4) == ("",)
 
 
-def test_counts_are_written_for_people() -> None:
+def test_format_count_has_separators_and_plural() -> None:
     assert format_count(1) == "1 byte"
     assert format_count(12_345) == "12,345 bytes"
     assert format_count(0, "URL") == "0 URLs"

@@ -7,7 +7,7 @@ from resolver.web.dialogue.exchange import make_planned_exchange
 from tests.resolver.web.dialogue.spoken import told
 
 
-def test_a_plan_of_a_transfer_has_the_lanes_that_the_transfer_has() -> None:
+def test_plan_of_ftps_has_lanes_of_the_transfer() -> None:
     exchange = make_planned_exchange(resolver.explain("ftps://h.example/pub/a.txt"))
     assert [(lane.place, lane.title, lane.who) for lane in exchange.lanes] == [
         ("client", "this machine", ""),
@@ -30,7 +30,7 @@ def test_a_plan_of_a_transfer_has_the_lanes_that_the_transfer_has() -> None:
     assert all(message.at is None for message in exchange.messages)
 
 
-def test_what_is_refused_is_the_whole_plan() -> None:
+def test_plan_of_refused_url_has_only_notes() -> None:
     exchange = make_planned_exchange(resolver.explain("gopher://h:25/1x%0D%0A"))
     assert exchange.outcome == "refuse"
     assert exchange.failed
@@ -46,19 +46,19 @@ def test_planned_message_is_secured_once_tls_begins() -> None:
         } == expected
 
 
-def test_datagrams_are_no_connection_for_data() -> None:
+def test_plan_of_prospero_has_no_data_lane() -> None:
     exchange = make_planned_exchange(resolver.explain("prospero://h.example//a"))
     assert [lane.place for lane in exchange.lanes] == ["client", "server"]
     assert "open client>server sends datagrams to h.example, port 1525" in told(exchange)
 
 
-def test_no_password_is_in_a_plan() -> None:
+def test_plan_masks_password() -> None:
     exchange = make_planned_exchange(resolver.explain("ftp://alice:hunter2@h.example/a"))
     assert "hunter2" not in str(exchange)
     assert "say client>server USER ****" in told(exchange)
 
 
-def test_what_is_on_this_machine_has_no_server() -> None:
+def test_plan_of_local_file_has_no_server_lane() -> None:
     exchange = make_planned_exchange(resolver.explain("file:///etc/motd"))
     assert [lane.place for lane in exchange.lanes] == ["client"]
     assert told(exchange)[0] == "open client>client opens /etc/motd"

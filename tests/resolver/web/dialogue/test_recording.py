@@ -64,7 +64,7 @@ TRANSFER: list[Event] = [
 ]
 
 
-def test_a_transfer_has_a_message_for_each_thing_said_or_done() -> None:
+def test_recording_of_transfer_has_a_message_per_event() -> None:
     exchange = recorded(TRANSFER)
     assert told(exchange) == [
         "ask client>names h.example ?",
@@ -94,7 +94,7 @@ def test_a_transfer_has_a_message_for_each_thing_said_or_done() -> None:
     ]
 
 
-def test_what_goes_inside_tls_is_told_apart() -> None:
+def test_recording_marks_messages_inside_tls() -> None:
     messages = {" ".join(each.lines): each for each in recorded(TRANSFER).messages}
     assert not messages["AUTH TLS"].secured
     assert not messages["150 comes"].secured or messages["EPSV"].secured
@@ -103,7 +103,7 @@ def test_what_goes_inside_tls_is_told_apart() -> None:
     assert messages["one"].secured
 
 
-def test_times_are_milliseconds_from_the_start() -> None:
+def test_recording_times_are_milliseconds_from_start() -> None:
     exchange = recorded(TRANSFER)
     times = [message.at for message in exchange.messages if message.at is not None]
     assert times == sorted(times)
@@ -279,11 +279,11 @@ CASES: list[tuple[str, list[Event], list[str]]] = [
 @pytest.mark.parametrize(
     ("events", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
-def test_what_happens_is_told(events: list[Event], expected: list[str]) -> None:
+def test_recording_of_events_has_messages(events: list[Event], expected: list[str]) -> None:
     assert told(recorded(events)) == expected
 
 
-def test_of_very_many_messages_the_first_and_the_last_are_kept() -> None:
+def test_recording_of_many_messages_keeps_first_and_last() -> None:
     said: list[Event] = [Connected(URL, "192.0.2.1", 21, False)]
     said += [Sent(URL, b"NOOP %d\r\n" % number) for number in range(10_000)]
     exchange = recorded(said)
@@ -295,7 +295,7 @@ def test_of_very_many_messages_the_first_and_the_last_are_kept() -> None:
     assert exchange.messages[-1].lines == ("NOOP 9999",)
 
 
-def test_octets_are_counted_and_not_kept() -> None:
+def test_recording_of_body_counts_bytes_without_keeping_them() -> None:
     """A body is one message, for any sizes of its segments, and only its beginning is shown."""
     pieces = [Received(URL, b"x" * 1000 + b"\n", data=True) for _ in range(5_000)]
     exchange = recorded([Connected(URL, "192.0.2.1", 4000, False, data=True), *pieces])
@@ -304,7 +304,7 @@ def test_octets_are_counted_and_not_kept() -> None:
     assert sum(map(len, exchange.messages[1].lines)) <= 3 * 60
 
 
-def test_a_failure_is_the_outcome() -> None:
+def test_recording_of_failure_has_it_as_outcome() -> None:
     exchange = recorded([Started(URL, 1), Finished(URL, NotFound("no \x1b[2J such thing"))])
     assert exchange.failed
     assert exchange.outcome == "NotFound: no \\x1b[2J such thing"
@@ -316,7 +316,7 @@ def test_a_failure_is_the_outcome() -> None:
 SITE = {"/a": Page(b"aaa"), "/b": Page(b"bbbb"), "/to-a": moved("/a"), "/to-b": moved("/b")}
 
 
-async def test_what_goes_on_at_once_is_told_apart(nursery: trio.Nursery) -> None:
+async def test_recordings_of_concurrent_requests_are_separate(nursery: trio.Nursery) -> None:
     """Two requests redirect to a URL that is fetched at the same time."""
     server = await serve(nursery, SITE)
     recordings = Recordings(ticking())
@@ -339,7 +339,7 @@ async def test_what_goes_on_at_once_is_told_apart(nursery: trio.Nursery) -> None
         assert [line for line in lines if line.startswith("body")][-1].endswith(body)
 
 
-async def test_a_block_hears_what_is_asked_for_in_it(nursery: trio.Nursery) -> None:
+async def test_record_exchange_records_only_requests_in_its_block(nursery: trio.Nursery) -> None:
     server = await serve(nursery, SITE)
     async with resolver.Resolver(on_event=hear_here) as session:
         await session.fetch(server.url("/b"))  # This request is not recorded.
@@ -351,7 +351,7 @@ async def test_a_block_hears_what_is_asked_for_in_it(nursery: trio.Nursery) -> N
     assert "open client>server reuses a pooled connection" in told(exchange)
 
 
-async def test_of_very_many_the_first_and_the_last_are_kept(nursery: trio.Nursery) -> None:
+async def test_recordings_of_many_urls_keep_first_and_last(nursery: trio.Nursery) -> None:
     server = await serve(nursery, SITE)
     recordings = Recordings(ticking())
     async with resolver.Resolver(on_event=recordings.hear) as session:
@@ -365,7 +365,7 @@ async def test_of_very_many_the_first_and_the_last_are_kept(nursery: trio.Nurser
     ]
 
 
-async def test_a_page_has_its_dialogue_and_gives_it_away(nursery: trio.Nursery) -> None:
+async def test_page_has_exchange_and_its_downloads(nursery: trio.Nursery) -> None:
     server = await serve(nursery, SITE)
     async with running() as (browser, _):
         page = await browser.typed(server.url("/a"))
@@ -382,7 +382,7 @@ async def test_a_page_has_its_dialogue_and_gives_it_away(nursery: trio.Nursery) 
             assert (await browser.ask(f"/dialogue/{name}")).status == 404
 
 
-async def test_a_page_of_a_failure_shows_what_was_said(nursery: trio.Nursery) -> None:
+async def test_page_of_failure_shows_open_exchange(nursery: trio.Nursery) -> None:
     server = await serve(nursery, {})
     async with running() as (browser, _):
         page = await browser.typed(server.url("/missing"))

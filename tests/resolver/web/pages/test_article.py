@@ -47,7 +47,7 @@ iVBORw0KGgo=
 """)
 
 
-def test_parts_are_the_leaves_in_their_order() -> None:
+def test_parts_of_multipart_are_leaves_in_order() -> None:
     parts = parts_of(MIXED)
     assert [(part.number, part.depth, part.media_type, part.name) for part in parts] == [
         (1, 1, "text/plain", ""),
@@ -89,7 +89,7 @@ def deep(layers: int) -> bytes:
         b"Content-Type: multipart/digest; boundary=B\r\n\r\n--B\r\n\r\n--B\r\n\r\nx\r\n--B--",
     ],
 )
-def test_what_is_no_message_is_some_parts(octets: bytes) -> None:
+def test_parts_of_malformed_message_are_bounded(octets: bytes) -> None:
     parts = parts_of(octets)
     assert 1 <= len(parts) <= mime.MOST
     page = article_page(response("x", content=octets), PageQuery(), place(), lambda part, shown: "/d/x")
@@ -97,7 +97,7 @@ def test_what_is_no_message_is_some_parts(octets: bytes) -> None:
 
 
 @given(st.binary(max_size=300))
-def test_any_octets_are_an_article(octets: bytes) -> None:
+def test_article_page_accepts_any_bytes(octets: bytes) -> None:
     for head in (b"", b"Content-Type: multipart/mixed; boundary=B\r\n\r\n--B\r\n", b"Content-Type:"):
         for view in ("", "source"):
             page = article_page(
@@ -109,14 +109,14 @@ def test_any_octets_are_an_article(octets: bytes) -> None:
             rendered(page).encode()
 
 
-def test_there_is_an_end_to_parts() -> None:
+def test_parts_of_many_are_limited() -> None:
     many = b"Content-Type: multipart/mixed; boundary=B\r\n\r\n" + b"--B\r\n\r\nx\r\n" * 5_000 + b"--B--"
     assert len(parts_of(many)) == mime.MOST
     page = article_page(response("x", content=many), PageQuery(), place(), lambda part, shown: "/d/x")
     assert page.values["more"]
 
 
-def test_only_a_picture_is_shown_and_by_its_first_octets() -> None:
+def test_article_page_shows_picture_by_first_bytes() -> None:
     octets = (
         b"Content-Type: multipart/mixed; boundary=B\r\n\r\n"
         b"--B\r\nContent-Type: image/png\r\n\r\n<script>\r\n"
@@ -153,23 +153,23 @@ def outline(stretches: tuple[QuotedLines, ...]) -> list[object]:
         ("\n\n", []),
     ],
 )
-def test_quotes_are_set_apart_by_their_level(text: str, found: list[object]) -> None:
+def test_split_nests_quotes_by_level(text: str, found: list[object]) -> None:
     assert outline(split(text, place()).stretches) == found
 
 
-def test_a_signature_is_what_follows_its_mark() -> None:
+def test_split_signature_follows_its_mark() -> None:
     assert split("text\n-- \nme", place()) == split("text\n-- \nme\n", place())
     assert split("text\n-- \nme", place()).signature == "me"
     assert split("text\n--\nme", place()).signature == ""
     assert split("text\n-- \n" + "long\n" * 50, place()).signature == ""
 
 
-def test_long_quotes_are_closed_and_short_ones_open() -> None:
+def test_split_closes_only_long_quotes() -> None:
     short, long = (split("> x\n" * count + "y", place()).stretches[0] for count in (3, 30))
     assert (short.closed, long.closed) == (False, True)
 
 
-def test_quotes_without_end_are_plain_text() -> None:
+def test_split_of_too_many_quotes_is_plain_text() -> None:
     (only,) = split("a\n> b\n" * 5_000, place()).stretches
     assert only.level == 0
     assert not only.inner

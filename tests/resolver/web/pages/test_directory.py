@@ -38,11 +38,11 @@ ENTRIES = [
         (PageQuery(filter="(a+)+$"), []),
     ],
 )
-def test_a_page_has_what_was_asked_for(query: PageQuery, numbers: list[int]) -> None:
+def test_arrange_entries_sorts_filters_and_pages(query: PageQuery, numbers: list[int]) -> None:
     assert [number for number, _ in arrange_entries(ENTRIES, query, place()).entries] == numbers
 
 
-def test_ways_lead_to_the_other_pages_and_keep_what_was_asked() -> None:
+def test_paging_links_keep_sort_and_filter() -> None:
     paging = arrange_entries(ENTRIES, PageQuery(page=2, size=1, sort="name", filter="t&t"), place()).paging
     assert paging.pages == 1
     paging = arrange_entries(ENTRIES, PageQuery(page=2, size=1, sort="name"), place()).paging
@@ -62,13 +62,11 @@ def test_ways_lead_to_the_other_pages_and_keep_what_was_asked() -> None:
         ([], 1),
     ],
 )
-def test_an_address_that_makes_no_sense_asks_for_the_first_page(
-    pairs: list[tuple[str, str]], page: int
-) -> None:
+def test_read_query_with_invalid_page_returns_first(pairs: list[tuple[str, str]], page: int) -> None:
     assert read_query(pairs).page == page
 
 
-def test_a_large_page_is_laid_out_in_groups() -> None:
+def test_directory_page_of_many_rows_is_grouped() -> None:
     """Groups are required: one group per row is slower than no groups."""
     entries = [
         Entry(name=f"{n}.txt", url=f"ftp://h.example/{n}.txt", kind=Kind.DOCUMENT) for n in range(1_050)
@@ -79,7 +77,7 @@ def test_a_large_page_is_laid_out_in_groups() -> None:
     assert skeleton(many).elements.count(("li", ("class",))) == 1_050
 
 
-def test_a_long_title_keeps_its_ends() -> None:
+def test_shorten_keeps_both_ends() -> None:
     title = shorten("ftp://h.example/" + "x" * 500 + "/name.txt")
     assert len(title) == 80
     assert title.startswith("ftp://h.example/")

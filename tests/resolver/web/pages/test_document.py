@@ -47,7 +47,7 @@ def reply(
         (reply("http://h.example/x", Kind.DOCUMENT), "document.html"),
     ],
 )
-def test_a_reply_gets_the_page_of_what_it_is(found: tuple[Response, Url], template: str) -> None:
+def test_page_of_response_has_template_of_kind(found: tuple[Response, Url], template: str) -> None:
     page = page_of(*found, PageQuery(), place(), keep)
     assert page.template == template
     assert rendered(page)
@@ -72,11 +72,11 @@ def test_a_reply_gets_the_page_of_what_it_is(found: tuple[Response, Url], templa
         (b"\x00\x00\x00\x18ftypmp42", "", "video"),
     ],
 )
-def test_a_document_is_shown_by_its_own_octets(content: bytes, media_type: str, shape: str) -> None:
+def test_shape_of_document_depends_on_its_bytes(content: bytes, media_type: str, shape: str) -> None:
     assert shape_of(response("x", content=content, media_type=media_type)) == shape
 
 
-def test_what_a_document_says_of_itself_is_never_said_on() -> None:
+def test_page_of_document_never_repeats_declared_type() -> None:
     kept: list[tuple[bytes, str, bool]] = []
 
     def keeping(octets: bytes, media_type: str, name: str, shown: bool) -> str:
@@ -113,7 +113,7 @@ def test_what_a_document_says_of_itself_is_never_said_on() -> None:
         ("<" * 50, "<" * 50),
     ],
 )
-def test_markup_is_read_as_words(markup: str, text: str) -> None:
+def test_text_of_markup_returns_readable_text(markup: str, text: str) -> None:
     assert text_of_markup(markup) == text
 
 
@@ -121,12 +121,12 @@ PIECES = ("<", "<a ", "<!--", '<a href="', "&", "<![", "</", "<?", " ", "<pre> "
 
 
 @pytest.mark.parametrize("piece", sampled(PIECES, lambda piece: None, 4))
-def test_markup_without_end_is_read_once(piece: str) -> None:
+def test_text_of_markup_without_end_takes_linear_time(piece: str) -> None:
     """Python's parser, or a regular expression with blanks, took minutes for each of these inputs."""
     assert len(text_of_markup(piece * 300_000)) <= 300_000 * len(piece)
 
 
-def test_text_is_shown_in_parts_that_end_with_a_line() -> None:
+def test_text_page_splits_text_at_line_ends() -> None:
     text = ("x" * 99 + "\n") * 25_000
     pages = [
         text_page(response("x", content=text.encode(), media_type="text/plain"), PageQuery(page=n), place())
@@ -145,7 +145,7 @@ def _runs(found: object) -> list[str]:
     return [run.text for run in found]
 
 
-def test_urls_in_a_text_are_links() -> None:
+def test_text_page_links_urls() -> None:
     found = response(
         "x", content=b"see <URL:ftp://h.example/a> and <javascript:x> and <x>", media_type="text/plain"
     )
@@ -153,7 +153,7 @@ def test_urls_in_a_text_are_links() -> None:
     assert '&lt;<a href="/u/17">URL:ftp://h.example/a</a>&gt; and &lt;javascript:x&gt;' in markup
 
 
-def test_a_menu_of_a_million_lines_is_a_page_like_others() -> None:
+def test_menu_page_of_million_items_is_bounded() -> None:
     """The length of the response is bounded by the page, not by the menu."""
 
     class Million(list[Entry]):
@@ -171,7 +171,7 @@ def test_a_menu_of_a_million_lines_is_a_page_like_others() -> None:
     assert len(chunks) > 3
 
 
-def test_a_menu_says_what_each_item_is() -> None:
+def test_menu_page_describes_items() -> None:
     entries = [
         Entry(name="Hello", kind=Kind.INFO, extra={"type": "i"}),
         Entry(name="World", kind=Kind.INFO, extra={"type": "i"}),
@@ -227,11 +227,11 @@ FORM = AskForm(
         ([("answer3", "٣")], [b"", (), b"a", False, None]),
     ],
 )
-def test_answers_are_those_of_the_fields(said: list[tuple[str, str]], answers: list[object]) -> None:
+def test_answers_from_fields_match_questions(said: list[tuple[str, str]], answers: list[object]) -> None:
     assert answers_from(FORM, said) == answers
 
 
-def test_a_form_has_a_field_for_each_question() -> None:
+def test_form_page_has_a_field_per_question() -> None:
     found = skeleton(rendered(form_page(FORM, URL, "KEPT")))
     assert [value for value in found.values if value.startswith("answer") and value in found.ids] == [
         *["answer1"] * 3,
@@ -273,5 +273,5 @@ def test_media_type_of_signature_names_the_type(media_type: str, octets: bytes) 
 @pytest.mark.parametrize(
     "octets", [b"", b"<!DOCTYPE html>", b" %PDF-", b"RIFF\0\0\0\0AVI ", b"GIF88a", b"\xff\xf1"]
 )
-def test_media_type_of_other_octets_is_none(octets: bytes) -> None:
+def test_media_type_of_unknown_signature_is_none(octets: bytes) -> None:
     assert media_type_of(octets) is None

@@ -64,7 +64,7 @@ def drawn(*entries: Entry) -> list[str]:
         ),
     ],
 )
-def test_articles_stand_below_what_they_answer(entries: tuple[Entry, ...], found: list[str]) -> None:
+def test_threads_place_articles_below_their_parent(entries: tuple[Entry, ...], found: list[str]) -> None:
     assert drawn(*entries) == found
 
 
@@ -73,7 +73,7 @@ def test_articles_stand_below_what_they_answer(entries: tuple[Entry, ...], found
         st.tuples(st.sampled_from("abcdef "), st.lists(st.sampled_from("abcdefgh"), max_size=3)), max_size=12
     )
 )
-def test_every_article_is_there_once(said: list[tuple[str, list[str]]]) -> None:
+def test_threads_contain_articles_exactly_once(said: list[tuple[str, list[str]]]) -> None:
     entries = [article(number, name.strip(), *names) for number, (name, names) in enumerate(said)]
     found = [node for thread in threads(entries) for node in thread]
     assert sorted(int(node.entry.name) for node in found) == list(range(len(entries)))
@@ -83,14 +83,14 @@ def test_every_article_is_there_once(said: list[tuple[str, list[str]]]) -> None:
         assert all(0 < after.depth <= before.depth + 1 for before, after in pairwise(thread))
 
 
-def test_a_thread_may_be_as_deep_as_a_group_is_large() -> None:
+def test_threads_of_20000_replies_have_full_depth() -> None:
     entries = [article(n, f"m{n}", f"m{n - 1}") for n in range(20_000)]
     (thread,) = threads(entries)
     assert thread[-1].depth == 19_999
     assert thread[0].replies == 19_999
 
 
-def test_a_page_of_a_group_is_as_long_as_others() -> None:
+def test_group_page_splits_long_thread() -> None:
     """A longer thread continues on the next page."""
     entries = [article(n, f"m{n}", f"m{n - 1}") for n in range(1, 1_201)]
     first, last = (
@@ -103,7 +103,7 @@ def test_a_page_of_a_group_is_as_long_as_others() -> None:
     assert ">subject 1200<" in last.replace("<bdi>", "").replace("</bdi>", "<")
 
 
-def test_numbers_without_an_article_are_told() -> None:
+def test_group_page_lists_missing_numbers() -> None:
     page = group_page([article(n) for n in (3, 5, 9)], PageQuery(), place())
     assert page.values["missing"] == "4 numbers have no article: 4, 6 to 8"
 
@@ -119,5 +119,5 @@ def test_numbers_without_an_article_are_told() -> None:
         ("", "(unknown)"),
     ],
 )
-def test_an_author_is_shown_by_name(said: str, name: str) -> None:
+def test_author_of_returns_display_name(said: str, name: str) -> None:
     assert author_of(said) == name

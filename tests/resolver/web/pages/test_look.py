@@ -26,7 +26,7 @@ from tests.resolver.web.pages.skeleton import place, rendered, skeleton
         ("http://日本/\\", None, 10, "\\", 12, "position 10"),
     ],
 )
-def test_carets_stand_below_what_is_meant(
+def test_point_at_puts_carets_below_position(
     text: str, shown: str | None, position: int, marked: str, column: int, words: str
 ) -> None:
     found = point_at(text, text if shown is None else shown, position)
@@ -35,7 +35,7 @@ def test_carets_stand_below_what_is_meant(
     assert found.words == words
 
 
-def test_of_a_long_url_the_place_is_shown() -> None:
+def test_point_at_in_long_url_shows_context() -> None:
     found = point_at("x" * 5_000 + "\x1b" + "y" * 5_000, "x" * 5_000 + "\x1b" + "y" * 5_000, 5_000)
     assert found.before.startswith("…x")
     assert len(found.before) == len(found.after) == 101
@@ -43,26 +43,26 @@ def test_of_a_long_url_the_place_is_shown() -> None:
 
 
 @pytest.mark.parametrize("text", ["gopher://h:25/1x%0D%0A", "gopher//h", "nosuch://h/", "data:text/html,x"])
-def test_what_is_refused_has_no_button(text: str) -> None:
+def test_preview_of_refused_url_has_no_open_button(text: str) -> None:
     found = skeleton(rendered(looked_at(text)))
     assert "/open" not in found.values
     assert "Open" not in "".join(found.text)
 
 
-def test_what_may_be_opened_has_one() -> None:
+def test_preview_of_allowed_url_has_open_button() -> None:
     found = skeleton(rendered(looked_at("gopher://h.example/")))
     assert found.values.count("/open") == 1
     assert "gopher://h.example/" in found.values
 
 
-def test_a_password_is_shown_nowhere_but_in_what_is_sent_on() -> None:
+def test_preview_has_password_only_in_hidden_field() -> None:
     """The form contains the URL as it was entered: a hidden field is not displayed."""
     found = skeleton(rendered(looked_at("ftp://me:secret@h.example/x")))
     assert "secret" not in "".join(found.text)
     assert [value for value in found.values if "secret" in value] == ["ftp://me:secret@h.example/x"]
 
 
-def test_every_error_has_a_row() -> None:
+def test_error_classes_have_a_status() -> None:
     kinds = [
         each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, ResolveError)
     ]
@@ -83,7 +83,7 @@ def test_every_error_has_a_row() -> None:
     }
 
 
-def test_a_refusal_says_its_rule_and_no_way_around() -> None:
+def test_error_page_of_refusal_names_rule_without_retry() -> None:
     error = Refused("S04", "S04: port 25 is not ours", flag="--allow-port 25", position=11)
     found = skeleton(rendered(error_page(error, "gopher://h:25/", "gopher://h:25/", place())))
     text = "".join(found.text)
@@ -94,14 +94,14 @@ def test_a_refusal_says_its_rule_and_no_way_around() -> None:
     assert "Try again" not in text
 
 
-def test_what_another_url_is_to_blame_for_is_said_of_that_one() -> None:
+def test_error_page_of_redirect_names_its_target() -> None:
     error = Refused("S10", "S10: not followed", position=2, url="file:///etc/passwd")
     text = "".join(skeleton(rendered(error_page(error, "http://h/", "http://h/", place()))).text)
     assert "The URL led to file:///etc/passwd" in text
     assert error_page(LimitExceeded("body", "x"), "x", "x", place()).status == 413
 
 
-def test_the_server_is_quoted_once() -> None:
+def test_error_page_quotes_server_once() -> None:
     for text in ("No such file", "something else"):
         error = NotFound("RETR x: the server said 550 No such file", code="550", text=text)
         markup = rendered(error_page(error, "x", "x", place()))
@@ -134,9 +134,7 @@ def test_the_server_is_quoted_once() -> None:
         ("mailto:a@h.example", [], None),
     ],
 )
-def test_the_way_to_a_url_is_made_of_what_it_is_in(
-    text: str, steps: list[str | None], parent: str | None
-) -> None:
+def test_crumbs_of_url_are_its_parents(text: str, steps: list[str | None], parent: str | None) -> None:
     url = parse(text)
     assert [crumb.href for crumb in crumbs_of(url, str)] == steps
     assert parent_of(url) == parent

@@ -20,14 +20,14 @@ TEMPLATES = Path(resolver.web.__file__).parent / "templates"
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 @pytest.mark.parametrize("name", PAGES)
-def test_no_field_becomes_markup(name: str, hostile: str) -> None:
+def test_page_with_hostile_field_has_no_new_markup(name: str, hostile: str) -> None:
     plain, attacked = (skeleton(rendered(PAGES[name](text), text)) for text in ("x", hostile))
     assert attacked.elements == plain.elements
     assert attacked.ids == plain.ids
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_what_would_drive_or_hide_is_shown(name: str) -> None:
+def test_page_shows_control_characters_escaped(name: str) -> None:
     markup = rendered(PAGES[name]("a\u202e\x1b\u200b\x9b\u2028\ud800z"), "a\u202e\x1b\u200b\x9b\u2028\ud800z")
     assert "a\\u202e\\x1b\\u200b\\x9b\\u2028\\ud800z" in markup
     markup.encode("utf-8")
@@ -35,7 +35,7 @@ def test_what_would_drive_or_hide_is_shown(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_page_can_be_read_by_everybody(name: str) -> None:
+def test_page_has_accessible_structure(name: str) -> None:
     """The page has one h1, a label for each field, unique ids, and a link that skips repeated content."""
     found = skeleton(rendered(PAGES[name]("x")))
     tags = [tag for tag, _ in found.elements]
@@ -51,7 +51,7 @@ def test_a_page_can_be_read_by_everybody(name: str) -> None:
     assert all(names[:2] == ("type", "name") for names in fields)  # Hidden fields.
 
 
-def test_nothing_escapes_the_escaping() -> None:
+def test_templates_do_not_disable_escaping() -> None:
     """The templates have no filter or block that disables escaping.
 
     They also have no unquoted attribute, no style and no event handler.
@@ -65,7 +65,7 @@ def test_nothing_escapes_the_escaping() -> None:
         assert "<style" not in source or path.name in STANDING_ALONE, path
 
 
-def test_the_sheet_is_whole_and_names_nothing_elsewhere() -> None:
+def test_stylesheet_is_complete_and_loads_no_url() -> None:
     sheet = static_file("window.css")
     assert sheet.count("{") == sheet.count("}") > 100
     assert not re.search(r"@import|url\(|expression|http", sheet)

@@ -80,7 +80,7 @@ def assert_names_nothing_elsewhere(markup: str) -> None:
         ("<svg/><p>x", "<svg></svg><p>x"),
     ],
 )
-def test_allowed_markup_of_html_has(markup: str, expected: str) -> None:
+def test_allowed_markup_of_html_keeps_only_allowed_items(markup: str, expected: str) -> None:
     assert page(markup) == expected
 
 
@@ -97,7 +97,7 @@ def test_allowed_markup_of_html_has(markup: str, expected: str) -> None:
         ("<rss><title>x</title><item>y</item></rss>", "y"),
     ],
 )
-def test_allowed_markup_of_xml_has(markup: str, expected: str) -> None:
+def test_allowed_markup_of_xml_keeps_only_allowed_items(markup: str, expected: str) -> None:
     assert page(markup, is_xml=True) == expected
 
 
@@ -118,14 +118,14 @@ PIECES = st.lists(
 
 
 @given(PIECES, st.booleans())
-def test_allowed_markup_has_only_what_the_lists_have(pieces: list[str], is_xml: bool) -> None:
+def test_allowed_markup_names_no_host(pieces: list[str], is_xml: bool) -> None:
     found = page("".join(pieces), is_xml=is_xml)
     assert_names_nothing_elsewhere(found)
     again = page(found)
     assert_names_nothing_elsewhere(again)
 
 
-def test_allowed_markup_escapes_what_could_begin_an_element_everywhere() -> None:
+def test_allowed_markup_escapes_starts_of_elements() -> None:
     """A browser may parse any of these places as text or markup: each `<` starts a tag of the sanitizer."""
     inside = "<iframe src=http://h/>"
     for markup in (
