@@ -168,16 +168,15 @@ class Portal:
             self._thread.join()
 
 
-# The states of a call:
+# The steps of a call:
 # - The calling thread posts `start` to trio's thread, and then empties the call's inbox.
-# - A function in the inbox is called there: an event listener, or a question for the caller.
+# - A function in the inbox is called in the calling thread: an event listener, or a question for the caller.
 # - None in the inbox is the end of the call. A second None may follow if the call is cancelled after its end.
 # - An exception in the calling thread (Ctrl-C, or from a callback) cancels the call and waits for its end.
 class PortalCall(Generic[T]):
     """An operation of the portal's thread, and the inbox of the thread that called.
 
-    The calling thread calls the functions in the inbox; None is the end of the call. Without a waiting
-    thread, functions stay in the inbox until another call attends to this one.
+    If no thread waits for the call, functions stay in the inbox until another call attends to this one.
     """
 
     def __init__(self, portal: Portal, operation: Callable[[], Awaitable[T]]) -> None:

@@ -242,8 +242,8 @@ def copy_init_signature(
 # zipfile.
 #
 # The file is seekable if the scheme supports a start offset and the size is known. A forward seek of up to 1
-# MiB reads past the bytes. Any other seek starts another retrieval, of the same state of the object;
-# otherwise the error is `Changed`.
+# MiB reads past the bytes. Any other seek starts another retrieval, which must find the object in the same
+# state; if not, the error is `Changed`.
 
 #: Opens the object at a byte offset, if its validators still match.
 OpenAt: TypeAlias = Callable[[int, Validators], AbstractContextManager[LiveReply]]
@@ -452,7 +452,6 @@ def _make_iterating(
 
 
 def _terminal(opened: terminal_session.TerminalSession, held: OpenResource) -> TerminalSession:
-
     return TerminalSession(opened, held)
 
 
