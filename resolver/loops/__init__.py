@@ -1,4 +1,6 @@
-"""The running event loop: trio, or asyncio (uvloop too). Modules below the command name neither loop.
+"""The running event loop: trio, or asyncio (uvloop too).
+
+Retrieval code uses a loop only through this package, and never imports trio or asyncio.
 
     loop = running()            once for a connection, a clock, a URL
     with loop.move_on_after(seconds) as scope: await event.wait()
@@ -24,8 +26,7 @@ _NONE_RUNS = (
 )
 
 
-#: The loops found running before, trio first: a test whether the current task belongs to the loop, and the
-#: loop.
+#: The loops that were found running, trio first, each with a test whether the current task belongs to it.
 _known: list[tuple[Callable[[], bool], Loop]] = []
 
 

@@ -66,9 +66,7 @@ class Background(Protocol):
 
 
 class InThread(Protocol):
-    """A function that runs another function in a thread and waits for its end.
-
-    A cancelled caller waits too.
+    """A function that runs another function in a thread and waits for its end, even if cancelled.
 
     The caller's cancellation is raised afterwards: here, or at the caller's next wait.
     """
@@ -105,10 +103,10 @@ class Loop:
 
     Times are seconds of a clock that each run of the loop has separately.
 
-    - `run` returns an object that is identical as long as the run lasts.
+    - `run` returns the same object for as long as one run lasts.
     - `cancelled` is the exception that a cancellation raises.
-    - `closed` is raised in tasks that wait for a descriptor for which `notify_closing` was called before it
-      was closed.
+    - `closed` is raised in tasks that wait for a descriptor when `notify_closing` is called for it. The call
+      comes before the descriptor is closed.
     - `readable_by` and `writable_by` do the work of `move_on_at` around a wait, but without a scope, which
       costs more than the wait. One task may wait to read while another waits to write.
     """

@@ -42,9 +42,9 @@ _AGAIN = 0.01
 
 
 class AsyncioAlarm:
-    """A timer that wakes the task waiting for a descriptor at a deadline, unless cancelled before.
+    """A timer that wakes the task that waits for a descriptor, at a deadline, unless cancelled before.
 
-    anyio determines the running loop from the current task, so the wake-up itself runs in a task.
+    anyio finds no running loop outside a task, so the wake-up itself runs in a task.
     """
 
     def __init__(self, fd: int, deadline: float) -> None:

@@ -51,7 +51,7 @@ def parse(text: str, *, strict: bool = False, origin: Origin = "derived") -> Url
     Args:
         text: the URL, with or without `<URL:…>` around it (RFC 1738, appendix).
         strict: raise the first finding too; its name is the error's kind.
-        origin: the origin of the URL. Only the user ("user") may write the zone of a link-local address (RFC
+        origin: who wrote the URL. Only the user ("user") may write the zone of a link-local address (RFC
             9844).
 
     Returns:
@@ -239,7 +239,7 @@ def build(url: Url) -> str:
 
 
 def strip_user(url: Url) -> str:
-    """Return the text of a URL without user, password and fragment, for gateways and comparisons."""
+    """Return the text of a URL without user, password, zone and fragment, for gateways and comparisons."""
     if registry.find(url.scheme) is None:
         from protocols import other
 
@@ -300,7 +300,7 @@ _HOST = re.compile(r"[0-9a-z.-]+\Z")
 
 
 def convert_iri(text: str) -> str:
-    """Return the unparsed URL for an IRI (RFC 3987 3.1).
+    """Convert an IRI to a URL (RFC 3987 3.1); the result is text that is not parsed yet.
 
     Args:
         text: the user's input.

@@ -111,14 +111,14 @@ def find(name: str) -> Scheme | None:
 
 
 def is_ours(scheme: Scheme) -> bool:
-    """Return whether the scheme is built in, not a plug-in's or registered."""
+    """Return whether the scheme is built in: neither a plug-in's nor registered."""
     return scheme.name in SCHEMES
 
 
 def explain_missing(name: str) -> str | None:
-    """Return a sentence with the missing requirement of a scheme and how to install it.
+    """Return a sentence that names the missing requirement of a scheme and how to install it.
 
-    Without a missing requirement, or for an unknown scheme, return None.
+    Return None if the scheme is unknown, or if its requirements are installed.
     """
     scheme = find(name)
     if scheme is None:
@@ -158,7 +158,7 @@ def is_of_the_web(name: str) -> bool:
 
 
 def check_tls(url: Url, wanted: str | None) -> None:
-    """Raise `NotConfigured` if the caller requires TLS and the scheme has no TLS.
+    """Raise `NotConfigured` if the caller requires TLS (`--tls require`) and the scheme has no TLS.
 
     TLS from the first byte and STARTTLS both suffice. A scheme definition without a TLS declaration counts as
     clear text. Schemes that connect to no host need no TLS.
@@ -179,7 +179,7 @@ def converse(scheme: Scheme, url: Url, options: Options, limits: Limits) -> Dial
 def load(place: str) -> Any:
     """Return the object at `module:name`, imported on use.
 
-    Callers are below that module in the layers, or seldom need it.
+    It is for callers in a lower layer than the module, and for callers that seldom need the object.
     """
     return _attribute(place)
 
