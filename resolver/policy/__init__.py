@@ -2,14 +2,16 @@
 
 `check` is the public function. The gate calls `judge` before a DNS lookup, `judge_addresses` after it, and
 `judge_credentials` before a password is sent. `check_data_port`, `check_chain`, `local_name` and
-`may_carry_credentials` decide later questions. No function here opens, resolves, reads or waits.
+`may_carry_credentials` decide later questions. Except `environment`, no module here opens, resolves, reads or
+waits.
 
 Modules:
+
 - `components`: rules on bytes, names, ports and forms.
 - `addresses`, `proxies`, `redirects`, `files`: rules on their subjects.
 - `schemes`: the permissions of each scheme.
 - `judgement`: the order of the rules, and `guard` for other HTTP clients.
 
 A rule is a generator over a `Subject` that yields `Decision`s. It reports only the first objection of each
-kind, in linear time: a hostile URL has thousands.
+kind, in linear time: a hostile URL may have thousands.
 """

@@ -36,7 +36,7 @@ class AddressScope(enum.IntEnum):
 
 
 #: The first row that contains an address decides. The single addresses are metadata and platform services of
-#: cloud providers. An address that is neither here nor global (`_GLOBAL`) is private.
+#: cloud providers. An IPv6 address that is neither here nor global (`_GLOBAL`) is private.
 _TABLE: tuple[tuple[AddressScope, tuple[str, ...]], ...] = (
     (
         AddressScope.LINK_LOCAL,
@@ -132,11 +132,7 @@ def judge_address(
 ) -> Decision | None:
     """Apply S08 to one address; None means allowed.
 
-    Args:
-        address: the numeric address.
-        policy: the policy.
-        origin: the origin of the URL.
-        referrer_address: the address that the referring object came from.
+    `referrer_address` is the address that the referring object came from.
     """
     reach = classify(address)
     if reach is AddressScope.PUBLIC or _is_allowed(address, policy.allow_address):
@@ -202,7 +198,7 @@ def _find_embedded(address: Address) -> list[IPv4Address]:
 
 
 def _list_inner(number: int) -> Iterator[int]:
-    """Return the embedded addresses as numbers, in their low 32 bits."""
+    """Yield numbers whose low 32 bits are the embedded addresses."""
     if number >> 32 in _STANDING and number > 1:
         yield number
     elif number >> 112 == 0x2002:  # 6to4 (RFC 3056)

@@ -1,6 +1,6 @@
 """The process environment: proxies, the terminal, the user's directories, and the news server.
 
-No other module reads the environment; it is read once per run.
+Retrieval code reads the environment only here, once per run.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def proxies_here(proxy: str | None = None) -> dict[str, str]:
 
 
 def own_folder() -> str | None:
-    """Return the directory of the user's configuration for this program, or None."""
+    """Return the directory of the user's configuration for this program; None if its base is unknown."""
     home = configuration_home()
     return os.path.join(home, "resolve") if os.path.isabs(home) else None
 
@@ -70,7 +70,7 @@ def colours_here() -> dict[str, str]:
 
 
 def state_folder() -> str | None:
-    """Return the directory for this program's own state between runs, or None; see `own_folder`."""
+    """Return the directory for this program's state between runs; None if its base is unknown."""
     home = state_home()
     return os.path.join(home, "resolve") if os.path.isabs(home) else None
 
@@ -83,7 +83,7 @@ def state_folder() -> str | None:
 
 SYSTEM_FILE = "/etc/news/server"
 HOW_TO_SET = f"give --news-server HOST[:PORT], set NNTPSERVER, or write one to {SYSTEM_FILE}"
-#: Maximum bytes read from that file: it holds a name and perhaps a comment.
+#: Maximum number of characters read from that file: it holds a name and perhaps a comment.
 _MOST = 65_536
 _PLACE = re.compile(r"[^/?#@\s]+")
 

@@ -55,15 +55,9 @@ def judge(
 ) -> Verdict:
     """Apply all rules that need no DNS lookup; S08 only to address literals and `localhost`.
 
-    Args:
-        url: the parsed URL.
-        policy: the policy.
-        origin: the origin of the URL.
-        referrer: the URL that led here.
-        gateways: the user's gateways by scheme. A URL that goes through a gateway is checked with the
-            gateway's own URL, which has the origin "user".
-        server: the user's news server, for `news:` URLs without a server.
-        variables: the proxy settings of the environment.
+    `gateways` are the user's, by scheme. A URL that goes through a gateway is checked with the gateway's own
+    URL, which has the origin "user". `server` is the user's news server, for `news:` URLs without a server.
+    `variables` are the proxy settings of the environment.
     """
     return judge_subject(subject_of(url, policy, origin, referrer, server, variables), gateways)
 
@@ -274,7 +268,7 @@ def check(
 
 
 def _name(host: str) -> str:
-    """Return a host name as DNS lookups use it: a trailing dot changes only the search list."""
+    """Return a host name for comparison: a trailing dot only turns off the search list of the DNS."""
     return host.lower().removesuffix(".")
 
 

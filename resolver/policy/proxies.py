@@ -23,7 +23,8 @@ from resolver.policy.subject import Decision, Endpoint, Subject
 from resolver.url import registry
 from resolver.url.parsing import zone_of
 
-#: The key of a proxy for one host. As with `--proxy`, `no_proxy` does not apply to this narrower setting.
+#: The key, among the variables, of the proxy that is set for one host alone. This proxy comes before all
+#: variables and `--proxy`, and `no_proxy` does not apply to it.
 OF_HOST = "the proxy of this host"
 
 _DIRECT = "set --proxy none or no_proxy to connect directly"

@@ -95,15 +95,9 @@ def judge_session(subject: Subject) -> Iterator[Decision]:
 
 
 def check_chain(chain: Sequence[str], target: str, hops: int) -> None:
-    """Apply S10: raise `Refused` for a redirect loop or too many redirects.
+    """Apply S10: raise `Refused` if `target` is in the chain, or is one redirect more than `hops`.
 
-    Args:
-        chain: the URLs so far, the requested URL first.
-        target: the next URL.
-        hops: the maximum number of redirects.
-
-    Raises:
-        Refused: `target` is in the chain, or is one hop too many.
+    `chain` has the URLs so far, the requested URL first.
     """
     if target in chain:
         raise Decision(rule="S10", action="refuse", detail="the redirect forms a loop").refusal()
@@ -183,7 +177,10 @@ def _holds_password(url: Url) -> bool:
 
 
 def judge_password_in_clear(address: str, policy: Policy, *, tls: bool) -> Iterator[Decision]:
-    """Apply the part of S06 that the connection decides: anyone on the path to `address` can read it."""
+    """Apply the part of S06 that the connection decides.
+
+    Without TLS anyone on the path to `address` can read the password.
+    """
     if tls or policy.allow_password or find_least_scope(address) is AddressScope.LOOPBACK:
         return
     yield Decision(

@@ -66,7 +66,7 @@ class SchemeRules(NamedTuple):
         offers: schemes, besides its own, that a listing may offer to the user (S20); None for any.
         local: whether its URLs name files of this machine (S12).
         session: whether it opens a session, which only the user may request (S18).
-        host_is_data: whether the host can never become a command-line argument of a program.
+        host_is_data: whether the host can never become a command-line argument of a program (S18).
         logs_in: whether every retrieval logs in, so that a login for any host applies (S11).
         at_once: concurrent retrievals of a batch per host, unless configured; None for no limit.
         at_once_of_many: the same if `MANY` more retrievals wait for the host.
@@ -204,12 +204,9 @@ def is_followed(scheme: str) -> bool:
 
 
 def at_once(scheme: str, waiting: int = 0, *, wanted: int | None = None) -> int | None:
-    """Return the number of concurrent retrievals of a batch for one host.
+    """Return the maximum number of concurrent retrievals of a batch from one host.
 
-    Args:
-        scheme: the scheme.
-        waiting: the number of further retrievals that wait for the host.
-        wanted: the configured number; a small default if None.
+    `waiting` further retrievals wait for the host. `wanted` is the configured number; the default is small.
     """
     rules = rules_of(scheme)
     if rules.at_once is not None and wanted is not None:

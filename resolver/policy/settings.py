@@ -112,7 +112,7 @@ class Policy:
     def of(cls, given: Policy | str) -> Policy:
         """Return a policy, or the policy with this name.
 
-        Every function with a policy argument accepts both.
+        Every public function with a policy argument accepts both.
 
         Raises:
             TypeError: the value is neither a policy nor a string.

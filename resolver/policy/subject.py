@@ -185,7 +185,7 @@ class Decision(NamedTuple):
     """An objection of one rule.
 
     Attributes:
-        flag: the option that would allow it; None if the rule has no override.
+        flag: the option that would allow the URL; None if the rule has no override.
         position: the index in the URL text of the cause; None if there is no single position.
     """
 

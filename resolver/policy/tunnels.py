@@ -32,7 +32,7 @@ class ProxyLogins:
 
     def find_login(self, proxy: Proxy) -> HttpProxyAuth:
         if proxy not in self._logins:
-            from protocols.http.auth import HttpProxyAuth  # imported here for the same reason
+            from protocols.http.auth import HttpProxyAuth  # imported here: few runs have a proxy
 
             self._logins[proxy] = HttpProxyAuth(proxy.shown, proxy.credentials)
         return self._logins[proxy]
