@@ -1,4 +1,4 @@
-"""The network gateway: no other package opens a socket or a file for reading a URL (S09, S12, S14).
+"""The network gateway: no other package opens a socket, or a file that a URL names (S09, S12, S14).
 
     network = Network(policy=Policy.default())  one per run
     url_gate = network.admit(url)               checked against the policy, or an error; no DNS lookup yet

@@ -186,11 +186,6 @@ class Admission:
 
         In a request to a proxy, the secret is the proxy's own password, or the proxy forwards it to the host.
 
-        Args:
-            peer: the host or address that receives the secret.
-            secured: whether the connection uses TLS.
-            secrets: the secret bytes that are about to be sent.
-
         Raises:
             Refused: the policy forbids it.
         """

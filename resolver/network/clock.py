@@ -64,7 +64,7 @@ class Clock:
             await self.loop.checkpoint()
 
     def limit_time(self) -> AbstractContextManager[None]:
-        """Raise `TimedOut` at the deadline for every await inside the context."""
+        """Return a context in which each await ends at the deadline, with `TimedOut`."""
         return _UNBOUND if self._limit is None else self._limit_time()
 
     @contextmanager
@@ -124,8 +124,8 @@ class AnswerPace:
     """A minimum rate for a reply after its first byte.
 
     `least` bytes per second of waiting must arrive, as in `RateCheck`. Before the first byte only the idle
-    timeout applies, so a server may take time to process a request. The check ends slow-drip servers
-    everywhere, also in a greeting or in the head of an article.
+    timeout applies, so a server may take time to process a request. The check ends replies that trickle in,
+    also those of a greeting or of the head of an article.
     """
 
     def __init__(self, least: int | None) -> None:

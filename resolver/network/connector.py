@@ -64,8 +64,8 @@ class Connector:
     ) -> IdleConnection | None:
         """Return an idle pooled connection whose address may be connected to now, or None (S09).
 
-        If None, further idle connections of the host are closed to make space for a new one: they belong to
-        other logins.
+        If None, and if a batch limits the host's connections, idle ones of other logins are closed to make
+        space for a new one.
         """
         if not len(self._shared.pool):
             return None
@@ -84,14 +84,6 @@ class Connector:
 
     async def connect(self, host: str, port: int, *, tls: bool) -> SocketStream:
         """Resolve, check, connect and start TLS, all within the connect timeout.
-
-        Args:
-            host: the host name or address.
-            port: the TCP port.
-            tls: whether to start TLS immediately.
-
-        Returns:
-            The connected stream.
 
         Raises:
             TimedOut: the connect timeout, or a limit of the caller, has passed.
@@ -365,7 +357,7 @@ class ProxyConnector(Connector):
 
 
 async def converse(dialogue: Dialogue[T], stream: SocketStream) -> T:
-    """Perform an exchange of send, receive and random-bytes steps; its errors are thrown into the generator.
+    """Perform an exchange of send, receive and random-bytes steps, and throw their errors into it.
 
     Bytes received but not consumed are put back.
     """

@@ -32,7 +32,7 @@ CAPACITY = 100
 
 @dataclass(frozen=True, slots=True)
 class IdleConnection:
-    """An idle connection, the state left by its last exchange, and the time since it is idle.
+    """An idle connection, the state left by its last exchange, and the time at which it became idle.
 
     `farewell` is sent before the connection is closed.
     """
@@ -104,10 +104,7 @@ class ConnectionPool:
     ) -> IdleConnection | None:
         """Return an idle connection for `key` to one of `addresses` without unread data, or None.
 
-        Args:
-            key: the key that the connection was stored under.
-            addresses: the allowed addresses.
-            suits: a filter for the state of a connection; matches come first.
+        A connection with a state that `suits` comes before all others.
         """
         while (waiting := self._kept.get(key)) is not None:
             kept = self._remove(_choice(waiting, suits))
@@ -159,7 +156,7 @@ class ConnectionPool:
 
     @property
     def _longest_since(self) -> float:
-        """Return the time since which the oldest connection is idle."""
+        """Return the time at which the oldest connection became idle."""
         serial, key = next(iter(self._oldest.items()))
         return self._kept[key][serial].since
 
@@ -386,8 +383,8 @@ class Pipelines:
     async def join(self, key: Hashable, addresses: Container[str], open_: Opener) -> Pipeline:
         """Return the pipeline for `key` if it leads to one of `addresses`, else a new pipeline.
 
-        A caller that waits for another caller's connection shares its error, because an own attempt would
-        fail too.
+        A caller that waits while another caller connects gets the error of that attempt: a separate attempt
+        would fail too.
         """
         while True:
             pipeline = self._pipelines.get(key)

@@ -471,8 +471,8 @@ class SocketStream:
     async def _fill(self, view: memoryview) -> int:
         """Wait for bytes, read them into `view` and return the count; 0 at the end and from then on.
 
-        Other tasks run even if data arrives without a pause. The checkpoint is before the read, because a
-        cancellation may come with it, and asyncio's ignores any shield.
+        Other tasks run even if data arrives without a pause. The checkpoint comes before the read, because it
+        may raise a cancellation; in asyncio a shield does not prevent that.
         """
         if self._unshared >= _TURN:
             self._unshared = 0

@@ -52,8 +52,8 @@ class TaskState(Protocol):
 class TaskContext:
     """A task from its first start to its end.
 
-    `memory` is kept over all its turns. It holds for each URL the number of tries, and the number of
-    consecutive failed tries.
+    `memory` is kept over all its turns. It holds for each URL the number of tries, the number of consecutive
+    failed tries, and the transfer number of its events.
     """
 
     def __init__(self, bench: TaskState, now: Callable[[], float]) -> None:

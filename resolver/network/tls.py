@@ -135,7 +135,7 @@ def _load_own(context: ssl.SSLContext, path: str, option: str, password: bytes |
 def _loading_asks(
     context: ssl.SSLContext, path: str, password: bytes | None
 ) -> Literal["no", "yes", "in vain"]:
-    """Load the certificate and return whether a password was requested and was wrong.
+    """Load the certificate; return whether a password was requested, "in vain" if it was wrong.
 
     OpenSSL would prompt on the terminal without the callback.
     """
@@ -366,7 +366,10 @@ class InnerTls:
         return said
 
     def recv_into(self, view: memoryview) -> int:
-        """Read bytes; TLS's own output is sent if possible, since the peer may be waiting for it."""
+        """Read bytes; output of TLS itself is sent only if that needs no wait.
+
+        The sending task may already be waiting until the socket is writable.
+        """
         octets = self._perform(lambda: self._tls.read(len(view)))
         view[: len(octets)] = octets
         return len(octets)
