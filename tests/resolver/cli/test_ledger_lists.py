@@ -1,4 +1,4 @@
-"""A list once more, as it was or changed: what is done is passed over as many at a time as it is read."""
+"""A second run of a list, unchanged or changed: finished lines are skipped in blocks of the read-ahead."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(name="source")
 def _source(folder: Path) -> Path:
-    """Files of which some have one name in several directories."""
+    """Create files, some with the same name in several directories."""
     for directory in ("one", "two", "three"):
         (folder / directory).mkdir()
         for name in "abcd":
@@ -42,7 +42,7 @@ def write(folder: Path, *names: str) -> list[str]:
 
 
 def slowly(monkeypatch: pytest.MonkeyPatch, *words: str) -> Done:
-    """As if no line could be known again."""
+    """Run the command as if the ledger did not recognize any line."""
     with monkeypatch.context() as patch:
         patch.setattr(account, "_recall", lambda *_: None)
         return resolve(*words)
@@ -66,8 +66,7 @@ def test_it_is_told_as_one_by_one(source: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("seed", range(4))
 def test_a_list_that_changed_asks_for_what_is_new(source: Path, seed: int) -> None:
-    """Some lines are gone, some are new, some stand elsewhere: each file is fetched once, and is where its
-    outcome says."""
+    """Lines are removed, added and moved: each file is fetched once, and its outcome has the right path."""
     chance = random.Random(seed)
     write(source, *NAMES[: chance.randrange(12)])
     had = {record["url"]: record["path"] for record in resolve(*WORDS).records}
@@ -78,7 +77,7 @@ def test_a_list_that_changed_asks_for_what_is_new(source: Path, seed: int) -> No
     assert set(by_url) == set(urls)
     for name, url in zip(names, urls, strict=True):
         record = by_url[url]
-        if record["status"] == "failed":  # its name is that of another one, which is in the way
+        if record["status"] == "failed":  # another file has the name already
             assert record["exit"] == 3
             continue
         assert record["status"] == ("skipped" if had.get(url) == record["path"] else "done")
@@ -128,7 +127,7 @@ def test_no_line_of_a_list_that_was_done_is_read_as_a_url(
     write(source, *NAMES[:2], "one/new", *NAMES[7:])
     assert len(resolve(*WORDS).records) == 8
     assert named[0].endswith("one/new")
-    assert len(named) < 8  # what is gone is more than what is read ahead
+    assert len(named) < 8  # more lines were removed than are read ahead
     write(source, *NAMES[:2], *NAMES[3:])
     named.clear()
     resolve(*WORDS)

@@ -1,4 +1,4 @@
-"""`ls` for people: columns for every scheme, an order, a number to go on by, colours on a terminal."""
+"""`ls` for people: columns of every scheme, sort order, numbers for `--follow`, and colors on a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.resolver.cli.terminal import Terminal
 from tests.resolver.cli.terminal import on_terminal as beside_a_terminal
 from tests.resolver.cli.test_streams import on_terminal
 
-#: Of every scheme that lists: a URL, and the first columns of its entries.
+#: A URL of every scheme with listings, and the first column of its first entry.
 LONG = {
     "{ftp}/pub/;type=d": "unknown",
     "{gopher}/11/sub": "document",
@@ -38,7 +38,7 @@ def test_long_lines_have_the_same_columns(at: dict[str, str], place: str) -> Non
         assert size == "-" or size.lstrip("~")[0].isdigit()
         assert date == "-" or date.lstrip("~")[:4].isdigit()
         assert (shown, bool(types)) == (str(number), True)
-        assert (line[55:57], line[57:58].strip()) != ("  ", "")  # names begin at one column
+        assert (line[55:57], line[57:58].strip()) != ("  ", "")  # names begin at the same column
 
 
 def test_an_index_says_what_it_only_rounded(at: dict[str, str]) -> None:
@@ -53,7 +53,7 @@ def test_an_index_says_what_it_only_rounded(at: dict[str, str]) -> None:
     ("key", "names"),
     [
         ("name", [b"a b", b"big.iso", b"sub"]),
-        ("size", [b"big.iso", b"a b", b"sub"]),  # 39K is more than 7, and a directory has none
+        ("size", [b"big.iso", b"a b", b"sub"]),  # 39K is more than 7; a directory has no size
         ("date", [b"big.iso", b"sub", b"a b"]),
     ],
 )
@@ -87,7 +87,7 @@ def test_an_entry_is_taken_by_its_number(at: dict[str, str], folder: Path) -> No
 
 
 def test_what_is_followed_is_judged_as_a_link(at: dict[str, str]) -> None:
-    """A person chose it, whom the menu told where it leads: the rules for links hold."""
+    """The user chose a number in an untrusted menu: the rules for links apply."""
     lines = resolve("ls", "-q", "--json", f"{at['gopher_menu']}/").records
     assert lines[0]["url"].startswith("gopher://h.example")
     done = resolve("cat", "--follow", "1", "--policy", "untrusted", f"{at['gopher_menu']}/")
@@ -126,7 +126,7 @@ def test_a_terminal_gets_colours_and_slashes(at: dict[str, str], monkeypatch: py
 
 
 def test_colours_never_hide_what_drives_a_terminal(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """S15: the name is made harmless before it is coloured."""
+    """S15: the name is escaped before it is colored."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("LS_COLORS", "fi=31")
     (folder / "n\x1b[2Jx").write_bytes(b"")
@@ -154,7 +154,7 @@ NAMES = [
 
 @pytest.mark.parametrize("columns", [40, 41, 60, 79])
 async def test_a_long_line_is_one_line_on_a_narrow_terminal(columns: int, folder: Path) -> None:
-    """Whatever is in a name: its beginning and its end are there, and the number that `--follow` takes."""
+    """A row contains the beginning and the end of any name, and the number for `--follow`."""
     place = folder / "there"
     place.mkdir()
     for name in NAMES:

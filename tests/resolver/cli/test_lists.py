@@ -1,4 +1,4 @@
-"""Lists that say more than URLs, and lists that are URLs: names, digests, sizes and places of each file."""
+"""Lists with names, digests, sizes and mirrors of files; lists at URLs; and `warc extract`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_what_is_wrong_gets_no_name(at: dict[str, str], folder: Path) -> None:
 
 @pytest.mark.parametrize("fetched", [True, False])
 def test_files_of_a_metalink(fetched: bool, at: dict[str, str], folder: Path) -> None:
-    """Each under the name that it has there, from the place that has it."""
+    """Each file has the name in the metalink and comes from a mirror that has the file."""
     source = at["lists"] + "/pub/two.meta4"
     if not fetched:
         assert resolve("get", "-q", "-O", "../two", source).status == 0
@@ -85,7 +85,7 @@ def test_one_that_is_cut_off_gives_what_is_before(at: dict[str, str], folder: Pa
 
 def test_the_directories_of_urls_are_kept_to_where_they_are_wanted(at: dict[str, str], folder: Path) -> None:
     resolve("get", "-q", "-t", "1", "--cut-dirs", "0", "-i", at["lists"] + "/pub/two.meta4")
-    assert set(files(folder)) == {"a", "pub/sub/b"}  # the first place of `a` is in no directory
+    assert set(files(folder)) == {"a", "pub/sub/b"}  # the first URL of `a` has no directory
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_what_a_metalink_says_is_held_to(
 
 
 def test_nobody_who_wrote_a_list_says_who_chose_it(at: dict[str, str], folder: Path) -> None:
-    """What came from elsewhere is derived, and so no file of this machine."""
+    """URLs of a fetched list are derived: file URLs are refused."""
     done = resolve("get", "-q", "-i", at["lists"] + "/pub/list")
     assert (done.status, files(folder)) == (15, {"a": A})
     assert "file:///etc/passwd: S10: " in done.told
@@ -124,7 +124,7 @@ def test_a_list_that_cannot_be_had_keeps_no_other_from_being_read(at: dict[str, 
 
 
 def test_a_list_is_read_piece_by_piece(at: dict[str, str], folder: Path) -> None:
-    """Wherever the pieces end, and an empty one is no mistake."""
+    """The test covers any end of a block, and an empty list."""
     done = resolve("get", "-q", "-i", at["lists"] + "/pub/long", "-i", at["lists"] + "/pub/empty")
     assert (done.status, files(folder), done.told) == (0, {"a": A, "sub/b": B}, "")
 
@@ -136,7 +136,7 @@ def test_who_fetches_nothing_fetches_no_list(at: dict[str, str], folder: Path) -
 
 
 def test_what_is_left_is_known_to_the_next_run(at: dict[str, str], folder: Path) -> None:
-    """Its name, its size, its digest, its places."""
+    """The failed list contains the name, size, digest and mirrors."""
     element = f'<size>{len(A)}</size><hash type="sha-256">{digest(A)}</hash>'
     places = f"<url>{at['closed']}/a</url><url>{at['closed']}/b</url>"
     metalink(folder / "list", f"<file name='sub/x'>{element}{places}</file>")
@@ -173,7 +173,8 @@ def test_what_an_edited_one_cannot_say(listed: object, folder: Path) -> None:
     assert os.listdir(folder) == ["list"]
 
 
-# `resolve warc extract FILE [URL]...`: what an archive holds, as files; whoever wrote it.
+# `resolve warc extract FILE [URL]...`: save the content of an archive as files; any program may have written
+# it.
 
 OK = b"HTTP/1.1 200 OK\r\n\r\n"
 RESPONSE = {"WARC_Type": "response", "Content_Type": "application/http;msgtype=response"}
@@ -241,7 +242,7 @@ def test_a_file_that_is_there_is_left(folder: Path) -> None:
     assert (folder / "a").read_bytes() == b"12345"
 
 
-#: URLs of somebody who wants files elsewhere, and the name that each has.
+#: URLs that try to write files elsewhere, and the name of each file.
 NAMES = {
     "ftp://h.example/..%2F..%2Fetc%2Fpasswd": "passwd",
     "http://h.example/..%2f..%2f.bashrc": "_bashrc",
@@ -367,7 +368,7 @@ def test_what_others_kept_comes_too(name: str, folder: Path) -> None:
     done = resolve(
         "warc", "extract", "--host-directories", "-d", "out", str(WARC / "foreign" / f"{name}.warc.gz")
     )
-    assert done.status in (0, 1, 8, 9, 10), done.told  # 9: listings of wpull, which look like files
+    assert done.status in (0, 1, 8, 9, 10), done.told  # 9: listings of wpull look like files
     assert extract_files(folder / "out")
     assert b"secret" not in done.err
 

@@ -1,5 +1,8 @@
-"""`resolve mcp`, spoken to by the SDK's own client: over the standard streams of a process of its own, and
-where these make no difference in this one."""
+"""`resolve mcp` with the client of the SDK.
+
+The client uses the standard streams of a separate process, or memory streams where the transport makes no
+difference.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ RUN = ["-W", "error", "-m", "resolver", "mcp", "--config", "none"]
 
 
 def allowed(places: Places) -> list[str]:
-    """What lets agents reach the places of these tests."""
+    """Return the options that allow agents to contact the servers of these tests."""
     ports = {url.rpartition(":")[2] for url in places.values()}
     options = [word for port in sorted(ports) if port.isdigit() for word in ("--allow-port", port)]
     return ["--allow-address", "127.0.0.0/8", *options]
@@ -51,7 +54,7 @@ async def conversation(*options: str) -> AsyncIterator[ClientSession]:
 
 @asynccontextmanager
 async def talk(*options: str) -> AsyncIterator[ClientSession]:
-    """The same in this process, with no streams between: what is said is no other."""
+    """Start the server in this process, with memory streams: the messages are the same."""
     from resolver.adapters.mcp import server
     from resolver.cli.mcp import grant_of
 
@@ -68,7 +71,7 @@ async def talk(*options: str) -> AsyncIterator[ClientSession]:
 
 
 def facts(result: CallToolResult) -> dict[str, Any]:
-    """The record, which is also the first text of what is shown to a model."""
+    """Return the record, which is also the first text for the model."""
     (first, *_) = result.content
     assert isinstance(first, TextContent)
     assert json.loads(first.text) == result.structured_content
@@ -83,7 +86,7 @@ def body(result: CallToolResult) -> str:
 
 
 async def test_a_conversation(places: Places) -> None:
-    """Every tool, and a call that is cancelled: one process, for most that it costs is its start."""
+    """Call every tool and cancel a call, all in one process: its start is the largest cost."""
     async with conversation(*allowed(places)) as session:
         await try_every_tool(session, places)
         await cancel_a_call(session)
@@ -122,7 +125,7 @@ async def try_every_tool(session: ClientSession, places: Places) -> None:
 
 
 async def cancel_a_call(session: ClientSession) -> None:
-    """It closes its connection. The server was still there when the call was cancelled, and goes on."""
+    """Cancel a call: its connection is closed, and the MCP server keeps running."""
     came, left = trio.Event(), trio.Event()
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}/"
@@ -145,13 +148,13 @@ async def cancel_a_call(session: ClientSession) -> None:
 
 HOSTILE = "a\x1b]0;owned\x07\r\nb\u202ec\x9bd \U000e0069\U000e0067 é\n"
 SHOWN = "a\\x1b]0;owned\\x07\nb\\u202ec\\x9bd \\U000e0069\\U000e0067 é\n"
-#: A text, and a menu whose one line has the same for its name.
+#: A text, and a menu whose only item has a similar name.
 TEXT = f"HTTP/1.0 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n{HOSTILE}".encode()
 MENU = "0a\u202eb \U000e0069\t/a\x9b\th.example\t70\r\n.\r\n".encode()
 
 
 async def saying(nursery: trio.Nursery, words: bytes) -> str:
-    """The place, as host and port, of a peer that hears something and says that."""
+    """Start a peer that replies `words` to any data, and return its host and port."""
 
     async def say(stream: trio.SocketStream) -> None:
         async with stream:
@@ -216,7 +219,7 @@ async def test_what_fails_says_why_and_by_which_rule(places: Places) -> None:
 async def test_nothing_is_connected_to_that_the_operator_did_not_allow(
     nursery: trio.Nursery,
 ) -> None:
-    """Neither by an agent's own URL nor by any other spelling of it."""
+    """Other spellings of the address are refused, too."""
     visits = []
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     port = listeners[0].socket.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Messages say what, where and what to do, and never show a password."""
+"""Messages contain the cause, the place and the fix, and never a password."""
 
 import pytest
 
@@ -10,8 +10,8 @@ from resolver.cli.messages import describe
     ("text", "position", "pointed"),
     [
         ("http://h.example/a b", 18, " "),
-        ("ftp://u:secret@h.example/a b", 26, " "),  # behind the password: the caret moves with the cut
-        ("ftp://u%zz:secret@h.example/", 7, "*"),  # no URL, so all before the @ is cut out
+        ("ftp://u:secret@h.example/a b", 26, " "),  # after the password: the caret moves with the masked text
+        ("ftp://u%zz:secret@h.example/", 7, "*"),  # not a URL: the text before the @ is masked
     ],
 )
 def test_caret_stands_under_the_place(text: str, position: int, pointed: str) -> None:

@@ -1,4 +1,4 @@
-"""`get -r`: whole trees, said and counted as a list of files is."""
+"""`get -r`: complete trees, with the messages and counts of a list of files, and deletion of local files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.resolver.cli.command import resolve
 from tests.resolver.cli.terminal import Terminal, on_terminal
 from tests.sampled import sampled
 
-#: Trees of every scheme that has them: the top of each here, and files that have to be in it.
+#: A tree of every scheme that has trees: its URL, its local top directory, and files that it must contain.
 TREES = [
     ("{ftp}/pub", "pub", {"a.txt", "names/README", "large.bin"}),
     ("{ftp}/", "127.0.0.1", {"pub/a.txt"}),
@@ -37,7 +37,7 @@ def files(folder: Path) -> set[str]:
 
 @pytest.mark.parametrize(("url", "top", "some"), TREES, ids=[row[0] for row in TREES])
 def test_a_tree_of_every_scheme(url: str, top: str, some: set[str], at: dict[str, str], folder: Path) -> None:
-    """Each file has a record; what was saved is there, and a second run fetches nothing of it."""
+    """Each file has a record and exists, and a second run fetches no file again."""
     given = url.format_map(at)
     done = resolve("get", "-r", "-q", "--json", given)
     saved = {record["path"]: record for record in done.records if record["status"] == "done"}
@@ -70,7 +70,7 @@ def test_a_document_goes_into_the_directory_for_files(at: dict[str, str], folder
 
 
 def test_what_fails_is_told_and_listed(at: dict[str, str], folder: Path) -> None:
-    """The list of what is left has the tree, so that another run of it fetches what is missing."""
+    """The failed list contains the tree, so that a later run of the list fetches the missing files."""
     done = resolve("get", "-r", "--failed", "left", f"{at['ftp']}/pub", f"{at['ftp']}/nowhere")
     assert done.status == 8
     assert "/pub/unreadable.txt: " in done.told
@@ -127,7 +127,7 @@ def test_files_are_chosen_by_name_and_url(at: dict[str, str], folder: Path) -> N
     assert files(folder / "out") == {"pub/names/README"}
 
 
-# `get -r` for who keeps a mirror: what is done again, what goes, what would be done; groups as mailboxes.
+# `get -r` of a mirror: updates, deletions, dry runs, and groups as mailboxes.
 
 
 @pytest.fixture(name="source")
@@ -252,7 +252,7 @@ def test_no_robots_is_told_once(at: dict[str, str], folder: Path) -> None:
     assert done.told.count("--ignore-robots") == 1
 
 
-# `get -r --delete` asks at the terminal, and of pages of http only what `--yes` says; accounts stay.
+# `get -r --delete`: the prompt on a terminal, the need of `--yes` for HTTP pages, and ledgers in a tree.
 
 
 @pytest.fixture(name="delete_source")
@@ -272,7 +272,7 @@ SAID = [
     (b"\x04", 0, False),
     (b"\x03", 128 + signal.SIGINT, False),
 ]
-#: A word that means yes, one that does not, and an end.
+#: An answer that means yes, an answer that does not, and an end.
 TRIED = sampled(SAID, lambda row: (row[1:], row[0][-1:] == b"\n"))
 
 
@@ -298,7 +298,7 @@ async def test_what_goes_is_shown_and_goes_if_the_person_says_so(
 def test_what_a_page_lists_no_more_goes_by_a_word_of_the_persons_alone(
     at: dict[str, str], folder: Path
 ) -> None:
-    """Servers hide names, so an index proves nothing; a page that is none proves less."""
+    """Servers hide names, so an index is no proof of a deletion; a page that is not an index is less."""
     for name in ("t", "book"):
         (folder / name).mkdir()
         (folder / name / "gone.txt").write_bytes(b"x")
@@ -325,7 +325,7 @@ async def test_what_a_page_lists_no_more_is_not_asked_about(at: dict[str, str], 
 
 
 def test_accounts_that_lie_in_a_tree_stay(delete_source: Path, folder: Path) -> None:
-    """With what SQLite keeps beside them; a database of another program is a file as any other."""
+    """SQLite's files of the ledger stay, too; a database of another program is deleted as any file."""
     (folder / "top").mkdir()
     (folder / "list").write_text(f"{delete_source.as_uri()}/a.txt\n")
     assert resolve("get", "-q", "-i", "list", "--ledger", "top/account").status == 0

@@ -1,4 +1,4 @@
-"""What a stranger has saved under a name of ours is never taken for what we left there (S14)."""
+"""Local names: collisions with files of this program, listings, and URLs without a file name (S14)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.resolver.cli.command import resolve
 from tests.resolver.cli.places import DIRECTORIES
 
 GOOD = b"the tool, by those who made it\n" * 400
-#: Its end is what everybody knows: nothing that is compared there proves anything.
+#: Only its beginning differs: a comparison of the end does not detect the difference.
 EVIL = b"something else" + GOOD[14:-1]
 
 
@@ -24,7 +24,7 @@ EVIL = b"something else" + GOOD[14:-1]
 def test_octets_of_a_stranger_are_not_gone_on_with(
     ending: str, options: tuple[str, ...], folder: Path
 ) -> None:
-    """Two files of a stranger, as they would look here to somebody who knows the format; then the tool."""
+    """The server sends forged `.part` and `.part-state` files, then the tool."""
     served = folder.parent / f"{folder.name}-served"
     served.mkdir()
     (served / "tool.bin").write_bytes(GOOD)
@@ -68,7 +68,7 @@ def test_a_person_is_told_to_choose_another(name: str, at: dict[str, str], folde
 
 
 def test_how_a_file_came_is_written_beside_it(at: dict[str, str], folder: Path) -> None:
-    """And nothing that a stranger names is taken for that."""
+    """A server cannot forge the metadata file."""
     (served := folder.parent / f"{folder.name}-served").mkdir(exist_ok=True)
     (served / "about.txt.meta.json").write_text('{\n  "format": "url-resolver meta 1"\n}')
     assert resolve("get", "-q", f"{served.as_uri()}/about.txt.meta.json").status == 0
@@ -85,7 +85,7 @@ def test_how_a_file_came_is_written_beside_it(at: dict[str, str], folder: Path) 
 
 # A directory, menu, group or result list is never saved under the name of a document.
 
-#: Listings of every scheme that has them, by URLs whose last part could name a file.
+#: Listings of every scheme that has listings, with URLs whose last part could be a file name.
 LISTINGS = (
     "{ftp}/pub",
     "{ftp}/etc;type=d",
@@ -125,7 +125,7 @@ def test_a_listing_is_saved_where_somebody_named_the_file(url: str, at: dict[str
     "url", ["{gopher}/00/story%09%09!", "{gopher}/11/sub%09%09$", "{wais}/demo", "{ftp}/pub/a.txt"]
 )
 def test_what_is_text_beside_is_a_document(url: str, at: dict[str, str], folder: Path) -> None:
-    """Attributes of Gopher+, the description of a database."""
+    """Attributes of Gopher+, and the description of a database."""
     given = url.format_map(at)
     (outcome,) = resolve("get", "-q", "--json", given).records
     assert (outcome["exit"], os.listdir(folder)) == (0, [outcome["path"]])
@@ -140,7 +140,7 @@ async def test_a_program_says_whether_it_wants_a_listing(at: dict[str, str], fol
     assert (caught.value.rule, os.listdir(folder)) == ("S14", ["names"])
 
 
-# What a URL names by its directory alone has the name `index`, and goes on by its media type (S14).
+# A URL that names only a directory gets the name `index`, with an extension for its media type (S14).
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_the_name_and_the_message(path: str, name: str, at: dict[str, str], fold
 
 @pytest.mark.parametrize("jobs", ["1", "4"])
 def test_names_are_given_in_the_order_of_the_list(jobs: str, at: dict[str, str], folder: Path) -> None:
-    """Whoever is answered first."""
+    """The order of the responses does not matter."""
     urls = [at["directories"] + path for path in ("/", "/deep/", "/untold/", "/moved/")]
     done = resolve("get", "-q", "--json", "-j", jobs, *urls)
     assert {record["url"]: record["path"] for record in done.records} == dict(
@@ -195,7 +195,7 @@ def test_directories_are_kept(options: list[str], at: dict[str, str], folder: Pa
 
 @pytest.mark.parametrize("url", ["{ftp}/", "{ftp}/pub/", "{gopher}/", "{gopher}/1", "{news}/", "{file}/"])
 def test_a_listing_says_that_it_is_one(url: str, at: dict[str, str], folder: Path) -> None:
-    """Also where its URL names it by its directory."""
+    """The message is the same if the URL ends in a slash."""
     assert url not in LISTINGS
     done = resolve("get", "-q", "--json", url.format_map(at))
     error = done.records[0]["error"]

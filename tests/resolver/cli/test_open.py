@@ -1,4 +1,4 @@
-"""A person at a telnet session, at a real terminal: what is shown, what is sent, how the terminal is then."""
+"""`resolve open` on a real terminal: telnet sessions and Gopher+ forms; also `cat` of a telnet session."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from tests.resolver.cli.command import records, resolve
 from tests.resolver.cli.terminal import Command, Terminal, drives, on_terminal
 from tests.sampled import sampled
 
-#: By characters, shown by the service; and what answers it.
+#: The service offers ECHO and SGA, that is, character mode; the client accepts.
 ASKED, ANSWERED = b"\xff\xfb\x01\xff\xfb\x03", b"\xff\xfd\x01\xff\xfd\x03"
-#: A question whose answer tells that the person's terminal is set.
+#: A request for an unknown option: its answer shows that the terminal is set up.
 PROBE, PROBED = b"\xff\xfd\x63", b"\xff\xfc\x63"
 
 
 class Session:
-    """A person's side, and the service's; `before` is how the terminal was set at first."""
+    """Both ends of a session; `before` are the initial settings of the terminal."""
 
     def __init__(
         self, command: Command, terminal: Terminal, before: list[object], service: trio.SocketStream
@@ -48,7 +48,7 @@ class Session:
         self._heard = b""
 
     async def hears(self, octets: bytes) -> None:
-        """Wait until the service is told this, and all of it now."""
+        """Wait until the service has received exactly these bytes."""
         while len(self._heard) < len(octets):
             came = await self.service.receive_some()
             assert came, (self._heard, self.terminal.rows)
@@ -60,7 +60,7 @@ class Session:
         await self.terminal.until(lambda rows: any(text in row for row in rows))
 
     async def is_asked(self) -> None:
-        """`^]`, and the question that comes of it; what was seen before is gone."""
+        """Type `^]` on a cleared screen and wait for the prompt."""
         self.terminal.screen.reset()
         self.terminal.type(b"\x1d")
         await self.terminal.until(lambda rows: rows[-1:] == ["telnet>"])
@@ -70,7 +70,7 @@ class Session:
 async def session(
     folder: Path, *arguments: str, columns: int = 80, ignored: Collection[int] = ()
 ) -> AsyncIterator[Session]:
-    """Connected, and nothing said."""
+    """Connect a session to a service that has not sent anything."""
     with trio.fail_after(HANG):
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
         port = listener.socket.getsockname()[1]
@@ -103,7 +103,7 @@ async def test_a_session_from_its_beginning_to_its_end(folder: Path) -> None:
                 terminal.type(b"terminal\r")
                 await terminal.until(lambda rows: rows[-2:] == ["xterm", "$"])
                 assert terminal.settings != before
-                assert os.get_blocking(terminal.slave)  # the shell has it, too
+                assert os.get_blocking(terminal.slave)  # the shell uses the same open file
                 terminal.type(b"bye\r")
                 assert await command.status() == 0
                 assert terminal.settings == before
@@ -114,7 +114,8 @@ async def test_a_session_from_its_beginning_to_its_end(folder: Path) -> None:
     assert "warning (S06)" in said
     assert "secret" not in said
     assert said.endswith("the service closed the connection\r\n\0")
-    typed = server.heard[0].replace(b"\xff\xfa\x18\0xterm\xff\xf0", b"")  # which may be asked late
+    # the request for the terminal type may arrive late
+    typed = server.heard[0].replace(b"\xff\xfa\x18\0xterm\xff\xf0", b"")
     assert typed.endswith(b"\xff\xf0guest\r\0size\r\0terminal\r\0bye\r\0")
 
 
@@ -150,7 +151,7 @@ async def test_lines_are_edited_until_the_service_wants_characters(folder: Path)
 
 
 async def test_what_was_typed_as_a_line_is_sent_as_one(folder: Path) -> None:
-    """The service asks for characters while a line is there that nobody has read."""
+    """The service requests characters while a typed line is unread."""
     async with session(folder) as held:
         await held.service.send_all(PROBE)
         await held.hears(PROBED)
@@ -182,7 +183,7 @@ async def test_what_the_prompt_does(folder: Path) -> None:
             await held.is_asked()
             held.terminal.type(f"send {name}\r".encode())
             await held.hears(bytes((0xFF, octets)))
-        held.terminal.type(b"a\x1dsend escape\rb")  # all at once
+        held.terminal.type(b"a\x1dsend escape\rb")  # in one write
         await held.hears(b"a\x1db")
         for words in (b"help\r", b"send eof\r"):
             await held.is_asked()
@@ -236,7 +237,7 @@ ENDS: list[tuple[Callable[[Session], None], int]] = [
     (negotiates_without_end, 7),
     (lambda held: held.terminal.type(b"\x1dclose\r"), 0),
 ]
-#: Two signals, and two others.
+#: Two endings by a signal, and two others.
 ENDED = sampled(ENDS, lambda row: row[1] in (-signal.SIGQUIT, 130, 143), 2)
 
 
@@ -260,7 +261,7 @@ async def test_a_signal_that_is_ignored_ends_nothing(folder: Path) -> None:
         await held.service.send_all(b"\xff\xfd\x1f")
         await held.hears(b"\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0")
         held.command.process.send_signal(signal.SIGQUIT)
-        held.terminal.resize(200)  # of which a signal tells, too, and a later one
+        held.terminal.resize(200)  # a resize sends a later signal, too
         await held.hears(b"\xff\xfa\x1f\0\xc8\0\x18\xff\xf0")
         held.command.process.send_signal(signal.SIGTERM)
         assert await held.command.status() == 143
@@ -340,7 +341,7 @@ async def test_what_would_drive_the_terminal(folder: Path, arguments: tuple[str,
 
 
 async def test_a_service_that_reads_nothing_does_not_keep_the_person(folder: Path) -> None:
-    """More is typed than there is room for on the way; the end of it is dropped, and the escape is heeded."""
+    """The typed data exceeds all buffers: the client drops the rest and still recognizes the escape."""
     async with session(folder) as held:
         await held.service.send_all(ASKED + PROBE)
         await held.hears(ANSWERED + PROBED)
@@ -400,7 +401,7 @@ async def test_nobody_opens_a_session_that_nobody_chose(folder: Path) -> None:
     assert b"S10: telnet " in terminal.octets
 
 
-# A person fills in a form at a real terminal: what is asked, what is sent, and what is not.
+# Forms at a real terminal: the prompts, and the data that is sent or withheld.
 
 FORM = "00/poll%09%09?"
 FILLED = "00/poll%09%09+%091%0D%0A+-1%0D%0Aa%0D%0A.%0D%0A"
@@ -408,14 +409,14 @@ FILLED = "00/poll%09%09+%091%0D%0A+-1%0D%0Aa%0D%0A.%0D%0A"
 
 @dataclass
 class Sitting:
-    """A person at a form."""
+    """A form that the user fills in."""
 
     server: GopherServer
     command: Command
     terminal: Terminal
 
     async def types(self, question: str, answer: str) -> None:
-        """Once it is asked."""
+        """Type the answer when the prompt is visible."""
         await self.terminal.until(lambda rows: question in rows[-1] if rows else False)
         self.terminal.type(answer.encode() + b"\r")
 
@@ -480,13 +481,13 @@ async def test_what_was_typed_hidden_is_in_no_trace(folder: Path) -> None:
     trace = (folder / "trace").read_text()
     assert "+-1" in trace
     assert "sesame" not in trace
-    shown = held.terminal.octets.decode().replace("sesame-open$", "")  # what the service repeats
+    shown = held.terminal.octets.decode().replace("sesame-open$", "")  # the service repeats the text
     assert "sesame" not in shown
     assert "/00/ask%09%09****" in shown
 
 
 async def test_nothing_is_sent_without_consent(folder: Path) -> None:
-    """S15, too: neither prompts, nor defaults, nor what there is to choose from drive a terminal."""
+    """S15 also holds for prompts, defaults and choices: no escape sequence reaches the terminal."""
     evil = b"\x1b]0;owned\x07\x1b[2J\xc2\x9b31m"
     lines = (
         b"Note: " + evil,
@@ -518,7 +519,7 @@ async def test_an_interrupt_sends_nothing_and_shows_again_what_is_typed(folder: 
 def test_what_is_no_form_at_a_terminal_is_seen_in_a_browser(
     path: str, terminal: bool, at: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also what is one, where nobody can answer."""
+    """A form is shown in a browser, too, if no terminal is available."""
     seen = []
 
     async def browse(session: Resolver, url: Url, target: CommandTarget, command: CommandLine) -> None:
@@ -534,7 +535,7 @@ def test_what_is_no_form_at_a_terminal_is_seen_in_a_browser(
     assert (done.status, seen, bool(typing.asked)) == ((9, [], True) if asked else (0, [url], False)), done
 
 
-#: A path and options, and how it ends before anything is asked.
+#: A path and options, and the exit status and message before the first prompt.
 FORMS_ENDS = {
     ("00/story%09%09?",): (8, "has no form"),
     ("00/none%09%09?",): (8, "declined"),
@@ -547,7 +548,7 @@ FORMS_ENDS = {
 def test_what_ends_before_anything_is_asked(
     words: tuple[str, ...], at: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S03 and S05 among it: nobody answers questions for nothing."""
+    """S03 and S05 are checked before the first prompt, so that the user answers no question in vain."""
     for name in ("input_is_terminal", "output_is_terminal"):
         monkeypatch.setattr(streams, name, lambda: True)
     typing = Typing(monkeypatch)
@@ -562,11 +563,11 @@ def test_what_ends_before_anything_is_asked(
     assert typing.asked == []
 
 
-# -- each question by itself, with what is typed
+# -- each question, with typed lines
 
 
 class Typing:
-    """What is typed, a line after the other; None is an end of input. `asked` are the prompts."""
+    """A stub that types the lines one by one; None is the end of input. `asked` are the prompts."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *lines: bytes | None) -> None:
         self.asked: list[tuple[str, bool]] = []
@@ -584,7 +585,7 @@ class Typing:
         return not self._lines
 
 
-#: A line of a form, what is typed at it, and the answer.
+#: A line of a form, the typed lines, and the answer.
 QUESTIONS: list[tuple[bytes, list[bytes], Answer]] = [
     (b"Ask: Name?", [b"me"], b"me"),
     (b"Ask: Name?", [b""], b""),
@@ -644,7 +645,7 @@ async def test_nothing_to_choose_from(monkeypatch: pytest.MonkeyPatch) -> None:
         await answers_to(parse_form([b"Choose: Which?"]))
 
 
-# What `cat` tells of a telnet session that it writes down.
+# The output of `cat` for a telnet session that it records.
 
 
 def test_json_tells_what_happens_and_what_became_of_it(at: dict[str, str]) -> None:

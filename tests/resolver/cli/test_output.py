@@ -1,4 +1,4 @@
-"""Octets on their way to a slow reader: who waits, for whom, and what others see of it."""
+"""Output to slow readers, devices, pipes and directories, and the text form of facts."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _pipe() -> Iterator[tuple[int, int]]:
         yield reader, writer
     finally:
         for fd in (reader, writer):
-            with suppress(OSError):  # a test may have closed it
+            with suppress(OSError):  # a test may have closed the descriptor
                 os.close(fd)
 
 
@@ -59,7 +59,7 @@ def opened(fd: int) -> Iterator[outflow.Outflow]:
 
 @pytest.fixture(name="hops")
 def _hops(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many octets each call of a worker thread was to write."""
+    """Return the number of bytes that each call of a worker thread writes."""
     made: list[int] = []
 
     def counted(fd: int, octets: memoryview) -> None:
@@ -71,7 +71,7 @@ def _hops(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_what_has_room_goes_out_at_once(pipe: tuple[int, int], tmp_path: Path, hops: list[int]) -> None:
-    """And nobody else's descriptor is made one that does not wait."""
+    """The descriptor stays in blocking mode: other processes share it."""
     reader, writer = pipe
     file = os.open(tmp_path / "file", os.O_WRONLY | os.O_CREAT)
     nothing = os.open(os.devnull, os.O_WRONLY)
@@ -119,7 +119,7 @@ def test_a_slow_reader_gets_all_of_it(pipe: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("read_first", [0, 10_000], ids=["full", "a little was read"])
 def test_a_cancel_waits_for_no_reader(read_first: int, pipe: tuple[int, int], hops: list[int]) -> None:
-    """Neither before the pipe has room, nor in the thread that waits when it had too little."""
+    """The cancellation works while the pipe is full, and while a thread waits for room for the rest."""
     reader, writer = pipe
 
     async def put() -> None:
@@ -161,7 +161,7 @@ def test_a_reader_that_leaves_is_told_of(read_first: int, pipe: tuple[int, int])
 
 
 def test_a_descriptor_that_somebody_made_not_wait(pipe: tuple[int, int]) -> None:
-    """As programs do that have it, too: it is waited for all the same."""
+    """Another program that shares the descriptor may set it to non-blocking mode."""
     reader, writer = pipe
     os.set_blocking(writer, False)
 
@@ -178,12 +178,12 @@ def test_a_descriptor_that_somebody_made_not_wait(pipe: tuple[int, int]) -> None
     assert bytes(came) == LARGE
 
 
-# `-O` of what takes all that is written to it: a device, a pipe, standard output; and of a directory.
+# `-O` with a device, a pipe, standard output, or a directory.
 
 
 @contextmanager
 def reading(path: Path, came: bytearray) -> Iterator[None]:
-    """Somebody who reads a pipe to its end."""
+    """Read a pipe to its end in a thread."""
 
     def read() -> None:
         with open(path, "rb") as file:
@@ -199,7 +199,7 @@ def reading(path: Path, came: bytearray) -> Iterator[None]:
 
 @pytest.mark.parametrize("exists", EXISTS)
 def test_a_device_is_written_into(exists: str, at: dict[str, str], folder: Path) -> None:
-    """Whatever is to be done about files that are there: a device is none. Nothing is put beside it."""
+    """`--exists` does not apply to a device, and no other file is created."""
     before = os.stat("/dev/null")
     (folder / "link").symlink_to("/dev/null")
     for name in ("/dev/null", "link"):
@@ -229,7 +229,7 @@ def test_a_pipe_is_written_into(exists: str, at: dict[str, str], folder: Path) -
 
 
 def test_a_pipe_that_a_shell_made(at: dict[str, str], folder: Path) -> None:
-    """`-O >(wc -c)`."""
+    """A shell passes `-O >(wc -c)` as such a path."""
     reader, writer = os.pipe()
     try:
         assert resolve("-q", "-O", f"/dev/fd/{writer}", f"{at['http']}/about.txt").status == 0
@@ -255,7 +255,7 @@ def test_a_device_that_takes_no_more(at: dict[str, str], folder: Path) -> None:
 
 
 def test_a_reader_that_leaves(at: dict[str, str], folder: Path) -> None:
-    """It is a file of this machine that cannot be written, and not the end of standard output."""
+    """The broken pipe is a local file error, not the end of standard output."""
     os.mkfifo(folder / "pipe")
     large = folder.parent / f"{folder.name}.large"
     large.write_bytes(bytes(1_000_000))
@@ -273,7 +273,7 @@ def test_a_reader_that_leaves(at: dict[str, str], folder: Path) -> None:
 
 
 def test_a_name_of_the_url_is_no_device(at: dict[str, str], folder: Path) -> None:
-    """Nobody named it."""
+    """A device is used only if the user named it."""
     os.mkfifo(folder / "about.txt")
     for exists in EXISTS:
         done = resolve("get", "--exists", exists, f"{at['http']}/about.txt")
@@ -294,7 +294,7 @@ def test_control_characters_are_shown_on_a_terminal_that_was_named(at: dict[str,
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_standard_output_by_another_name(name: str, at: dict[str, str], folder: Path) -> None:
-    """What a file holds to which standard output goes stays in front."""
+    """Earlier content of the file behind standard output stays."""
     url = f"{at['http']}/about.txt"
     assert resolve("-O", name, url, url).out.decode() == ABOUT * 2
     assert os.listdir(folder) == []
@@ -316,8 +316,10 @@ def test_a_name_that_ends_in_a_slash_is_a_directory(
 def test_a_directory_is_not_saved_as(
     beside: tuple[str, ...], exists: str, at: dict[str, str], folder: Path
 ) -> None:
-    """Whatever is to be done about files that are there; curl and wget refuse it, too. It says how to save
-    inside, and that is what then happens."""
+    """`--exists` does not apply to a directory.
+
+    curl and wget refuse it, too. The message suggests `-O there/`, which saves the file inside.
+    """
     place = (folder / "up" if beside else folder) / "there"
     place.mkdir(parents=True)
     done = resolve("get", "--exists", exists, *beside, "-O", "there", f"{at['http']}/about.txt")
@@ -330,7 +332,7 @@ def test_a_directory_is_not_saved_as(
     assert (done.status, os.listdir(place)) == (0, ["about.txt"])
 
 
-# Facts as lines: whatever a scheme knows, nobody reads it as Python would write it.
+# Facts as lines of text, without Python literals for any value of a scheme.
 
 WORDS = st.text("abc", min_size=1, max_size=3)
 VALUES: st.SearchStrategy[JsonValue] = st.recursive(

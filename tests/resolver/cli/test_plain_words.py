@@ -1,8 +1,8 @@
-"""Nobody reads a value as Python writes it: octets as `b'…'`, a dict as `{'…'`, `None` and `True`.
+"""Texts for people contain no Python literals: no `b'…'`, no `{'…'`, no `None` and no `True`.
 
-Every verb over URLs of every scheme, good and bad, against good servers and such that say nonsense: looked at
-is what a person gets, not the octets of a document and not `--json`. What else is put into texts is held by a
-plug-in of mypy, which is looked at here too.
+Each command runs with URLs of each scheme, valid and invalid, against good servers and servers that send
+garbage. The test checks the text output, not the bytes of a document and not `--json`. A plug-in of mypy
+checks other texts; it is tested here, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PYTHONS_WAY = re.compile(
     re.VERBOSE | re.MULTILINE,
 )
 
-#: URLs that no row of the contract has, for what is said of them; by scheme.
+#: URLs by scheme that no row of the contract has, for their messages.
 ODD = (
     *(
         "{ftp_garbage}/a",
@@ -75,7 +75,7 @@ ODD = (
 ALL = sorted(
     {*ODD, *contract.DOCUMENTS, *contract.LISTINGS, *contract.SHOWN, *(end.url for end in contract.ENDS)}
 )
-#: Of each server or scheme some.
+#: Some URLs of each server or scheme.
 URLS = sampled(ALL, lambda url: url.partition("/")[0].partition(":")[0], 2)
 PATIENT = ("-t", "1", "--idle-timeout", "0.2")
 
@@ -86,7 +86,7 @@ def test_what_a_person_reads(url: str, at: dict[str, str], folder: Path) -> None
     for verb in ("info", "ls", "explain", "parse", "get"):
         more = () if verb in ("explain", "parse") else PATIENT
         done = resolve(verb, *more, address, folder=folder)
-        # What is saved is the peer's own.
+        # A saved document belongs to the peer.
         read = done.err if verb == "get" else done.out + done.err
         said = read.decode("utf-8", "replace").replace(address, "")
         assert PYTHONS_WAY.search(said) is None, (verb, said)
@@ -113,7 +113,7 @@ def test_the_pattern_sees_what_python_writes() -> None:
         assert text == "None-such" or PYTHONS_WAY.search(f"it was {text} then") is None, text
 
 
-#: Expressions in a module of the program, and whether they may stand there.
+#: Expressions in a module, and whether the plug-in accepts them.
 SAID = [
     ('f"{a!r}"', False),
     ('f"a {a}"', False),
@@ -130,7 +130,7 @@ SAID = [
 
 
 def test_octets_in_a_text_are_an_error_of_type(tmp_path: Path) -> None:
-    """Also under names that nobody gave a type."""
+    """The type may be inferred: names without annotations are checked, too."""
     package = tmp_path / "protocols"
     package.mkdir()
     (package / "__init__.py").write_text("")

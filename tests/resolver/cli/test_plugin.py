@@ -1,4 +1,4 @@
-"""The command and a scheme of a third party: what holds for ours holds for it."""
+"""The command with a third-party scheme: the rules for built-in schemes apply to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Resolve = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture
 def resolve(tmp_path: Path) -> Resolve:
-    """The command, in an empty folder, where the plug-in is installed."""
+    """Return a function that runs the command in an empty folder, with the plug-in installed."""
     site, here = tmp_path / "site", tmp_path / "here"
     install(site)
     here.mkdir()
@@ -50,7 +50,7 @@ HELD: list[tuple[tuple[str, ...], int, str]] = [
     (("finger://127.0.0.1:6379/a",), 9, "S04: port 6379"),
 ]
 
-#: By a verb that asks, or one that does not.
+#: Each case with a command that contacts the server, or with a command that does not.
 ASKED = sampled(product(HELD, ("cat", "explain")), lambda asked: asked[0])
 
 

@@ -1,4 +1,4 @@
-"""Progress as a person sees it: in a real pseudo-terminal, on a screen that a terminal emulator keeps."""
+"""Progress on a real pseudo-terminal, as a terminal emulator displays it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SIZE = 1_048_576
 HALF = SIZE // 2
 PATIENT = ("--idle-timeout", str(NEVER), "--connect-timeout", str(NEVER))
 
-#: Names that would drive a terminal, or that are wider, narrower or longer than they look.
+#: Names with terminal escapes, or with a width that differs from their number of characters.
 NAMES = {
     "/bidi%E2%80%AEexe.txt": "\\u202e",
     "/%E4%B8%AD%E6%96%87%E6%96%87%E4%BB%B6.bin": "中",
@@ -47,7 +47,7 @@ def options(tap: Tap) -> list[str]:
 
 
 def bars(rows: list[str]) -> list[str]:
-    """The lines that stand below the messages."""
+    """Return the progress lines, which stand below the messages."""
     return [row for row in rows if re.search(r"[▒█░]|running$|KiB/s|MiB/s|B/s|connecting| +[0-9]+%", row)]
 
 
@@ -89,7 +89,7 @@ COLUMNS = sampled([24, 40, 80, 200], lambda columns: columns >= 80)
 
 @pytest.mark.parametrize("columns", COLUMNS)
 async def test_names_of_strangers(columns: int, nursery: trio.Nursery, tmp_path: Path) -> None:
-    """Each has one row, whatever its characters are."""
+    """Each name has one row, for any characters."""
     tap = await open_tap(nursery)
     urls = [tap.put(path, SIZE) for path in NAMES]
     terminal = Terminal(columns, 60)
@@ -108,7 +108,7 @@ async def test_names_of_strangers(columns: int, nursery: trio.Nursery, tmp_path:
     assert drives(terminal.octets) == b""
 
 
-#: From how many columns to how many, and whether it folds: each change one way or the other.
+#: The columns before and after, and whether the terminal wraps: each change in one of both modes.
 CHANGES = sampled(
     product([(80, 40), (80, 31), (200, 50), (40, 120)], [False, True]), lambda change: change[0]
 )
@@ -139,8 +139,10 @@ async def test_a_terminal_that_changes_in_flight(
 
 
 async def test_messages_stand_above(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """Those of another transfer that fails meanwhile, and of one that is done; and standard output, which is
-    the same terminal."""
+    """Messages about a failed and a finished transfer are above the bars, and so is standard output.
+
+    Standard output is the same terminal.
+    """
     tap = await open_tap(nursery)
     urls = [tap.put(f"/{name}", SIZE) for name in ("slow", "fails", "done")]
     terminal = Terminal(100, 60)
@@ -169,7 +171,7 @@ async def test_messages_stand_above(nursery: trio.Nursery, tmp_path: Path) -> No
 
 
 async def test_what_was_there_before_is_shaded(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """Of an earlier run; a try that goes on within a run is the same transfer."""
+    """Bytes of an earlier run are shaded; a retry within a run is the same transfer."""
     tap = await open_tap(nursery)
     url = tap.put("/object", SIZE)
     first = Terminal(80)
@@ -208,7 +210,7 @@ async def test_a_size_that_nobody_told(nursery: trio.Nursery, tmp_path: Path) ->
 
 
 async def test_more_than_a_screen_has_room_for(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """What does not fit is in the total; nothing scrolls away that could not be taken back."""
+    """Transfers without a row are part of the total; no row scrolls out of reach."""
     tap = await open_tap(nursery)
     urls = [tap.put(f"/{number}", SIZE) for number in range(12)]
     terminal = Terminal(60, 6)
@@ -313,12 +315,12 @@ async def test_nothing_is_drawn_where_nobody_looks(
         tap.give("/object")
         assert await running.status() == 0
     assert b"\x1b" not in running.err
-    assert running.err.count(b"\n") == 1  # where it was saved
+    assert running.err.count(b"\n") == 1  # the line with the saved path
 
 
 @pytest.mark.parametrize("where", ["terminal", "pipe", "file"])
 async def test_a_body_and_its_bar(where: str, nursery: trio.Nursery, tmp_path: Path) -> None:
-    """A bar stands beside a body only where that goes into a file, or to a reader and it was asked for."""
+    """A bar is drawn only if the body goes to a file, or to a pipe and `--progress bar` was given."""
     tap = await open_tap(nursery)
     url = tap.put("/object", SIZE)
     terminal = Terminal(80)

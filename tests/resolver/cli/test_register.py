@@ -1,5 +1,4 @@
-"""`serve --register`: which file says that this command opens URLs, how it is quoted, and that nothing is
-left of it."""
+"""`serve --register`: the desktop entry, its quoting, and its complete removal."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from tests.resolver.cli.command import Done, resolve
 
 FOREIGN = "lagrange.desktop"
 
-#: As `xdg-mime` does it: it asks and keeps a list, and each call is written down.
+#: A stub of `xdg-mime`: it answers queries, keeps a list, and records each call.
 XDG_MIME = """#!/bin/sh
 list="$XDG_CONFIG_HOME/mimeapps.list"
 echo "$*" >> "$HOME/calls"
@@ -42,7 +41,7 @@ esac
 
 @pytest.fixture(name="home")
 def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A person's, with a desktop."""
+    """Return the home directory of a user with a desktop."""
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
@@ -167,7 +166,7 @@ def test_where_it_cannot_be_written(home: Path) -> None:
     assert set(files(home)) == {".local"}
 
 
-#: Words, and what the entry has of them.
+#: Arguments, and their form in the entry.
 WORDS = {
     "resolve": "resolve",
     "/a/b-c_d.e": "/a/b-c_d.e",
@@ -187,8 +186,8 @@ WORDS = {
 def test_how_words_are_quoted(word: str) -> None:
     said = argument(word)
     assert said == WORDS[word]
-    text = said.replace("\\\\", "\\").replace("%%", "%")  # as texts of such files are read
-    shell = ["/bin/sh", "-c", f"printf '<%s>' {text}"]  # whose rules within double quotes are the same
+    text = said.replace("\\\\", "\\").replace("%%", "%")  # the escapes of desktop entries
+    shell = ["/bin/sh", "-c", f"printf '<%s>' {text}"]  # with the same rules within double quotes
     assert subprocess.run(shell, capture_output=True, check=True).stdout.decode() == f"<{word}>"
 
 
@@ -215,7 +214,7 @@ def test_one_of_both() -> None:
 
 
 def test_what_is_behind_two_dashes_is_no_option(home: Path) -> None:
-    """As the entry passes what a page has."""
+    """The entry passes the URL of a page after `--`."""
     done = resolve("open", "--", "--help")
     assert (done.status, done.out) == (12, b"")
 

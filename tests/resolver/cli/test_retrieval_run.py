@@ -1,4 +1,4 @@
-"""Lists of many: how politely they are asked for, as people are told of it."""
+"""Runs over many URLs: limits per host, retries, interference, proxies, cookies, and `--raw`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.resolver.network.peers import closed_port
 
 
 def test_what_a_host_turns_away_has_its_turn_later(tmp_path: Path) -> None:
-    """Six at once, where two may log in."""
+    """Six connections at once; the server allows two logins."""
     with served(fixtures.ftp.serve) as server:
         server.logins = 2
         urls = [server.url("pub/a.txt")] * 12
@@ -60,7 +60,7 @@ def test_what_holds_is_told() -> None:
     assert "host_rate = 0.5  # the command line" in lines
 
 
-# How often a place is asked: once for one URL, unless `--tries` or the configuration says otherwise.
+# Retries: a single URL is requested once, unless `--tries` or the configuration sets a number.
 
 FAILED = Page(b"later\n", status=500, reason="Internal Server Error")
 WHOLE = Page(b"x" * 100_000, "application/octet-stream", headers=(("ETag", '"1"'),), parts=True)
@@ -75,7 +75,7 @@ def _server() -> Iterator[HttpServer]:
 
 
 def asked(server: HttpServer, folder: Path, *words: str) -> tuple[Done, int]:
-    """What became of the command, and how many requests came."""
+    """Return the result of the command and the number of requests that the server received."""
     before = len(server.requests)
     done = resolve(*words, "--retry-delay", "0.001", "--allow-port", str(server.port), folder=folder)
     return done, len(server.requests) - before
@@ -108,13 +108,13 @@ def test_get_of_one_url_resumes_where_data_came(server: HttpServer, tmp_path: Pa
     assert (done.status, requests, (tmp_path / "cut").stat().st_size) == (0, 2, len(WHOLE.content))
 
 
-# What others do to the files of a run while it is under way, and a disk that is full.
+# Removal of a run's files by another process during the run, and a full disk.
 
 COUNT = 40
 
 
 class Once:
-    """Before a page that does something when it is asked for; see `fixtures.http.site.Guard`."""
+    """A guard that calls a function before it answers; see `fixtures.http.site.Guard`."""
 
     def __init__(self) -> None:
         self.act: Callable[[], object] = lambda: None
@@ -131,7 +131,7 @@ def _guard() -> Once:
 
 @pytest.fixture(name="under_a_run_server")
 def _under_a_run_server(guard: Once) -> Iterator[HttpServer]:
-    """The page in the middle of all is guarded."""
+    """Serve pages, of which the middle page has the guard."""
     site = {f"/{number}": Page(b"x" * 100) for number in range(COUNT)}
     site[f"/{COUNT // 2}"] = Page(b"y" * 100, guard=guard)
     with served(partial(fixtures.http.serve, site=site)) as server:
@@ -181,7 +181,7 @@ def test_get_whose_directory_is_removed_fails(
 def test_full_disk_ends_a_list_with_one_line(
     under_a_run_server: HttpServer, guard: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is left to do is in --failed, and another run does it."""
+    """The remaining URLs are in the --failed list, and another run fetches them."""
     real, full = os.write, threading.Event()
     guard.act = full.set
 
@@ -206,7 +206,7 @@ def test_full_disk_ends_a_list_with_one_line(
 def test_skip_beside_another_run_says_skipped(
     under_a_run_server: HttpServer, guard: Once, tmp_path: Path
 ) -> None:
-    """The other one is done first with a file that was not there when this one began."""
+    """Another process creates the file after the start of this run and before its end."""
     path = f"/{COUNT // 2}"
     guard.act = lambda: (tmp_path / path[1:]).write_bytes(b"theirs")
     words = ["get", "--json", "--allow-port", str(under_a_run_server.port), under_a_run_server.url(path)]
@@ -218,14 +218,14 @@ def test_skip_beside_another_run_says_skipped(
     assert resolve(*words, folder=tmp_path).status == 3
 
 
-# What the command does with a proxy: options before variables, and `explain` says what `get` does.
+# Proxies: options override variables, and `explain` shows the exchange of `get`.
 
 _SECRET = "s3cret"
 
 
 @pytest.fixture
 def nobody() -> Iterator[str]:
-    """The place of a proxy that is not there."""
+    """Return the host and port of a proxy that does not listen."""
     with closed_port() as port:
         yield f"127.0.0.1:{port}"
 
@@ -329,7 +329,7 @@ def test_a_plan_shows_the_octets_of_socks(scheme: str, host: str, octets: str, f
     assert _SECRET not in str(plan)
 
 
-# `--cookies` of the command: kept from run to run, and told where that cannot be.
+# `--cookies`: kept from run to run, with errors for unusable files.
 
 
 def test_cookies_are_kept_from_run_to_run(at: dict[str, str], folder: Path) -> None:
@@ -375,16 +375,16 @@ def test_a_bad_line_is_a_warning_with_its_number(at: dict[str, str], folder: Pat
 
 
 def test_a_certificate_that_cannot_be_used_is_a_usage_error(at: dict[str, str], folder: Path) -> None:
-    """As any other file of the person's own that is not there."""
+    """The message is like that for any other missing file of the user."""
     done = resolve("cat", "--cert", "none.pem", f"{at['http']}/about.txt")
     assert (done.status, done.out) == (2, b"")
     assert all(word in done.told for word in ("--cert 'none.pem'", "No such file"))
     assert done.told.count("\n") == 1
 
 
-# `--raw`: `cat` and `get` give the octets as the server sent them.
+# `--raw`: `cat` and `get` return the bytes as the server sent them.
 
-#: Something of each scheme that has to undo something, or makes a listing of its own.
+#: URLs of each scheme that decodes something, or makes a listing itself.
 URLS = (
     "{ftp}/pub",
     "{ftp}/pub/a.txt;type=a",
@@ -415,7 +415,7 @@ async def test_every_octet_came_from_the_server(url: str, at: dict[str, str]) ->
     async with Resolver(policy=policy, options=Options(raw=True), on_event=watch) as session:
         response = await session.fetch(url.format_map(at))
     assert response.content
-    for piece in response.content.split(b"\r\n.\r\n"):  # a list of groups is two blocks
+    for piece in response.content.split(b"\r\n.\r\n"):  # a list of groups has two blocks
         assert piece in b"".join(received)
     if url.startswith("{gopher}"):
         assert response.content == b"".join(received)
@@ -437,13 +437,13 @@ def test_cat_and_get_agree(url: str, at: dict[str, str], folder: Path) -> None:
 def test_a_listing_is_as_it_came(url: str, ending: bytes, at: dict[str, str], folder: Path) -> None:
     given = url.format_map(at)
     octets = resolve("cat", "-q", "--raw", given).out
-    lines = resolve("ls", "-q", "--raw", given).out  # what has entries has them
+    lines = resolve("ls", "-q", "--raw", given).out  # commands that list entries still list them
     assert octets.endswith(ending)
     assert lines == resolve("ls", "-q", given).out != octets
 
 
 def test_a_menu_is_saved_under_its_name(at: dict[str, str], folder: Path) -> None:
-    """Its octets were asked for, and not what it lists."""
+    """The user asked for the raw bytes, not for the entries."""
     assert resolve("get", "-q", "--raw", f"{at['ftp']}/pub").status == 0
     assert os.listdir(folder) == ["pub"]
 

@@ -1,4 +1,4 @@
-"""Several URLs of one run whose files would have one name: each gets one of its own (S14)."""
+"""URLs of one run whose files would have the same name: each file gets a separate name (S14)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ OLD = b"there before"
 
 
 def served(folder: Path, count: int) -> list[str]:
-    """URLs of so many files, `n` in directories of their own, each with other octets and later than OLD."""
+    """Create `count` files `n` in separate directories, and return their URLs.
+
+    Each file has a different content and is later than OLD.
+    """
     urls = []
     for number in range(count):
         place = folder.parent / f"{folder.name}-{number}"
@@ -29,7 +32,7 @@ def served(folder: Path, count: int) -> list[str]:
 
 
 def paths(done: Done) -> dict[str, str | None]:
-    """Where each URL was saved."""
+    """Return the path of each URL's file."""
     return {record["url"]: record["path"] for record in done.records}
 
 
@@ -42,7 +45,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("exists", EXISTS)
 @pytest.mark.parametrize("there", [True, False])
 def test_each_has_a_name_of_its_own(exists: str, jobs: str, there: bool, folder: Path) -> None:
-    """In the order of the list, whatever is to be done about files that are there."""
+    """Names are assigned in the order of the list, for any value of `--exists`."""
     urls = served(folder, 12)
     if there:
         (folder / "n").write_bytes(OLD)
@@ -56,7 +59,8 @@ def test_each_has_a_name_of_its_own(exists: str, jobs: str, there: bool, folder:
     held = {name: b"of %d" % number for number, name in enumerate(wanted.values())}
     if there and exists in ("fail", "skip", "rename"):
         held["n"] = OLD
-    if there and exists == "resume":  # as long as the new one is: it counts as that, and begins anew
+    # the same length as the new file: it counts as complete, and the download starts again
+    if there and exists == "resume":
         assert held["n"] == b"of 0"
     failed = {urls[0]} if there and exists == "fail" else set()
     assert paths(done) == {url: None if url in failed else name for url, name in wanted.items()}
@@ -67,7 +71,7 @@ def test_each_has_a_name_of_its_own(exists: str, jobs: str, there: bool, folder:
 
 
 def test_names_of_a_list_that_differ_in_case_are_numbered(folder: Path) -> None:
-    """As in a tree: elsewhere they would be one file."""
+    """Trees do the same: on other systems, both names are the same file."""
     urls = served(folder, 2)
     Path(urls[1].removeprefix("file://")).rename(folder.parent / "N")
     urls[1] = (folder.parent / "N").as_uri()
@@ -77,7 +81,7 @@ def test_names_of_a_list_that_differ_in_case_are_numbered(folder: Path) -> None:
 
 @pytest.mark.parametrize("exists", ["fail", "resume", "skip", "newer", "replace"])
 def test_another_run_finds_the_same_names(exists: str, folder: Path) -> None:
-    """So that what the first run left can be gone on with, and is kept where it is whole."""
+    """A later run can resume the files of the first run, and keeps complete files."""
     urls = served(folder, 3)
     for url in urls[1:]:
         os.utime(url.removeprefix("file://"), (1e9, 1e9))
@@ -90,7 +94,7 @@ def test_another_run_finds_the_same_names(exists: str, folder: Path) -> None:
 
 
 def test_a_run_that_renames_leaves_what_others_of_the_list_want(folder: Path) -> None:
-    """A number that is free on the disk may be somebody's of this run, who has not begun yet."""
+    """A number that is free on the disk may be reserved by another URL of this run that has not started."""
     first, second = served(folder, 2)
     third = folder.parent / f"{folder.name}-0" / "n.2"
     third.write_bytes(b"third")
@@ -101,7 +105,7 @@ def test_a_run_that_renames_leaves_what_others_of_the_list_want(folder: Path) ->
 
 
 def test_names_are_compared_as_they_are_written(folder: Path) -> None:
-    """Not as they stand in the URL."""
+    """The comparison uses the cleaned names, not the names in the URLs."""
     first, second = (folder.parent / f"{folder.name}-{name}" for name in "ab")
     for place in (first, second):
         place.mkdir()
@@ -112,7 +116,7 @@ def test_names_are_compared_as_they_are_written(folder: Path) -> None:
 
 
 def test_whatever_becomes_of_the_first(folder: Path) -> None:
-    """Which URL a file is of can be told from the list alone."""
+    """The list alone determines the name of each URL's file."""
     first, second = served(folder, 2)
     os.unlink(folder.parent / f"{folder.name}-0" / "n")
     done = resolve("get", "--json", first, second)
@@ -152,7 +156,7 @@ def test_a_name_that_the_server_chose_is_taken_too(jobs: str, at: dict[str, str]
     ids=lambda value: " ".join(value),
 )
 def test_directories(words: list[str], names: list[str], at: dict[str, str], folder: Path) -> None:
-    """Those of the URL, each cleaned; numbered where a file of the run has the name already."""
+    """Each directory of the URL is cleaned, and numbered if a file of the run has the name already."""
     asked = ["pub/n", "pub/n", "n", "n/deep", "pub", "pub/a/../%2e%2e//./.b/k.z"]
     done = resolve("get", "--json", "-j", "1", *words, *(f"{at['named']}/{path}" for path in asked))
     place = "D/E/" if "-d" in words else ""
@@ -196,7 +200,7 @@ def test_a_name_that_was_given_has_no_directories(words: list[str], folder: Path
     ],
 )
 def test_the_query_belongs_to_the_name(part: str, name: str, at: dict[str, str], folder: Path) -> None:
-    """Cleaned as all of it is (S14)."""
+    """The query is cleaned like the rest of the name (S14)."""
     done = resolve("get", "--json", f"{at['named']}/{part}")
     assert ([record["path"] for record in done.records], list(contents(folder))) == ([name], [name])
 
@@ -207,7 +211,7 @@ def test_what_is_no_object_takes_no_name(folder: Path) -> None:
 
 
 def test_a_list_may_still_be_growing(tmp_path: Path) -> None:
-    """A URL is worked on before the next one is there."""
+    """A URL is processed before the next line arrives."""
     fifo = tmp_path / "list"
     os.mkfifo(fifo)
     writer = os.open(fifo, os.O_RDWR)
@@ -226,7 +230,7 @@ def test_a_list_may_still_be_growing(tmp_path: Path) -> None:
 
 
 def test_a_target_that_has_its_name_is_not_looked_at_again() -> None:
-    """What it was parsed as goes with it, and the name that was reserved for it."""
+    """The target keeps its parsed URL and its reserved name."""
     command = read(["get", "http://h/a/n?x=1", "http://h/b/n?x=1", "-O", "-"])
     assert command is not None
     naming = TargetNaming(replace(command, output=None), None)

@@ -1,4 +1,4 @@
-"""Logins of a netrc file: for whom an entry is, and what is refused."""
+"""Logins of a netrc file, their hosts and errors; and the prompt for the password of a certificate's key."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ async def test_the_configuration_is_asked_first(folder: Path) -> None:
     assert await secrets.request("ftp", "h", 21, None) == Credentials(b"w", b"q")
 
 
-# `--cert` of a key that has a password: it is asked for at the terminal, and nowhere else.
+# `--cert` with a key that has a password: the command asks for it only at the terminal.
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def locked(folder: Path) -> str:
 async def test_it_is_asked_for(
     typed: bytes, status: int, locked: str, at: dict[str, str], folder: Path
 ) -> None:
-    """Once, and it is not shown; what is wrong ends it before anything is sent."""
+    """The prompt appears once, without echo; a wrong password ends the run before anything is sent."""
     terminal = Terminal(200)
     command = ("cat", "--cert", locked, "--cacert", at["cafile"], f"{at['https']}/about.txt")
     async with on_terminal(terminal, folder, *command, stdout=terminal.slave) as running:
@@ -194,7 +194,7 @@ def test_one_that_cannot_be_used_ends_it(at: dict[str, str], folder: Path) -> No
 def test_where_there_is_no_terminal_nothing_is_read_or_sent(
     locked: str, at: dict[str, str], folder: Path
 ) -> None:
-    """What comes on standard input is for `-i -`, or for nobody: it is no password."""
+    """Standard input is for `-i -` only: it never provides this password."""
     command = [sys.executable, "-c", "from resolver.cli import run; run()", "cat", "--cert", locked]
     reading, writing = os.pipe()
     os.write(writing, b"open sesame\n")

@@ -1,4 +1,4 @@
-"""`resolve serve`, as a process: the address that it tells, and how it ends."""
+"""`resolve serve` as a process: the address it prints, its settings, and its end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.resolver.cli.command import resolve
 
 
 def start(running: Path, *words: str) -> Program:
-    """`running` is where programs of this person tell that they run."""
+    """Start the command; `running` is the runtime directory of the user."""
     own = {**environment(), "XDG_RUNTIME_DIR": str(running)}
     return Program(["serve", "--config", "none", "--port", "0", *words], loaded=WINDOWS, environment=own)
 
@@ -65,7 +65,7 @@ def test_it_takes_no_url(words: list[str]) -> None:
 
 
 def test_listings_are_asked_for_with_what_their_columns_show() -> None:
-    """Kinds, sizes and dates, as `ls -l` asks for them."""
+    """Kinds, sizes and dates, as in `ls -l`."""
     command = read(["serve", "--config", "none"])
     assert command is not None
     options = settings_of(command).get("options")
@@ -123,7 +123,7 @@ def test_this_machine_is_no_other(address: str) -> None:
 
 
 def test_who_serves_others_reaches_nothing_of_this_machine(tmp_path: Path) -> None:
-    """Whatever the configuration says."""
+    """The configuration does not change this."""
     (tmp_path / "config.toml").write_text('policy = "default"\n')
     words = ["serve", "--config", str(tmp_path / "config.toml"), "--listen", "192.0.2.1", "--insecure"]
     command = read(words)
@@ -135,7 +135,7 @@ def test_who_serves_others_reaches_nothing_of_this_machine(tmp_path: Path) -> No
 
 
 def test_another_way_in_is_told_on_request(tmp_path: Path) -> None:
-    """One that serves others is found by no file of this machine's."""
+    """A server for other machines writes no serve.json for this machine."""
     with start(tmp_path, "--listen", "127.0.0.1") as program:
         first = program.stdout.readline()
         os.kill(program.pid, signal.SIGUSR1)

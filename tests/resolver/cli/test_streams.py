@@ -1,4 +1,4 @@
-"""Standard input, output and error as they come: closed, full, left by their reader, or a terminal (S15)."""
+"""Standard streams in every state: closed, full, with a closed pipe, or a terminal (S15)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.resolver.cli.places import Places
 CHECKOUT = Path(__file__).parents[3]
 HOSTILE = b"a\x1b]0;title\x07b\r\nc\x9bd \xe2\x80\xae\xff\tcr\rcr\n"
 
-#: A command line of each kind, and its status where its output goes nowhere. Places are written in braces.
+#: A command line of each kind, and its status if its output cannot be written. Servers are in braces.
 RUNS = {
     ("--version",): 3,
     ("--help",): 3,
@@ -68,7 +68,7 @@ def test_output_that_goes_nowhere(
 
 @contextmanager
 def _taking_nothing(gone: str) -> Iterator[io.TextIOWrapper | None]:
-    """Standard output as Python has it where the descriptor was closed, the disk is full, the reader left."""
+    """Yield standard output as Python has it with a closed descriptor, a full disk or a closed pipe."""
     if gone == "closed":
         yield None
         return
@@ -81,12 +81,12 @@ def _taking_nothing(gone: str) -> Iterator[io.TextIOWrapper | None]:
         try:
             yield stream
         finally:
-            os.dup2(nothing := os.open(os.devnull, os.O_WRONLY), fd)  # what is still held goes there
+            os.dup2(nothing := os.open(os.devnull, os.O_WRONLY), fd)  # buffered data is written to /dev/null
             os.close(nothing)
 
 
 def test_errors_that_go_nowhere(at: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is nobody left to tell; what was asked for is done all the same."""
+    """The errors cannot be reported; the command still does its work."""
     for gone in ("closed", "full", "left"):
         for argv, status in (
             (["parse", "a b"], 12),
@@ -115,7 +115,7 @@ def test_input_that_never_ends() -> None:
 
 
 def test_descriptors_that_are_closed(at: dict[str, str], folder: Path) -> None:
-    """What is opened next gets their numbers, and nothing meant for a person may end up in it."""
+    """The next files that are opened get the numbers 0 to 2; no message may be written to them."""
     given = [sys.executable, "-W", "error", "-c", "from resolver.cli import run; run()"]
     command = [*given, "get", "-v", "--trace", "trace", "-O", "x", f"{at['http']}/about.txt"]
 
@@ -133,12 +133,12 @@ def test_descriptors_that_are_closed(at: dict[str, str], folder: Path) -> None:
 
 
 def on_terminal(monkeypatch: pytest.MonkeyPatch, *argv: str) -> tuple[int, bytes]:
-    """The status, and what a terminal got, its own line ends taken back."""
+    """Return the status and the bytes that a terminal received, with the terminal's line ends removed."""
     master, slave = pty.openpty()
     with open(slave, "w", encoding="utf-8") as terminal, monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", terminal)
         status = main(list(argv))
-        terminal.write("\0")  # a terminal has no end: this is behind all that came
+        terminal.write("\0")  # a terminal has no end of file: this marks the end of the output
         terminal.flush()
         shown = b""
         while not shown.endswith(b"\0"):
@@ -149,7 +149,7 @@ def on_terminal(monkeypatch: pytest.MonkeyPatch, *argv: str) -> tuple[int, bytes
 
 @pytest.fixture(name="hostile")
 def _hostile(folder: Path) -> str:
-    """A directory of names and contents that would drive a terminal."""
+    """Create a directory with names and contents that contain terminal escapes."""
     (folder / "text.txt").write_bytes(HOSTILE)
     (folder / "n\x1b[31mame\r\nline").write_bytes(b"")
     (folder / os.fsdecode(b"octet-\xff\x9b")).write_bytes(b"")
@@ -214,7 +214,7 @@ def test_what_could_not_be_written_is_not_kept_for_later(gone: str, monkeypatch:
 
 
 def test_a_name_that_the_locale_cannot_write(folder: Path) -> None:
-    """Without UTF-8, as nobody's locale is today who did not ask for it."""
+    """Without UTF-8: today, a locale is like that only on request."""
     (folder / "é").write_bytes(b"octets")
     ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": str(CHECKOUT)}
     given = [sys.executable, "-c", "from resolver.cli import run; run()"]

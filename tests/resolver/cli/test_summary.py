@@ -1,4 +1,4 @@
-"""What is told of a run of several URLs, and the list of what it leaves, which another run takes."""
+"""The summary of a run of several URLs, and the list of unfinished URLs for another run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.resolver.cli.test_progress import SIZE, options
 
 
 def _tree(folder: Path) -> str:
-    """Files `0` to `9` of a kibibyte each."""
+    """Create files `0` to `9` of 1 KiB each, and return the URL of their directory."""
     served = folder / "served"
     served.mkdir()
     for number in range(10):
@@ -39,7 +39,7 @@ def _last(told: str) -> str:
     return told.splitlines()[-1]
 
 
-#: Words behind `get`, with the files in braces, the status, and the last line of standard error.
+#: Arguments after `get`, the exit status, and the last line of standard error.
 ENDS = {
     "all": (["{at}/0", "{at}/1"], 0, r"2 of 2 saved; 2\.0 KiB in [0-9.]+ s"),
     "missing": (["{at}/0", "{at}/x", "{at}/y"], 8, r"1 of 3 saved, 2 missing; 1\.0 KiB in .*"),
@@ -62,7 +62,7 @@ def test_a_line_for_all(end: str, places: dict[str, str], folder: Path) -> None:
 
 
 def test_where_there_is_nothing_to_sum_up(folder: Path) -> None:
-    """One URL, nobody who listens, records that say it all, and what was seen."""
+    """Cases: one URL, `-q`, records with all details, and output that the user saw."""
     at = _tree(folder)
     for words in (
         ["get", f"{at}/0"],
@@ -76,7 +76,7 @@ def test_where_there_is_nothing_to_sum_up(folder: Path) -> None:
 
 
 def test_the_list_runs_again(folder: Path) -> None:
-    """As often as it takes, on the same list: URLs of any spelling, who chose them and what led there."""
+    """The list can be run many times: it keeps any spelling of a URL, its origin and its referrer."""
     at = _tree(folder)
     given = [
         {"url": f"{at}/missing", "origin": "derived", "referrer": [f"{at}/", "127.0.0.1"]},
@@ -109,7 +109,7 @@ def test_the_list_runs_again(folder: Path) -> None:
 
 
 def test_only_its_owner_reads_the_list(folder: Path) -> None:
-    """It asks for what the run asked for, with the passwords; what is told has none."""
+    """The list has the passwords that the run needs; messages have none."""
     url = "ftp://me:s3cret@127.0.0.1:1/x"
     done = resolve("get", "-t", "1", "--failed", "left", url, f"{_tree(folder)}/0")
     assert (folder / "left").read_text() == f"{url}\n"
@@ -134,7 +134,7 @@ def test_a_list_that_cannot_be_written_is_told_before_anything_is_done(folder: P
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_an_end_before_the_end(number: signal.Signals, nursery: trio.Nursery, tmp_path: Path) -> None:
-    """What is done is not in the list; what is under way is, and what was never begun."""
+    """The list has the URLs under way and the URLs not started, and no finished URL."""
     tap = await open_tap(nursery)
     urls = [tap.put(f"/{index}", SIZE) for index in range(6)]
     (tmp_path / "list").write_text("".join(f"{url}\n" for url in urls[2:]))
@@ -156,7 +156,7 @@ async def test_an_end_before_the_end(number: signal.Signals, nursery: trio.Nurse
 def test_what_waits_for_the_disk_when_the_end_comes_is_saved(
     words: list[str], number: signal.Signals, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And told, counted and noted as saved."""
+    """The file is also reported, counted and recorded as saved."""
     stop, stopped = retrieval_run._RetrievalRun._stop, threading.Event()
 
     def note(run: retrieval_run._RetrievalRun, status: int) -> None:

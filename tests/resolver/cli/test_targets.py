@@ -1,4 +1,4 @@
-"""Where URLs come from: the command line, lists of lines, lists of JSON objects."""
+"""Sources of URLs: the command line, lists of lines, and lists of JSON objects."""
 
 from pathlib import Path
 
@@ -35,10 +35,10 @@ def test_command_line_comes_first(tmp_path: Path) -> None:
     [
         (b"http://a/\n\n# no\nhttp://b/", ["http://a/", "http://b/"]),
         (b"http://a/\r\n", ["http://a/"]),
-        (b" http://a/ \n", [" http://a/ "]),  # nothing is trimmed: the parser will say what is wrong
+        (b" http://a/ \n", [" http://a/ "]),  # no trimming: the parser reports the error
         (b"   \n\t\n", []),
         (b"http://a/\xff\n", ["http://a/\udcff"]),
-        (b'{"url": "http://a/\\u000a"}\n', ["http://a/\n"]),  # any octet can be given
+        (b'{"url": "http://a/\\u000a"}\n', ["http://a/\n"]),  # an object can contain any byte
     ],
 )
 def test_lines_of_a_list(tmp_path: Path, content: bytes, urls: list[str]) -> None:
@@ -64,7 +64,7 @@ def test_json_objects_carry_origin_and_referrer(tmp_path: Path) -> None:
         b"{}",
         b'{"url": 1}',
         b'{"url": "x:"} and more',
-        b'{"url": "x:", "n": ' + b"[" * 100_000,  # deeper than anything that was meant
+        b'{"url": "x:", "n": ' + b"[" * 100_000,  # nested more deeply than any valid object
         b'{"url": "x:", "n": ' + b"9" * 5_000 + b"}",
         b'{"url": "x:", "origin": "me"}',
         b'{"url": "x:", "origin": ""}',

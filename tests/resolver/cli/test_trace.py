@@ -1,4 +1,4 @@
-"""What `-v` shows of a dialogue, what `info` shows of a thing, and records of what fails."""
+"""The trace of `-v`, the facts of `info`, records of failures, and pages of `--trace-html`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from resolver.network.events import TraceFormat
 from tests.resolver.cli import contract
 from tests.resolver.cli.command import resolve
 
-#: Of every way to be told a body: a URL, and what it holds.
+#: A URL for every way to frame a body, and a part of the body.
 BODIES = {
     "{http}/about.txt": b"The second one.",
     "{http}/data/chunked": bytes(range(64, 96)),
@@ -43,7 +43,7 @@ def test_a_body_is_not_repeated(at: dict[str, str], place: str, folder: Path) ->
 
 SENT, FINISHED = Sent("u", b""), Finished("u", None)
 
-#: Events, and what a person gets of the last one.
+#: Events, and the trace text of the last event.
 SAID: list[tuple[list[Event], str | None]] = [
     ([Received("u", b"220 Hello\r\n")], "line"),
     ([Received("u", b"230-Welcome\r\n to this\r\n230 In\r\n")], "line"),
@@ -156,7 +156,7 @@ def test_a_good_body_is_the_same(at: dict[str, str]) -> None:
     assert resolve("cat", "--show-error-body", url) == resolve("cat", url)
 
 
-# `--trace-html FILE` and `explain --html`: what was said, and what would be, as a page that stands alone.
+# `--trace-html FILE` and `explain --html`: actual and planned exchanges as a self-contained page.
 
 PAGE = "page.html"
 
@@ -166,7 +166,7 @@ def page_in(folder: Path) -> html.HtmlElement:
 
 
 def sections(folder: Path) -> dict[str, list[str]]:
-    """By URL: what stands in each of its diagrams, in one text."""
+    """Return the texts of the diagrams by URL."""
     return {
         section.xpath("string(h2)"): [
             " ".join(" ".join(each.xpath(".//text()")).split()) for each in section.xpath(".//figure")
@@ -256,7 +256,7 @@ def test_the_page_takes_the_place_of_the_one_before_and_is_never_half_there(
 ) -> None:
     (folder / PAGE).write_text("before")
     done = resolve("cat", "-q", "--trace-html", "gone/page.html", f"{at['http']}/about.txt")
-    assert (done.status, done.out) == (3, b"")  # before anything was asked for
+    assert (done.status, done.out) == (3, b"")  # the check precedes the first request
     assert "does not exist" in done.told
     assert resolve("cat", "-q", "--trace-html", PAGE, f"{at['http']}/about.txt").status == 0
     assert (folder / PAGE).read_text().startswith("<!doctype html>")
@@ -307,7 +307,7 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_what_needs_no_page_brings_none(folder: Path) -> None:
-    """A plan as text starts as fast as it did."""
+    """The text form of a plan does not load the modules for pages."""
     from tests.fresh import run_alone
 
     told = run_alone(

@@ -1,4 +1,4 @@
-"""What is under way, from events and a clock that the test turns; and its lines at every width."""
+"""Transfers in progress, from events and a fake clock, and their lines at every width."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Clock:
 
 
 def _begun(clock: Clock, *, expected: int | None = 10 * MIB) -> TransferTracker:
-    """A mebibyte a second for three seconds, and four that were there before."""
+    """Return a transfer that received 1 MiB/s for three seconds, after 4 MiB of an earlier run."""
     transfers = TransferTracker(clock)
     transfers.hear(Started(URL, 1, transfer=1))
-    clock.now += 5.0  # until a connection came about, which is no part of its rate
+    clock.now += 5.0  # the time of connecting is not part of the rate
     for second in range(4):
         transfers.hear(Progress(URL, (4 + second) * MIB, expected, 4 * MIB, transfer=1))
         clock.now += 1.0
@@ -45,7 +45,7 @@ def test_rate_and_time_left() -> None:
     clock.now += 57.0
     rate = transfer.rate(clock.now)
     assert rate is not None
-    assert rate < MIB / 10  # it stands still
+    assert rate < MIB / 10  # the transfer has stalled
     (endless,) = _begun(clock, expected=None).under_way()
     assert endless.rate(clock.now)
     assert endless.estimate_remaining(clock.now) is None

@@ -1,4 +1,4 @@
-"""`--warc FILE`: what is fetched is kept as archives keep it, with what was said for it."""
+"""`--warc FILE` and `--warc-dedup`: the records of each scheme; and `resolve warc ls` and `check`."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from tests.resolver.warc.archives import WARC, Kept, Octets, packed, record
 
 
 class Found(NamedTuple):
-    """One record as it was read by our own reader."""
+    """A record as this project's reader reads it."""
 
     head: RecordHead
     block: bytes
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """The dialogue in a metadata record."""
+        """Return the protocol exchange in a metadata record."""
         lines = [line for line in self.block.decode().split("\r\n") if line.startswith("dialogue: ")]
         return [json.loads(line.partition(" ")[2]) for line in lines]
 
@@ -55,7 +55,10 @@ def records(path: Path) -> list[Found]:
 
 
 def check(path: Path, *others: Path) -> None:
-    """By two programs: ours, which knows more, and the one that everybody has. It may refer to `others`."""
+    """Check the file with `resolve warc check` and with warcio; it may refer to `others`.
+
+    This project's check tests more; warcio is the common tool.
+    """
     ours = resolve("warc", "check", str(path), *map(str, others))
     assert (ours.status, ours.out) == (0, b""), ours.out
     said = io.StringIO()
@@ -372,7 +375,7 @@ def test_from_a_size_on_there_is_another_file(at: dict[str, str], folder: Path) 
         assert all(row["filename"] == name for _, row in index(folder / name.replace(".warc.gz", ".cdxj")))
 
 
-# `--warc-dedup CDX`: what earlier archives have is not kept again, whoever wrote them.
+# `--warc-dedup CDX`: bodies in earlier archives, by any program, are not stored again.
 
 PROFILE = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
 
@@ -403,7 +406,7 @@ def test_a_second_run_refers_to_the_files_of_the_first(at: dict[str, str], folde
         ):
             assert each.head.get_first(name) == value
         assert each.head.get_first("WARC-Payload-Digest") is not None
-    check(folder / "b.warc.gz", folder / "a.warc.gz")  # each reference leads somewhere
+    check(folder / "b.warc.gz", folder / "a.warc.gz")  # every reference has a target
 
 
 def test_more_than_one_index_may_be_named(at: dict[str, str], folder: Path) -> None:
@@ -466,13 +469,13 @@ def test_what_wget_has_kept_is_referred_to(at: dict[str, str], folder: Path) -> 
     assert revisit.head.get_first("WARC-Refers-To-Target-URI") == url
 
 
-# What an archive keeps is packed and written in a thread: who waits for a disk is the one who is kept.
+# Records are compressed and written in a thread: only the recorded exchange waits for the disk.
 
 ANY_PORT = Policy(allow_port=frozenset(range(1, 65_536)))
 
 
 class Slow:
-    """A disk that stands still for records of one URL, until it is let go."""
+    """A recorder that blocks on records of one URL until it is released."""
 
     def __init__(self, recorder: Recorder, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.at_it, self._go = trio.Event(), threading.Event()
@@ -512,7 +515,7 @@ async def test_a_disk_that_stands_still_keeps_nobody_else_waiting(
             nursery.start_soon(fetch, session, first)
             await slow.at_it.wait()
             await fetch(session, second)
-            assert done == [second]  # nothing counts before it is kept
+            assert done == [second]  # a response counts only after it is recorded
             slow.let_go()
     assert done == [second, first]
     assert warc_aside_kept(folder / "a.warc.gz") == [second, first]
@@ -546,7 +549,7 @@ async def test_what_is_cancelled_before_it_is_written_is_written(at: dict[str, s
 
 
 class Disk:
-    """Counts how often it is waited for, and stands still the first time, until so many captures wait."""
+    """A disk that counts its syncs; the first sync blocks until `captures` captures wait."""
 
     def __init__(self, captures: int, monkeypatch: pytest.MonkeyPatch) -> None:
         self.syncs = self._kept = 0
@@ -581,7 +584,7 @@ async def test_captures_that_wait_for_the_disk_wait_for_it_together(
             for url in urls:
                 nursery.start_soon(session.fetch, url)
     assert len(warc_aside_kept(folder / "a.warc.gz")) == len(urls)
-    assert 2 <= disk.syncs <= 3  # who has written, and is not yet counted, may be late for the second
+    assert 2 <= disk.syncs <= 3  # a capture that is written but not yet counted may miss the second sync
 
 
 async def test_what_waits_for_the_disk_is_on_it_before_there_is_another_file(
@@ -590,7 +593,7 @@ async def test_what_waits_for_the_disk_is_on_it_before_there_is_another_file(
     synced = list[str]()
     monkeypatch.setattr(WarcVolume, "sync", lambda volume: synced.append(volume.name))
     with Recorder("a.warc.gz", sync=True, size=1) as recorder:
-        monkeypatch.setattr(recorder, "_flush", lambda place: None)  # it has not come to that yet
+        monkeypatch.setattr(recorder, "_flush", lambda place: None)  # no sync has started yet
         async with Resolver(recorder=recorder, policy=ANY_PORT) as session:
             await session.fetch(f"{at['http']}/about.txt")
             await session.fetch(f"{at['gopher']}/00/about")
@@ -598,7 +601,7 @@ async def test_what_waits_for_the_disk_is_on_it_before_there_is_another_file(
     assert all(warc_aside_kept(folder / name) for name in ("a-00001.warc.gz", "a-00002.warc.gz"))
 
 
-# `resolve warc`: what is in archives, and whether they are what they say.
+# `resolve warc`: the content of archives, and their validity.
 
 
 def test_a_record_a_line(folder: Path) -> None:

@@ -1,7 +1,7 @@
-"""Archives of ours in programs of others, and theirs in ours: warcio, pywb, wget.
+"""Archives of this project in other programs, and archives of other programs in it: warcio, pywb, wget.
 
-pywb wants an environment of its own: `python3 -m venv .servers/pywb && .servers/pywb/bin/pip install pywb`.
-(warctools 5.0 knows nothing but WARC 1.0, and falls when it says so; JWAT is in no index of packages.)
+pywb needs a separate environment: `python3 -m venv .servers/pywb && .servers/pywb/bin/pip install pywb`.
+(warctools 5.0 supports only WARC 1.0, and crashes when it reports this; JWAT is in no package index.)
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def run(*words: str | Path, folder: Path) -> str:
         timeout=HANG,
         check=False,
     )
-    assert done.returncode in (0, 8), done.stderr  # 8: wget, of an answer that is a no
+    assert done.returncode in (0, 8), done.stderr  # 8: wget, for an error response
     return done.stdout
 
 
 def archived(at: dict[str, str], folder: Path) -> dict[str, bytes]:
-    """`a.warc.gz` of these pages, and what is to come of each."""
+    """Create `a.warc.gz` from these pages, and return the expected body of each."""
     urls = [
         f"{at['http']}/about.txt",
         f"{at['http']}/gzip",
@@ -112,7 +112,7 @@ def _is_json(line: str) -> bool:
 
 
 class _Paid:
-    """The payload of a record."""
+    """A reader that collects the payload of a record."""
 
     def __init__(self, head: RecordHead) -> None:
         self._payload = Payload(head)
@@ -127,7 +127,7 @@ class _Paid:
 
 
 def payloads(path: Path) -> dict[str, tuple[int | None, bytes]]:
-    """Of each answer of http in an archive, by its URL: its status and its body."""
+    """Return the status and the body of each HTTP response in an archive, by its URL."""
     found = {}
     for each in read_records(Octets(path.read_bytes()), _Paid):
         assert isinstance(each, WarcRecord), each

@@ -1,4 +1,4 @@
-"""`--warc`, killed at any moment: what is whole stays, and the next run goes on behind it."""
+"""`--warc` killed at any moment: complete records stay, and the next run appends to them."""
 
 from __future__ import annotations
 
@@ -49,7 +49,10 @@ def check(moment: dict[str, Any]) -> None:
 
 
 def test_killed_before_each_call_and_within_each_that_writes(at: dict[str, str], folder: Path) -> None:
-    """Some of them, others in each part. Where a run ended, each URL has an object that is whole."""
+    """Kill at a sample of the calls.
+
+    Each part of the run has another offset. After a run that ended, each URL has a complete object.
+    """
     found = moments(folder, *(["1", "0"] if FULL else ["40", "0"]), *urls(at, folder))
     for moment in found:
         check(moment)

@@ -1,4 +1,4 @@
-"""`--warc` with lists, trees, ledgers and programs; and runs that are cut off."""
+"""`--warc` with lists, trees, ledgers and the Python interface; and interrupted runs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_list_with_a_ledger_is_kept_and_files_are_saved(at: dict[str, str], fo
     assert {
         each.block.rpartition(b"HTTP")[2].partition(b"\r\n\r\n")[2] or each.block for each in objects
     } == saved
-    assert resolve(*words).status == 0  # all of it is done: nothing is fetched
+    assert resolve(*words).status == 0  # all URLs are done: nothing is fetched
     types = [each.head.type for each in records(folder / "a.warc.gz")]
     assert types.count("response") == 1
     assert types[-1] == "warcinfo"
@@ -46,7 +46,7 @@ def test_a_list_with_a_ledger_is_kept_and_files_are_saved(at: dict[str, str], fo
 
 def test_a_tree_is_kept_listings_and_all(at: dict[str, str], folder: Path) -> None:
     words = ["get", "-q", "-r", "-d", "out", "--warc", "a.warc.gz", f"{at['ftp']}/pub/"]
-    assert resolve(*words).status == 8  # one of them cannot be read by anybody
+    assert resolve(*words).status == 8  # no user can read one of the files
     check(folder / "a.warc.gz")
     found = [each for each in records(folder / "a.warc.gz") if each.head.type == "resource"]
     files = [path for path in (folder / "out").rglob("*") if path.is_file()]
@@ -104,7 +104,7 @@ async def test_requests_of_httpx_are_kept(at: dict[str, str], folder: Path) -> N
     assert b"Cookie: ****\r\n" in requests[2]
     assert b"hopsFromSeed: R\r\n" in [each for each in found if each.head.type == "metadata"][1].block
     lines = (folder / "a.cdxj").read_text().splitlines()
-    assert len(lines) == 2  # a URL does not name what is posted
+    assert len(lines) == 2  # a URL does not identify the content of a POST request
 
 
 async def test_what_nobody_read_to_its_end_is_not_told_as_whole(at: dict[str, str], folder: Path) -> None:
@@ -143,7 +143,8 @@ def test_wherever_it_was_cut_off_it_is_gone_on_with(name: str, at: dict[str, str
         assert volume.size + volume.cut == min(size, len(octets))
         volume.close()
         assert path.read_bytes() == octets[: volume.size]
-    path.write_bytes(octets[: ends[0] - 1])  # not even the first is whole: nobody knows whose it is
+    # the first record is incomplete: the file could belong to another program
+    path.write_bytes(octets[: ends[0] - 1])
     with pytest.raises(LocalError):
         WarcVolume(str(path))
     assert path.read_bytes() == octets[: ends[0] - 1]
@@ -183,7 +184,8 @@ def test_a_full_disk_leaves_no_damage(folder: Path) -> None:
         (folder / name).write_bytes(octets)
         urls.append((folder / name).as_uri())
     words = [sys.executable, "-m", "resolver", "cat", "-q", "--warc", str(folder / "a.warc.gz"), *urls]
-    limit = f"ulimit -f 10; exec {shlex.join(words)}"  # blocks of 512 or 1,024 octets, as the shell has it
+    # in blocks of 512 or 1,024 bytes, depending on the shell
+    limit = f"ulimit -f 10; exec {shlex.join(words)}"
     done = subprocess.run(["sh", "-c", limit], cwd=CHECKOUT, capture_output=True, timeout=HANG, check=False)
     assert b"cannot write" in done.stderr
     check(folder / "a.warc.gz")
@@ -195,7 +197,7 @@ def test_a_full_disk_leaves_no_damage(folder: Path) -> None:
 def test_warc_with_a_ledger_keeps_again_only_what_changed(
     size: str, at: dict[str, str], folder: Path
 ) -> None:
-    """As after a kill between the records and the row of the ledger; also where the file is full then."""
+    """The case is a kill between the records and the ledger row, also with a volume that is then full."""
     url = f"{at['http']}/about.txt"
 
     def kept(*words: str) -> int:
