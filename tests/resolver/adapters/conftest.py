@@ -1,4 +1,4 @@
-"""Servers that run beside threads that wait for them in other people's libraries."""
+"""Servers in a separate thread: the threads of the tests wait in other libraries."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ftp() -> Iterator[MockFtp]:
 
 @pytest.fixture
 def nobody() -> Iterator[int]:
-    """A port of this machine where nobody listens."""
+    """Yield a port of this machine without a listener."""
     with closed_port() as port:
         yield port
 
@@ -59,7 +59,7 @@ def http() -> Iterator[HttpServer]:
         yield server
 
 
-#: Seconds after which a silent server is given up.
+#: Seconds until a silent server times out.
 SOON = 0.05
 
 

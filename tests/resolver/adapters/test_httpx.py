@@ -1,4 +1,4 @@
-"""Both clients of httpx with the schemes that it has not."""
+"""Both clients of httpx with the schemes that httpx lacks."""
 
 from __future__ import annotations
 

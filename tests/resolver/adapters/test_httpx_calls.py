@@ -1,4 +1,4 @@
-"""One request on one connection: bodies both ways, kept connections, timeouts, and ends that come early."""
+"""Single requests: bodies, pooled connections, timeouts, early ends; and `httpx.Client` in threads."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_a_program_may_send_what_it_likes(
     sent: bytes,
     nursery: trio.Nursery,
 ) -> None:
-    """S05 binds what a URL can do; a program that says POST means it."""
+    """S05 limits URLs only; a caller that says POST intends it."""
     server = await serve(nursery)
     async with client() as plain:
         for _ in range(2):
@@ -116,11 +116,11 @@ async def test_a_kept_connection_that_dies_under_a_request(
     error: type[httpx.TransportError] | None,
     nursery: trio.Nursery,
 ) -> None:
-    """What may be sent twice is; what may not fails, for nobody knows whether it was done."""
+    """A request that may be sent twice is; another fails: the server may have processed it."""
     heads = 0
 
     async def once(stream: trio.SocketStream) -> None:
-        """Answers the first request of a connection and hangs up on the second."""
+        """Answer the first request of a connection and close on the second."""
         nonlocal heads
         heads += 1
         await stream.receive_some(1000)
@@ -214,7 +214,7 @@ async def test_a_peer_that_takes_nothing(
         with pytest.raises(httpx.WriteTimeout):
             await plain.post(f"http://127.0.0.1:{port}/", content=given)
     if not isinstance(given, bytes):
-        await given.aclose()  # nobody but who made it can
+        await given.aclose()  # only its creator can close it
 
 
 @pytest.mark.parametrize(
@@ -273,7 +273,7 @@ async def test_closing_the_client_closes_what_was_kept(nursery: trio.Nursery) ->
         await ended.wait()
 
 
-# A plain `httpx.Client`, in any thread: the same answers, refusals and timeouts as where it is awaited.
+# A plain `httpx.Client` in any thread: the same responses, refusals and timeouts as with `AsyncClient`.
 
 LARGE = bytes(range(256)) * 20_000
 
@@ -318,7 +318,7 @@ def test_one_transport_serves_many_threads(server: HttpServer) -> None:
     with waiting_client(transport) as plain, ThreadPoolExecutor(4) as threads:
         asked = set(threads.map(ask, range(4)))
     told = {ident for ident, event in heard if not isinstance(event, Closed)}
-    assert told == asked  # who closes the transport closes what it kept
+    assert told == asked  # the thread that closes the transport closes its pooled connections
     assert len(asked) == 4
 
 

@@ -1,5 +1,4 @@
-"""HTTP/2 under a plain `httpx.AsyncClient`: what it gets, what goes in HTTP/1.1 all the same, and what goes
-wrong."""
+"""HTTP/2 with a plain `httpx.AsyncClient`: responses, requests that still use HTTP/1.1, and failures."""
 
 from __future__ import annotations
 
@@ -87,7 +86,7 @@ async def test_a_body_goes_in_http1_and_the_frames_are_kept(
     nursery: trio.Nursery,
     tls: tuple[ssl.SSLContext, str],
 ) -> None:
-    """The connection that speaks in frames is neither used for it nor lost by it."""
+    """The HTTP/2 connection is neither used for the body nor closed."""
     server = await serve(nursery, tls[0], SITE)
     async with client(tls[1]) as plain:
         versions = [(await plain.get(server.url("/about.txt"))).http_version]
@@ -153,7 +152,7 @@ async def test_a_kept_connection_that_does_no_more(
 
 
 async def test_what_is_secret_is_not_shared(nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]) -> None:
-    """S11: who is somebody else gets another connection."""
+    """S11: a request with other credentials uses another connection."""
     server = await serve(nursery, tls[0], SITE)
     async with client(tls[1]) as plain:
         for user in ("a", "b", "a"):

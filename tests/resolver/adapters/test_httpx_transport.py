@@ -1,4 +1,4 @@
-"""A plain `httpx.AsyncClient` under the policy: what is refused, what is pinned, what a redirect may."""
+"""`HttpxTransport` under the policy: refusals, pinned addresses, redirects, and errors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ UNTRUSTED = Policy.untrusted()
 
 
 def client(transport: HttpxTransport | None = None, *, follow: bool = False) -> httpx.AsyncClient:
-    """A client as anybody would make one."""
+    """Return a client as an ordinary caller makes it."""
     return httpx.AsyncClient(
         transport=HttpxTransport() if transport is None else transport, follow_redirects=follow
     )
@@ -63,14 +63,14 @@ async def test_credentials_of_the_client(nursery: trio.Nursery) -> None:
     assert [finding.rule for finding in by_url.extensions["findings"]] == ["S06", "S06"]
 
 
-#: URLs, who chose them, the policy, and the rule that refuses.
+#: A URL, its origin, the policy, and the rule that refuses it.
 REFUSED: list[tuple[str, Origin, Policy, str]] = [
     ("http://127.0.0.1:25/", "user", Policy.default(), "S04"),
     ("http://127.0.0.1:{port}/", "user", UNTRUSTED, "S08"),
     ("http://127.0.0.1:{port}/", "derived", Policy.default(), "S08"),
     ("http://localhost:{port}/", "chosen", Policy.default(), "S08"),
     ("http://[::ffff:127.0.0.1]:{port}/", "user", UNTRUSTED, "S08"),
-    ("http://h.example:{port}/", "user", UNTRUSTED, "S08"),  # a name that leads inside
+    ("http://h.example:{port}/", "user", UNTRUSTED, "S08"),  # a name of an internal address
     ("http://u:p@127.0.0.1:{port}/", "user", Policy.cautious(), "S06"),
     ("http://0.0.0.0:{port}/", "user", Policy.default(), "S08"),
 ]
@@ -104,7 +104,7 @@ async def test_the_origin_may_come_with_the_request(nursery: trio.Nursery) -> No
 
 
 async def test_a_name_is_looked_up_once_and_pinned(nursery: trio.Nursery) -> None:
-    """DNS rebinding: what the second answer would have been makes no difference."""
+    """DNS rebinding: a second answer would not be used."""
     server = await serve(nursery)
     asked: list[str] = []
 
@@ -126,7 +126,7 @@ async def test_a_name_is_looked_up_once_and_pinned(nursery: trio.Nursery) -> Non
 @pytest.mark.parametrize(
     "text",
     [
-        "http://127.0.0.1:{port}\\@127.0.0.1:1/",  # S01's attacks
+        "http://127.0.0.1:{port}\\@127.0.0.1:1/",  # the attacks of S01
         "http://127.1:{port}/",
         "http://0x7f000001:{port}/",
         "http://2130706433:{port}/",
@@ -230,7 +230,7 @@ async def test_a_redirect_from_outside_leads_to_nothing_inside(nursery: trio.Nur
 async def test_a_redirect_takes_no_authorization_elsewhere(
     policy: Policy, carried: bool, nursery: trio.Nursery
 ) -> None:
-    """S11, also where httpx itself would send it along."""
+    """S11, also where httpx itself would send the header."""
     there, here = await serve(nursery), await serve(nursery)
     led = {"origin": "derived", "referrer": (here.url("/x"), "127.0.0.1")}
     async with client(HttpxTransport(policy=policy)) as plain:
@@ -241,7 +241,7 @@ async def test_a_redirect_takes_no_authorization_elsewhere(
 
 
 async def test_a_relative_redirect_may_repeat_the_user(nursery: trio.Nursery) -> None:
-    """httpx repeats it; what the first URL was warned for is not refused in the second (S06)."""
+    """The user is repeated by httpx; a warning for the first URL is not a refusal for the second (S06)."""
     server = await serve(nursery)
     async with client(follow=True) as plain:
         assert (await plain.get(server.url("/moved", "user:password@"))).text == ABOUT.decode()
@@ -266,7 +266,7 @@ async def test_tls_is_checked(nursery: trio.Nursery, tmp_path: Path) -> None:
         ("/data", Limits(body=1000, body_everywhere=True), httpx.RemoteProtocolError),
         ("/about.txt", Limits(lines=2), httpx.RemoteProtocolError),
         ("/about.txt", Limits(line=20), httpx.RemoteProtocolError),
-        ("/data", Limits(body=1000), None),  # a client may stream: collecting is its own choice
+        ("/data", Limits(body=1000), None),  # a client may stream: it decides whether to collect
     ],
 )
 async def test_limits_hold(
@@ -313,7 +313,7 @@ async def test_only_codings_that_can_be_undone_are_asked_for(
 
 
 def test_another_run_of_a_loop_is_refused_in_words() -> None:
-    """One client serves one run: its connections are there."""
+    """A client serves one run of a loop, to which its connections belong."""
     plain = client()
 
     async def main() -> None:
@@ -327,7 +327,7 @@ def test_another_run_of_a_loop_is_refused_in_words() -> None:
         trio.run(main)
 
 
-# What goes along when a client of httpx's follows a redirect: what goes along in a `fetch` (S11).
+# Headers sent when an httpx client follows a redirect: the same as in a `fetch` (S11).
 
 SECRETS = {
     "Authorization": "Bearer t",
@@ -349,7 +349,7 @@ GIVEN = {**SECRETS, **HARMLESS}
 
 
 def received(server: HttpServer) -> list[tuple[str, set[str]]]:
-    """Each request's path, and which of the headers came with it."""
+    """Return each request's path and the given headers that came with it."""
     return [
         (request.path, {name for name, value in GIVEN.items() if value in request.values(name.lower())})
         for request in server.requests
@@ -362,7 +362,7 @@ async def by_client(url: str, policy: Policy) -> None:
 
 
 async def by_client_step_by_step(url: str, policy: Policy) -> None:
-    """A program may follow by itself what httpx has put together."""
+    """Follow redirects as a caller may, with the next request that httpx prepared."""
     async with httpx.AsyncClient(transport=HttpxTransport(policy=policy)) as client:
         response = await client.get(url, headers=GIVEN)
         while response.next_request is not None:
@@ -395,13 +395,13 @@ async def test_a_place_that_a_person_named_gets_it_all(way: object, nursery: tri
     there = await serve(nursery, {"/": Page(b"x")})
     here = await serve(nursery, {"/": moved(there.url("/"))})
     await way(here.url("/"), Policy(allow_forward={"127.0.0.1"}))
-    never = set() if way is by_fetch else {"Authorization"}  # which httpx itself keeps back
+    never = set() if way is by_fetch else {"Authorization"}  # httpx itself drops the header
     assert received(there) == [("/", set(GIVEN) - never)]
 
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_what_stayed_behind_does_not_come_back(way: object, nursery: trio.Nursery) -> None:
-    """A second hop within the other place, and one back to the first, are no reason to send it again."""
+    """A second hop within the other host, and a hop back to the first, do not send the headers again."""
     assert callable(way)
     routes: dict[str, Page] = {}
     here = await serve(nursery, routes)
@@ -413,7 +413,7 @@ async def test_what_stayed_behind_does_not_come_back(way: object, nursery: trio.
 
 
 async def test_cookies_of_the_client_do_not_go_along_either(nursery: trio.Nursery) -> None:
-    """httpx has cookies that are for every place: `AsyncClient(cookies=…)`."""
+    """With `AsyncClient(cookies=…)` httpx sends cookies to every host."""
     there = await serve(nursery, {"/": Page(b"x")})
     here = await serve(nursery, {"/": moved(there.url("/"))})
     transport = HttpxTransport()
@@ -426,7 +426,7 @@ async def test_cookies_of_the_client_do_not_go_along_either(nursery: trio.Nurser
 
 
 async def test_a_body_that_is_sent_on_is_framed(nursery: trio.Nursery) -> None:
-    """307 asks for the same request elsewhere: what is about the message goes with it."""
+    """307 repeats the request at another URL: the headers about the message are sent again."""
     there = await serve(nursery, {"/": Page(b"x")})
     here = await serve(nursery, {"/": moved(there.url("/"), 307)})
     async with httpx.AsyncClient(transport=HttpxTransport(), follow_redirects=True) as client:
@@ -437,7 +437,7 @@ async def test_a_body_that_is_sent_on_is_framed(nursery: trio.Nursery) -> None:
 
 
 async def test_a_request_that_is_sent_twice_is_no_hop(nursery: trio.Nursery) -> None:
-    """Nor is one that has the same extensions: they are the program's, and stay as they are."""
+    """Nor is a request with the same extensions, which belong to the caller and stay unchanged."""
     there = await serve(nursery, {"/": Page(b"x")})
     here = await serve(nursery, {"/": moved(there.url("/"))})
     given = {"target": b"/?x", "timeout": {"read": 5.0}}
@@ -462,7 +462,7 @@ async def test_an_answer_that_leads_on_is_found_in_its_url(nursery: trio.Nursery
     assert (route.origin, route.hops) == ("derived", 1)
 
 
-# Every error of ours leaves as one that httpx promises.
+# Every error of this package is raised as an error that httpx documents.
 
 
 def every_class(root: type[ResolveError] = ResolveError) -> list[type[ResolveError]]:
@@ -521,11 +521,11 @@ def test_a_refusal_is_both() -> None:
     assert refused.request.method == "GET"
 
 
-# An error never repeats what a header says (S17): not in its words, not in those of what caused it.
+# An error never repeats the value of a header (S17), neither in its message nor in its causes.
 
 _SECRET = "s3cret"
 
-#: Whatever is wrong with them, or with what they stand in.
+#: Names that are valid or not, also in combination with the values.
 NAMES = [
     *("Authorization", "Cookie", "X-Api-Key", "User-Agent", "Host", "Content-Length", "Transfer-Encoding"),
     *("Connection", "Expect", "Upgrade", "TE", "Range", "Accept-Encoding", "no name", "Cookie\r\nX", ""),
@@ -535,7 +535,7 @@ VALUES = [f"Bearer {_SECRET}{octet}x" for octet in _ODD]
 
 
 def everything_told(error: BaseException) -> str:
-    """What a log would have of it, and whatever hangs on it."""
+    """Return everything that a log could print of an error and of its causes and contexts."""
     told = "".join(traceback.format_exception(error))
     chained = [each for each in (error.__cause__, error.__context__) if each is not None]
     return "".join([told, repr(error), *(everything_told(each) for each in chained)])
@@ -563,7 +563,7 @@ async def test_of_a_url(name: str) -> None:
             assert _SECRET not in everything_told(caught.value)
 
 
-# Which of httpx's phases took too long, where two of them are waited in at once.
+# The httpx timeout that applies while two phases wait concurrently.
 
 
 async def test_silence_beside_what_is_said_is_nobodys_fault() -> None:
@@ -571,7 +571,7 @@ async def test_silence_beside_what_is_said_is_nobodys_fault() -> None:
     told: list[str] = []
     times.begin_saying()
     times.late = "write"
-    times.late = "read"  # whoever was woken last
+    times.late = "read"  # the last one woken
     told.append(times.late)
     times.end_saying()
     times.late = "read"

@@ -1,4 +1,4 @@
-"""Every parameter that requests and httpx hand to an adapter is passed on, or is an error."""
+"""Every parameter that requests and httpx pass to an adapter is honored, or is an error."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PNG = ("x.png", b"x")
 
 @pytest.fixture
 def site(tmp_path: Path, gopher: GopherServer) -> Iterator[HttpServer]:
-    """A server with what a session handles itself: redirects, cookies, logins."""
+    """Run a server with features that a session handles itself: redirects, cookies, logins."""
     (tmp_path / "secret").write_bytes(b"secret")
     cookies = (("Set-Cookie", "a=1"), ("Set-Cookie", "b=2; Path=/"))
     pages = {
@@ -54,7 +54,7 @@ def test_table_has_every_parameter_of_requests() -> None:
     assert handed <= {*REFUSED_BY_REQUESTS, *HONORED_BY_REQUESTS, *LEFT_TO_REQUESTS}
 
 
-#: What requests does with a URL of another scheme without the adapter.
+#: The behavior of requests for a URL of another scheme, without the adapter.
 LEFT_TO_REQUESTS = {
     "allow_redirects": "no answer of these schemes is a redirect",
     "hooks": "requests calls them",
@@ -103,7 +103,7 @@ def test_requests_parameters_are_honored(gopher: GopherServer, nobody: int, tmp_
             with pytest.raises(requests.ConnectionError):
                 session.get(url, proxies=proxies)
         missing = str(tmp_path / "missing.pem")
-        untyped: Any = Timeout(SOON)  # HTTPAdapter takes one, and the types of requests do not
+        untyped: Any = Timeout(SOON)  # HTTPAdapter accepts a Timeout, though the types of requests do not
         secured = url.replace("gopher", "gophers")
         with pytest.raises(requests.RequestException, match=r"missing\.pem"):
             session.get(secured, verify=missing)
@@ -229,7 +229,7 @@ REFUSED_BY_HTTPX: Mapping[str, tuple[Any, ...]] = {
     "auth": (("me", "secret"),),
     "extensions": ({"trace": print}, {"sni_hostname": "h.example"}, {"target": b"/x"}),
 }
-#: What httpx does without the transport, or what a test below holds.
+#: Parameters that httpx handles without the transport, or that a test below covers.
 OF_HTTPX = {"params", "follow_redirects", "timeout"}
 
 

@@ -1,4 +1,4 @@
-"""pooch with every scheme: its cache, its hashes, our transfers."""
+"""pooch with every scheme: pooch's cache and hashes, our transfers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`urlopen` for every scheme, and what is built upon it."""
+"""`urlopen` for every scheme, and libraries that use it."""
 
 from __future__ import annotations
 

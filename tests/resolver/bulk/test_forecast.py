@@ -1,4 +1,4 @@
-"""How long a run will take, played through with the plan itself; and how near to the least that is."""
+"""The forecast of a run's duration, simulated with the plan itself, and its distance from the lower bound."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tests.sampled import FULL, sampled
 
 POLITE = HostPace(rate=2.0)
 
-#: 100,000 URLs over 1,000 hosts, a tenth of what `python -m bench.bulk_plan` plays; or a tenth of
-#: that. The largest host needs minutes, of which a slice is a small part.
+#: 100,000 URLs over 1,000 hosts, a tenth of those in `python -m bench.bulk_plan`; or a tenth of the hosts.
+#: The largest host needs minutes, of which a slice is a small part.
 MANY = sizes(100_000, 1_000, 5_000) if FULL else sizes(30_000, 300, 2_400)
 SLOWEST = MANY[0] / 2.0
 
 
 @pytest.mark.parametrize("slots", sampled([2, 8, 10, 20, 64, 300], lambda slots: slots in (2, 8, 10)))
 def test_it_takes_hardly_longer_than_the_slowest_host_or_all_work_over_the_slots(slots: int) -> None:
-    """Whichever is more; both bind in this table."""
+    """The larger of the two counts; both are limits in this table."""
     with planned(MANY, POLITE) as plan:
         done = simulate(plan, slots, perform=answering(POLITE, lambda host: 0.3))
         assert plan.bound == SLOWEST
@@ -36,7 +36,7 @@ def test_it_takes_hardly_longer_than_the_slowest_host_or_all_work_over_the_slots
 
 
 def test_a_plan_that_guessed_wrongly_learns_how_fast_hosts_are() -> None:
-    """They take from a twentieth of a second to five, and each was thought to take one."""
+    """Hosts take from 0.05 s to 5 s a request, and the plan assumes 1 s each."""
     counts = sizes(20_000, 200, 2_000)
     slowest = max(count * unequal(f"h{host}.example.org") / 6 for host, count in enumerate(counts))
     with planned(counts, HostPace()) as plan:
@@ -54,7 +54,7 @@ def test_a_plan_that_guessed_wrongly_learns_how_fast_hosts_are() -> None:
 def test_no_slot_is_idle_while_a_partition_is_free(
     counts: list[int], slots: int, partitions: int, rate: float
 ) -> None:
-    """So it takes no longer than the longest partition and all others' work over the slots."""
+    """The run takes at most the longest partition plus all others' work divided by the slots."""
     turns = BulkScheduler(HostPace(rate=rate), partitions=partitions)
     for number, requests_of_it in enumerate(counts):
         host = turns.add_host(number % partitions, 6)
@@ -74,7 +74,7 @@ def test_no_slot_is_idle_while_a_partition_is_free(
 
 
 def test_slices_at_hand_keep_the_slowest_host_waiting() -> None:
-    """That is why there are none."""
+    """This is why slices are not assigned in advance."""
     counts = [2_400] + [1_200] * 40
     with planned(counts, POLITE) as plan:
         waits = simulate(plan.turns(), 21, ahead=2)
@@ -128,7 +128,7 @@ def test_a_forecast_of_nothing() -> None:
 
 
 def test_memory_does_not_grow_with_the_requests() -> None:
-    """What Python holds; what SQLite holds has a bound that it is told (`cache_size`)."""
+    """Python's memory; SQLite's has a configured bound (`cache_size`)."""
 
     def most_held(counts: list[int]) -> int:
         tracemalloc.start()
@@ -146,7 +146,7 @@ def test_memory_does_not_grow_with_the_requests() -> None:
 
 
 def test_a_slice_of_the_simulated_worker_is_what_the_rate_allows() -> None:
-    """What the figures above rest on."""
+    """The figures above depend on this."""
     items = tuple(BulkRequest(f"http://a.example/{number}", f"a.example/{number}") for number in range(130))
     left, seconds = answering(POLITE, lambda host: 2.0)(RequestSlice(0, 0, "a.example", items, True, 60.0))
     assert left == list(items[120:])

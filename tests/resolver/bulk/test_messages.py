@@ -1,4 +1,4 @@
-"""Who takes part in a run has this package, in this version, or the run says who has not."""
+"""Version checks of workers and schedulers, and tasks in transit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from resolver.version import VERSION
 
 
 class Asked:
-    """A client, for what its workers answer."""
+    """A client with the given answers of its workers."""
 
     def __init__(self, error: Exception | None = None, **workers: object) -> None:
         self._error = error
@@ -55,7 +55,7 @@ def test_a_cluster_is_asked(asked: Any, said: str | None) -> None:
 
 
 def test_who_joins_later_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before it reads what another version has written."""
+    """The check comes before data of another version is read."""
     sent = pack_task(BulkJob(out="x", settings=Settings(), box=1.0), RequestSlice(0, 0, "h", (), True, 1.0))
     monkeypatch.setattr(versions, "VERSION", "9.9")
     with pytest.raises(NotConfigured, match=rf"^a worker has 9\.9, .* {VERSION}: .*the same version"):
@@ -76,7 +76,7 @@ def test_who_joins_later_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_cluster_without_our_package_is_told_what_it_needs(error: Exception, why: str) -> None:
-    """What a worker and a scheduler of Dask 2025.1 say of it."""
+    """The errors are those of a worker and a scheduler of Dask 2025.1."""
     with pytest.raises(NotConfigured, match=rf"{why}: .*resolve \d.* its extra bulk"):  # noqa: SIM117
         with versions.translate_errors():
             raise error
@@ -84,11 +84,11 @@ def test_a_cluster_without_our_package_is_told_what_it_needs(error: Exception, w
         raise RuntimeError("something else")
 
 
-# A task on its way: it arrives as it was, and nobody reads it before.
+# A task in transit: the worker gets it unchanged, and it is not decoded before.
 
 
 def test_what_is_sent_is_done_by_who_gets_it(tmp_path: Path) -> None:
-    """Also with what only somebody's notebook has; and it is small."""
+    """A setting may be a function defined in a notebook; the task is small."""
     settings: Settings = {"policy": Policy.untrusted(), "credentials": lambda *asked: None}
     job = BulkJob(out=str(tmp_path), settings=settings, box=60.0)
     items = tuple(

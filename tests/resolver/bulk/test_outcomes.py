@@ -1,4 +1,4 @@
-"""The table of a partition: in order, and never as a whole in memory."""
+"""The outcome table of a partition: sorted by URL, and never completely in memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FORMATS: tuple[Format, ...] = ("jsonl", "parquet")
 
 
 def ledger(folder: Path, count: int) -> str:
-    """With so many that have ended, in another order than that of their URLs."""
+    """Create a ledger of ended requests in another order than that of their URLs."""
     path = str(folder / f"{count}.ledger")
     rows = [
         (b"%d" % number, f"http://h.example/{number * 7 % count:06}", f"h.example/{number}")
@@ -62,7 +62,7 @@ def test_all_rows_are_there_in_the_order_of_their_urls(
 def test_memory_does_not_grow_with_the_rows(
     format: Format, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """But for the octets that are made of them; the objects of a row take five times as much."""
+    """The bound excludes the bytes returned; the objects of a row take five times as much."""
     monkeypatch.setattr(outcomes, "_AT_ONCE", 100)
 
     def most_held(path: str) -> tuple[int, int]:

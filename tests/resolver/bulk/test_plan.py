@@ -1,4 +1,4 @@
-"""What a cluster is asked for next: every request once, in its host's order, and no host by two at once."""
+"""The slices for a cluster: each request once, in its host's order, no host in two concurrent slices."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def host_of(each: BulkRequest) -> str:
 def filled(
     counts: dict[str, int], pace: HostPace = POLITE, *, partitions: int = 1_024, box: float = 60.0
 ) -> BulkPlan:
-    """The requests of the hosts by turns, as in a list that somebody shuffled."""
+    """Return a plan with the requests of all hosts in turn, as in a shuffled list."""
     plan = BulkPlan(pace, partitions=partitions, box=box)
     for number in range(max(counts.values(), default=0)):
         for host, count in counts.items():
@@ -47,7 +47,7 @@ def taken(plan: BulkPlan) -> RequestSlice:
 
 
 def all_of(plan: BulkPlan) -> list[RequestSlice]:
-    """Each done as it was thought, before the next."""
+    """Take all slices, and end each as predicted before the next."""
     found = []
     while (slice := plan.take()) is not None:
         found.append(slice)
@@ -56,7 +56,7 @@ def all_of(plan: BulkPlan) -> list[RequestSlice]:
 
 
 def cut(slice: RequestSlice, most: dict[str, int]) -> tuple[list[BulkRequest], list[BulkRequest]]:
-    """What is begun, where some hosts get no further than that, and what is left."""
+    """Split a slice into begun requests, with a maximum per host, and the others."""
     begun, left = list[BulkRequest](), list[BulkRequest]()
     counts = defaultdict[str, int](int)
     for each in slice.items:
@@ -79,7 +79,7 @@ PACES = st.builds(
 def test_every_request_is_done_once_in_its_hosts_order_and_no_host_is_asked_by_two(
     counts: dict[str, int], pace: HostPace, partitions: int, box: float, data: st.DataObject
 ) -> None:
-    """Whatever is under way together, ends in whatever order, and gives back whatever it did not begin."""
+    """This holds for any concurrent slices, any order of their ends, and any requests given back."""
     done = defaultdict[str, list[BulkRequest]](list)
     under_way: list[RequestSlice] = []
     with filled(counts, pace, partitions=partitions, box=box) as plan:
@@ -109,7 +109,7 @@ def test_every_request_is_done_once_in_its_hosts_order_and_no_host_is_asked_by_t
 def test_a_slice_takes_no_longer_than_its_box_by_what_is_known(
     counts: dict[str, int], pace: HostPace, partitions: int, box: float
 ) -> None:
-    """But for one request, which none is without."""
+    """The exception is a single request longer than the box: each slice has at least one."""
     with filled(counts, pace, partitions=partitions, box=box) as plan:
         for each in all_of(plan):
             longest = max(pace.each, pace.compute_interval(6 if pace.per_host is None else pace.per_host))
@@ -132,7 +132,7 @@ def test_the_partition_that_needs_longest_is_first(counts: dict[str, int], parti
 
 
 def test_partitions_are_the_same_in_every_process() -> None:
-    """By their numbers files of other runs are found again, so they are what they always were."""
+    """The files of other runs are found by these numbers, so that they must never change."""
     known = {"example.org": 437, "ftp.example.org": 292, "[::1]": 94}
     assert {host: partition_of(host) for host in known} == known
     program = "import sys; from resolver.bulk.plan import partition_of; print(partition_of(sys.argv[1]))"
@@ -149,7 +149,7 @@ def test_what_is_in_a_slice_is_in_the_order_in_which_it_can_be_begun() -> None:
 
 
 def test_a_host_that_is_slower_has_its_requests_further_apart() -> None:
-    """Of a.example 30 were begun within a minute, and all 360 of b.example."""
+    """Within a minute 30 requests of a.example were begun, and all 360 of b.example."""
     with filled({"a.example": 900, "b.example": 900}, HostPace(), partitions=1) as plan:
         slice = taken(plan)
         begun, left = cut(slice, {"a.example": 30})
@@ -161,7 +161,7 @@ def test_a_host_that_is_slower_has_its_requests_further_apart() -> None:
 
 
 def test_where_a_slice_has_no_room_for_all_every_host_has_less_of_it() -> None:
-    """But as many as it can have under way in any case: those that need longest then go first."""
+    """But at least as many as it can have in flight; the hosts that need longest then go first."""
     with filled(
         {f"h{each}.example": 900 for each in range(10)}, HostPace(10.0, each=0.1), partitions=1
     ) as plan:
@@ -178,7 +178,7 @@ def test_a_host_has_no_more_under_way_than_a_slice() -> None:
 
 
 def test_a_partition_needs_as_long_as_all_its_requests_do_together() -> None:
-    """100 of one host take 50 s, and one of each of 5,000 hosts 78 s, 64 at once."""
+    """100 requests of one host take 50 s, and one for each of 5,000 hosts takes 78 s, 64 concurrently."""
     turns = BulkScheduler(POLITE, partitions=2)
     one = turns.add_host(0, 6)
     for _ in range(100):
@@ -202,7 +202,7 @@ def test_a_large_host_has_as_much_of_a_slice_as_its_rate_allows_and_small_ones_a
 
 
 def test_what_is_sent_comes_out_as_it_was_given() -> None:
-    """Also what was said of it, octets that are no text, and the same URL twice."""
+    """Including options, bytes that are not text, and the same URL twice."""
     given_in = [
         BulkRequest(
             "ftp://u:p@a.example/x", "a/x", {"size": 3, "mirrors": ["http://b.example/"], "checksum": None}
@@ -229,7 +229,7 @@ def test_a_slice_that_was_lost_is_the_same_again_and_nothing_is_learned_of_it() 
 
 
 def test_how_fast_a_host_is_is_learned_of_what_it_did() -> None:
-    """Without a rate; 6 of http at once, and a second for each are assumed: 360 in a slice."""
+    """Without a rate the plan assumes 6 concurrent http requests of 1 s each: 360 in a slice."""
     with filled({"a.example": 2_000}, HostPace()) as plan:
         sizes = []
         for begun, seconds in ((360, 90.0), (720, 60.0), (100, 70.0), (100, 60.0), (50, 60.0)):
@@ -237,16 +237,16 @@ def test_how_fast_a_host_is_is_learned_of_what_it_did() -> None:
             sizes.append(len(slice.items))
             plan.end(slice, slice.items[begun:], seconds)
     assert sizes == [
-        360,  # which took longer than was thought, though nothing was left: perhaps for another host
-        720,  # so twice as many are tried, and it does them in a minute
-        720,  # which says what it can; of these it begins 100 within the minute that it has for them
+        360,  # took longer than predicted, though without a rest: perhaps because of another host
+        720,  # twice as many are tried, and end within a minute
+        720,  # no new information; of these, 100 are begun within the minute that they have
         100,  # exactly as many
-        100,  # and once more; what was learned holds until it is refuted
+        100,  # and once more; a learned rate holds until it is refuted
     ]
 
 
 def test_what_needs_no_asking_goes_by_in_few_slices_and_says_nothing_of_a_host() -> None:
-    """Of 30,000 requests of a host another run has done 20,000; it is still the one that needs longest."""
+    """A host still needs longest though another run has done 20,000 of its 30,000 requests."""
     with filled({"a.example": 30_000, "b.example": 9_000}) as plan:
         sizes = []
         done = 20_000
@@ -271,7 +271,7 @@ def test_no_answer_makes_a_host_asked_for_more_than_its_rate() -> None:
 
 
 def test_of_hosts_that_had_no_turn_fewer_are_in_the_next_slice() -> None:
-    """They were not slow: there was no room for them."""
+    """They were not slow: the slice had no room for them."""
     with filled({f"h{each}.example": 2 for each in range(400)}, HostPace(at_once=4), partitions=1) as plan:
         slice = taken(plan)
         assert len(slice.items) == 240
@@ -332,7 +332,7 @@ def test_requests_may_be_added_while_others_are_under_way() -> None:
 
 
 def test_a_partition_that_got_more_stands_in_line_once() -> None:
-    """Whether that changed how long it needs or not."""
+    """This holds whether or not the addition changes the time that the partition needs."""
     with filled({"a.example": 240}, partitions=1) as plan:
         plan.end(taken(plan), (), 60.0)
         plan.add(item("b.example", 0), "b.example", "http")
@@ -373,7 +373,7 @@ def test_a_database_that_does_not_work_is_a_local_error() -> None:
         plan.take()
 
 
-# Where a request goes: one place for one URL, whatever else there is.
+# The path of a request depends on its URL alone.
 
 SHA1 = "sha1:da39a3ee5e6b4b0d3255bfef95601890afd80709"
 

@@ -1,4 +1,4 @@
-"""A run as its caller sees it, over a cluster that is in this process."""
+"""`run` as its caller sees it, over a cluster in this process."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.window.served import Site
 if TYPE_CHECKING:
     from distributed import Client
 
-#: The module, whose name the function has, too.
+#: The module; the function has the same name.
 RUN = sys.modules["resolver.bulk.run"]
 
 NAMES = [f"{number}.txt" for number in range(6)]
@@ -34,7 +34,7 @@ NAMES = [f"{number}.txt" for number in range(6)]
 
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    import dask  # takes a second, and some fifty megabytes: not for whoever has no test of this
+    import dask  # takes 1 s and about 50 MB: only a pytest worker with these tests loads it
     from distributed import Client, LocalCluster
 
     with (
@@ -44,7 +44,7 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
             threads_per_worker=2,
             processes=False,
             dashboard_address="127.0.0.1:0",
-            worker_dashboard_address="127.0.0.1:0",  # else one of all addresses
+            worker_dashboard_address="127.0.0.1:0",  # otherwise one of all addresses
             memory_limit=0,
             silence_logs=logging.ERROR,
         ) as cluster,
@@ -113,7 +113,7 @@ def test_urls_come_from_whatever_has_them(
 
 
 def test_what_is_told_of_a_run_can_be_kept_and_sent(client: Client, site: Site, tmp_path: Path) -> None:
-    """Values like any others, which come back as they were: also by way of Dask."""
+    """The values survive pickling and Dask unchanged."""
     told: list[BulkProgress] = []
     urls = [f"{site.origin}/0.txt", f"{site.origin}/none", "gopher://127.0.0.1:25/"]
     summary = run(urls, client=client, out=str(tmp_path), policy=POLICY, on_progress=told.append)
@@ -150,7 +150,7 @@ def test_outcomes_are_values_for_bags_and_frames(client: Client, site: Site, tmp
 
 
 def test_what_is_sent_elsewhere_is_meanwhile_with_the_files_of_its_worker(client: Client) -> None:
-    """Dask takes them away where the worker was killed."""
+    """Dask removes that directory if the worker is killed."""
 
     def made() -> str:
         with scratch() as directory:
@@ -164,7 +164,7 @@ def test_what_is_sent_elsewhere_is_meanwhile_with_the_files_of_its_worker(client
 def test_elsewhere_a_run_waits_for_what_is_still_done_for_one_before_it(
     client: Client, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No lock would keep the two apart. Its workers are in this process."""
+    """A lock cannot separate them there. The workers of the run are in this process."""
     out, asked = "memory://waited-for", list[list[str]]()
 
     def sleep(seconds: float) -> None:
@@ -179,7 +179,7 @@ def test_elsewhere_a_run_waits_for_what_is_still_done_for_one_before_it(
 
 
 def test_no_slice_waits_for_a_thread(client: Client, tmp_path: Path) -> None:
-    """There are two: what is of the host that takes longest is never behind the slices of others."""
+    """There are two threads: a slice of the slowest host never waits behind the slices of others."""
     told: list[BulkProgress] = []
     refused = [f"gopher://127.0.0.{number}:25/" for number in range(1, 13)]
     run(refused, client=client, out=str(tmp_path), policy=POLICY, on_progress=told.append)
@@ -190,8 +190,10 @@ def test_no_slice_waits_for_a_thread(client: Client, tmp_path: Path) -> None:
 def test_a_run_waits_for_workers(
     version: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There is none when it begins; the first comes once the run has said that it waits, and may be of
-    another version than those that were asked before."""
+    """No worker exists at the start; the first joins after the run has reported that it waits.
+
+    Its version may differ from that of the workers checked before.
+    """
     from distributed import Client, LocalCluster
 
     told: list[BulkProgress] = []
@@ -236,7 +238,7 @@ def test_a_cluster_of_another_version_gets_nothing(
 
 
 def test_nobody_keeps_requests_that_are_done(client: Client, tmp_path: Path) -> None:
-    """Scheduler, worker and client are in this process; each remembers a thousand messages."""
+    """Scheduler, worker and client are in this process; each keeps a thousand messages."""
     refused = [f"gopher://kept.example:25/{number}" for number in range(50)]
     run(refused, client=client, out=str(tmp_path), policy=POLICY)
     gc.collect()
@@ -246,7 +248,7 @@ def test_nobody_keeps_requests_that_are_done(client: Client, tmp_path: Path) -> 
 def test_dask_shows_each_partition_under_the_name_of_its_host(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name of its own for each slice would be kept by the scheduler, whatever becomes of the slice."""
+    """The scheduler would keep a separate name for each slice even after the slice has ended."""
     monkeypatch.setattr(RUN, "PARTITIONS", 1)
     monkeypatch.setattr(RUN, "BulkPlan", partial(BulkPlan, box=0.5))
     assert client.cluster is not None
@@ -285,7 +287,7 @@ def test_what_fails_is_told_with_the_rest(client: Client, site: Site, tmp_path: 
     }
     assert summary.exit == 1
     directories = [path for path in (tmp_path / "out" / "bodies").rglob("*") if path.is_dir()]
-    assert len(directories) == 2  # of the host, and in it for the one that came
+    assert len(directories) == 2  # of the host, and in it for the successful request
 
 
 def test_ledgers_may_be_elsewhere(client: Client, site: Site, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a worker does with a slice: here, and for once without a cluster."""
+"""A worker's processing of a slice, here without a cluster."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.window.served import Sent, Site
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[Site]:
-    """It takes half a second to end."""
+    """Run a site for the module: it takes half a second to stop."""
     pages = {f"/{name}.txt": ("text/plain", name * 3) for name in "abc"}
     with Site(pages).running() as running:
         yield running
@@ -129,7 +129,7 @@ def test_bodies_in_archives_are_in_no_files(site: Site, out: str) -> None:
 def test_it_is_known_for_as_long_as_it_is_under_way(
     site: Site, out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A place whose run was ended is not begun with again before."""
+    """A second run into the same output does not begin before the first has ended."""
     known = []
 
     def answer(target: str) -> Sent:

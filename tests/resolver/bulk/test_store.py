@@ -1,4 +1,4 @@
-"""Where what was brought is kept."""
+"""The store of downloaded files: a directory or an fsspec location."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_directory_is_written_to_in_one_step(tmp_path: Path) -> None:
 
 
 def test_what_others_left_of_a_file_goes_with_the_next_one(tmp_path: Path) -> None:
-    """A program that reads a directory of tables reads all that is in it."""
+    """A program that reads a directory of tables reads all files in it."""
     (tmp_path / "part-1.jsonl.6180886f9e601eb1").write_bytes(b"half a li")
     (tmp_path / "part-10.jsonl").write_bytes(b"another one")
     OutputFiles(str(tmp_path)).write("part-1.jsonl", b"1")
@@ -66,7 +66,7 @@ def test_a_place_of_fsspec_is_read_and_sent_to(memory: str, tmp_path: Path) -> N
 def test_what_is_there_is_fetched_whatever_is_remembered_of_it(
     memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`exists` of many places is also False where it could not be asked."""
+    """`exists` of many file systems also returns False if the check failed."""
     store = store_of(memory)
     assert isinstance(store, RemoteStore)
     store.write("a/b", b"1")
@@ -79,7 +79,7 @@ def test_what_is_there_is_fetched_whatever_is_remembered_of_it(
 def test_what_cannot_be_fetched_is_not_missing(
     fault: OSError, memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With half a ledger, or none, all would be asked for again."""
+    """With half a ledger, or without it, all files would be requested again."""
     store = store_of(memory)
     assert isinstance(store, RemoteStore)
     store.write("a/b", b"1")
@@ -91,7 +91,8 @@ def test_what_cannot_be_fetched_is_not_missing(
     monkeypatch.setattr(MemoryFileSystem, "get_file", cut)
     with pytest.raises(LocalError, match=str(fault)):
         store.fetch("a/b", str(tmp_path / "copy"))
-    assert not store.fetch("a/c", str(tmp_path / "copy"))  # whatever is raised: nothing has the name
+    # another error counts as missing if no such name exists
+    assert not store.fetch("a/c", str(tmp_path / "copy"))
     assert not (tmp_path / "copy").exists()
 
 
@@ -109,7 +110,7 @@ def test_a_place_that_cannot_be_asked(memory: str, tmp_path: Path, monkeypatch: 
 
 @pytest.fixture
 def strict(memory: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """Nothing is put where there is no directory, as by ftp and sftp; and others make the same ones."""
+    """Require existing directories, as ftp and sftp do, while another process makes the same ones."""
     made = list[str]()
     pipe_file, makedirs = MemoryFileSystem.pipe_file, MemoryFileSystem.makedirs
 
@@ -145,7 +146,7 @@ def test_directories_are_made_where_there_are_such(strict: str, tmp_path: Path) 
 
 
 def test_no_bucket_is_made(strict: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a store of objects would do it that is asked for a directory."""
+    """An object store would make a bucket if a directory were created."""
     monkeypatch.setattr(MemoryFileSystem, "async_impl", True)
     store = store_of(strict)
     assert isinstance(store, RemoteStore)

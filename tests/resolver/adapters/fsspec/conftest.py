@@ -1,4 +1,4 @@
-"""Servers beside the threads of the tests, and file systems that nobody else has."""
+"""Servers in a thread next to the tests, and file systems that are not shared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Make = Callable[..., UrlFileSystem]
 
 @pytest.fixture
 def make() -> Iterator[Make]:
-    """Makes a file system of a class, for a server at this port; closed at the end."""
+    """Return a factory of file systems for servers at given ports; close them at the end."""
     with ExitStack() as stack:
 
         def made(kind: type[UrlFileSystem], *ports: int, **options: Any) -> UrlFileSystem:

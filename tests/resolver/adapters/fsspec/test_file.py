@@ -1,4 +1,4 @@
-"""The octets of a file, from anywhere in it, of servers that break off, change and lie."""
+"""Files of servers that disconnect, change the object or send false values, read from any position."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ both = pytest.mark.parametrize(("scheme", "kind"), KINDS.items(), ids=list(KINDS
 
 @both
 def test_it_goes_on_where_it_broke_off(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
-    """As often as it breaks off, as long as something came; each octet once."""
+    """The file resumes after every disconnect that came after some bytes; each byte is read once."""
     cuts = (300_000, 300_001, 1_200_000, 1_999_999)
     with faulty(scheme, CONTENT, Manner(cuts=cuts)) as server:
         fs = make(kind, server.port)
@@ -37,7 +37,7 @@ def test_it_goes_on_where_it_broke_off(scheme: str, kind: type[UrlFileSystem], m
 
 @both
 def test_what_does_not_go_on_is_an_error(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
-    """And no shorter file."""
+    """The file is not returned truncated."""
     with faulty(scheme, CONTENT, Manner(fault=Fault("reset", "body", 50))) as server:
         fs = make(kind, server.port)
         with fs.open(name_at(server)) as file, pytest.raises(OSError, match="broke") as caught:
@@ -56,7 +56,7 @@ def test_parts_are_of_one_state(scheme: str, kind: type[UrlFileSystem], make: Ma
 
 @both
 def test_a_server_without_offsets(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
-    """It is asked for all of it, and what is before the part is passed over."""
+    """The complete file is requested, and the bytes before the range are skipped."""
     with faulty(scheme, CONTENT, Manner(offsets="no")) as server:
         fs = make(kind, server.port)
         assert fs.cat_file(name_at(server), 1_500_000, 1_500_008) == CONTENT[1_500_000:1_500_008]
@@ -68,8 +68,10 @@ def test_a_server_without_offsets(scheme: str, kind: type[UrlFileSystem], make: 
 def test_a_server_that_lies(
     scheme: str, kind: type[UrlFileSystem], make: Make, offsets: Literal["lies", "elsewhere"], lie: Kind
 ) -> None:
-    """About where it begins, or about the size: what is given is right, or it is an error. Where http says
-    that it begins at the part, and does not, nobody could tell."""
+    """The start of the range or the size is false: the result is right or an error.
+
+    The exception: an HTTP server that announces the range and begins elsewhere cannot be detected.
+    """
     manners = [Manner(offsets=offsets), Manner(fault=Fault(lie, "body", 50))]
     for manner in manners[(scheme, offsets) == ("http", "lies") :]:
         with faulty(scheme, CONTENT, manner) as server:
@@ -80,7 +82,7 @@ def test_a_server_that_lies(
 
 @both
 def test_a_file_that_nobody_closes(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
-    """It may be collected in any order with what it holds: warnings are errors here."""
+    """A file may be collected in any order with the objects it holds: warnings are errors here."""
     with faulty(scheme, CONTENT, Manner()) as server:
         fs = make(kind, server.port)
         for _ in range(5):
@@ -94,7 +96,7 @@ def test_a_file_that_nobody_closes(scheme: str, kind: type[UrlFileSystem], make:
 
 
 def in_threads(*operations: Callable[[], T]) -> list[T]:
-    """Return what the operations give, each in a thread of its own; a thread that hangs fails the test."""
+    """Return the results of the operations, each in a separate thread; a thread that hangs fails the test."""
     found: list[T] = []
     threads = [
         threading.Thread(target=lambda operation=operation: found.append(operation()), daemon=True)
@@ -123,7 +125,7 @@ def test_file_of_several_threads_gives_each_piece_once(
 
 
 class Stalled(WholeObject):
-    """Octets of which the first read waits until it is told to go on."""
+    """Bytes whose first read waits for `go`."""
 
     def __init__(self, octets: bytes) -> None:
         super().__init__(octets)

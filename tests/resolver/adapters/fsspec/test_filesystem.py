@@ -1,4 +1,4 @@
-"""What fsspec asks of a file system, and what pandas, dask, tarfile and zipfile make of it."""
+"""The file systems as fsspec, pandas, dask, tarfile and zipfile use them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ BESIDE = [f"resolve+{scheme}" for scheme in (*OURS, "ftp", "http", "https")]
 
 
 def put(server: MockFtp, folder: bytes, files: Mapping[bytes, bytes]) -> str:
-    """Let the server have these; the name of the folder."""
+    """Add a folder of files to the server and return its name."""
     items: dict[bytes, Any] = {name: File(content) for name, content in files.items()}
     server.root.items[folder] = Folder(items)
     return f"127.0.0.1:{server.port}/{folder.decode()}"
@@ -99,8 +99,8 @@ def test_a_table_by_ftp(ftp: MockFtp) -> None:
 
 
 def test_many_tables_in_the_threads_of_dask(ftp: MockFtp) -> None:
-    """Each cut into blocks, which begin in the middle of it."""
-    import dask  # takes a second, and every worker would spend it
+    """Each table is divided into blocks, most of which begin in the middle of it."""
+    import dask  # takes 1 s, in every pytest worker if imported above
     import dask.dataframe
 
     name = put(ftp, b"tables", {b"%d.csv" % number: TABLE for number in range(4)} | {b"other": b"no table"})
@@ -195,7 +195,7 @@ def test_errors_are_those_of_files(ftp: MockFtp, make: Make) -> None:
 
 
 def test_what_nobody_can_tell_is_no_answer(make: Make) -> None:
-    """A server that is not there has not said that there is no file."""
+    """An unreachable server has not reported that the file is missing."""
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         port = nobody.getsockname()[1]
@@ -249,8 +249,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), len(fs.cat(name)))
     ],
 )
 def test_options_that_could_not_be_told_apart(option: dict[str, Any], word: str) -> None:
-    """Instances are shared by what is written of their options: a secret that does not show would share them
-    with somebody else."""
+    """Instances are shared by the text of their options: a hidden secret would share them between users."""
     with pytest.raises(TypeError, match=word):
         FtpFileSystem(**option)
 
@@ -264,7 +263,7 @@ def test_another_state_has_another_key(ftp: MockFtp, make: Make) -> None:
     put(ftp, b"pub", {b"file": TABLE + b"x"})
     assert fs.ukey(f"{name}/file") != before[0]
     assert fs.checksum(f"{name}/file") != before[1]
-    assert fs.cat(f"{name}/file") == TABLE + b"x"  # what a kept listing tells of it is not believed
+    assert fs.cat(f"{name}/file") == TABLE + b"x"  # the cached listing is not trusted
 
 
 def test_a_large_directory(ftp: MockFtp, make: Make) -> None:
@@ -300,7 +299,7 @@ LIE = [
 def test_a_listing_that_lies(
     ftp: MockFtp, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name is one in its directory, and a copy lands where it belongs."""
+    """A name is valid in its directory, and a copy is written to the right path."""
     name = put(ftp, b"lies", {b"twice": b"abc", b"~root": b"abc", b"huge": b"abc"})
     monkeypatch.setattr(fixtures.ftp.listings, "facts", lambda folder, *_: LIE)
     fs = make(FtpFileSystem, ftp.port, options=resolver.Options(mlsd=True))
@@ -336,7 +335,7 @@ BURROW = {
 
 
 def test_menus_are_directories(make: Make) -> None:
-    """A menu that leads back, or up, is no directory below itself."""
+    """A menu that leads to itself or upward is not a directory below itself."""
     with served(partial(fixtures.gopher.serve, tree=BURROW)) as server:
         fs = make(GopherFileSystem, server.port)
         host = f"127.0.0.1:{server.port}"

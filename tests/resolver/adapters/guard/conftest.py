@@ -12,7 +12,7 @@ from tests.resolver.adapters.guard.network import MEANINGS, REDIRECTS, Names, Se
 
 @pytest.fixture(autouse=True)
 def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the environment says of proxies is for other clients."""
+    """Remove the environment's proxies: they are for other clients."""
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
 

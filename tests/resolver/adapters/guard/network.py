@@ -1,6 +1,6 @@
-"""Names that change what they mean, and servers that count who comes.
+"""Names whose addresses change, and servers that record their clients.
 
-No name is looked up: `Names` stands in place of `socket.getaddrinfo`, and hands on what is a number.
+No DNS server is asked: `Names` replaces `socket.getaddrinfo`, and passes on numeric addresses.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 
 import resolver
 
-#: Stands for a public address, which no test can connect to: the policy of these tests allows it alone.
+#: Stands for a public address, which tests cannot connect to: the policy of these tests allows only this one.
 PUBLIC = "127.0.0.2"
 POLICY = resolver.Policy(name="untrusted", allow_address=frozenset({PUBLIC}))
 
@@ -24,7 +24,7 @@ _look_up = socket.getaddrinfo
 
 
 class Names:
-    """What each name is when it is looked up for the first time, the second, and so on; the last stays."""
+    """The addresses of each name at its first lookup, its second, and so on; the last ones stay."""
 
     def __init__(self, meanings: Mapping[str, Sequence[Sequence[str]]]) -> None:
         self._meanings = {name: list(answers) for name, answers in meanings.items()}
@@ -47,21 +47,24 @@ def install(monkeypatch: pytest.MonkeyPatch, meanings: Mapping[str, Sequence[Seq
 
 
 class Listening(ThreadingHTTPServer):
-    """Clients that leave early are what these tests are about."""
+    """A server that ignores errors: clients that disconnect early are the subject of these tests."""
 
     def handle_error(self, request: object, client_address: object) -> None:
         pass
 
 
 class Body(NamedTuple):
-    """What is at a path, and its header fields."""
+    """The content of a path, and its header fields."""
 
     octets: bytes = b"hello"
     headers: Mapping[str, str] = {}
 
 
 class Server:
-    """One at a public address and one inside, at the same port. `visits` says who came, by which name."""
+    """A pair of servers at one port, one at a public address and one at an internal address.
+
+    `visits` records the address and the Host field of each request.
+    """
 
     def __init__(self, locations: Mapping[str, str]) -> None:
         self.visits: list[tuple[str, str]] = []
@@ -71,7 +74,7 @@ class Server:
 
 @contextmanager
 def servers(locations: Mapping[str, str], bodies: Mapping[str, Body] | None = None) -> Iterator[Server]:
-    """They redirect as `locations` says, by path, and have something at every other path."""
+    """Run the pair; `locations` maps paths to redirects, and every other path has content."""
     shared = Server(locations)
 
     class Handler(BaseHTTPRequestHandler):
@@ -107,7 +110,7 @@ def servers(locations: Mapping[str, str], bodies: Mapping[str, Body] | None = No
 
 
 def _pair(handler: type[BaseHTTPRequestHandler]) -> tuple[Listening, Listening]:
-    """Two at one port, which somebody else may have inside: then at another."""
+    """Return two servers at one port; if the internal one is taken, try another port."""
     while True:
         outside = Listening((PUBLIC, 0), handler)
         try:
@@ -116,7 +119,7 @@ def _pair(handler: type[BaseHTTPRequestHandler]) -> tuple[Listening, Listening]:
             outside.server_close()
 
 
-#: Hosts that lead inside, in the spellings of which some client made something.
+#: Internal hosts, in spellings that at least one client accepts.
 INSIDE = (
     *("127.0.0.1", "localhost", "[::1]", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]"),
     *("2130706433", "0x7f000001", "0x7f.1", "017700000001", "127.1", "127.0.1", "0177.0.0.1"),

@@ -1,6 +1,7 @@
-"""Every client that is guarded, with its own library: what it reaches, what it does not, and who is asked.
+"""Every guarded client with its own library: the addresses it reaches, the refusals, and the DNS lookups.
 
-Without the guard each of them comes to the server inside, which is tested too: else nothing would be shown.
+Without the guard each client reaches the internal server; a test shows this, since the others prove nothing
+otherwise.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def by_aiohttp(host: str, port: int, path: str) -> bytes:
 
 
 CLIENTS: tuple[Client, ...] = (by_socket, by_asyncio, by_requests, by_aiohttp)
-#: Those that follow redirects by themselves.
+#: Clients that follow redirects themselves.
 FOLLOWING: tuple[Client, ...] = (by_requests, by_aiohttp)
 
 
@@ -94,7 +95,7 @@ def test_nothing_inside_is_reached(client: Client, server: Server, names: Names)
 
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_name_is_looked_up_once_for_a_connection(client: Client, server: Server, names: Names) -> None:
-    """Between the check and the connection nobody can change what it means."""
+    """The address cannot change between the check and the connection."""
     assert client("rebinding.example", server.port, "/") == b"hello"
     assert names.asked == ["rebinding.example"]
     with pytest.raises(resolver.Refused):
@@ -134,7 +135,7 @@ def test_the_servers_inside_can_be_reached_without_the_guard(server: Server, nam
 
 
 def test_a_resolver_alone_is_not_asked_about_an_address(server: Server, names: Names) -> None:
-    """Why there is a connector."""
+    """The reason for the connector."""
 
     async def ask() -> bytes:
         connector = aiohttp.TCPConnector(resolver=GuardedResolver(POLICY))
@@ -157,14 +158,14 @@ def test_an_adapter_that_was_pickled_guards(server: Server, names: Names) -> Non
 
 
 class WithContext(GuardedAdapter):
-    """An adapter with a TLS context of its own, as the documentation of requests has it."""
+    """An adapter with a separate TLS context, as in the documentation of requests."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs, ssl_context=ssl.create_default_context())
 
 
 class WithManager(GuardedAdapter):
-    """An adapter whose manager is made elsewhere, and was used before."""
+    """An adapter whose manager was made and used elsewhere."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         manager = PoolManager()
@@ -191,7 +192,7 @@ def test_guarded_adapter_with_a_new_pool_manager_guards(
 
 
 class Unjudged(GuardedAdapter):
-    """An adapter that words the URL by itself, and has a TLS context for the proxy."""
+    """An adapter that builds the request URL itself, and has a TLS context for the proxy."""
 
     def request_url(self, request: requests.PreparedRequest, proxies: dict[str, str] | None) -> str:
         return HTTPAdapter.request_url(self, request, proxies)
@@ -219,7 +220,7 @@ def test_guarded_adapter_makes_managers_of_trusted_proxies_only(
 
 
 def test_nothing_goes_through_a_proxy_that_nobody_trusts(server: Server, names: Names) -> None:
-    """It would look the name up by itself (S09)."""
+    """The proxy would look the name up itself (S09)."""
     proxy = f"http://outside.example:{server.port}"
     with requests.Session() as session:
         session.mount("http://", GuardedAdapter(POLICY))
@@ -241,7 +242,7 @@ def test_nothing_goes_through_a_proxy_that_nobody_trusts(server: Server, names: 
 
 
 def test_tls_is_asked_for_the_name(tmp_path: Path, names: Names) -> None:
-    """The certificate is that of the name, though the connection was made by number."""
+    """The certificate is checked for the name, though the connection goes to a numeric address."""
     authority = trustme.CA()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("outside.example").configure_cert(context)

@@ -1,4 +1,4 @@
-"""The server in a program of one's own, by the SDK's client in the same process, on either loop."""
+"""An MCP server inside a user's program, called by the SDK's client in the same process, on either loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.resolver.adapters.guard.network import POLICY, PUBLIC, servers
 
 
 async def _asked(grant: ToolGrant, urls: list[str]) -> list[Any]:
-    """The text of what each leads to, or the rule that stopped it."""
+    """Return the text of each URL, or the rule that refused it."""
     found: list[Any] = []
     async with Client(server(grant)) as client:
         for url in urls:

@@ -1,4 +1,4 @@
-"""The tools without their protocol: what bounds them, and what they let nobody have."""
+"""The tools without their protocol: bounds, refusals, and pages of results."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ HERE = resolver.Policy(name="untrusted", allow_address=frozenset({"127.0.0.1"}))
 
 
 async def listed(nursery: trio.Nursery, words: bytes) -> dict[str, object]:
-    """What the tool `list` gives of a gopher server that says that to everything."""
+    """Return the result of the tool `list` for a gopher server that sends these bytes to every request."""
 
     async def say(stream: trio.SocketStream) -> None:
         async with stream:
             await stream.receive_some()
-            with suppress(trio.BrokenResourceError):  # enough was heard
+            with suppress(trio.BrokenResourceError):  # the client stops reading at its limit
                 await stream.send_all(words)
 
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -116,7 +116,7 @@ def test_record_is_bounded_whatever_it_holds(told: dict[str, object]) -> None:
 
 
 async def answered(nursery: trio.Nursery, site: dict[str, Page], tool: str, path: str) -> ToolAnswer:
-    """Return what a tool gives of a page."""
+    """Return a tool's answer for a page."""
     server = await fixtures.http.serve(nursery, site=site)
     grant = ToolGrant(policy=HERE, environment={})
     with trio.fail_after(HANG):
@@ -173,7 +173,7 @@ async def test_arguments_that_are_none(tool: str, arguments: dict[str, object]) 
 
 
 async def test_a_variable_of_the_environment_is_no_way_round() -> None:
-    """A proxy would look the names up itself (S09)."""
+    """A proxy would look up the names itself (S09)."""
     grant = ToolGrant(environment={"http_proxy": "http://192.0.2.1:3128"})
     async with grant.session() as session:
         for tool in ("fetch", "info", "list"):
@@ -184,7 +184,7 @@ async def test_a_variable_of_the_environment_is_no_way_round() -> None:
     assert (plan.record["verdict"], verdict.record["action"]) == ("refuse", "refuse")
 
 
-# Pages: every one within its bounds, all of them together the whole, and no more held than may be.
+# Pages: each within its bounds, all of them together the complete result, and a bounded total in memory.
 
 ENTRIES = st.lists(st.text(max_size=9).map(lambda name: {"name": name}), max_size=30).map(tuple)
 LINES = st.lists(st.sampled_from(["a", "bc\n", "\n", "long enough to be cut off\n"]), max_size=30).map(
