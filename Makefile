@@ -10,8 +10,8 @@
 #   make mutants     what the tests notice of 300 changes to the sources (MUTANTS=N SEED=N, GATE=1: of the gate alone), and what got through
 #   make bench       measure beside other clients, in turn, under ten minutes: start-up, small and large bodies, saved files, trees, memory; count the calls of a fetch (ROWS="http tls" JSON=FILE ROUNDS=N)
 #   make bench-long  what takes longer: trees that are far away, archives, segments, calls of threads, lists of very many with a ledger, long listings in a browser
-#   make speed       measure all that docs/speed.md tells, and make its tables and pictures anew: a quarter of an hour on an idle machine
-#   make plots       the same of the figures that are in docs/speed
+#   make speed       measure all that docs/explanation/benchmarks.md tells, and make its tables and pictures anew: a quarter of an hour on an idle machine
+#   make plots       the same of the figures that are in docs/explanation/benchmarks
 #   make servers     unpack Debian's real servers for the tests into .servers (installs nothing)
 #   make docs        the reference of the Python API, made of its docstrings, into build/reference
 #   make sdist       the source distribution, into dist
@@ -93,8 +93,8 @@ bench-long: $(VENV)/.bench
 	@$(RUN) -m bench.window
 
 speed: $(VENV)/.plots $(VENV)/.bench
-	@$(RUN) -m bench --json docs/speed/rows.json
-	@$(RUN) -m bench.sweeps docs/speed/sweeps.json
+	@$(RUN) -m bench --json docs/explanation/benchmarks/rows.json
+	@$(RUN) -m bench.sweeps docs/explanation/benchmarks/sweeps.json
 	@$(MAKE) plots
 
 plots: $(VENV)/.plots

@@ -1,4 +1,4 @@
-"""The tables of `docs/speed.md`, made from the figures in `docs/speed`.
+"""The tables of `docs/explanation/benchmarks.md`, made from the figures in `docs/explanation/benchmarks`.
 
 `python -m bench.page` rewrites them, each between `<!-- made: NAME -->` and `<!-- end -->`. The text around
 them is written by hand and contains no figure that depends on the machine.
@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from bench.figures import Measured, number, sentence
 from bench.sweeps import Line, Panel
 
-PAGE = Path(__file__).parents[1] / "docs/speed.md"
+PAGE = Path(__file__).parents[1] / "docs/explanation/benchmarks.md"
 FOLDER = PAGE.with_suffix("")
 _MADE = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 

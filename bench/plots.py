@@ -1,4 +1,4 @@
-"""The pictures of `docs/speed.md`, drawn from `docs/speed/sweeps.json` by matplotlib (group `plots`).
+"""The pictures of `docs/explanation/benchmarks.md`, drawn from `docs/explanation/benchmarks/sweeps.json` by matplotlib (group `plots`).
 
 `python -m bench.plots [FOLDER]` writes them. The same figures give the same bytes: the pictures contain no
 dates and no random IDs. Each contains a digest of its data near its head, so that a test can compare it
@@ -17,7 +17,7 @@ from typing import Any
 
 from bench.sweeps import Panel
 
-SPEED = Path(__file__).parents[1] / "docs/speed"
+SPEED = Path(__file__).parents[1] / "docs/explanation/benchmarks"
 DATA = SPEED / "sweeps.json"
 
 #: The panels of each picture, by name.

@@ -24,7 +24,7 @@ PLACE = "127.0.0.1:36079"
 
 
 def section() -> str:
-    text = (CHECKOUT / "docs/schemes.md").read_text(encoding="utf-8")
+    text = (CHECKOUT / "docs/how-to/add-a-scheme.md").read_text(encoding="utf-8")
     _, _, behind = text.partition("\n## A complete example\n")
     return behind.partition("\n## ")[0]
 

@@ -45,7 +45,7 @@ def names(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
-ARCHITECTURE = page("docs/architecture.md")
+ARCHITECTURE = page("docs/explanation/architecture.md")
 CONTRACT = page("docs/reference/contract.md")
 
 
@@ -82,7 +82,10 @@ def test_contract_lists_every_command() -> None:
 
 
 def test_readme_rules_equal_help() -> None:
-    told = [(row[0], row[1].replace("`", ""), names(row[2])) for row in rows(page("docs/policy.md"), "Rules")]
+    told = [
+        (row[0], row[1].replace("`", ""), names(row[2]))
+        for row in rows(page("docs/reference/policy.md"), "Rules")
+    ]
     assert told == [(rule.name, rule.sentence, list(rule.options)) for rule in RULES]
 
 
@@ -143,7 +146,8 @@ FOLDERS = sorted({row.partition(":")[0].rpartition(".")[2] for row in registry.S
 
 
 @pytest.mark.parametrize(
-    "name", ["docs/architecture.md", "docs/reference/contract.md", "CONTRIBUTING.md", "SECURITY.md"]
+    "name",
+    ["docs/explanation/architecture.md", "docs/reference/contract.md", "CONTRIBUTING.md", "SECURITY.md"],
 )
 def test_paths_on_page_exist(name: str) -> None:
     """Paths are relative to the root of the checkout; `<scheme>` stands for each built-in scheme."""

@@ -23,7 +23,7 @@ from tests.plugin.distribution import CHECKOUT, PLUGINS, install, variables
 from tests.plugin.finger_server import FingerServer
 
 SOURCES = sorted((PLUGINS / "more_schemes").glob("*.py"))
-PAGE = (CHECKOUT / "docs/schemes.md").read_text(encoding="utf-8")
+PAGE = (CHECKOUT / "docs/how-to/add-a-scheme.md").read_text(encoding="utf-8")
 NAMES = ("data", "dict", "finger", "gemini")
 
 

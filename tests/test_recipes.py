@@ -1,4 +1,4 @@
-"""Commands of the README, `docs/recipes` and the libraries page run unchanged, with the shown output."""
+"""Commands of the README, `docs/how-to/recipes` and the libraries page run unchanged, with the shown output."""
 
 from __future__ import annotations
 
@@ -103,9 +103,9 @@ def agrees(said: str, shown: str) -> bool:
     return re.fullmatch("(?:.*\n)*".join(parts), said.rstrip("\n") + "\n") is not None
 
 
-# The pages with a command whose output is shown. Another test runs the commands of `docs/schemes.md`.
-SHOWN = [name for name in TEXTS if COMMAND.search(TEXTS[name]) and name != "docs/schemes.md"]
-RECIPES = [name for name in SHOWN if name.startswith("docs/recipes")]
+# The pages with a command whose output is shown. Another test runs the commands of `docs/how-to/add-a-scheme.md`.
+SHOWN = [name for name in TEXTS if COMMAND.search(TEXTS[name]) and name != "docs/how-to/add-a-scheme.md"]
+RECIPES = [name for name in SHOWN if name.startswith("docs/how-to/recipes")]
 
 
 @pytest.mark.parametrize("name", sampled(SHOWN, lambda name: name in RECIPES, 10))
@@ -146,6 +146,6 @@ async def try_commands(text: str, nursery: trio.Nursery, tmp_path: Path) -> None
 
 
 def test_recipes_show_commands() -> None:
-    pages = (CHECKOUT / "docs/recipes").glob("*.md")
+    pages = (CHECKOUT / "docs/how-to/recipes").glob("*.md")
     assert sorted(RECIPES) == sorted(str(page.relative_to(CHECKOUT)) for page in pages)
     assert len(RECIPES) >= 5

@@ -14,7 +14,7 @@ from tests.resolver.cli.terminal import Terminal, on_terminal
 from tests.test_recipes import start_servers, with_ports
 
 CHECKOUT = Path(__file__).parents[1]
-PAGE = (CHECKOUT / "docs/url-schemes.md").read_text(encoding="utf-8")
+PAGE = (CHECKOUT / "docs/schemes/index.md").read_text(encoding="utf-8")
 #: The command of a session, and the final content of the terminal, as far as the page shows it.
 SESSION = re.compile(r"^```console\n\$ resolve (.*)\n((?:.*\n)*?)```\n", re.MULTILINE)
 SHOWN = {words.split()[-1].partition(":")[0]: (words, text) for words, text in SESSION.findall(PAGE)}

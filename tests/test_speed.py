@@ -1,4 +1,4 @@
-"""`docs/speed.md`: its tables and pictures match the shipped figures."""
+"""`docs/explanation/benchmarks.md`: its tables and pictures match the shipped figures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_picture_has_hash_of_shipped_figures(name: str) -> None:
     """Run `make plots` to draw it again."""
     picture = (plots.SPEED / f"{name}.svg").read_text(encoding="utf-8")
     assert f"<!-- drawn from {plots.source_of(plots.DATA.read_bytes(), name)} by matplotlib" in picture
-    assert f"](speed/{name}.svg)" in TEXT
+    assert f"](benchmarks/{name}.svg)" in TEXT
 
 
 def test_pictures_are_drawn_reproducibly(tmp_path: Path) -> None:

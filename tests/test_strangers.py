@@ -1,4 +1,4 @@
-"""The table of `docs/strangers.md`: our clients behave as shown, and the servers detect connections."""
+"""The table of `docs/how-to/untrusted-urls.md`: our clients behave as shown, and the servers detect connections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bench.strangers import (
 )
 from tests.resolver.adapters.guard.network import Server
 
-PAGE = (Path(__file__).parents[1] / "docs/strangers.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[1] / "docs/how-to/untrusted-urls.md").read_text(encoding="utf-8")
 ROWS = [
     [cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line[:1] == "|"
 ]

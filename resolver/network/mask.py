@@ -162,7 +162,7 @@ _VALUE = re.compile(rb"(\n[Ss][Ee][Tt]-[Cc][Oo][Oo][Kk][Ii][Ee]:)([^=;\r\n]*=)?[
 _LONGEST_LINE = 65_536  # maximum number of bytes held back; the header parser allows no longer line
 
 
-class MaskedError:
+class ReceivedMask:
     """A filter for received bytes: masks sent secrets and the values of cookies that the server sets.
 
     Bytes that may be the start of a secret are held back. The filter returns the masked bytes and has no

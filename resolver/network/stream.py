@@ -26,7 +26,7 @@ from resolver.files.faults import check_spare
 from resolver.loops import Loop, Wait
 from resolver.network.clock import AnswerPace
 from resolver.network.events import Closed, Received, Sent, TlsBegun
-from resolver.network.mask import MaskedError, SentSecrets
+from resolver.network.mask import ReceivedMask, SentSecrets
 from resolver.network.stream_settings import (
     Phase,
     StreamSettings,
@@ -217,7 +217,7 @@ class SocketStream:
         self._since: float | None = None  # start of the first wait of the current read
         self._has_only_data = False
         self._secrets: SentSecrets = SentSecrets() if first is None else first._secrets
-        self._reported = MaskedError(self._secrets)
+        self._reported = ReceivedMask(self._secrets)
         self._pace = None if settings.least is None else AnswerPace(settings.least)
         settings.mask.watch(self._secrets)
 

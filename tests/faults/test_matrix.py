@@ -291,7 +291,7 @@ async def test_save_resumes_after_random_cuts(scheme: str, nursery: trio.Nursery
 
 
 def test_readme_has_the_table() -> None:
-    page = (CHECKOUT / "docs/downloads.md").read_text(encoding="utf-8")
+    page = (CHECKOUT / "docs/how-to/downloads.md").read_text(encoding="utf-8")
     assert table() in page
     assert f"{cells()} cells" in " ".join(page.split())
 

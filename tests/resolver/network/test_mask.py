@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from protocols.contract import Reply, facts_of
 from protocols.location import Kind
 from resolver import Credentials
-from resolver.network.mask import CAPACITY, CredentialCache, Mask, Masked, MaskedError, SentSecrets
+from resolver.network.mask import CAPACITY, CredentialCache, Mask, Masked, ReceivedMask, SentSecrets
 from tests.hang import HANG
 
 SAID = b"230 hello sesame, sesa\r\nses sesesame sesame"
@@ -25,7 +25,7 @@ def secrets_of(*secrets: bytes) -> SentSecrets:
 
 def listener_bytes(secrets: SentSecrets, pieces: list[bytes]) -> list[bytes]:
     """Return the bytes that a listener gets for these segments, followed by an end."""
-    reading = MaskedError(secrets)
+    reading = ReceivedMask(secrets)
     heard = [*map(reading.feed, pieces), reading.flush()]
     return [secrets.hide(octets) for octets in heard if octets]
 
