@@ -302,7 +302,7 @@ class SocketStream:
         self.peer = self.beyond = host
 
     def put_back(self, octets: bytes) -> None:
-        """Return received bytes to the stream for the next reader."""
+        """Put received bytes back, for the next reader."""
         assert not self._ahead, "bytes can be put back only once"
         self._ahead = octets
         self.received -= len(octets)

@@ -126,7 +126,6 @@ def judge_all(subject: Subject, gateways: Mapping[str, str], resolved: Sequence[
 
 
 def _decisions(subject: Subject, gateways: Mapping[str, str]) -> list[Decision]:
-    """Return the objections of all rules."""
     found = list(_judge_scheme(subject, gateways))
     for rule, origin in _rules_on(subject):
         if decisions := list(rule(subject)):

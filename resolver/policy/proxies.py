@@ -118,7 +118,7 @@ def variable_for(scheme: str, variables: Mapping[str, str]) -> str | None:
 
 
 def _explain_unread(name: str, variables: Mapping[str, str]) -> str | None:
-    """Return the reason why the variable is not used, or None."""
+    """Return the reason why the variable is not used; None if it is used."""
     if name == _NOT_READ:
         return "but not used, because a CGI server creates it from a client header"
     if name != OPTION and any(each in variables for each in _OF_CGI):
