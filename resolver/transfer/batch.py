@@ -113,11 +113,11 @@ class Batch(Generic[T]):
     Args:
         hosts: the scheduler of its hosts.
         concurrency: the maximum number of running tasks. Tasks at silent hosts are not counted, but at most
-            twice as many tasks run.
+            twice `concurrency` tasks run.
         window: the maximum number of waiting tasks.
         resting: the maximum number of tasks that only wait for a disk, which are not counted either.
-        until: the time after which no task starts; waiting tasks are then dropped, and running ones
-            completed.
+        until: the time after which no task starts and the source is not read. Waiting tasks are then dropped,
+            and running tasks completed.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """A form that a server presents for an item (`+ASK`, Gopher+ memo 2.4), and the URL that submits it.
 
-Only the item's attributes are requested, not the item itself: a server might take that request for empty
-answers. Answers to hidden questions are masked in the displayed URL and in the displayed request.
+Only the item's attributes are requested. The item itself is not: a server might handle that request as a form
+with empty answers. Answers to hidden questions are masked in the displayed URL and in the displayed request.
 """
 
 from __future__ import annotations

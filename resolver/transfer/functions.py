@@ -56,7 +56,7 @@ async def fetch(url: UrlLike, **settings: Unpack[FetchSettings]) -> Response:
 async def info(url: UrlLike, **settings: Unpack[FetchSettings]) -> Entry:
     """Retrieve the facts of an object without its body: kind, size, date, media type.
 
-    Over http by HEAD (RFC 9110 9.3.2).
+    An http request for them uses HEAD (RFC 9110 9.3.2).
 
     Args:
         url: as for `fetch`.
@@ -95,7 +95,7 @@ async def save(url: UrlLike, path: str | PathLike[str], **settings: Unpack[FileS
 
 
 def stream(url: UrlLike, **settings: Unpack[FetchSettings]) -> AbstractAsyncContextManager[StreamingResponse]:
-    """Open a reply while its connection is open: `async for octets in reply.body`.
+    """Open a reply, and keep its connection open in the context: `async for octets in reply.body`.
 
     Args:
         url: as for `fetch`.

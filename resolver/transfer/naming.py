@@ -112,10 +112,8 @@ def index_suffix(media_type: str | None) -> str:
 def local_directory(url: Url, *, host: bool, cut: int | None) -> str:
     """Return the directory of the file below the directory for files, safe in each part; empty for none.
 
-    Args:
-        url: the URL of the object.
-        host: whether the first part is the URL's host.
-        cut: the number of path directories to omit; None omits all.
+    With `host` the first part is the URL's host. `cut` is the number of path directories to omit; None omits
+    all.
     """
     inside = re.split(rb"[/\\]", b"/".join(_path_of(url)))[:-1] if host or cut is not None else []
     above = [url.host.encode()] if host and isinstance(url, HostUrl) else []
@@ -125,7 +123,7 @@ def local_directory(url: Url, *, host: bool, cut: int | None) -> str:
 def server_file_name(suggested: bytes | None) -> str | None:
     """Return the name that a server suggests, made safe; None if it suggests none.
 
-    It must be used only if the policy allows it (`Policy.allow_server_name`). Raises `Refused` (S14) as
+    The name must be used only if the policy allows it (`Policy.allow_server_name`). Raises `Refused` (S14) as
     `local_file_name` does.
     """
     return None if suggested is None else local_name(suggested)

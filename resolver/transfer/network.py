@@ -244,14 +244,8 @@ class Network:
     ) -> Admission:
         """Check a URL against the policy, and return the result, of which a gate is made.
 
-        Args:
-            url: the URL to retrieve.
-            origin: how the URL was chosen.
-            referrer: the URL and address where the URL was found.
-            server: the server for a `news:` URL without a server; the user's setting by default.
-            options: the caller's options beyond the URL.
-            in_clear: see `Admission`.
-            mask: see `Admission`.
+        `server` is the server for a `news:` URL without a server; the user's setting by default. `options`
+        are the caller's options beyond the URL. For `in_clear` and `mask` see `Admission`.
 
         Raises:
             Refused: if the policy forbids the URL, before any DNS lookup.

@@ -1,16 +1,16 @@
 """The queue of a batch: a machine without I/O that is given the time and decides which task may start.
 
-Order. Tasks of one host start in the order of arrival, except for lanes (below). The number of its running
-tasks is limited by a cap, and the host may also be paused. Among hosts with a task that may start, the host
-with the fewest running tasks has the turn; among several, the host whose last turn is longest ago. So a slow
-host delays no other.
+Order. Tasks of one host start in the order of arrival, except for lanes (below). A cap limits the number of
+running tasks of a host, and the host may be paused until it accepts another request. Among hosts with a task
+that may start, the host with the fewest running tasks has the turn; among several, the host whose last turn
+is longest ago. So a slow host delays no other.
 
 Caps. The cap is that of the task's scheme, or the host's if it is lower. If a host rejects requests, its cap
 is halved. Successes raise it by one now and then, and more rarely after each rejection. A rejection counts
 once for all tasks that were running when the cap was lowered, because a burst is rejected as a group.
 
 Silence. Caps do not keep hanging hosts from occupying a batch until they time out: two ftp hosts hold four
-tasks. Nor would slots reserved for responsive hosts: the hanging hosts would hold the others, and a host
+slots. Nor would slots reserved for responsive hosts: the hanging hosts would hold the others, and a host
 without an answer yet may be about to answer. Only time decides. So while tasks wait, the owner of the tasks
 checks periodically whether they progress. A host is silent if none of its tasks progressed or ended for
 `SILENCE` seconds. It starts no more tasks until it answers again, and its running ones are `lent`: others may
@@ -98,7 +98,7 @@ class HostQueue(Generic[Q]):
         self._ended.append(lane)
 
     def put_back(self, each: Q) -> None:
-        """Return a task to its position in its lane."""
+        """Put a task back at its position in its lane."""
         waiting = self._lanes.setdefault(each.lane, deque())
         behind = next((at for at, other in enumerate(waiting) if other.number > each.number), len(waiting))
         waiting.insert(behind, each)
@@ -135,7 +135,7 @@ class HostState:
     """The state of one host.
 
     - `ready` is the time before which no task starts.
-    - `closed` is an error that all tasks get until its time.
+    - `closed` is a time and an error: until that time all tasks get the error.
     - `heard` is the time of the last progress, or of the first start after none was running.
     """
 
@@ -318,7 +318,7 @@ class HostScheduler(Generic[T]):
         self._leave(task, now)
 
     def put_back(self, task: QueuedTask[T], now: float) -> None:
-        """Return a running task to its position in the queue of its host."""
+        """Put a running task back at its position in the queue of its host."""
         task.place.queue.put_back(task)  # type: ignore[arg-type]
         self.waiting += 1
         self._leave(task, now)

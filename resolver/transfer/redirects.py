@@ -66,9 +66,7 @@ def next_request(
     *,
     in_clear: bool = False,
 ) -> RetrievalRequest:
-    """Return the request that follows a redirect.
-
-    The policy checks it only when it is admitted.
+    """Return the request that follows a redirect; the policy checks its URL later, at its admission.
 
     Args:
         request: the request that was answered.
@@ -81,7 +79,7 @@ def next_request(
 
     Raises:
         ProtocolError: if the location is not a URL.
-        Refused: (S10) for a redirect loop, and for more than `hops` redirects.
+        Refused: for a redirect loop, and for more than `hops` consecutive redirects (S10).
     """
     try:
         url = join(request.url, moved.location)
@@ -124,7 +122,10 @@ def count_learnt(options: Options) -> int:
 
 
 def _retry(request: RetrievalRequest) -> Options:
-    """Return the options for the same host and port, with the login of the URL (not repeated, S06)."""
+    """Return the options for the same host and port, with the login of the request's URL.
+
+    The URL of the redirect does not repeat this login (S06).
+    """
     user: bytes | None = getattr(request.url, "user", None)
     password: bytes | None = getattr(request.url, "password", None)
     if user is None and password is None:

@@ -89,7 +89,7 @@ class Retrieved(Facts):
     """The members of every finished value: the facts, and their provenance.
 
     - `url` is the final URL, `requested_url` the requested one.
-    - `chain` are the URLs requested before `url`, one a redirect. All URLs are redacted.
+    - `chain` are the URLs requested before `url`, one for each redirect. All URLs are redacted.
     - `elapsed` is in seconds.
     - `retrieved` is the time at which the object was complete: the same URL may name something else later
       (S21).
@@ -136,7 +136,7 @@ class Response(Retrieved):
 
     @property
     def text(self) -> str | None:
-        """Return the content as text, or None for other media types."""
+        """Return the content as text, or None if its media type is not text."""
         return decode_text(self.content, self.charset) if is_textual(self.media_type) else None
 
     def json(self) -> Any:  # Any: the type depends on the server's data
@@ -184,7 +184,6 @@ class Saved(Retrieved):
 
 
 def _plain(value: object) -> JsonValue:
-    """Return a member's JSON value."""
     match value:
         case None | bool() | int() | float():
             return value

@@ -79,8 +79,8 @@ class Retrieval:
       below.
     - The number of opened alternatives is at most the maximum number of redirects.
 
-    With `heard` this is a segment of a download that reports its own progress: each policy warning is
-    reported once, and no other events.
+    With `heard` this is a segment of a download that reports its own start, progress and end. The segment
+    does not report these, and reports a policy warning only if it is not in `heard`.
     """
 
     def __init__(

@@ -113,7 +113,7 @@ class Retrier:
         Raises:
             ResolveError: of the last try; if every location declined, that of the first one.
             Changed: if the object has changed since final bytes of it were written.
-            Requeue: in a batch, if the host asks for a pause.
+            Requeue: in a batch, if the host rejects requests because of its load.
         """
         self._recall()
         while True:
@@ -163,7 +163,8 @@ class Retrier:
         """Requeue the task if its host rejects requests, so that other tasks run meanwhile.
 
         The try counts as a failure only if the task was alone at its host. `Requeue` is not raised if there
-        is another location, if final bytes were written, or if the tries are used up.
+        is another location, if final bytes were written, if the tries are used up, or if the requested pause
+        is longer than `LONGEST_WAIT`.
         """
         turn, requested = current(), requested_pause(error)
         if turn is None or place is not self._first or not is_push_back(error, requested):
@@ -311,7 +312,6 @@ class Retrier:
             raise Changed(f"{why} repeatedly")
 
     def _start_over(self, why: str) -> None:
-        """Discard the stored bytes, and record the reason."""
         self._keep.restart()
         self.findings.append(Finding("save:restarted", "warn", f"{why}: started over"))
 

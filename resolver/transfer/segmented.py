@@ -75,13 +75,9 @@ class SegmentedDownload:
     """A segmented download of one object.
 
     Args:
-        open_: opens a request at a location.
         requests: the locations of the object.
-        sink: the partial file.
         count: the maximum number of connections, over all locations.
         crowd: counts the connections per host, over all objects.
-        retry_policy: how often to try, and how long to wait between tries.
-        on_event: called with each event.
         size: the expected size of the object in bytes, if it is known.
         proved: whether a digest will verify the complete object.
 
@@ -305,7 +301,6 @@ class SegmentedDownload:
     # -- failures
 
     def _drop(self, place: _SegmentSource, why: str) -> None:
-        """Drop a location, and record the reason."""
         if place in self._places:
             self._places = [each for each in self._places if each is not place]
             if place.brought > self._served.brought:
@@ -330,7 +325,7 @@ class SegmentedDownload:
     async def _wait(self, place: _SegmentSource, error: ResolveError, *, elsewhere: bool = False) -> bool:
         """Wait until the location may be tried again; return False if it must not be.
 
-        Without a wait if another location can be used meanwhile.
+        If another location can be used meanwhile (`elsewhere`), return immediately.
         """
         place.failures_in_a_row += 1
         pause = self._retry_policy.pause(place.failures_in_a_row, error)

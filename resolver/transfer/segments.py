@@ -61,7 +61,7 @@ class SegmentPlan:
         return begin, end
 
     def give_back(self, begin: int, end: int) -> None:
-        """Return the missing rest of a segment to the plan."""
+        """Put the missing rest of a segment back into the plan."""
         if begin < end:
             self._gaps.insert(0, (begin, end))
 

@@ -133,7 +133,7 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> AbstractAsyncContextManager[StreamingResponse]:
-        """Open a reply while its connection is open: iterate over `reply.body`, or drain it.
+        """Open a reply, and keep its connection open in the context: iterate over `reply.body`, or drain it.
 
         The body has no size limit unless the limits set `body_everywhere`.
         """

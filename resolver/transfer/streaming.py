@@ -478,7 +478,10 @@ class StreamingResponse(LiveFacts):
         return None if self._reply.raw is None else self._reply.raw(content)
 
     def finished(self, *findings: Finding, proved: Iterable[str] = ()) -> dict[str, Any]:
-        """Return the members of a finished value: facts, provenance, and the findings and proofs of both."""
+        """Return the members of a finished value: facts and provenance.
+
+        The given findings and checks are added to those of the reply.
+        """
         return {
             **facts_of(self),
             "url": (url := self.url),
@@ -495,7 +498,7 @@ class StreamingResponse(LiveFacts):
 # Sinks of bytes: a file, memory, standard output. Each counts its bytes and knows the last ones, so that
 # another try can resume after them.
 
-#: Validators that match every object.
+#: Validators without a known fact: they agree with every object.
 NOTHING = Validators()
 
 

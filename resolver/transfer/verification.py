@@ -147,7 +147,10 @@ class ExpectedDigest:
         return {"digest"}
 
     async def _fetch_published(self, reply: StreamingResponse) -> Checksum | None:
-        """Return the digest that the object's server publishes; without one, add a warning."""
+        """Return the digest that the object's server publishes.
+
+        If the server publishes none or does not answer, add a warning and return None.
+        """
         found = None if _is_coded(reply.meta) else next(header_checksums(reply.meta), None)
         why = "the server publishes no digest"
         if found is None:
@@ -210,7 +213,7 @@ class ExpectedDigest:
 
 
 def check_size(found: int, wanted: int | None, url: str) -> None:
-    """Raise `ChecksumMismatch` if an object of `found` bytes cannot have the expected size and digest."""
+    """Raise `ChecksumMismatch` for another size than expected, which also means another digest."""
     if wanted is not None and found != wanted:
         raise ChecksumMismatch(f"got {found} bytes, expected {wanted}", url=url)
 
