@@ -156,7 +156,8 @@ class SaveSettings(Provenance, total=False):
     checksum: str | Checksum | None
     """The expected digest: `ALG:HEX`, or `auto` for the digest that the server publishes.
 
-    After a mismatch the object is fetched once more; a second mismatch is an error (`ChecksumMismatch`).
+    After a mismatch the object is fetched once more; after a second one the received bytes are removed, and
+    the error is `ChecksumMismatch`.
     """
 
     size: int | None

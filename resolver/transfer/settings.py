@@ -108,7 +108,7 @@ class NetworkSettings(TypedDict, total=False):
     """A PEM file of certificate authorities that are trusted in addition to the system's."""
 
     certfile: str | None
-    """A PEM file with a client certificate and its key; sent only to hosts that the caller named."""
+    """A PEM file with a certificate and its key; only hosts that the caller named get the certificate."""
 
     certfile_password: bytes | None
     """The password of the key in `certfile`, if it is encrypted."""
@@ -126,7 +126,7 @@ class NetworkSettings(TypedDict, total=False):
     """Writes all retrieved objects, and the requests for them, to an archive (WARC)."""
 
     hosts: Mapping[str, Host] | None
-    """The settings of one host, by `host:port` or `host`: they override all others, also after a redirect."""
+    """Settings by `host:port` or `host`: for this host they override all others, also after a redirect."""
 
 
 class Settings(NetworkSettings, total=False):
@@ -164,7 +164,7 @@ class Settings(NetworkSettings, total=False):
     """The options of the schemes, beyond the URL."""
 
     news_server: str | None
-    """HOST or HOST:PORT for `news:` URLs, which name no server."""
+    """HOST or HOST:PORT, for `news:` URLs without a server."""
 
     gateways: Mapping[str, str] | None
     """The URL of a gateway, by the name of the scheme that uses it (S19)."""
@@ -180,7 +180,7 @@ class Settings(NetworkSettings, total=False):
     """The archives (WARC) from which everything is read, without the network; excludes `recorder`."""
 
     segments: int | None
-    """The maximum number of connections of `save` for one object, over all its mirrors.
+    """The maximum number of connections of `save` for one object, over all its locations.
 
     The default is 1. One connection is also used if the server does not support ranges, and for objects below
     2 MiB.
