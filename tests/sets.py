@@ -62,7 +62,7 @@ FULL: Mapping[str, str] = {
         tests/protocols/http/test_codings.py::test_decoding_bomb_after_incompressible_data_uses_bounded_memory
         tests/protocols/http/test_codings.py::test_decoding_gives_small_pieces_for_every_split
         tests/protocols/http/test_cookies.py::test_jar_size_is_limited
-        tests/resolver/adapters/fsspec/test_file.py::test_a_file_that_nobody_closes
+        tests/resolver/adapters/fsspec/test_file.py::test_unclosed_file_is_collected_without_warnings
         tests/resolver/files/test_local.py::test_device_is_read_in_chunks
         tests/resolver/network/test_stream.py::test_move_of_64_mib_uses_less_than_two
         tests/resolver/policy/test_judgement.py::test_check_of_long_url_takes_linear_time
@@ -119,10 +119,10 @@ FULL: Mapping[str, str] = {
     """,
     "libraries of the group full": """
         tests/resolver/adapters/fsspec/test_file.py::test_duckdb_reads_parquet_in_several_threads
-        tests/resolver/adapters/fsspec/test_filesystem.py::test_a_table_by_ftp
-        tests/resolver/adapters/fsspec/test_filesystem.py::test_a_table_by_gopher
-        tests/resolver/adapters/fsspec/test_filesystem.py::test_many_tables_in_the_threads_of_dask
-        tests/resolver/adapters/test_urllib.py::test_pandas_reads_a_table_from_gopher
+        tests/resolver/adapters/fsspec/test_filesystem.py::test_pandas_reads_table_by_ftp
+        tests/resolver/adapters/fsspec/test_filesystem.py::test_pandas_reads_table_by_gopher
+        tests/resolver/adapters/fsspec/test_filesystem.py::test_dask_reads_tables_in_threads
+        tests/resolver/adapters/test_urllib.py::test_pandas_reads_table_from_gopher
     """,
     "programs that are built, installed or started again and again": """
         tests/manual/test_files.py

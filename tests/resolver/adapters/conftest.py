@@ -46,7 +46,7 @@ def ftp() -> Iterator[MockFtp]:
 
 
 @pytest.fixture
-def nobody() -> Iterator[int]:
+def unused_port() -> Iterator[int]:
     """Yield a port of this machine without a listener."""
     with closed_port() as port:
         yield port

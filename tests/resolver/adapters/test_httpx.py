@@ -15,7 +15,7 @@ from resolver.adapters.httpx import mounts
 from tests.resolver.adapters.conftest import DATA, SOON, TABLE, allowing
 
 
-def test_a_client_reads_every_scheme(gopher: GopherServer, ftp: MockFtp) -> None:
+def test_httpx_client_reads_every_scheme(gopher: GopherServer, ftp: MockFtp) -> None:
     with httpx.Client(mounts=mounts(policy=allowing(gopher, ftp))) as client:
         response = client.get(f"gopher://127.0.0.1:{gopher.port}/0table.csv")
         assert (response.status_code, response.content) == (200, TABLE)
@@ -26,7 +26,7 @@ def test_a_client_reads_every_scheme(gopher: GopherServer, ftp: MockFtp) -> None
             assert next(response.iter_bytes(1_000)) == DATA[:1_000]
 
 
-def test_a_client_that_is_awaited_reads_the_same(gopher: GopherServer, ftp: MockFtp) -> None:
+def test_httpx_async_client_reads_every_scheme(gopher: GopherServer, ftp: MockFtp) -> None:
     async def read() -> None:
         async with httpx.AsyncClient(mounts=mounts(policy=allowing(gopher, ftp))) as client:
             assert (await client.get(f"gopher://127.0.0.1:{gopher.port}/0table.csv")).content == TABLE
@@ -40,11 +40,11 @@ def test_a_client_that_is_awaited_reads_the_same(gopher: GopherServer, ftp: Mock
     trio.run(read)
 
 
-def test_what_fails_is_an_exception_of_httpx(gopher: GopherServer, nobody: int) -> None:
-    client = partial(httpx.Client, mounts=mounts(policy=allowing(gopher, port=nobody)))
+def test_httpx_failure_is_an_httpx_exception(gopher: GopherServer, unused_port: int) -> None:
+    client = partial(httpx.Client, mounts=mounts(policy=allowing(gopher, port=unused_port)))
     with client() as session:
         for url, error, cause in (
-            (f"gopher://127.0.0.1:{nobody}/", httpx.ConnectError, resolver.Unreachable),
+            (f"gopher://127.0.0.1:{unused_port}/", httpx.ConnectError, resolver.Unreachable),
             ("gopher://127.0.0.1:25/", httpx.UnsupportedProtocol, resolver.Refused),
             (f"gopher://127.0.0.1:{gopher.port}/9reset.bin", httpx.RemoteProtocolError, resolver.Truncated),
         ):
@@ -56,7 +56,7 @@ def test_what_fails_is_an_exception_of_httpx(gopher: GopherServer, nobody: int) 
         session.get(f"gopher://127.0.0.1:{gopher.port}/0silent")
 
 
-def test_only_get_is_done(gopher: GopherServer) -> None:
+def test_httpx_method_other_than_get_is_refused(gopher: GopherServer) -> None:
     with (
         httpx.Client(mounts=mounts(policy=allowing(gopher))) as client,
         pytest.raises(httpx.UnsupportedProtocol, match="POST"),

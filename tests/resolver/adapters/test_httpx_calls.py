@@ -48,7 +48,7 @@ async def endless() -> AsyncGenerator[bytes, None]:
         ("DELETE", None, b""),
     ],
 )
-async def test_a_program_may_send_what_it_likes(
+async def test_transport_sends_body_of_any_method(
     method: str,
     content: bytes | Callable[[], AsyncIterator[bytes]] | None,
     sent: bytes,
@@ -75,7 +75,7 @@ async def test_a_program_may_send_what_it_likes(
         ("/data/close", 3),
     ],
 )
-async def test_connections_are_kept(path: str, connections: int, nursery: trio.Nursery) -> None:
+async def test_transport_reuses_connections(path: str, connections: int, nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with client() as plain:
         for _ in range(3):
@@ -83,7 +83,7 @@ async def test_connections_are_kept(path: str, connections: int, nursery: trio.N
     assert (len(server.requests), server.connections, server.violations) == (3, connections, [])
 
 
-async def test_a_body_left_unread_costs_its_connection(nursery: trio.Nursery) -> None:
+async def test_unread_body_closes_its_connection(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with client() as plain:
         for _ in range(2):
@@ -92,7 +92,7 @@ async def test_a_body_left_unread_costs_its_connection(nursery: trio.Nursery) ->
     assert server.connections == 2
 
 
-async def test_who_is_somebody_else_gets_another_connection(nursery: trio.Nursery) -> None:
+async def test_other_credentials_use_another_connection(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with client() as plain:
         for user in ("a", "b", "a", "b"):
@@ -110,7 +110,7 @@ async def test_who_is_somebody_else_gets_another_connection(nursery: trio.Nurser
         ("PUT", pieces, httpx.ReadError),
     ],
 )
-async def test_a_kept_connection_that_dies_under_a_request(
+async def test_pooled_connection_lost_is_retried_only_if_safe(
     method: str,
     content: bytes | Callable[[], AsyncIterator[bytes]] | None,
     error: type[httpx.TransportError] | None,
@@ -139,7 +139,7 @@ async def test_a_kept_connection_that_dies_under_a_request(
     assert heads == (2 if error is None else 1)
 
 
-async def test_an_answer_may_come_before_the_request_is_done(nursery: trio.Nursery) -> None:
+async def test_response_before_end_of_request_is_returned(nursery: trio.Nursery) -> None:
     async def hasty(stream: trio.SocketStream) -> None:
         await stream.receive_some(100)
         await stream.send_all(b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
@@ -168,7 +168,7 @@ async def test_an_answer_may_come_before_the_request_is_done(nursery: trio.Nurse
         (Behaviour(endless="interim"), "/about.txt", httpx.RemoteProtocolError),
     ],
 )
-async def test_what_a_bad_server_comes_to(
+async def test_faulty_server_raises_httpx_error(
     behaviour: Behaviour, path: str, error: type[httpx.TransportError], nursery: trio.Nursery
 ) -> None:
     server = await serve(nursery, behaviours={path: behaviour})
@@ -187,7 +187,7 @@ async def test_what_a_bad_server_comes_to(
 @pytest.mark.parametrize(
     "behaviour", [Behaviour(silent=True), Behaviour(instead=b"HTTP/1.1 200 OK\r\n\r\nhe", stays=True)]
 )
-async def test_silence(
+async def test_idle_server_raises_read_timeout(
     behaviour: Behaviour, patience: httpx.Timeout | None, limits: Limits, nursery: trio.Nursery
 ) -> None:
     server = await serve(nursery, behaviours={"/": behaviour})
@@ -202,7 +202,7 @@ async def test_silence(
     ids=["the client's", "the limit's"],
 )
 @pytest.mark.parametrize("content", [bytes(24 * 1_048_576), endless])
-async def test_a_peer_that_takes_nothing(
+async def test_peer_that_does_not_read_raises_write_timeout(
     content: bytes | Callable[[], AsyncGenerator[bytes, None]],
     patience: httpx.Timeout | None,
     limits: Limits,
@@ -222,7 +222,7 @@ async def test_a_peer_that_takes_nothing(
     [(httpx.Timeout(5.0, connect=0.2), Limits()), (None, Limits(connect=0.2))],
     ids=["the client's", "the limit's"],
 )
-async def test_a_handshake_that_does_not_come(
+async def test_missing_handshake_raises_connect_timeout(
     patience: httpx.Timeout | None, limits: Limits, nursery: trio.Nursery
 ) -> None:
     port = await start(nursery, stay_silent)
@@ -231,14 +231,14 @@ async def test_a_handshake_that_does_not_come(
             await plain.get(f"https://127.0.0.1:{port}/")
 
 
-async def test_nobody_there() -> None:
+async def test_closed_port_raises_connect_error() -> None:
     with closed_port() as port:
         async with client() as plain:
             with pytest.raises(httpx.ConnectError):
                 await plain.get(f"http://127.0.0.1:{port}/")
 
 
-async def test_a_cancel_closes_the_connection(nursery: trio.Nursery) -> None:
+async def test_cancel_closes_the_connection(nursery: trio.Nursery) -> None:
     ended = trio.Event()
 
     async def wait_for_the_end(stream: trio.SocketStream) -> None:
@@ -255,7 +255,7 @@ async def test_a_cancel_closes_the_connection(nursery: trio.Nursery) -> None:
             await ended.wait()
 
 
-async def test_closing_the_client_closes_what_was_kept(nursery: trio.Nursery) -> None:
+async def test_closing_client_closes_pooled_connections(nursery: trio.Nursery) -> None:
     ended = trio.Event()
 
     async def answer(stream: trio.SocketStream) -> None:
@@ -293,7 +293,7 @@ def waiting_client(transport: HttpxTransport | None = None, *, follow: bool = Fa
     return httpx.Client(transport=transport or HttpxTransport(), follow_redirects=follow)
 
 
-def test_what_a_client_gets(server: HttpServer) -> None:
+def test_sync_client_gets_responses(server: HttpServer) -> None:
     before = server.connections
     with waiting_client() as plain:
         response = plain.get(server.url("/about.txt"))
@@ -305,7 +305,7 @@ def test_what_a_client_gets(server: HttpServer) -> None:
         assert plain.get(server.url("/private"), auth=("user", "password")).text == "A secret.\n"
 
 
-def test_one_transport_serves_many_threads(server: HttpServer) -> None:
+def test_sync_transport_serves_several_threads(server: HttpServer) -> None:
     heard: list[tuple[int, Event]] = []
     transport = HttpxTransport(on_event=lambda event: heard.append((threading.get_ident(), event)))
     asking = threading.Barrier(4)
@@ -322,7 +322,7 @@ def test_one_transport_serves_many_threads(server: HttpServer) -> None:
     assert len(asked) == 4
 
 
-def test_what_is_refused_is_refused(server: HttpServer) -> None:
+def test_sync_client_raises_refusals(server: HttpServer) -> None:
     with (
         waiting_client(HttpxTransport(policy=Policy.untrusted())) as plain,
         pytest.raises(RequestRefused) as caught,
@@ -333,7 +333,7 @@ def test_what_is_refused_is_refused(server: HttpServer) -> None:
         plain.get(server.url("/away"))
 
 
-def test_a_body_is_sent_piece_by_piece_from_the_thread_that_asks(server: HttpServer) -> None:
+def test_sync_body_is_sent_in_segments_from_calling_thread(server: HttpServer) -> None:
     sending: set[int] = set()
 
     def pieces() -> Iterator[bytes]:
@@ -356,7 +356,7 @@ def test_a_body_is_sent_piece_by_piece_from_the_thread_that_asks(server: HttpSer
     assert sending == {threading.get_ident()}
 
 
-def test_a_body_that_is_left_is_closed(server: HttpServer) -> None:
+def test_sync_body_left_unread_is_closed(server: HttpServer) -> None:
     before = portal().run(tasks)
     with waiting_client() as plain:
         with plain.stream("GET", server.url("/large")) as response:
@@ -369,14 +369,14 @@ def test_a_body_that_is_left_is_closed(server: HttpServer) -> None:
         assert portal().run(tasks) == before
 
 
-def test_the_clients_timeout_ends_it() -> None:
+def test_sync_client_timeout_applies() -> None:
     with served(Halting().start) as peer, waiting_client() as plain:
         timeout = httpx.Timeout(NEVER, read=0.01)
         with pytest.raises((httpx.ReadTimeout, httpx.RemoteProtocolError)):
             plain.get(f"http://127.0.0.1:{peer.port}/", timeout=timeout)
 
 
-def test_one_object_is_used_one_way(server: HttpServer) -> None:
+def test_transport_serves_only_one_kind_of_client(server: HttpServer) -> None:
     async def awaited(transport: HttpxTransport) -> None:
         async with httpx.AsyncClient(transport=transport) as plain:
             await plain.get(server.url("/about.txt"))
@@ -391,7 +391,7 @@ def test_one_object_is_used_one_way(server: HttpServer) -> None:
         plain.get(server.url("/about.txt"))
 
 
-def test_made_when_it_is_imported_and_left_open_at_the_end(server: HttpServer) -> None:
+def test_sync_client_made_at_import_may_stay_open(server: HttpServer) -> None:
     program = """
 import sys, threading, httpx
 from resolver import HttpxTransport

@@ -37,7 +37,7 @@ def client(cafile: str, limits: Limits | None = None, *, follow: bool = False) -
         ("/big/unannounced", 200, BIG, {"terminator"}),
     ],
 )
-async def test_what_a_client_gets(
+async def test_http2_client_gets_responses(
     path: str,
     status: int,
     content: bytes | None,
@@ -57,7 +57,9 @@ async def test_what_a_client_gets(
     assert (server.connections, server.violations) == (1, [])
 
 
-async def test_one_connection_serves_them_all(nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]) -> None:
+async def test_http2_requests_share_one_connection(
+    nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]
+) -> None:
     server = await serve(nursery, tls[0], SITE)
     async with client(tls[1], follow=True) as plain:
         assert (await plain.head(server.url("/data"))).headers["content-length"] == str(len(DATA))
@@ -81,7 +83,7 @@ async def pieces() -> AsyncIterator[bytes]:
 
 
 @pytest.mark.parametrize("content", [lambda: b"x", pieces])
-async def test_a_body_goes_in_http1_and_the_frames_are_kept(
+async def test_http2_request_body_uses_http1_and_keeps_the_connection(
     content: Callable[[], bytes | AsyncIterator[bytes]],
     nursery: trio.Nursery,
     tls: tuple[ssl.SSLContext, str],
@@ -97,7 +99,7 @@ async def test_a_body_goes_in_http1_and_the_frames_are_kept(
     assert server.connections == 2
 
 
-async def test_with_a_peer_without_it_a_body_shares_the_connection(
+async def test_http1_peer_body_requests_share_the_connection(
     nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]
 ) -> None:
     server = await serve_http1(nursery, ssl_context=tls[0])
@@ -111,7 +113,7 @@ async def test_with_a_peer_without_it_a_body_shares_the_connection(
 
 @pytest.mark.parametrize(("spoil", "leaves", "error"), [(*row[:2], row[3]) for row in WRONG])
 @pytest.mark.parametrize("whose", ["the client's", "the limit's"])
-async def test_what_goes_wrong(
+async def test_http2_failure_raises_httpx_error(
     spoil: Spoil,
     leaves: bool,
     error: type[httpx.TransportError],
@@ -131,7 +133,7 @@ async def test_what_goes_wrong(
 
 
 @pytest.mark.parametrize(("method", "again"), [("GET", True), ("PUT", True), ("POST", False)])
-async def test_a_kept_connection_that_does_no_more(
+async def test_http2_pooled_connection_lost_is_retried_only_if_safe(
     method: str, again: bool, nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]
 ) -> None:
     server: FramedServer
@@ -151,7 +153,9 @@ async def test_a_kept_connection_that_does_no_more(
     assert server.connections == (2 if again else 1)
 
 
-async def test_what_is_secret_is_not_shared(nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]) -> None:
+async def test_http2_other_credentials_use_another_connection(
+    nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]
+) -> None:
     """S11: a request with other credentials uses another connection."""
     server = await serve(nursery, tls[0], SITE)
     async with client(tls[1]) as plain:
@@ -161,7 +165,7 @@ async def test_what_is_secret_is_not_shared(nursery: trio.Nursery, tls: tuple[ss
     assert len({request.values("authorization")[0] for request in server.requests}) == 2
 
 
-async def test_without_the_extra_it_is_not_offered(
+async def test_http2_without_extra_is_not_offered(
     nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http2, "find_frames", lambda: None)

@@ -31,7 +31,7 @@ def client(transport: HttpxTransport | None = None, *, follow: bool = False) -> 
     )
 
 
-async def test_what_a_client_gets(nursery: trio.Nursery) -> None:
+async def test_transport_returns_response_with_extensions(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with client() as plain:
         response = await plain.get(server.url("/about.txt"))
@@ -48,13 +48,13 @@ async def test_what_a_client_gets(nursery: trio.Nursery) -> None:
     ("path", "status"),
     [("/missing", 404), ("/private", 401), ("/moved", 302), ("/nothing", 204), ("/part", 206)],
 )
-async def test_a_status_is_the_clients_to_judge(path: str, status: int, nursery: trio.Nursery) -> None:
+async def test_transport_returns_every_status(path: str, status: int, nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with client() as plain:
         assert (await plain.get(server.url(path))).status_code == status
 
 
-async def test_credentials_of_the_client(nursery: trio.Nursery) -> None:
+async def test_transport_sends_credentials_of_client(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with client() as plain:
         by_url = await plain.get(server.url("/private", "user:password@"))
@@ -77,7 +77,7 @@ REFUSED: list[tuple[str, Origin, Policy, str]] = [
 
 
 @pytest.mark.parametrize(("url", "origin", "policy", "rule"), REFUSED)
-async def test_what_is_refused_sends_nothing(url: str, origin: Origin, policy: Policy, rule: str) -> None:
+async def test_transport_refusal_sends_nothing(url: str, origin: Origin, policy: Policy, rule: str) -> None:
     listener, port = silent_listener()
 
     async def inside(host: str, port: int) -> list[str]:
@@ -92,7 +92,7 @@ async def test_what_is_refused_sends_nothing(url: str, origin: Origin, policy: P
         assert not seen(listener)
 
 
-async def test_the_origin_may_come_with_the_request(nursery: trio.Nursery) -> None:
+async def test_transport_accepts_origin_from_request(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with client() as plain:
         with pytest.raises(resolver.Refused) as caught:
@@ -103,7 +103,7 @@ async def test_the_origin_may_come_with_the_request(nursery: trio.Nursery) -> No
     assert len(server.requests) == 1
 
 
-async def test_a_name_is_looked_up_once_and_pinned(nursery: trio.Nursery) -> None:
+async def test_transport_looks_up_name_once(nursery: trio.Nursery) -> None:
     """DNS rebinding: a second answer would not be used."""
     server = await serve(nursery)
     asked: list[str] = []
@@ -132,7 +132,7 @@ async def test_a_name_is_looked_up_once_and_pinned(nursery: trio.Nursery) -> Non
         "http://2130706433:{port}/",
     ],
 )
-async def test_what_readers_disagree_about_goes_nowhere(text: str) -> None:
+async def test_transport_ambiguous_url_causes_no_connection(text: str) -> None:
     listener, port = silent_listener()
     with listener:
         async with client(HttpxTransport(lookup=no_lookup)) as plain:
@@ -141,7 +141,7 @@ async def test_what_readers_disagree_about_goes_nowhere(text: str) -> None:
         assert not seen(listener)
 
 
-async def test_the_target_goes_out_as_it_stands(nursery: trio.Nursery) -> None:
+async def test_transport_sends_target_unchanged(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with client() as plain:
         await plain.get(server.url("/a/../b"))
@@ -155,7 +155,7 @@ async def test_the_target_goes_out_as_it_stands(nursery: trio.Nursery) -> None:
     assert server.violations == []
 
 
-async def test_redirects_that_the_client_follows(nursery: trio.Nursery) -> None:
+async def test_transport_serves_client_that_follows_redirects(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with client(follow=True) as plain:
         response = await plain.get(server.url("/moved/far"), extensions={"target": b"/moved/far?x"})
@@ -175,7 +175,7 @@ async def test_redirects_that_the_client_follows(nursery: trio.Nursery) -> None:
         ("/moved/metadata", "S08"),
     ],
 )
-async def test_redirects_are_judged_as_derived(path: str, rule: str, nursery: trio.Nursery) -> None:
+async def test_transport_checks_redirects_as_derived(path: str, rule: str, nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with client(follow=True) as plain:
         with pytest.raises(resolver.Refused) as caught:
@@ -184,7 +184,7 @@ async def test_redirects_are_judged_as_derived(path: str, rule: str, nursery: tr
     assert [request.path for request in server.requests] == [path]
 
 
-async def test_redirects_in_a_row_are_counted(nursery: trio.Nursery) -> None:
+async def test_transport_limits_redirect_chain(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with client(HttpxTransport(limits=Limits(hops=1)), follow=True) as plain:
         assert (await plain.get(server.url("/moved"))).text == ABOUT.decode()
@@ -198,7 +198,7 @@ async def test_redirects_in_a_row_are_counted(nursery: trio.Nursery) -> None:
     ("method", "headers"),
     [("GE T", {}), ("G\xc9T", {}), ("GET", {"X": "a\r\nY: b"})],
 )
-async def test_what_cannot_be_sent_opens_nothing(method: str, headers: dict[str, str]) -> None:
+async def test_transport_invalid_request_causes_no_connection(method: str, headers: dict[str, str]) -> None:
     listener, port = silent_listener()
     with listener:
         async with client() as plain:
@@ -208,7 +208,7 @@ async def test_what_cannot_be_sent_opens_nothing(method: str, headers: dict[str,
         assert not seen(listener)
 
 
-async def test_a_redirect_from_outside_leads_to_nothing_inside(nursery: trio.Nursery) -> None:
+async def test_transport_redirect_to_internal_address_is_refused(nursery: trio.Nursery) -> None:
     inside = await serve(nursery)
     outside = await serve(nursery, {"/": moved(inside.url("/about.txt"))})
     addresses = {"outside.example": ["127.0.0.1"], "inside.example": ["127.0.0.1"]}
@@ -227,7 +227,7 @@ async def test_a_redirect_from_outside_leads_to_nothing_inside(nursery: trio.Nur
 @pytest.mark.parametrize(
     ("policy", "carried"), [(Policy.default(), False), (Policy(allow_forward={"127.0.0.1"}), True)]
 )
-async def test_a_redirect_takes_no_authorization_elsewhere(
+async def test_transport_drops_authorization_for_another_host(
     policy: Policy, carried: bool, nursery: trio.Nursery
 ) -> None:
     """S11, also where httpx itself would send the header."""
@@ -240,14 +240,14 @@ async def test_a_redirect_takes_no_authorization_elsewhere(
     assert there.requests[0].values("authorization") == (["Bearer t"] if carried else [])
 
 
-async def test_a_relative_redirect_may_repeat_the_user(nursery: trio.Nursery) -> None:
+async def test_transport_accepts_user_in_relative_redirect(nursery: trio.Nursery) -> None:
     """The user is repeated by httpx; a warning for the first URL is not a refusal for the second (S06)."""
     server = await serve(nursery)
     async with client(follow=True) as plain:
         assert (await plain.get(server.url("/moved", "user:password@"))).text == ABOUT.decode()
 
 
-async def test_tls_is_checked(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_transport_verifies_tls(nursery: trio.Nursery, tmp_path: Path) -> None:
     tls, cafile = server_tls(tmp_path)
     server = await serve(nursery, ssl_context=tls)
     async with client(HttpxTransport(cafile=str(cafile))) as trusting, client() as wary:
@@ -269,7 +269,7 @@ async def test_tls_is_checked(nursery: trio.Nursery, tmp_path: Path) -> None:
         ("/data", Limits(body=1000), None),  # a client may stream: it decides whether to collect
     ],
 )
-async def test_limits_hold(
+async def test_transport_applies_limits(
     path: str, limits: Limits, error: type[httpx.TransportError] | None, nursery: trio.Nursery
 ) -> None:
     server = await serve(nursery)
@@ -283,7 +283,7 @@ async def test_limits_hold(
 
 
 @pytest.mark.parametrize("path", ["/gzip", "/deflate", "/deflate/bare"])
-async def test_codings_are_undone_here(path: str, nursery: trio.Nursery) -> None:
+async def test_transport_decodes_content_codings(path: str, nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with client() as plain:
         response = await plain.get(server.url(path))
@@ -303,7 +303,7 @@ async def test_codings_are_undone_here(path: str, nursery: trio.Nursery) -> None
         ("*", "identity"),
     ],
 )
-async def test_only_codings_that_can_be_undone_are_asked_for(
+async def test_transport_requests_only_supported_codings(
     asked: str, sent: str, nursery: trio.Nursery
 ) -> None:
     server = await serve(nursery)
@@ -312,7 +312,7 @@ async def test_only_codings_that_can_be_undone_are_asked_for(
     assert server.requests[0].values("accept-encoding") == [sent]
 
 
-def test_another_run_of_a_loop_is_refused_in_words() -> None:
+def test_transport_in_another_loop_run_raises_runtime_error() -> None:
     """A client serves one run of a loop, to which its connections belong."""
     plain = client()
 
@@ -380,7 +380,7 @@ WAYS = [by_client, by_client_step_by_step, by_fetch]
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_redirect_to_another_place(way: object, nursery: trio.Nursery) -> None:
+async def test_redirect_to_another_host_drops_secret_headers(way: object, nursery: trio.Nursery) -> None:
     assert callable(way)
     there = await serve(nursery, {"/": Page(b"x")})
     here = await serve(nursery, {"/": moved("/again"), "/again": moved(there.url("/"))})
@@ -390,7 +390,7 @@ async def test_a_redirect_to_another_place(way: object, nursery: trio.Nursery) -
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_place_that_a_person_named_gets_it_all(way: object, nursery: trio.Nursery) -> None:
+async def test_redirect_to_host_named_by_user_keeps_headers(way: object, nursery: trio.Nursery) -> None:
     assert callable(way)
     there = await serve(nursery, {"/": Page(b"x")})
     here = await serve(nursery, {"/": moved(there.url("/"))})
@@ -400,7 +400,7 @@ async def test_a_place_that_a_person_named_gets_it_all(way: object, nursery: tri
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_what_stayed_behind_does_not_come_back(way: object, nursery: trio.Nursery) -> None:
+async def test_redirect_back_does_not_restore_headers(way: object, nursery: trio.Nursery) -> None:
     """A second hop within the other host, and a hop back to the first, do not send the headers again."""
     assert callable(way)
     routes: dict[str, Page] = {}
@@ -412,7 +412,7 @@ async def test_what_stayed_behind_does_not_come_back(way: object, nursery: trio.
     assert received(here) == [("/", set(GIVEN)), ("/end", set(HARMLESS))]
 
 
-async def test_cookies_of_the_client_do_not_go_along_either(nursery: trio.Nursery) -> None:
+async def test_redirect_drops_cookies_of_client(nursery: trio.Nursery) -> None:
     """With `AsyncClient(cookies=…)` httpx sends cookies to every host."""
     there = await serve(nursery, {"/": Page(b"x")})
     here = await serve(nursery, {"/": moved(there.url("/"))})
@@ -425,7 +425,7 @@ async def test_cookies_of_the_client_do_not_go_along_either(nursery: trio.Nurser
     assert there.requests[0].values("cookie") == []
 
 
-async def test_a_body_that_is_sent_on_is_framed(nursery: trio.Nursery) -> None:
+async def test_redirect_307_resends_framed_body(nursery: trio.Nursery) -> None:
     """307 repeats the request at another URL: the headers about the message are sent again."""
     there = await serve(nursery, {"/": Page(b"x")})
     here = await serve(nursery, {"/": moved(there.url("/"), 307)})
@@ -436,7 +436,7 @@ async def test_a_body_that_is_sent_on_is_framed(nursery: trio.Nursery) -> None:
     assert there.violations == []
 
 
-async def test_a_request_that_is_sent_twice_is_no_hop(nursery: trio.Nursery) -> None:
+async def test_request_sent_twice_is_not_a_hop(nursery: trio.Nursery) -> None:
     """Nor is a request with the same extensions, which belong to the caller and stay unchanged."""
     there = await serve(nursery, {"/": Page(b"x")})
     here = await serve(nursery, {"/": moved(there.url("/"))})
@@ -451,7 +451,7 @@ async def test_a_request_that_is_sent_twice_is_no_hop(nursery: trio.Nursery) -> 
     assert given.keys() == {"target", "timeout"}
 
 
-async def test_an_answer_that_leads_on_is_found_in_its_url(nursery: trio.Nursery) -> None:
+async def test_next_request_has_referrer_without_password(nursery: trio.Nursery) -> None:
     there = await serve(nursery, {"/": Page(b"x")})
     here = await serve(nursery, {"/": moved(there.url("/"))})
     async with httpx.AsyncClient(transport=HttpxTransport()) as client:
@@ -483,7 +483,7 @@ SPECIAL: dict[type[ResolveError], ResolveError] = {
     [each for each in every_class() if each.__module__ == "protocols.errors"],
     ids=lambda each: each.__name__,
 )
-def test_every_error_is_one_of_httpx(ours: type[ResolveError]) -> None:
+def test_translate_error_returns_httpx_error_for_every_class(ours: type[ResolveError]) -> None:
     error = SPECIAL.get(ours) or ours("some words")
     theirs = translate_error(error, httpx.ReadTimeout)
     assert isinstance(theirs, httpx.TransportError)
@@ -507,11 +507,11 @@ def test_every_error_is_one_of_httpx(ours: type[ResolveError]) -> None:
         (resolver.Declined("x"), httpx.TransportError),
     ],
 )
-def test_which_one(error: ResolveError, theirs: type[Exception]) -> None:
+def test_translate_error_returns_matching_httpx_class(error: ResolveError, theirs: type[Exception]) -> None:
     assert type(translate_error(error, httpx.PoolTimeout)) is theirs
 
 
-def test_a_refusal_is_both() -> None:
+def test_request_refused_is_both_kinds_of_error() -> None:
     refused = RequestRefused(resolver.Refused("S10", "S10: no", flag="f", position=3, url="http://h/"))
     assert isinstance(refused, resolver.Refused)
     assert isinstance(refused, httpx.TransportError)
@@ -542,7 +542,7 @@ def everything_told(error: BaseException) -> str:
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_of_a_client(name: str) -> None:
+async def test_client_error_does_not_show_header_value(name: str) -> None:
     with closed_port() as port:
         async with httpx.AsyncClient(transport=HttpxTransport()) as client:
             for value in VALUES:
@@ -553,7 +553,7 @@ async def test_of_a_client(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-async def test_of_a_url(name: str) -> None:
+async def test_resolver_error_does_not_show_header_value(name: str) -> None:
     with closed_port() as port:
         for value in VALUES:
             options = Options(headers=((name.encode("latin-1"), value.encode("latin-1")),))
@@ -566,7 +566,7 @@ async def test_of_a_url(name: str) -> None:
 # The httpx timeout that applies while two phases wait concurrently.
 
 
-async def test_silence_beside_what_is_said_is_nobodys_fault() -> None:
+async def test_httpx_timeouts_name_write_while_sending() -> None:
     times = HttpxTimeouts({}, Clock(None), None)
     told: list[str] = []
     times.begin_saying()

@@ -47,7 +47,7 @@ def site(tmp_path: Path, gopher: GopherServer) -> Iterator[HttpServer]:
         yield server
 
 
-def test_table_has_every_parameter_of_requests() -> None:
+def test_requests_table_has_every_parameter() -> None:
     taken = set(inspect.signature(requests.Session.request).parameters) - {"self", "method", "url"}
     assert taken == {*REFUSED_BY_REQUESTS, *HONORED_BY_REQUESTS, *LEFT_TO_REQUESTS}
     handed = set(inspect.signature(BaseAdapter.send).parameters) - {"self", "request"}
@@ -93,12 +93,12 @@ def test_requests_parameter_that_gopher_lacks_is_refused(name: str, value: Any, 
         assert session.get(url).content == TABLE
 
 
-def test_requests_parameters_are_honored(gopher: GopherServer, nobody: int, tmp_path: Path) -> None:
+def test_requests_parameters_are_honored(gopher: GopherServer, unused_port: int, tmp_path: Path) -> None:
     url = f"gopher://127.0.0.1:{gopher.port}/0table.csv"
-    with mount(requests.Session(), policy=allowing(gopher, port=nobody)) as session:
+    with mount(requests.Session(), policy=allowing(gopher, port=unused_port)) as session:
         for proxies in (
-            {"gopher://127.0.0.1": f"socks5://127.0.0.1:{nobody}"},
-            {"all": f"http://127.0.0.1:{nobody}"},
+            {"gopher://127.0.0.1": f"socks5://127.0.0.1:{unused_port}"},
+            {"all": f"http://127.0.0.1:{unused_port}"},
         ):
             with pytest.raises(requests.ConnectionError):
                 session.get(url, proxies=proxies)
@@ -135,7 +135,7 @@ def test_requests_login_in_the_url_is_used_once(ftp: MockFtp) -> None:
             session.get(url, auth=("me", "asked"))
 
 
-def test_requests_http_request_goes_out_as_it_is(site: HttpServer) -> None:
+def test_requests_http_request_is_sent_unchanged(site: HttpServer) -> None:
     with mount(requests.Session(), http=True, policy=allowing(site)) as session:
         session.headers["X-Own"] = "1"
         response = session.post(site.url("/locked"), {"a": "b c"}, auth=("me", "secret"), cookies={"c": "d"})
@@ -193,7 +193,7 @@ def test_requests_redirects_are_bounded(site: HttpServer) -> None:
     assert len(site.requests) == 4
 
 
-def test_requests_body_that_ends_early_fails_again() -> None:
+def test_requests_truncated_body_fails_on_every_read() -> None:
     short = {"/short": fixtures.http.Behaviour(cut_at=20_000)}
     with (
         served(partial(fixtures.http.serve, behaviours=short, site={"/short": Page(DATA)})) as server,
@@ -206,7 +206,7 @@ def test_requests_body_that_ends_early_fails_again() -> None:
             assert isinstance(caught.value.__cause__, resolver.Truncated)
 
 
-def test_requests_settings_that_http_would_drop_are_refused() -> None:
+def test_requests_settings_without_effect_on_http_are_refused() -> None:
     place = ("http", "h.example", 80)
     for settings in (
         resolver.Settings(credentials={place: resolver.Credentials(b"me", b"x")}),
@@ -233,7 +233,7 @@ REFUSED_BY_HTTPX: Mapping[str, tuple[Any, ...]] = {
 OF_HTTPX = {"params", "follow_redirects", "timeout"}
 
 
-def test_table_has_every_parameter_of_httpx() -> None:
+def test_httpx_table_has_every_parameter() -> None:
     taken = set(inspect.signature(httpx.Client.request).parameters) - {"self", "method", "url"}
     assert taken == {*REFUSED_BY_HTTPX, *OF_HTTPX}
 
@@ -259,7 +259,7 @@ def test_httpx_auth_logs_in_to_ftp(auth: tuple[str, str], ftp: MockFtp) -> None:
     assert f"PASS {auth[1]}".encode() in ftp.commands
 
 
-def test_httpx_origin_and_redirect_are_judged(site: HttpServer, gopher: GopherServer) -> None:
+def test_httpx_origin_and_redirect_are_checked(site: HttpServer, gopher: GopherServer) -> None:
     policy = allowing(site, gopher)
     transport = resolver.HttpxTransport(policy=policy)
     url = f"gopher://127.0.0.1:{gopher.port}/0table.csv"

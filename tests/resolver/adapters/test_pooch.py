@@ -16,7 +16,7 @@ from tests.resolver.adapters.conftest import DATA, allowing
 HASH = f"sha256:{hashlib.sha256(DATA).hexdigest()}"
 
 
-def test_retrieve_fetches_once_and_compares_the_hash(gopher: GopherServer, tmp_path: Path) -> None:
+def test_retrieve_fetches_once_and_compares_hash(gopher: GopherServer, tmp_path: Path) -> None:
     url = f"gopher://127.0.0.1:{gopher.port}/9data.bin"
     downloader = Downloader(policy=allowing(gopher))
     for _ in range(2):
@@ -28,7 +28,7 @@ def test_retrieve_fetches_once_and_compares_the_hash(gopher: GopherServer, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["data.bin"]
 
 
-def test_a_registry_knows_whether_a_file_is_there(gopher: GopherServer, tmp_path: Path) -> None:
+def test_registry_reports_whether_file_is_available(gopher: GopherServer, tmp_path: Path) -> None:
     hub = pooch.create(
         tmp_path, base_url=f"gopher://127.0.0.1:{gopher.port}/9", registry={"data.bin": HASH, "nix": HASH}
     )
@@ -37,7 +37,7 @@ def test_a_registry_knows_whether_a_file_is_there(gopher: GopherServer, tmp_path
     assert not hub.is_available("nix", downloader=downloader)
 
 
-def test_progress_is_drawn_to_the_end_and_told_on(
+def test_downloader_shows_and_reports_progress(
     gopher: GopherServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told: list[resolver.Event] = []
@@ -48,7 +48,7 @@ def test_progress_is_drawn_to_the_end_and_told_on(
     assert any(isinstance(event, resolver.Progress) for event in told)
 
 
-def test_what_breaks_off_leaves_nothing(gopher: GopherServer, tmp_path: Path) -> None:
+def test_truncated_download_leaves_no_file(gopher: GopherServer, tmp_path: Path) -> None:
     downloader = Downloader(policy=allowing(gopher), patience=resolver.RetryPolicy(tries=1))
     with pytest.raises(resolver.Truncated):
         pooch.retrieve(
@@ -57,7 +57,7 @@ def test_what_breaks_off_leaves_nothing(gopher: GopherServer, tmp_path: Path) ->
     assert not list(tmp_path.iterdir())
 
 
-def test_an_open_file_is_written_into(gopher: GopherServer, tmp_path: Path) -> None:
+def test_downloader_writes_into_open_file(gopher: GopherServer, tmp_path: Path) -> None:
     with (tmp_path / "data").open("wb") as file:
         Downloader(policy=allowing(gopher))(f"gopher://127.0.0.1:{gopher.port}/9data.bin", file, None)
     assert (tmp_path / "data").read_bytes() == DATA

@@ -13,7 +13,7 @@ from resolver.adapters.requests import mount
 from tests.resolver.adapters.conftest import DATA, SOON, TABLE, allowing
 
 
-def test_a_session_reads_every_scheme(gopher: GopherServer, ftp: MockFtp) -> None:
+def test_requests_session_reads_every_scheme(gopher: GopherServer, ftp: MockFtp) -> None:
     with mount(requests.Session(), policy=allowing(gopher, ftp)) as session:
         response = session.get(f"gopher://127.0.0.1:{gopher.port}/0table.csv")
         assert (response.status_code, response.content, response.ok) == (200, TABLE, True)
@@ -22,7 +22,7 @@ def test_a_session_reads_every_scheme(gopher: GopherServer, ftp: MockFtp) -> Non
         assert int(response.headers["Content-Length"]) == len(response.content)
 
 
-def test_a_stream_is_read_in_pieces_and_left_early(gopher: GopherServer) -> None:
+def test_requests_stream_is_read_in_segments_and_closed_early(gopher: GopherServer) -> None:
     with mount(requests.Session(), policy=allowing(gopher)) as session:
         with session.get(f"gopher://127.0.0.1:{gopher.port}/9data.bin", stream=True) as response:
             assert next(response.iter_content(1_000)) == DATA[:1_000]
@@ -30,7 +30,7 @@ def test_a_stream_is_read_in_pieces_and_left_early(gopher: GopherServer) -> None
         assert b"".join(response.iter_content(4_096)) == DATA
 
 
-def test_a_peers_no_has_the_status_of_http(ftp: MockFtp) -> None:
+def test_requests_server_failure_has_http_status(ftp: MockFtp) -> None:
     with mount(requests.Session(), policy=allowing(ftp)) as session:
         response = session.get(f"ftp://127.0.0.1:{ftp.port}/pub/nix")
         assert response.status_code == 404
@@ -39,10 +39,10 @@ def test_a_peers_no_has_the_status_of_http(ftp: MockFtp) -> None:
             response.raise_for_status()
 
 
-def test_what_fails_is_an_exception_of_requests(gopher: GopherServer, nobody: int) -> None:
-    with mount(requests.Session(), policy=allowing(gopher, port=nobody)) as session:
+def test_requests_failure_is_a_requests_exception(gopher: GopherServer, unused_port: int) -> None:
+    with mount(requests.Session(), policy=allowing(gopher, port=unused_port)) as session:
         for url, error, cause in (
-            (f"gopher://127.0.0.1:{nobody}/", requests.ConnectionError, resolver.Unreachable),
+            (f"gopher://127.0.0.1:{unused_port}/", requests.ConnectionError, resolver.Unreachable),
             ("gopher://127.0.0.1:25/", requests.RequestException, resolver.Refused),
             ("gopher://h.example:x/", requests.exceptions.InvalidURL, resolver.InvalidUrl),
         ):
@@ -56,7 +56,7 @@ def test_what_fails_is_an_exception_of_requests(gopher: GopherServer, nobody: in
             session.get(f"gopher://127.0.0.1:{gopher.port}/0silent", timeout=SOON)
 
 
-def test_what_is_not_done_here_sends_nothing(gopher: GopherServer) -> None:
+def test_requests_unsupported_request_sends_nothing(gopher: GopherServer) -> None:
     url = f"gopher://127.0.0.1:{gopher.port}/0table.csv"
     with mount(requests.Session(), policy=allowing(gopher)) as session:
         with pytest.raises(requests.exceptions.InvalidSchema, match="POST"):
@@ -66,7 +66,7 @@ def test_what_is_not_done_here_sends_nothing(gopher: GopherServer) -> None:
     assert not gopher.requests
 
 
-def test_http_is_only_mounted_when_asked(http: HttpServer) -> None:
+def test_requests_http_is_mounted_only_on_request(http: HttpServer) -> None:
     url = f"http://127.0.0.1:{http.port}/"
     with mount(requests.Session()) as session:
         assert isinstance(session.get_adapter(url), requests.adapters.HTTPAdapter)

@@ -23,7 +23,7 @@ def _as_before() -> Iterator[None]:
     urllib.request.install_opener(urllib.request.build_opener())
 
 
-def test_urlopen_reads_what_urllib_never_had(gopher: GopherServer, ftp: MockFtp) -> None:
+def test_urlopen_reads_schemes_that_urllib_lacks(gopher: GopherServer, ftp: MockFtp) -> None:
     install(policy=allowing(gopher, ftp))
     with urllib.request.urlopen(f"gopher://127.0.0.1:{gopher.port}/9data.bin") as answer:
         assert answer.read(1_000) + answer.read() == DATA
@@ -34,7 +34,7 @@ def test_urlopen_reads_what_urllib_never_had(gopher: GopherServer, ftp: MockFtp)
         assert int(answer.headers["Content-Length"]) == len(content)
 
 
-def test_pandas_reads_a_table_from_gopher(gopher: GopherServer) -> None:
+def test_pandas_reads_table_from_gopher(gopher: GopherServer) -> None:
     import pandas
 
     install(policy=allowing(gopher))
@@ -42,7 +42,7 @@ def test_pandas_reads_a_table_from_gopher(gopher: GopherServer) -> None:
     assert table.equals(pandas.read_csv(io.BytesIO(TABLE)))
 
 
-def test_a_refusal_is_an_error_of_urllibs_with_ours_inside() -> None:
+def test_urlopen_refusal_is_url_error_with_cause() -> None:
     install()
     with pytest.raises(urllib.error.URLError, match="--allow-port") as caught:
         urllib.request.urlopen("gopher://127.0.0.1:25/")
@@ -50,7 +50,7 @@ def test_a_refusal_is_an_error_of_urllibs_with_ours_inside() -> None:
     assert caught.value.reason is caught.value.__cause__
 
 
-def test_what_breaks_off_under_way_is_no_end(gopher: GopherServer) -> None:
+def test_urlopen_truncated_body_is_an_error(gopher: GopherServer) -> None:
     install(policy=allowing(gopher))
     with (
         urllib.request.urlopen(f"gopher://127.0.0.1:{gopher.port}/9reset.bin") as answer,
@@ -60,7 +60,7 @@ def test_what_breaks_off_under_way_is_no_end(gopher: GopherServer) -> None:
     assert isinstance(caught.value.reason, resolver.Truncated)
 
 
-def test_who_reads_on_behind_an_error_finds_no_end_either(gopher: GopherServer) -> None:
+def test_urlopen_truncated_body_fails_on_every_read(gopher: GopherServer) -> None:
     install(policy=allowing(gopher))
     answer = urllib.request.urlopen(f"gopher://127.0.0.1:{gopher.port}/9reset.bin")
     for _ in range(3):
@@ -69,7 +69,7 @@ def test_who_reads_on_behind_an_error_finds_no_end_either(gopher: GopherServer) 
     answer.close()
 
 
-def test_only_get_is_done_and_nothing_is_sent_for_others(gopher: GopherServer) -> None:
+def test_urlopen_method_other_than_get_sends_nothing(gopher: GopherServer) -> None:
     install(policy=allowing(gopher))
     url = f"gopher://127.0.0.1:{gopher.port}/0table.csv"
     for request in (urllib.request.Request(url, data=b"x"), urllib.request.Request(url, method="HEAD")):
@@ -78,13 +78,13 @@ def test_only_get_is_done_and_nothing_is_sent_for_others(gopher: GopherServer) -
     assert not gopher.requests
 
 
-def test_a_time_limit_is_that_of_each_wait(gopher: GopherServer) -> None:
+def test_urlopen_timeout_applies_to_each_wait(gopher: GopherServer) -> None:
     with pytest.raises(urllib.error.URLError) as caught:
         opener(policy=allowing(gopher)).open(f"gopher://127.0.0.1:{gopher.port}/0silent", timeout=SOON)
     assert isinstance(caught.value.reason, resolver.TimedOut)
 
 
-def test_the_web_stays_with_urllib_unless_asked(http: HttpServer) -> None:
+def test_opener_handles_http_only_on_request(http: HttpServer) -> None:
     url = f"http://127.0.0.1:{http.port}/table.csv"
     assert not hasattr(Handler(), "http_open")
     with pytest.raises(urllib.error.URLError, match="--allow-port"):
@@ -101,7 +101,7 @@ def test_the_web_stays_with_urllib_unless_asked(http: HttpServer) -> None:
     caught.value.close()
 
 
-def test_where_urllib_was_led_the_policy_judges_as_of_a_link(gopher: GopherServer) -> None:
+def test_urlopen_unverifiable_request_is_checked_as_link(gopher: GopherServer) -> None:
     request = urllib.request.Request(
         f"gopher://127.0.0.1:{gopher.port}/0table.csv", origin_req_host="h.example", unverifiable=True
     )

@@ -23,7 +23,7 @@ SLOWEST = MANY[0] / 2.0
 
 
 @pytest.mark.parametrize("slots", sampled([2, 8, 10, 20, 64, 300], lambda slots: slots in (2, 8, 10)))
-def test_it_takes_hardly_longer_than_the_slowest_host_or_all_work_over_the_slots(slots: int) -> None:
+def test_simulated_run_is_near_the_lower_bound(slots: int) -> None:
     """The larger of the two counts; both are limits in this table."""
     with planned(MANY, POLITE) as plan:
         done = simulate(plan, slots, perform=answering(POLITE, lambda host: 0.3))
@@ -35,7 +35,7 @@ def test_it_takes_hardly_longer_than_the_slowest_host_or_all_work_over_the_slots
         assert (plan.left, plan.in_flight) == (0, 0)
 
 
-def test_a_plan_that_guessed_wrongly_learns_how_fast_hosts_are() -> None:
+def test_plan_with_wrong_estimates_learns_host_speed() -> None:
     """Hosts take from 0.05 s to 5 s a request, and the plan assumes 1 s each."""
     counts = sizes(20_000, 200, 2_000)
     slowest = max(count * unequal(f"h{host}.example.org") / 6 for host, count in enumerate(counts))
@@ -51,7 +51,7 @@ def test_a_plan_that_guessed_wrongly_learns_how_fast_hosts_are() -> None:
     st.integers(1, 16),
     st.floats(0.5, 20),
 )
-def test_no_slot_is_idle_while_a_partition_is_free(
+def test_scheduler_leaves_no_slot_idle_with_a_free_partition(
     counts: list[int], slots: int, partitions: int, rate: float
 ) -> None:
     """The run takes at most the longest partition plus all others' work divided by the slots."""
@@ -73,7 +73,7 @@ def test_no_slot_is_idle_while_a_partition_is_free(
     assert (done.slices, round(done.work, 3)) == (len(taken), round(sum(alone), 3))
 
 
-def test_slices_at_hand_keep_the_slowest_host_waiting() -> None:
+def test_slices_assigned_in_advance_delay_the_slowest_host() -> None:
     """This is why slices are not assigned in advance."""
     counts = [2_400] + [1_200] * 40
     with planned(counts, POLITE) as plan:
@@ -84,7 +84,7 @@ def test_slices_at_hand_keep_the_slowest_host_waiting() -> None:
     assert waits.makespan > 1.1 * done.makespan
 
 
-def test_of_slices_at_hand_the_most_urgent_is_begun() -> None:
+def test_slices_assigned_in_advance_begin_with_the_most_urgent() -> None:
     with planned([600, 120, 100], POLITE) as plan:
         begun = list[str]()
 
@@ -96,7 +96,7 @@ def test_of_slices_at_hand_the_most_urgent_is_begun() -> None:
     assert begun == ["h0", "h1", "h0", "h2", "h0", "h0", "h0"]
 
 
-def test_a_forecast_says_the_bound_whose_it_is_and_how_much_workers_help() -> None:
+def test_forecast_reports_bound_and_effect_of_workers() -> None:
     with planned(MANY, POLITE) as plan:
         found = forecast(plan, threads=2)
         assert (plan.left, plan.in_flight) == (sum(MANY), 0)
@@ -111,7 +111,7 @@ def test_a_forecast_says_the_bound_whose_it_is_and_how_much_workers_help() -> No
     assert sum(hosts for _, hosts in found.histogram) == len(MANY)
 
 
-def test_a_forecast_of_a_plan_that_is_under_way_is_of_what_is_left() -> None:
+def test_forecast_of_started_plan_covers_the_rest() -> None:
     with planned([240], POLITE) as plan:
         slice = plan.take()
         assert slice is not None
@@ -120,14 +120,14 @@ def test_a_forecast_of_a_plan_that_is_under_way_is_of_what_is_left() -> None:
         assert forecast(plan).expected[1] == 60 + BESIDES
 
 
-def test_a_forecast_of_nothing() -> None:
+def test_forecast_of_empty_plan_is_zero() -> None:
     with BulkPlan(POLITE) as plan:
         found = forecast(plan)
     assert (found.requests, found.slices, found.bound, found.bound_by) == (0, 0, 0.0, None)
     assert set(found.expected.values()) == {0.0}
 
 
-def test_memory_does_not_grow_with_the_requests() -> None:
+def test_plan_memory_does_not_grow_with_requests() -> None:
     """Python's memory; SQLite's has a configured bound (`cache_size`)."""
 
     def most_held(counts: list[int]) -> int:
@@ -145,7 +145,7 @@ def test_memory_does_not_grow_with_the_requests() -> None:
     assert most_held([160] * 100) < 1.5 * few
 
 
-def test_a_slice_of_the_simulated_worker_is_what_the_rate_allows() -> None:
+def test_simulated_slice_follows_host_rate() -> None:
     """The figures above depend on this."""
     items = tuple(BulkRequest(f"http://a.example/{number}", f"a.example/{number}") for number in range(130))
     left, seconds = answering(POLITE, lambda host: 2.0)(RequestSlice(0, 0, "a.example", items, True, 60.0))

@@ -46,7 +46,7 @@ NONE = ModuleNotFoundError("No module named 'resolver'")
         (Asked(a=NONE, b=NONE, c="3", d="4", e="5"), "a has none, b has none, c has 3, and 2 more: "),
     ],
 )
-def test_a_cluster_is_asked(asked: Any, said: str | None) -> None:
+def test_check_cluster_names_workers_of_other_versions(asked: Any, said: str | None) -> None:
     with nullcontext() if said is None else pytest.raises(NotConfigured) as raised:
         versions.check_cluster(asked)
     if raised is not None and said is not None:
@@ -54,7 +54,7 @@ def test_a_cluster_is_asked(asked: Any, said: str | None) -> None:
         assert f"resolve {VERSION} with its extra bulk" in raised.value.message
 
 
-def test_who_joins_later_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fetch_packed_of_other_version_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     """The check comes before data of another version is read."""
     sent = pack_task(BulkJob(out="x", settings=Settings(), box=1.0), RequestSlice(0, 0, "h", (), True, 1.0))
     monkeypatch.setattr(versions, "VERSION", "9.9")
@@ -75,7 +75,7 @@ def test_who_joins_later_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
         ),
     ],
 )
-def test_a_cluster_without_our_package_is_told_what_it_needs(error: Exception, why: str) -> None:
+def test_translate_errors_names_missing_package(error: Exception, why: str) -> None:
     """The errors are those of a worker and a scheduler of Dask 2025.1."""
     with pytest.raises(NotConfigured, match=rf"{why}: .*resolve \d.* its extra bulk"):  # noqa: SIM117
         with versions.translate_errors():
@@ -87,7 +87,7 @@ def test_a_cluster_without_our_package_is_told_what_it_needs(error: Exception, w
 # A task in transit: the worker gets it unchanged, and it is not decoded before.
 
 
-def test_what_is_sent_is_done_by_who_gets_it(tmp_path: Path) -> None:
+def test_packed_task_is_fetched_with_its_settings(tmp_path: Path) -> None:
     """A setting may be a function defined in a notebook; the task is small."""
     settings: Settings = {"policy": Policy.untrusted(), "credentials": lambda *asked: None}
     job = BulkJob(out=str(tmp_path), settings=settings, box=60.0)

@@ -48,7 +48,7 @@ def rows_of(octets: bytes, format: Format) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("count", [0, 1, 9, 10])
-def test_all_rows_are_there_in_the_order_of_their_urls(
+def test_table_has_all_rows_sorted_by_url(
     count: int, format: Format, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(outcomes, "_AT_ONCE", 3)
@@ -59,7 +59,7 @@ def test_all_rows_are_there_in_the_order_of_their_urls(
 
 
 @pytest.mark.parametrize("format", FORMATS)
-def test_memory_does_not_grow_with_the_rows(
+def test_table_memory_does_not_grow_with_rows(
     format: Format, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The bound excludes the bytes returned; the objects of a row take five times as much."""

@@ -40,7 +40,7 @@ def filled(
     return plan
 
 
-def taken(plan: BulkPlan) -> RequestSlice:
+def take_slice(plan: BulkPlan) -> RequestSlice:
     slice = plan.take()
     assert slice is not None
     return slice
@@ -76,7 +76,7 @@ PACES = st.builds(
 
 
 @given(HOSTS, PACES, st.integers(1, 6), st.floats(1, 60), st.data())
-def test_every_request_is_done_once_in_its_hosts_order_and_no_host_is_asked_by_two(
+def test_plan_yields_each_request_once_in_host_order_without_host_overlap(
     counts: dict[str, int], pace: HostPace, partitions: int, box: float, data: st.DataObject
 ) -> None:
     """This holds for any concurrent slices, any order of their ends, and any requests given back."""
@@ -106,7 +106,7 @@ def test_every_request_is_done_once_in_its_hosts_order_and_no_host_is_asked_by_t
 
 
 @given(HOSTS, PACES, st.integers(1, 6), st.floats(1, 60))
-def test_a_slice_takes_no_longer_than_its_box_by_what_is_known(
+def test_slice_duration_is_bounded_by_the_box(
     counts: dict[str, int], pace: HostPace, partitions: int, box: float
 ) -> None:
     """The exception is a single request longer than the box: each slice has at least one."""
@@ -118,7 +118,7 @@ def test_a_slice_takes_no_longer_than_its_box_by_what_is_known(
 
 
 @given(HOSTS, st.integers(1, 6))
-def test_the_partition_that_needs_longest_is_first(counts: dict[str, int], partitions: int) -> None:
+def test_plan_takes_partition_with_most_work_first(counts: dict[str, int], partitions: int) -> None:
     with filled(counts, partitions=partitions) as plan:
         left = dict(counts)
         needs = [
@@ -131,7 +131,7 @@ def test_the_partition_that_needs_longest_is_first(counts: dict[str, int], parti
         assert found == sorted((each for each in needs if each), reverse=True)
 
 
-def test_partitions_are_the_same_in_every_process() -> None:
+def test_partition_of_host_is_stable() -> None:
     """The files of other runs are found by these numbers, so that they must never change."""
     known = {"example.org": 437, "ftp.example.org": 292, "[::1]": 94}
     assert {host: partition_of(host) for host in known} == known
@@ -139,45 +139,45 @@ def test_partitions_are_the_same_in_every_process() -> None:
     assert int(run_alone(program, "example.org")) == known["example.org"]
 
 
-def test_what_is_in_a_slice_is_in_the_order_in_which_it_can_be_begun() -> None:
+def test_slice_items_are_in_order_of_earliest_start() -> None:
     with filled({"a.example": 3, "b.example": 1, "c.example": 2}, partitions=1) as plan:
-        slice = taken(plan)
+        slice = take_slice(plan)
         assert [each.path for each in slice.items] == [
             *("a.example/0", "b.example/0", "c.example/0", "a.example/1", "c.example/1", "a.example/2")
         ]
         assert (slice.label, slice.last, slice.number) == ("a.example +2", True, 0)
 
 
-def test_a_host_that_is_slower_has_its_requests_further_apart() -> None:
+def test_slower_host_has_its_requests_further_apart() -> None:
     """Within a minute 30 requests of a.example were begun, and all 360 of b.example."""
     with filled({"a.example": 900, "b.example": 900}, HostPace(), partitions=1) as plan:
-        slice = taken(plan)
+        slice = take_slice(plan)
         begun, left = cut(slice, {"a.example": 30})
         assert len(begun) == 390
         plan.end(slice, left, 60.0)
-        hosts = [host_of(each) for each in taken(plan).items]
+        hosts = [host_of(each) for each in take_slice(plan).items]
         assert hosts.count("a.example") == 30
         assert hosts[:26] == ["a.example", *["b.example"] * 12, "a.example", *["b.example"] * 12]
 
 
-def test_where_a_slice_has_no_room_for_all_every_host_has_less_of_it() -> None:
+def test_slice_without_room_reduces_every_host() -> None:
     """But at least as many as it can have in flight; the hosts that need longest then go first."""
     with filled(
         {f"h{each}.example": 900 for each in range(10)}, HostPace(10.0, each=0.1), partitions=1
     ) as plan:
-        hosts = Counter(host_of(each) for each in taken(plan).items)
+        hosts = Counter(host_of(each) for each in take_slice(plan).items)
     assert set(hosts.values()) == {200}
     assert len(hosts) == 10
     with filled({f"h{each}.example": 70 for each in range(60)}, partitions=1) as plan:
-        hosts = Counter(host_of(each) for each in taken(plan).items)
+        hosts = Counter(host_of(each) for each in take_slice(plan).items)
     assert Counter(hosts.values()) == {62: 32, 16: 1}
 
 
-def test_a_host_has_no_more_under_way_than_a_slice() -> None:
+def test_host_interval_respects_slice_concurrency() -> None:
     assert HostPace(at_once=2).compute_interval(6) == 0.5
 
 
-def test_a_partition_needs_as_long_as_all_its_requests_do_together() -> None:
+def test_scheduler_urgency_counts_all_requests_of_a_partition() -> None:
     """100 requests of one host take 50 s, and one for each of 5,000 hosts takes 78 s, 64 concurrently."""
     turns = BulkScheduler(POLITE, partitions=2)
     one = turns.add_host(0, 6)
@@ -190,7 +190,7 @@ def test_a_partition_needs_as_long_as_all_its_requests_do_together() -> None:
     assert share.partition == 1
 
 
-def test_a_large_host_has_as_much_of_a_slice_as_its_rate_allows_and_small_ones_all_they_have() -> None:
+def test_slice_of_large_host_follows_its_rate() -> None:
     with filled({"large.example": 300, "small.example": 5}, partitions=1) as plan:
         slices = all_of(plan)
     sizes = [(each.number, each.last, each.label, len(each.items), each.seconds) for each in slices]
@@ -201,7 +201,7 @@ def test_a_large_host_has_as_much_of_a_slice_as_its_rate_allows_and_small_ones_a
     ]
 
 
-def test_what_is_sent_comes_out_as_it_was_given() -> None:
+def test_plan_returns_requests_unchanged() -> None:
     """Including options, bytes that are not text, and the same URL twice."""
     given_in = [
         BulkRequest(
@@ -213,27 +213,27 @@ def test_what_is_sent_comes_out_as_it_was_given() -> None:
     with BulkPlan(POLITE) as plan:
         for each in given_in:
             plan.add(each, "a.example", "ftp")
-        slice = taken(plan)
+        slice = take_slice(plan)
         assert list(slice.items) == given_in
         plan.end(slice, slice.items[2:], 1.0)
-        again = taken(plan)
+        again = take_slice(plan)
         assert list(again.items) == given_in[2:]
 
 
-def test_a_slice_that_was_lost_is_the_same_again_and_nothing_is_learned_of_it() -> None:
+def test_lost_slice_is_repeated_without_learning() -> None:
     with filled({"a.example": 200}) as plan:
-        lost = taken(plan)
+        lost = take_slice(plan)
         plan.end(lost, lost.items)
-        again = taken(plan)
+        again = take_slice(plan)
         assert again == lost._replace(number=1)
 
 
-def test_how_fast_a_host_is_is_learned_of_what_it_did() -> None:
+def test_plan_learns_host_speed_from_results() -> None:
     """Without a rate the plan assumes 6 concurrent http requests of 1 s each: 360 in a slice."""
     with filled({"a.example": 2_000}, HostPace()) as plan:
         sizes = []
         for begun, seconds in ((360, 90.0), (720, 60.0), (100, 70.0), (100, 60.0), (50, 60.0)):
-            slice = taken(plan)
+            slice = take_slice(plan)
             sizes.append(len(slice.items))
             plan.end(slice, slice.items[begun:], seconds)
     assert sizes == [
@@ -245,13 +245,13 @@ def test_how_fast_a_host_is_is_learned_of_what_it_did() -> None:
     ]
 
 
-def test_what_needs_no_asking_goes_by_in_few_slices_and_says_nothing_of_a_host() -> None:
+def test_skipped_requests_need_few_slices_and_teach_nothing() -> None:
     """A host still needs longest though another run has done 20,000 of its 30,000 requests."""
     with filled({"a.example": 30_000, "b.example": 9_000}) as plan:
         sizes = []
         done = 20_000
         for _ in range(20):
-            slice = taken(plan)
+            slice = take_slice(plan)
             assert slice.label == "a.example"
             assert slice.seconds <= 60.0
             sizes.append(len(slice.items))
@@ -262,25 +262,25 @@ def test_what_needs_no_asking_goes_by_in_few_slices_and_says_nothing_of_a_host()
     assert sizes == [120] + [1_920] * 12 + [120] * 7
 
 
-def test_no_answer_makes_a_host_asked_for_more_than_its_rate() -> None:
+def test_fast_answers_do_not_exceed_the_rate() -> None:
     with filled({"a.example": 1_000}, HostPace(rate=2.0)) as plan:
         for _ in range(4):
-            slice = taken(plan)
+            slice = take_slice(plan)
             assert len(slice.items) == 120
             plan.end(slice, (), 0.01)
 
 
-def test_of_hosts_that_had_no_turn_fewer_are_in_the_next_slice() -> None:
+def test_hosts_without_a_turn_reduce_the_next_slice() -> None:
     """They were not slow: the slice had no room for them."""
     with filled({f"h{each}.example": 2 for each in range(400)}, HostPace(at_once=4), partitions=1) as plan:
-        slice = taken(plan)
+        slice = take_slice(plan)
         assert len(slice.items) == 240
         plan.end(slice, slice.items[60:], 60.0)
-        slice = taken(plan)
+        slice = take_slice(plan)
         assert len(slice.items) == 60
 
 
-def test_a_host_may_have_what_is_polite_for_the_strictest_of_its_schemes() -> None:
+def test_host_pace_follows_strictest_scheme() -> None:
     with BulkPlan(HostPace()) as plan:
         plan.add(item("a.example", 0), "a.example", "http")
         plan.add(item("b.example", 0), "b.example", "gopher")
@@ -293,7 +293,7 @@ def test_a_host_may_have_what_is_polite_for_the_strictest_of_its_schemes() -> No
         assert plan.bound == 1.0
 
 
-def test_files_of_this_machine_have_no_host_that_binds_them() -> None:
+def test_files_are_not_bound_by_a_host() -> None:
     with BulkPlan(HostPace(rate=1.0)) as plan:
         for number in range(200):
             plan.add(BulkRequest(f"file:///{number}", f"{number}"), "", "file")
@@ -305,13 +305,13 @@ def test_files_of_this_machine_have_no_host_that_binds_them() -> None:
         assert {each.label for each in slices} == {"files"}
 
 
-def test_figures_of_a_plan() -> None:
+def test_plan_reports_figures() -> None:
     with filled({"a.example": 300, "b.example": 7, "c.example": 10, "d.example": 9}) as plan:
         assert (plan.requests, plan.hosts, plan.left, plan.in_flight, plan.ended) == (326, 4, 326, 0, 0)
         assert plan.bound == 150.0
         assert plan.find_largest(2) == [("a.example", 300, 150.0), ("c.example", 10, 5.0)]
         assert plan.histogram() == [(1, 2), (10, 1), (100, 1)]
-        slice = taken(plan)
+        slice = take_slice(plan)
         assert (plan.left, plan.in_flight, plan.urgency(slice)) == (206, 1, 150.0)
         all_of(plan)
         assert (plan.left, plan.in_flight, plan.ended) == (180, 1, 3)
@@ -321,9 +321,9 @@ def test_figures_of_a_plan() -> None:
         assert (plan.requests, plan.bound) == (326, 150.0)
 
 
-def test_requests_may_be_added_while_others_are_under_way() -> None:
+def test_plan_accepts_requests_while_slices_are_in_flight() -> None:
     with filled({"a.example": 1}) as plan:
-        slice = taken(plan)
+        slice = take_slice(plan)
         assert plan.take() is None
         plan.add(item("a.example", 1), "a.example", "http")
         assert plan.take() is None
@@ -331,27 +331,27 @@ def test_requests_may_be_added_while_others_are_under_way() -> None:
         assert [each.items for each in all_of(plan)] == [(item("a.example", 1),)]
 
 
-def test_a_partition_that_got_more_stands_in_line_once() -> None:
+def test_partition_with_new_requests_is_queued_once() -> None:
     """This holds whether or not the addition changes the time that the partition needs."""
     with filled({"a.example": 240}, partitions=1) as plan:
-        plan.end(taken(plan), (), 60.0)
+        plan.end(take_slice(plan), (), 60.0)
         plan.add(item("b.example", 0), "b.example", "http")
-        slice = taken(plan)
+        slice = take_slice(plan)
         assert plan.take() is None
         assert slice.last
     with filled({"a.example": 10, "b.example": 100}) as plan:
-        other = taken(plan)
+        other = take_slice(plan)
         for number in range(10, 60):
             plan.add(item("a.example", number), "a.example", "http")
-        plan.end(taken(plan), (), 30.0)
+        plan.end(take_slice(plan), (), 30.0)
         assert plan.take() is None
         plan.end(other, (), 50.0)
         assert plan.take() is None
 
 
-def test_what_is_no_slice_of_the_plan_is_misuse() -> None:
+def test_end_of_unknown_slice_raises() -> None:
     with filled({"a.example": 200}) as plan:
-        slice = taken(plan)
+        slice = take_slice(plan)
         with pytest.raises(ValueError, match=r"^1 .* slice 0$"):
             plan.end(slice, [item("b.example", 0)], 1.0)
         plan.end(slice, (), 60.0)
@@ -359,14 +359,14 @@ def test_what_is_no_slice_of_the_plan_is_misuse() -> None:
             plan.end(slice, (), 60.0)
 
 
-def test_more_hosts_than_are_held_in_memory_are_found_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plan_finds_hosts_evicted_from_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("resolver.bulk.queue._MOST_HELD", 3)
     with filled({f"h{each}.example": 2 for each in range(20)}) as plan:
         assert plan.hosts == 20
         assert sum(len(each.items) for each in all_of(plan)) == 40
 
 
-def test_a_database_that_does_not_work_is_a_local_error() -> None:
+def test_closed_plan_is_a_local_error() -> None:
     with filled({"a.example": 1}) as plan:
         pass
     with pytest.raises(LocalError, match="temporary database"):
@@ -389,7 +389,7 @@ SHA1 = "sha1:da39a3ee5e6b4b0d3255bfef95601890afd80709"
         ("no URL", "", "", ""),
     ],
 )
-def test_a_place_is_of_the_host_and_the_url(url: str, host: str, scheme: str, name: str) -> None:
+def test_place_request_derives_path_from_host_and_url(url: str, host: str, scheme: str, name: str) -> None:
     found = place_request(url)
     assert (found.host, found.scheme) == (host, scheme)
     directory, part, last = found.item.path.split("/")
@@ -399,18 +399,18 @@ def test_a_place_is_of_the_host_and_the_url(url: str, host: str, scheme: str, na
     assert place_request(url) == found
 
 
-def test_a_place_says_nothing_of_a_password() -> None:
+def test_place_request_path_is_independent_of_password() -> None:
     one, other = place_request("ftp://me:secret@h.example/a"), place_request("ftp://me:other@h.example/a")
     assert one.item.path == other.item.path
     assert one.item.url == "ftp://me:secret@h.example/a"
 
 
-def test_long_names_and_names_that_are_no_text_are_left_away() -> None:
+def test_place_request_drops_long_and_invalid_names() -> None:
     for url in (f"http://h.example/{'x' * 200}", "http://h.example/."):
         assert len(place_request(url).item.path.rpartition("/")[2]) == 20
 
 
-def test_what_was_asked_for_arrives_as_it_was() -> None:
+def test_place_request_keeps_options_through_pickling() -> None:
     given = SaveRequest(
         "http://h.example/a",
         "mine/a",

@@ -94,7 +94,7 @@ def column(urls: list[str]) -> object:
     [list, generated, series, collection, asked, column],
     ids=["list", "generator", "series", "bag", "bag of requests", "column"],
 )
-def test_urls_come_from_whatever_has_them(
+def test_run_accepts_urls_of_any_collection(
     given: Callable[[list[str]], object], client: Client, site: Site, tmp_path: Path
 ) -> None:
     from pyarrow import parquet
@@ -112,7 +112,7 @@ def test_urls_come_from_whatever_has_them(
         assert (tmp_path / "bodies" / row["path"]).read_text() == row["url"].rpartition("/")[2]
 
 
-def test_what_is_told_of_a_run_can_be_kept_and_sent(client: Client, site: Site, tmp_path: Path) -> None:
+def test_run_reports_are_picklable(client: Client, site: Site, tmp_path: Path) -> None:
     """The values survive pickling and Dask unchanged."""
     told: list[BulkProgress] = []
     urls = [f"{site.origin}/0.txt", f"{site.origin}/none", "gopher://127.0.0.1:25/"]
@@ -129,7 +129,7 @@ def test_what_is_told_of_a_run_can_be_kept_and_sent(client: Client, site: Site, 
     assert json.loads(json.dumps(summary._asdict())) == summary._asdict()
 
 
-def test_outcomes_are_values_for_bags_and_frames(client: Client, site: Site, tmp_path: Path) -> None:
+def test_outcomes_are_usable_in_bags_and_frames(client: Client, site: Site, tmp_path: Path) -> None:
     import pandas
     from dask import bag
 
@@ -149,7 +149,7 @@ def test_outcomes_are_values_for_bags_and_frames(client: Client, site: Site, tmp
     }
 
 
-def test_what_is_sent_elsewhere_is_meanwhile_with_the_files_of_its_worker(client: Client) -> None:
+def test_scratch_uses_directory_of_the_worker(client: Client) -> None:
     """Dask removes that directory if the worker is killed."""
 
     def made() -> str:
@@ -161,7 +161,7 @@ def test_what_is_sent_elsewhere_is_meanwhile_with_the_files_of_its_worker(client
     assert Path(made()).parent == Path(gettempdir())
 
 
-def test_elsewhere_a_run_waits_for_what_is_still_done_for_one_before_it(
+def test_run_waits_for_earlier_run_on_remote_store(
     client: Client, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A lock cannot separate them there. The workers of the run are in this process."""
@@ -178,7 +178,7 @@ def test_elsewhere_a_run_waits_for_what_is_still_done_for_one_before_it(
     assert (summary.done, asked, under_way) == (1, [before], {})
 
 
-def test_no_slice_waits_for_a_thread(client: Client, tmp_path: Path) -> None:
+def test_run_queues_no_slice_behind_busy_threads(client: Client, tmp_path: Path) -> None:
     """There are two threads: a slice of the slowest host never waits behind the slices of others."""
     told: list[BulkProgress] = []
     refused = [f"gopher://127.0.0.{number}:25/" for number in range(1, 13)]
@@ -187,9 +187,7 @@ def test_no_slice_waits_for_a_thread(client: Client, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", [None, "9.9"])
-def test_a_run_waits_for_workers(
-    version: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_waits_for_workers(version: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No worker exists at the start; the first joins after the run has reported that it waits.
 
     Its version may differ from that of the workers checked before.
@@ -228,7 +226,7 @@ def test_a_run_waits_for_workers(
     assert (told[-1].threads, told[-1].ended) == (3, 6)
 
 
-def test_a_cluster_of_another_version_gets_nothing(
+def test_run_sends_nothing_to_cluster_of_other_version(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("resolver.bulk.messages.get_version", lambda: "9.9")
@@ -237,7 +235,7 @@ def test_a_cluster_of_another_version_gets_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nobody_keeps_requests_that_are_done(client: Client, tmp_path: Path) -> None:
+def test_run_releases_finished_requests(client: Client, tmp_path: Path) -> None:
     """Scheduler, worker and client are in this process; each keeps a thousand messages."""
     refused = [f"gopher://kept.example:25/{number}" for number in range(50)]
     run(refused, client=client, out=str(tmp_path), policy=POLICY)
@@ -245,7 +243,7 @@ def test_nobody_keeps_requests_that_are_done(client: Client, tmp_path: Path) -> 
     assert [each for each in gc.get_objects() if type(each) is BulkRequest and "//kept." in each.url] == []
 
 
-def test_dask_shows_each_partition_under_the_name_of_its_host(
+def test_run_names_dask_tasks_by_host(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The scheduler would keep a separate name for each slice even after the slice has ended."""
@@ -264,7 +262,7 @@ def test_dask_shows_each_partition_under_the_name_of_its_host(
     ]
 
 
-def test_what_fails_is_told_with_the_rest(client: Client, site: Site, tmp_path: Path) -> None:
+def test_run_reports_failures_with_other_outcomes(client: Client, site: Site, tmp_path: Path) -> None:
     requests = [
         SaveRequest(f"{site.origin}/0.txt", size=7),
         f"{site.origin}/none",
@@ -290,7 +288,7 @@ def test_what_fails_is_told_with_the_rest(client: Client, site: Site, tmp_path: 
     assert len(directories) == 2  # of the host, and in it for the successful request
 
 
-def test_ledgers_may_be_elsewhere(client: Client, site: Site, tmp_path: Path) -> None:
+def test_run_uses_separate_ledger_location(client: Client, site: Site, tmp_path: Path) -> None:
     url, ledger = f"{site.origin}/0.txt", str(tmp_path / "ledgers")
     for expected in ("done", "skipped"):
         summary = run([url], client=client, out=str(tmp_path / "out"), ledger=ledger, policy=POLICY)
@@ -310,7 +308,7 @@ def test_ledgers_may_be_elsewhere(client: Client, site: Site, tmp_path: Path) ->
         ("no JSON", LocalError, "not written by resolve"),
     ],
 )
-def test_a_place_that_was_begun_in_another_way_is_left_alone(
+def test_run_leaves_foreign_output_unchanged(
     about: str, error: type[LocalError], words: str, client: Client, tmp_path: Path
 ) -> None:
     (tmp_path / "bulk.json").write_text(about)
@@ -319,17 +317,17 @@ def test_a_place_that_was_begun_in_another_way_is_left_alone(
     assert [each.name for each in tmp_path.iterdir()] == ["bulk.json"]
 
 
-def test_a_place_that_cannot_be_written_ends_the_run(client: Client, tmp_path: Path) -> None:
+def test_run_with_unwritable_output_is_a_local_error(client: Client, tmp_path: Path) -> None:
     (tmp_path / "ledger").write_text("in the way")
     with pytest.raises(LocalError, match="ledger"):
         run(["gopher://127.0.0.1:25/"], client=client, out=str(tmp_path), policy=POLICY)
 
 
-def test_a_setting_that_there_is_not(client: Client, tmp_path: Path) -> None:
+def test_run_with_unknown_setting_raises_type_error(client: Client, tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="segmants"):
         run([], client=client, out=str(tmp_path), segmants=4)  # type: ignore[call-arg]
 
 
-def test_nothing_is_nothing(client: Client, tmp_path: Path) -> None:
+def test_run_of_no_requests_returns_empty_summary(client: Client, tmp_path: Path) -> None:
     summary = run([], client=client, out=str(tmp_path))
     assert (summary.requests, summary.exit, summary.slices) == (0, 0, 0)

@@ -54,19 +54,19 @@ def slice_of(site: Site, *names: str, last: bool = True) -> RequestSlice:
     return RequestSlice(7, 0, "127.0.0.1", items, last, 1.0)
 
 
-def told(out: str) -> list[dict[str, Any]]:
+def outcome_rows(out: str) -> list[dict[str, Any]]:
     octets = store_of(out).read("outcomes/part-0007.jsonl")
     assert octets is not None
     return [json.loads(line) for line in octets.splitlines()]
 
 
-def test_bodies_outcomes_and_the_ledger_are_where_the_run_keeps_them(site: Site, out: str) -> None:
+def test_fetch_slice_stores_bodies_outcomes_and_ledger(site: Site, out: str) -> None:
     slice = slice_of(site, "a.txt", "b.txt", "none", "a.txt")
     report = fetch_slice(job(out), slice)
     assert dict(report.counts) == {"done": 2, "failed": 1, "skipped": 1}
     assert dict(report.exits) == {0: 2, 8: 1}
     assert (report.bytes, report.left) == (6, ())
-    rows = told(out)
+    rows = outcome_rows(out)
     assert [(row["status"], row["error"], row["bytes"]) for row in rows] == [
         ("done", None, 3),
         ("done", None, 3),
@@ -80,10 +80,10 @@ def test_bodies_outcomes_and_the_ledger_are_where_the_run_keeps_them(site: Site,
     again = fetch_slice(job(out), slice_of(site, "a.txt", "b.txt"))
     assert dict(again.counts) == {"skipped": 2}
     assert len(site.asked) == asked
-    assert told(out) == rows
+    assert outcome_rows(out) == rows
 
 
-def test_what_could_not_be_begun_in_time_is_given_back(site: Site, out: str) -> None:
+def test_fetch_slice_returns_requests_not_begun_in_time(site: Site, out: str) -> None:
     slice = slice_of(site, "a.txt", "b.txt", "c.txt")
     report = fetch_slice(job(out, box=0.0), slice)
     assert report.left == slice.items
@@ -91,14 +91,14 @@ def test_what_could_not_be_begun_in_time_is_given_back(site: Site, out: str) -> 
     assert store_of(out).read("outcomes/part-0007.jsonl") is None
 
 
-def test_a_slice_that_is_not_the_last_tells_no_outcomes_yet(site: Site, out: str) -> None:
+def test_fetch_slice_before_the_last_writes_no_outcomes(site: Site, out: str) -> None:
     fetch_slice(job(out), slice_of(site, "a.txt", last=False))
     assert store_of(out).read("outcomes/part-0007.jsonl") is None
     fetch_slice(job(out), slice_of(site, "b.txt"))
-    assert [row["url"].rpartition("/")[2] for row in told(out)] == ["a.txt", "b.txt"]
+    assert [row["url"].rpartition("/")[2] for row in outcome_rows(out)] == ["a.txt", "b.txt"]
 
 
-def test_a_host_is_left_alone_for_as_long_as_it_wants(site: Site, out: str) -> None:
+def test_fetch_slice_keeps_pause_of_a_host(site: Site, out: str) -> None:
     slice = slice_of(site, "a.txt")
     report = fetch_slice(job(out, host_rate=0.01), slice)
     (seconds,) = report.pauses.values()
@@ -107,13 +107,13 @@ def test_a_host_is_left_alone_for_as_long_as_it_wants(site: Site, out: str) -> N
     assert fetch_slice(job(out, box=0.0), later).left == later.items
 
 
-def test_bodies_in_archives_are_in_no_files(site: Site, out: str) -> None:
+def test_fetch_slice_with_warc_writes_no_body_files(site: Site, out: str) -> None:
     report = fetch_slice(job(out, warc=True), slice_of(site, "a.txt", "b.txt"))
     assert dict(report.counts) == {"done": 2}
     assert dict(fetch_slice(job(out, warc=True), slice_of(site, "a.txt", "b.txt")).counts) == {"skipped": 2}
     close_all()
     store = store_of(out)
-    assert {row["path"] for row in told(out)} == {None}
+    assert {row["path"] for row in outcome_rows(out)} == {None}
     assert store.read(f"bodies/{slice_of(site, 'a.txt').items[0].path}") is None
     if isinstance(store, OutputFiles):
         archives = [store.place(f"warc/{name}") for name in store.names("warc") if "warc" in name]
@@ -126,7 +126,7 @@ def test_bodies_in_archives_are_in_no_files(site: Site, out: str) -> None:
     assert records.count("response") == 2
 
 
-def test_it_is_known_for_as_long_as_it_is_under_way(
+def test_is_under_way_is_true_during_fetch_slice(
     site: Site, out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A second run into the same output does not begin before the first has ended."""
@@ -143,7 +143,7 @@ def test_it_is_known_for_as_long_as_it_is_under_way(
     assert not is_under_way(out)
 
 
-def test_what_another_run_is_at_work_with_is_given_back(site: Site, tmp_path: Path) -> None:
+def test_fetch_slice_returns_requests_of_locked_ledger(site: Site, tmp_path: Path) -> None:
     out, slice = str(tmp_path), slice_of(site, "a.txt")
     held = LedgerFile(OutputFiles(out).place("ledger/0007.ledger"))
     held.take()

@@ -19,7 +19,7 @@ def memory() -> Iterator[str]:
     MemoryFileSystem.store.clear()
 
 
-def test_a_directory_is_written_to_in_one_step(tmp_path: Path) -> None:
+def test_output_files_are_written_atomically(tmp_path: Path) -> None:
     for out in (str(tmp_path), tmp_path.as_uri()):
         store = store_of(out)
         assert isinstance(store, OutputFiles)
@@ -31,7 +31,7 @@ def test_a_directory_is_written_to_in_one_step(tmp_path: Path) -> None:
         (tmp_path / "a" / "b").unlink()
 
 
-def test_what_others_left_of_a_file_goes_with_the_next_one(tmp_path: Path) -> None:
+def test_output_files_write_removes_abandoned_temporary_files(tmp_path: Path) -> None:
     """A program that reads a directory of tables reads all files in it."""
     (tmp_path / "part-1.jsonl.6180886f9e601eb1").write_bytes(b"half a li")
     (tmp_path / "part-10.jsonl").write_bytes(b"another one")
@@ -39,7 +39,7 @@ def test_what_others_left_of_a_file_goes_with_the_next_one(tmp_path: Path) -> No
     assert sorted(each.name for each in tmp_path.iterdir()) == ["part-1.jsonl", "part-10.jsonl"]
 
 
-def test_what_is_in_the_way_is_said(tmp_path: Path) -> None:
+def test_output_files_report_obstacles(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("no directory")
     store = OutputFiles(str(tmp_path))
     with pytest.raises(LocalError, match="a/b"):
@@ -48,7 +48,7 @@ def test_what_is_in_the_way_is_said(tmp_path: Path) -> None:
         store.read("a/b")
 
 
-def test_a_place_of_fsspec_is_read_and_sent_to(memory: str, tmp_path: Path) -> None:
+def test_remote_store_reads_writes_and_sends(memory: str, tmp_path: Path) -> None:
     store = store_of(memory)
     assert isinstance(store, RemoteStore)
     assert store.read("a/b") is None
@@ -63,7 +63,7 @@ def test_a_place_of_fsspec_is_read_and_sent_to(memory: str, tmp_path: Path) -> N
     assert copy.read_bytes() == b"x"
 
 
-def test_what_is_there_is_fetched_whatever_is_remembered_of_it(
+def test_remote_store_fetch_ignores_exists(
     memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`exists` of many file systems also returns False if the check failed."""
@@ -76,7 +76,7 @@ def test_what_is_there_is_fetched_whatever_is_remembered_of_it(
 
 
 @pytest.mark.parametrize("fault", [OSError("the network"), FileNotFoundError("of something else")])
-def test_what_cannot_be_fetched_is_not_missing(
+def test_remote_store_fetch_failure_is_not_missing(
     fault: OSError, memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With half a ledger, or without it, all files would be requested again."""
@@ -96,7 +96,9 @@ def test_what_cannot_be_fetched_is_not_missing(
     assert not (tmp_path / "copy").exists()
 
 
-def test_a_place_that_cannot_be_asked(memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remote_store_unreachable_is_a_local_error(
+    memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = store_of(memory)
     assert isinstance(store, RemoteStore)
 
@@ -136,7 +138,7 @@ def strict(memory: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     MemoryFileSystem.pseudo_dirs[:] = [""]
 
 
-def test_directories_are_made_where_there_are_such(strict: str, tmp_path: Path) -> None:
+def test_remote_store_makes_missing_directories(strict: str, tmp_path: Path) -> None:
     store = store_of(strict)
     assert isinstance(store, RemoteStore)
     store.write("a.json", b"1")
@@ -145,7 +147,7 @@ def test_directories_are_made_where_there_are_such(strict: str, tmp_path: Path) 
     assert [store.read(name) for name in ("a.json", "d/e/x", "f/x")] == [b"1", b"x", b"x"]
 
 
-def test_no_bucket_is_made(strict: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remote_store_does_not_make_buckets(strict: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """An object store would make a bucket if a directory were created."""
     monkeypatch.setattr(MemoryFileSystem, "async_impl", True)
     store = store_of(strict)
@@ -154,14 +156,14 @@ def test_no_bucket_is_made(strict: str, monkeypatch: pytest.MonkeyPatch) -> None
         store.write("a.json", b"1")
 
 
-def test_a_password_is_not_shown() -> None:
+def test_store_of_error_does_not_show_password() -> None:
     with pytest.raises(LocalError, match=r"nothing://me:\*\*\*\*@there") as raised:
         store_of("nothing://me:secret@there")
     assert "secret" not in str(raised.value)
 
 
 @pytest.mark.parametrize("out", ["nothing://there", "memory:"])
-def test_what_fsspec_does_not_know(out: str) -> None:
+def test_store_of_unknown_protocol_is_a_local_error(out: str) -> None:
     if out == "memory:":
         assert isinstance(store_of(out), OutputFiles)  # a directory of that name
         return

@@ -26,7 +26,7 @@ both = pytest.mark.parametrize(("scheme", "kind"), KINDS.items(), ids=list(KINDS
 
 
 @both
-def test_it_goes_on_where_it_broke_off(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
+def test_cat_file_resumes_after_each_disconnect(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
     """The file resumes after every disconnect that came after some bytes; each byte is read once."""
     cuts = (300_000, 300_001, 1_200_000, 1_999_999)
     with faulty(scheme, CONTENT, Manner(cuts=cuts)) as server:
@@ -36,7 +36,7 @@ def test_it_goes_on_where_it_broke_off(scheme: str, kind: type[UrlFileSystem], m
 
 
 @both
-def test_what_does_not_go_on_is_an_error(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
+def test_read_without_resumption_is_an_error(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
     """The file is not returned truncated."""
     with faulty(scheme, CONTENT, Manner(fault=Fault("reset", "body", 50))) as server:
         fs = make(kind, server.port)
@@ -46,7 +46,7 @@ def test_what_does_not_go_on_is_an_error(scheme: str, kind: type[UrlFileSystem],
 
 
 @both
-def test_parts_are_of_one_state(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
+def test_cat_file_of_changed_object_is_an_error(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
     with faulty(scheme, CONTENT, Manner(cuts=(300_000,), changes=True)) as server:
         fs = make(kind, server.port)
         with pytest.raises(OSError, match="object") as caught:
@@ -55,7 +55,9 @@ def test_parts_are_of_one_state(scheme: str, kind: type[UrlFileSystem], make: Ma
 
 
 @both
-def test_a_server_without_offsets(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
+def test_cat_file_without_range_support_skips_bytes(
+    scheme: str, kind: type[UrlFileSystem], make: Make
+) -> None:
     """The complete file is requested, and the bytes before the range are skipped."""
     with faulty(scheme, CONTENT, Manner(offsets="no")) as server:
         fs = make(kind, server.port)
@@ -65,7 +67,7 @@ def test_a_server_without_offsets(scheme: str, kind: type[UrlFileSystem], make: 
 @both
 @pytest.mark.parametrize("offsets", ["lies", "elsewhere"])
 @pytest.mark.parametrize("lie", ["short", "long"])
-def test_a_server_that_lies(
+def test_cat_ranges_of_lying_server_is_right_or_an_error(
     scheme: str, kind: type[UrlFileSystem], make: Make, offsets: Literal["lies", "elsewhere"], lie: Kind
 ) -> None:
     """The start of the range or the size is false: the result is right or an error.
@@ -81,7 +83,9 @@ def test_a_server_that_lies(
 
 
 @both
-def test_a_file_that_nobody_closes(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
+def test_unclosed_file_is_collected_without_warnings(
+    scheme: str, kind: type[UrlFileSystem], make: Make
+) -> None:
     """A file may be collected in any order with the objects it holds: warnings are errors here."""
     with faulty(scheme, CONTENT, Manner()) as server:
         fs = make(kind, server.port)
@@ -112,7 +116,7 @@ def in_threads(*operations: Callable[[], T]) -> list[T]:
 
 @both
 @pytest.mark.parametrize("cache", ["readahead", "background", "bytes"])
-def test_file_of_several_threads_gives_each_piece_once(
+def test_file_read_by_threads_returns_each_segment_once(
     scheme: str, kind: type[UrlFileSystem], cache: str, make: Make
 ) -> None:
     with faulty(scheme, CONTENT, Manner()) as server:
@@ -137,7 +141,7 @@ class Stalled(WholeObject):
         return super().read(start, end)
 
 
-def test_file_of_threads_that_seek_reads_where_each_sought() -> None:
+def test_file_seek_in_threads_applies_to_own_read() -> None:
     octets = Stalled(CONTENT)
     file = UrlFile(HttpFileSystem(), "h/x", octets, None, "none", None)
     sought = threading.Barrier(2)
@@ -156,7 +160,7 @@ def test_file_of_threads_that_seek_reads_where_each_sought() -> None:
     assert sorted(found) == [CONTENT[at : at + 8] for at in (0, 800, 8_000)]
 
 
-def test_position_of_a_file_is_that_of_all_threads() -> None:
+def test_file_position_is_shared_by_threads() -> None:
     file = UrlFile(HttpFileSystem(), "h/x", WholeObject(CONTENT), None, "none", None)
     file.seek(800)
     in_threads(lambda: file.seek(8))
@@ -183,7 +187,7 @@ def test_duckdb_reads_parquet_in_several_threads(scheme: str, kind: type[UrlFile
 
 
 @both
-def test_what_follows_is_read_on_one_connection(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
+def test_sequential_reads_use_one_connection(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
     with faulty(scheme, CONTENT, Manner()) as server:
         fs = make(kind, server.port)
         with fs.open(name_at(server), block_size=100_000, cache_type="none") as file:

@@ -58,14 +58,14 @@ def options_for(server: MockFtp) -> dict[str, object]:
 
 
 @pytest.mark.parametrize("protocol", [*OURS, *BESIDE])
-def test_found_by_its_protocol(protocol: str) -> None:
+def test_protocol_has_a_url_file_system(protocol: str) -> None:
     kind = fsspec.get_filesystem_class(protocol)
     assert issubclass(kind, UrlFileSystem)
     assert protocol in kind.protocol
     assert kind._strip_protocol(f"{protocol}://host/a b/") == "host/a%20b"
 
 
-def test_others_of_a_name_stay_until_they_are_clobbered() -> None:
+def test_clobber_replaces_other_file_systems() -> None:
     program = """
 import fsspec
 before = [fsspec.get_filesystem_class(name).__module__ for name in ("ftp", "http", "https")]
@@ -77,7 +77,7 @@ print(*[fsspec.get_filesystem_class(name).__name__ for name in ("ftp", "http", "
     assert run_alone(program).split() == ["FtpFileSystem", "HttpFileSystem", "HttpsFileSystem"]
 
 
-def test_a_table_by_gopher() -> None:
+def test_pandas_reads_table_by_gopher() -> None:
     import pandas
 
     tree = {b"": Item("1", b"Tables", members=(b"9/table.csv",)), b"9/table.csv": Item("9", b"table", TABLE)}
@@ -90,7 +90,7 @@ def test_a_table_by_gopher() -> None:
     assert found["square"].tolist() == again["square"].tolist() == [n * n for n in range(1_000)]
 
 
-def test_a_table_by_ftp(ftp: MockFtp) -> None:
+def test_pandas_reads_table_by_ftp(ftp: MockFtp) -> None:
     import pandas
 
     name = put(ftp, b"tables", {b"table.csv": TABLE})
@@ -98,7 +98,7 @@ def test_a_table_by_ftp(ftp: MockFtp) -> None:
     assert found["square"].sum() == sum(n * n for n in range(1_000))
 
 
-def test_many_tables_in_the_threads_of_dask(ftp: MockFtp) -> None:
+def test_dask_reads_tables_in_threads(ftp: MockFtp) -> None:
     """Each table is divided into blocks, most of which begin in the middle of it."""
     import dask  # takes 1 s, in every pytest worker if imported above
     import dask.dataframe
@@ -112,7 +112,7 @@ def test_many_tables_in_the_threads_of_dask(ftp: MockFtp) -> None:
         assert tables["square"].sum().compute() == 4 * sum(n * n for n in range(1_000))
 
 
-def test_archives(ftp: MockFtp) -> None:
+def test_archives_are_read_by_zipfile_tarfile_and_fsspec(ftp: MockFtp) -> None:
     zipped, tarred = io.BytesIO(), io.BytesIO()
     with zipfile.ZipFile(zipped, "w") as archive:
         archive.writestr("table.csv", TABLE)
@@ -132,7 +132,7 @@ def test_archives(ftp: MockFtp) -> None:
         assert file.read() == TABLE
 
 
-def test_copies_are_whole_and_told_of(ftp: MockFtp, make: Make, tmp_path: Path) -> None:
+def test_get_file_copies_complete_file_and_reports_progress(ftp: MockFtp, make: Make, tmp_path: Path) -> None:
     name = put(ftp, b"pub", {b"a b.csv": TABLE, b"c.csv": b"", b"d.txt": b"no"})
     fs = make(FtpFileSystem, ftp.port)
     callback = fsspec.Callback()
@@ -168,14 +168,16 @@ WRITES: Mapping[str, Callable[[Any, str], object]] = {
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=list(WRITES))
-def test_nothing_is_written(write: Callable[[Any, str], object], ftp: MockFtp, make: Make) -> None:
+def test_write_operations_raise_read_only_error(
+    write: Callable[[Any, str], object], ftp: MockFtp, make: Make
+) -> None:
     name = put(ftp, b"pub", {b"file": TABLE})
     with pytest.raises(OSError, match="read-only") as caught:
         write(make(FtpFileSystem, ftp.port), f"{name}/file")
     assert caught.value.errno == errno.EROFS
 
 
-def test_errors_are_those_of_files(ftp: MockFtp, make: Make) -> None:
+def test_errors_are_os_errors_with_cause(ftp: MockFtp, make: Make) -> None:
     name = put(ftp, b"pub", {b"file": TABLE})
     fs = make(FtpFileSystem, ftp.port)
     with pytest.raises(FileNotFoundError) as missing:
@@ -194,7 +196,7 @@ def test_errors_are_those_of_files(ftp: MockFtp, make: Make) -> None:
     assert (fs.exists(f"{name}/file"), fs.exists(f"{name}/gone"), fs.isdir(name)) == (True, False, True)
 
 
-def test_what_nobody_can_tell_is_no_answer(make: Make) -> None:
+def test_unreachable_server_raises_instead_of_missing_file(make: Make) -> None:
     """An unreachable server has not reported that the file is missing."""
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
@@ -223,10 +225,10 @@ def test_instances_are_shared_and_pickled(ftp: MockFtp) -> None:
     assert fs.cat(f"{name}/file") == TABLE
 
 
-def test_a_child_of_a_fork_has_connections_of_its_own(ftp: MockFtp) -> None:
+def test_forked_child_uses_separate_connections(ftp: MockFtp) -> None:
     program = """
 import os, sys, warnings, fsspec, resolver
-warnings.simplefilter("ignore", ResourceWarning)  # of what the child drops with the thread it has not got
+warnings.simplefilter("ignore", ResourceWarning)  # for objects that the child drops without their thread
 fs = fsspec.filesystem("resolve+ftp", policy=resolver.Policy(allow_port={int(sys.argv[1])}))
 name = f"127.0.0.1:{sys.argv[1]}/pub/file"
 first = fs.cat(name)
@@ -248,13 +250,13 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), len(fs.cat(name)))
         ({"password": "secret"}, "host"),
     ],
 )
-def test_options_that_could_not_be_told_apart(option: dict[str, Any], word: str) -> None:
+def test_options_that_cannot_be_compared_are_refused(option: dict[str, Any], word: str) -> None:
     """Instances are shared by the text of their options: a hidden secret would share them between users."""
     with pytest.raises(TypeError, match=word):
         FtpFileSystem(**option)
 
 
-def test_another_state_has_another_key(ftp: MockFtp, make: Make) -> None:
+def test_ukey_and_checksum_change_with_content(ftp: MockFtp, make: Make) -> None:
     name = put(ftp, b"pub", {b"file": TABLE})
     fs = make(FtpFileSystem, ftp.port)
     fs.ls(name)
@@ -266,7 +268,7 @@ def test_another_state_has_another_key(ftp: MockFtp, make: Make) -> None:
     assert fs.cat(f"{name}/file") == TABLE + b"x"  # the cached listing is not trusted
 
 
-def test_a_large_directory(ftp: MockFtp, make: Make) -> None:
+def test_large_directory_is_listed_in_one_request(ftp: MockFtp, make: Make) -> None:
     name = put(ftp, b"many", {b"%05d.csv" % number: b"x" for number in range(10_000)})
     fs = make(FtpFileSystem, ftp.port, options=resolver.Options(mlsd=True))
     assert len(fs.glob(f"{name}/*7.csv")) == 1_000
@@ -296,7 +298,7 @@ LIE = [
 ]
 
 
-def test_a_listing_that_lies(
+def test_listing_with_unsafe_names_is_sanitized(
     ftp: MockFtp, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A name is valid in its directory, and a copy is written to the right path."""
@@ -312,7 +314,7 @@ def test_a_listing_that_lies(
     assert [each.name for each in tmp_path.iterdir()] == ["%7Eroot"]
 
 
-def test_a_directory_that_is_in_itself(ftp: MockFtp, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_recursive_directory_is_bounded(ftp: MockFtp, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resolver.adapters.fsspec.listings, "DEEPEST", 10)
     name = put(ftp, b"loop", {})
     loop = ftp.root.items[b"loop"]
@@ -334,7 +336,7 @@ BURROW = {
 }
 
 
-def test_menus_are_directories(make: Make) -> None:
+def test_gopher_menus_are_directories(make: Make) -> None:
     """A menu that leads to itself or upward is not a directory below itself."""
     with served(partial(fixtures.gopher.serve, tree=BURROW)) as server:
         fs = make(GopherFileSystem, server.port)

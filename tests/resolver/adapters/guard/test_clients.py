@@ -78,7 +78,9 @@ FOLLOWING: tuple[Client, ...] = (by_requests, by_aiohttp)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_what_is_outside_is_reached_under_its_name(client: Client, server: Server, names: Names) -> None:
+def test_guarded_client_reaches_public_address_under_its_name(
+    client: Client, server: Server, names: Names
+) -> None:
     for host in ("outside.example", "both.example"):
         assert client(host, server.port, "/") == b"hello"
     assert {address for address, _ in server.visits} == {PUBLIC}
@@ -86,7 +88,9 @@ def test_what_is_outside_is_reached_under_its_name(client: Client, server: Serve
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_nothing_inside_is_reached(client: Client, server: Server, names: Names) -> None:
+def test_guarded_client_does_not_reach_internal_addresses(
+    client: Client, server: Server, names: Names
+) -> None:
     for host in INSIDE:
         with pytest.raises(REFUSED):
             client(host, server.port, "/")
@@ -94,7 +98,9 @@ def test_nothing_inside_is_reached(client: Client, server: Server, names: Names)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_a_name_is_looked_up_once_for_a_connection(client: Client, server: Server, names: Names) -> None:
+def test_guarded_client_looks_up_name_once_per_connection(
+    client: Client, server: Server, names: Names
+) -> None:
     """The address cannot change between the check and the connection."""
     assert client("rebinding.example", server.port, "/") == b"hello"
     assert names.asked == ["rebinding.example"]
@@ -104,7 +110,7 @@ def test_a_name_is_looked_up_once_for_a_connection(client: Client, server: Serve
 
 
 @pytest.mark.parametrize("client", FOLLOWING)
-def test_a_redirect_is_judged_too(client: Client, server: Server, names: Names) -> None:
+def test_guarded_client_checks_redirects(client: Client, server: Server, names: Names) -> None:
     assert client("outside.example", server.port, "/out") == b"hello"
     for path in REDIRECTS.keys() - {"/out"}:
         with pytest.raises(REFUSED):
@@ -113,14 +119,14 @@ def test_a_redirect_is_judged_too(client: Client, server: Server, names: Names) 
 
 
 @pytest.mark.parametrize("client", FOLLOWING)
-def test_a_port_of_others_is_refused(client: Client, names: Names) -> None:
+def test_guarded_client_refuses_ports_of_other_services(client: Client, names: Names) -> None:
     with pytest.raises(resolver.Refused) as caught:
         client("outside.example", 25, "/")
     assert caught.value.rule == "S04"
     assert names.asked == []
 
 
-def test_the_servers_inside_can_be_reached_without_the_guard(server: Server, names: Names) -> None:
+def test_unguarded_client_reaches_internal_server(server: Server, names: Names) -> None:
     assert requests.get(f"http://inside.example:{server.port}/", timeout=HANG).content == b"hello"
 
     async def ask() -> bytes:
@@ -134,7 +140,7 @@ def test_the_servers_inside_can_be_reached_without_the_guard(server: Server, nam
     assert [address for address, _ in server.visits] == ["127.0.0.1", PUBLIC, "127.0.0.1"]
 
 
-def test_a_resolver_alone_is_not_asked_about_an_address(server: Server, names: Names) -> None:
+def test_guarded_resolver_alone_does_not_check_literal_addresses(server: Server, names: Names) -> None:
     """The reason for the connector."""
 
     async def ask() -> bytes:
@@ -148,7 +154,7 @@ def test_a_resolver_alone_is_not_asked_about_an_address(server: Server, names: N
     assert asyncio.run(ask()) == b"hello"
 
 
-def test_an_adapter_that_was_pickled_guards(server: Server, names: Names) -> None:
+def test_guarded_adapter_still_guards_after_pickling(server: Server, names: Names) -> None:
     adapter = pickle.loads(pickle.dumps(GuardedAdapter(POLICY)))
     with requests.Session() as session:
         session.mount("http://", adapter)
@@ -219,7 +225,7 @@ def test_guarded_adapter_makes_managers_of_trusted_proxies_only(
     assert server.visits == [(PUBLIC, "h.example")]
 
 
-def test_nothing_goes_through_a_proxy_that_nobody_trusts(server: Server, names: Names) -> None:
+def test_guarded_client_refuses_untrusted_proxy(server: Server, names: Names) -> None:
     """The proxy would look the name up itself (S09)."""
     proxy = f"http://outside.example:{server.port}"
     with requests.Session() as session:
@@ -241,7 +247,7 @@ def test_nothing_goes_through_a_proxy_that_nobody_trusts(server: Server, names: 
     assert server.visits == []
 
 
-def test_tls_is_asked_for_the_name(tmp_path: Path, names: Names) -> None:
+def test_guarded_client_verifies_certificate_for_the_name(tmp_path: Path, names: Names) -> None:
     """The certificate is checked for the name, though the connection goes to a numeric address."""
     authority = trustme.CA()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
@@ -279,7 +285,7 @@ def test_tls_is_asked_for_the_name(tmp_path: Path, names: Names) -> None:
     assert asked == ["outside.example", "outside.example"]
 
 
-def test_infos_are_as_those_of_the_loop(names: Names) -> None:
+def test_guarded_getaddrinfo_returns_infos_like_the_loop(names: Names) -> None:
     infos = asyncio.run(streams.getaddrinfo("both.example", 80, policy=POLICY))
     assert [(info[1], info[4]) for info in infos] == [(socket.SOCK_STREAM, (PUBLIC, 80))]
     infos = asyncio.run(streams.getaddrinfo(PUBLIC, 80, policy=POLICY))
@@ -287,7 +293,7 @@ def test_infos_are_as_those_of_the_loop(names: Names) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_who_does_not_answer_is_a_fault_of_the_network(client: Client, names: Names) -> None:
+def test_guarded_client_raises_os_error_without_answer(client: Client, names: Names) -> None:
     with socket.socket() as bound:
         bound.bind((PUBLIC, 0))
         with pytest.raises(OSError, match=r"."):

@@ -26,7 +26,7 @@ async def _asked(grant: ToolGrant, urls: list[str]) -> list[Any]:
 
 
 @pytest.mark.parametrize("loop", ["trio", "asyncio"])
-def test_a_program_serves_the_tools_itself(loop: str) -> None:
+def test_mcp_server_runs_inside_a_program(loop: str) -> None:
     grant = ToolGrant(policy=POLICY, environment={})
     with servers({"/in": "http://127.0.0.1:{port}/"}) as peers:
         place = f"http://{PUBLIC}:{peers.port}"

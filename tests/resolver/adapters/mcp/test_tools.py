@@ -54,15 +54,13 @@ async def listed(nursery: trio.Nursery, words: bytes) -> dict[str, object]:
     return answer.record
 
 
-async def test_a_listing_is_read_so_far(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_list_stops_at_entry_limit(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "ENTRIES", 20)
     record = await listed(nursery, b"0a\t/a\th.example\t70\r\n" * 50 + b".\r\n")
     assert (record["total"], record["complete"]) == (20, False)
 
 
-async def test_a_listing_of_long_names_is_read_so_far(
-    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_list_shortens_long_names(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tools, "ENTRY_CHARACTERS", 20_000)
     record = await listed(nursery, b"0" + b"a" * 5_000 + b"\t/a\th.example\t70\r\n.\r\n")
     entries = record["entries"]
@@ -72,12 +70,12 @@ async def test_a_listing_of_long_names_is_read_so_far(
 
 
 @pytest.mark.parametrize("name", ["default", "cautious"])
-def test_a_milder_policy_is_no_grant(name: str) -> None:
+def test_grant_refuses_policy_weaker_than_untrusted(name: str) -> None:
     with pytest.raises(ValueError, match="untrusted"):
         ToolGrant(policy=resolver.Policy.named(name))
 
 
-def test_a_body_is_always_bounded() -> None:
+def test_grant_always_bounds_the_body() -> None:
     assert limit_body(resolver.Limits()).body == ToolGrant().limits.body == tools.BODY
     assert ToolGrant().limits.body_everywhere
     own = resolver.Limits(body=5, body_everywhere=True)
@@ -95,7 +93,7 @@ def test_a_body_is_always_bounded() -> None:
         ("é \U0001f600", "é \U0001f600"),
     ],
 )
-def test_text_is_safe_to_show_wherever_it_stands(text: str, shown: str) -> None:
+def test_safe_text_escapes_control_characters(text: str, shown: str) -> None:
     assert safe_text(text) == shown
     assert Record({"a": [{text: (text, 1, None)}]}) == {"a": [{shown: [shown, 1, None]}]}
 
@@ -109,7 +107,7 @@ def test_text_is_safe_to_show_wherever_it_stands(text: str, shown: str) -> None:
         ),
     )
 )
-def test_record_is_bounded_whatever_it_holds(told: dict[str, object]) -> None:
+def test_record_is_bounded_for_any_content(told: dict[str, object]) -> None:
     record = Record(told)
     assert len(json.dumps(record)) < 3 * RECORD
     assert Record(record) == record
@@ -144,7 +142,7 @@ async def test_record_of_long_redirects_is_bounded(nursery: trio.Nursery) -> Non
     ],
 )
 @pytest.mark.parametrize("tool", ["fetch", "list", "info"])
-async def test_record_of_long_words_is_bounded(page: Page, tool: str, nursery: trio.Nursery) -> None:
+async def test_record_of_long_header_values_is_bounded(page: Page, tool: str, nursery: trio.Nursery) -> None:
     answer = await answered(nursery, {"/": page}, tool, "/")
     assert len(json.dumps(answer.record)) < 2 * RECORD
 
@@ -164,7 +162,7 @@ async def test_record_of_long_words_is_bounded(page: Page, tool: str, nursery: t
         ("explain", {"url": ["x:"]}),
     ],
 )
-async def test_arguments_that_are_none(tool: str, arguments: dict[str, object]) -> None:
+async def test_call_with_invalid_arguments_fails(tool: str, arguments: dict[str, object]) -> None:
     grant = ToolGrant(environment={})
     async with grant.session() as session:
         answer = await Tools(grant, session).call(tool, arguments)
@@ -172,7 +170,7 @@ async def test_arguments_that_are_none(tool: str, arguments: dict[str, object]) 
     assert answer.record["exit"] == 2
 
 
-async def test_a_variable_of_the_environment_is_no_way_round() -> None:
+async def test_call_with_proxy_in_environment_is_refused() -> None:
     """A proxy would look up the names itself (S09)."""
     grant = ToolGrant(environment={"http_proxy": "http://192.0.2.1:3128"})
     async with grant.session() as session:
@@ -201,7 +199,7 @@ def all_pages(content: Content, length: int, width: int) -> list[ResultPage]:
 
 
 @given(content=LINES | st.binary(max_size=9), length=st.integers(1, 40))
-def test_pages_of_text_are_the_text(content: str | bytes, length: int) -> None:
+def test_pages_of_text_join_to_the_text(content: str | bytes, length: int) -> None:
     pages = all_pages(content, length, 1)
     whole = content[:0]
     for page in pages:
@@ -212,7 +210,7 @@ def test_pages_of_text_are_the_text(content: str | bytes, length: int) -> None:
 
 
 @given(content=ENTRIES, length=st.integers(1, 200), width=st.integers(1, 5))
-def test_pages_of_entries_are_the_entries(
+def test_pages_of_entries_join_to_the_entries(
     content: tuple[dict[str, object], ...], length: int, width: int
 ) -> None:
     pages = all_pages(content, length, width)
@@ -225,18 +223,18 @@ def test_pages_of_entries_are_the_entries(
     assert found == list(content)
 
 
-def test_octets_have_pages_of_their_own_size() -> None:
+def test_pages_of_bytes_have_a_fixed_size() -> None:
     sizes = [len(page.content) for page in all_pages(bytes(OCTETS * 2 + 1), 1, 1)]
     assert sizes == [OCTETS, OCTETS, 1]
 
 
-def test_a_page_ends_at_a_line_where_one_is_near() -> None:
+def test_page_ends_at_a_nearby_line_end() -> None:
     assert [page.content for page in all_pages("one\ntwo\nthree", 6, 1)] == ["one\n", "two\n", "three"]
     assert [page.content for page in all_pages("1\nlonger", 6, 1)] == ["1\nlong", "er"]
 
 
 @pytest.mark.parametrize("cursor", ["", "1", "1-0", "1-3", "2-1", "-1-1", "1-1 ", "١-١", "1-1-1", "9" * 40])
-def test_what_is_no_cursor(cursor: str) -> None:
+def test_find_page_with_invalid_cursor_raises(cursor: str) -> None:
     shelf = ResultStore()
     shelf.store_first_page(StoredResult(Record({}), "abc", 1), 1, 1)
     assert shelf.find_page("1-1", 1, 1).content == "b"
@@ -244,7 +242,7 @@ def test_what_is_no_cursor(cursor: str) -> None:
         shelf.find_page(cursor, 1, 1)
 
 
-def test_the_oldest_make_room_and_the_newest_stays() -> None:
+def test_result_store_evicts_oldest_and_keeps_newest() -> None:
     shelf = ResultStore(most=10)
     cursors = [
         shelf.store_first_page(StoredResult(Record({}), "abc", weight), 1, 1).cursor
@@ -257,7 +255,7 @@ def test_the_oldest_make_room_and_the_newest_stays() -> None:
     assert shelf.find_page("4-1", 1, 1).content == "b"
 
 
-def test_what_fits_one_page_is_not_held() -> None:
+def test_result_store_does_not_keep_single_pages() -> None:
     shelf = ResultStore()
     assert shelf.store_first_page(StoredResult(Record({}), "ab", 2), 2, 1).cursor is None
     with pytest.raises(NoSuchPage):
