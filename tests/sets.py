@@ -163,7 +163,7 @@ def is_test_left_out(nodeid: str) -> bool:
 
 
 def unknown() -> list[str]:
-    """Return the rows of the table whose file, or whose test in the file, does not exist."""
+    """Return the rows of the table with a missing file, or with a test that its file does not have."""
     checkout = Path(__file__).parents[1]
     return [path for path in sorted(_PATHS) if not _exists(checkout, *path.split("::"))]
 

@@ -1,4 +1,4 @@
-"""A test that fails and then passes alone is flaky; a real failure is never let through."""
+"""A test that fails and then passes alone is flaky; a real failure always refuses the run."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_no_group_is_published_as_an_extra() -> None:
 
 
 def test_interpreters_finds_pythons_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Found on PATH and in the usual places of its owner; virtual environments and other programs are not."""
+    """Found on PATH and in the user's usual folders; virtual environments and other programs are not."""
     real = os.path.join(sys.base_prefix, "bin", f"python3.{sys.version_info.minor}")
     (tmp_path / "python3.99").write_text("#!/bin/sh\nexit 1\n")
     (tmp_path / "python3.99").chmod(0o755)

@@ -1,4 +1,4 @@
-"""The gate leaves out the files and tests of its table, and nothing else."""
+"""The gate leaves out the files and tests of its table, and no others."""
 
 from __future__ import annotations
 

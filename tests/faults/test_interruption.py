@@ -69,7 +69,7 @@ async def test_signal_ends_get_and_keeps_partial_file(
     assert ("'object.bin.part'" in told, "offsets" in told) == (True, scheme == "gopher")
     assert sorted(os.listdir(tmp_path)) == ["object.bin.part", "object.bin.part-state"]
     assert part.read_bytes() == INTERRUPTION_CONTENT[:HALF]
-    # gopher has no offsets: the part is kept, and then restarted
+    # gopher has no offsets: the part is kept, and the next run starts over
     resumed_from = 0 if scheme == "gopher" else HALF
     assert (await finish(server, tmp_path)).resumed_from == resumed_from
 
