@@ -16,7 +16,7 @@ from resolver.url.registry import SCHEMES
 U = TypeVar("U", bound=resolver.Url)
 
 
-def of(kind: type[U], text: str) -> U:
+def parse_as(kind: type[U], text: str) -> U:
     url = resolver.parse(text)
     assert isinstance(url, kind)
     return url
@@ -36,17 +36,17 @@ def host_of(text: str) -> str | None:
 
 
 def test_url_classes_have_typed_components() -> None:
-    assert assert_type(of(resolver.HttpUrl, "https://h.example/a?b").search, str | None) == "b"
-    assert assert_type(of(resolver.FtpUrl, "ftp://h.example/c/a").cwds, tuple[bytes, ...]) == (b"c",)
-    assert assert_type(of(resolver.GopherUrl, "gopher://h.example/0s").selector, bytes) == b"s"
-    assert assert_type(of(resolver.NewsUrl, "news:comp.misc").group, bytes | None) == b"comp.misc"
-    assert assert_type(of(resolver.NntpUrl, "nntp://h.example/g/1").article, int | None) == 1
-    assert assert_type(of(resolver.WaisUrl, "wais://h.example/d").database, bytes) == b"d"
-    assert assert_type(of(resolver.ProsperoUrl, "prospero://h.example/o").hsoname, bytes) == b"o"
-    assert assert_type(of(resolver.TelnetUrl, "telnet://u@h.example").user, bytes | None) == b"u"
-    assert assert_type(of(resolver.FileUrl, "file:///a").segments, tuple[bytes, ...]) == (b"a",)
-    assert assert_type(of(resolver.MailtoUrl, "mailto:a@h.example").addr_spec, bytes) == b"a@h.example"
-    assert assert_type(of(resolver.OtherUrl, "x-y:z").schemepart, str) == "z"
+    assert assert_type(parse_as(resolver.HttpUrl, "https://h.example/a?b").search, str | None) == "b"
+    assert assert_type(parse_as(resolver.FtpUrl, "ftp://h.example/c/a").cwds, tuple[bytes, ...]) == (b"c",)
+    assert assert_type(parse_as(resolver.GopherUrl, "gopher://h.example/0s").selector, bytes) == b"s"
+    assert assert_type(parse_as(resolver.NewsUrl, "news:comp.misc").group, bytes | None) == b"comp.misc"
+    assert assert_type(parse_as(resolver.NntpUrl, "nntp://h.example/g/1").article, int | None) == 1
+    assert assert_type(parse_as(resolver.WaisUrl, "wais://h.example/d").database, bytes) == b"d"
+    assert assert_type(parse_as(resolver.ProsperoUrl, "prospero://h.example/o").hsoname, bytes) == b"o"
+    assert assert_type(parse_as(resolver.TelnetUrl, "telnet://u@h.example").user, bytes | None) == b"u"
+    assert assert_type(parse_as(resolver.FileUrl, "file:///a").segments, tuple[bytes, ...]) == (b"a",)
+    assert assert_type(parse_as(resolver.MailtoUrl, "mailto:a@h.example").addr_spec, bytes) == b"a@h.example"
+    assert assert_type(parse_as(resolver.OtherUrl, "x-y:z").schemepart, str) == "z"
     assert [host_of(text) for text in ("ftp://h.example/", "news://n.example/g", "x-y:z")] == [
         "h.example",
         "n.example",
@@ -68,7 +68,7 @@ def listen(event: resolver.Event) -> None:
         assert_type(event.octets, bytes)
 
 
-async def wrapped(url: str, **settings: Unpack[resolver.Settings]) -> resolver.Response:
+async def fetch_wrapped(url: str, **settings: Unpack[resolver.Settings]) -> resolver.Response:
     """Fetch a URL: a caller's function with the parameters of `fetch`."""
     return await resolver.fetch(url, **settings)
 
@@ -81,7 +81,7 @@ def stream(
 
 async def test_response_has_typed_fields(tmp_path: Path) -> None:
     (tmp_path / "a").write_text('{"a": [1]}')
-    response = await wrapped((tmp_path / "a").as_uri(), on_event=listen)
+    response = await fetch_wrapped((tmp_path / "a").as_uri(), on_event=listen)
     assert_type(response.status, int | None)
     assert "x" not in response.headers
     assert_type(response.headers.get("x", "y"), str | None)

@@ -126,7 +126,7 @@ class Viewer:
             self._contexts.pop().close()
 
 
-def barriers(page: Page) -> list[str]:
+def violations(page: Page) -> list[str]:
     """Return the accessibility violations that axe finds: rule, impact and elements.
 
     The text of a page may arrive before its stylesheet, so this waits for the load event.

@@ -65,7 +65,7 @@ def places(chromium: Browser, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 @pytest.fixture
-def stranger() -> Iterator[Site]:
+def untrusted() -> Iterator[Site]:
     with Site({}).running() as site:
         yield site
 
@@ -78,7 +78,7 @@ def target() -> Iterator[Site]:
 
 
 @pytest.fixture(scope="package")
-def open_house(chromium: Browser) -> Iterator[Opened]:
+def permissive(chromium: Browser) -> Iterator[Opened]:
     """Run a server whose policy lets pages link to this machine.
 
     The policy refuses nothing here, so only the access rules of the web UI protect it.
@@ -94,7 +94,7 @@ def window(chromium: Browser) -> Iterator[Opened]:
         yield opened
 
 
-class House(NamedTuple):
+class PopulatedServer(NamedTuple):
     """A server whose policy allows the mock servers, their URLs, and the state of an entered browser."""
 
     window: Opened
@@ -103,7 +103,7 @@ class House(NamedTuple):
 
 
 @pytest.fixture(scope="package")
-def house(chromium: Browser, places: Places) -> Iterator[House]:
+def populated(chromium: Browser, places: Places) -> Iterator[PopulatedServer]:
     ports = {int(places[name].rpartition(":")[2]) for name in ("ftp", "gopher", "nntp", "wais", "prospero")}
     settings = Settings(policy=Policy(allow_address={"127.0.0.0/8"}, allow_port=ports))
     with Site(SHELF).running() as shelf, served(settings=settings) as window:
@@ -113,4 +113,4 @@ def house(chromium: Browser, places: Places) -> Iterator[House]:
         state = page.context.storage_state()
         page.goto(f"{window.origin}/u/{quote(places['gopher'] + '/', safe='')}")  # Fills the history.
         viewer.close()
-        yield House(window, {**places, "shelf": shelf.origin}, state)
+        yield PopulatedServer(window, {**places, "shelf": shelf.origin}, state)

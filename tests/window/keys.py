@@ -25,7 +25,7 @@ _FOCUS = f"""() => {{
 }}"""
 
 
-def tabbed(page: Page) -> list[str]:
+def tab_faults(page: Page) -> list[str]:
     """Return the controls that Tab misses, reaches out of order or focuses without an outline.
 
     Tab starts at the first control and ends at the last. The contents of frames and media players belong to

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.resolver.cli.places import Places
 from tests.window.served import Opened, Sent
-from tests.window.steps import open_at_once
+from tests.window.steps import open_typed
 
 
 class Kind(NamedTuple):
@@ -109,7 +109,7 @@ def visit(page: Page, window: Opened, places: Places, name: str) -> None:
     if at.startswith("/"):
         page.goto(f"{window.origin}{at}")
     elif kind.typed:
-        open_at_once(page, window, at)
+        open_typed(page, window, at)
     else:
         page.goto(f"{window.origin}/u/{quote(at, safe='')}")
     for press in kind.presses:

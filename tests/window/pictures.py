@@ -22,7 +22,7 @@ from fixtures.gopher.tree import Item
 from fixtures.nntp.spool import Article, Group, Spool
 from tests.window.browser import Look, Viewer, program, running
 from tests.window.served import served
-from tests.window.steps import open_at_once
+from tests.window.steps import open_typed
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
 WIDTH = 960
@@ -127,7 +127,7 @@ def main() -> None:
     with running(path) as browser, served() as window, serving() as (menu, group):
         viewer = Viewer(browser)
         page = viewer.page(Look(WIDTH))
-        open_at_once(page, window, menu)
+        open_typed(page, window, menu)
         page.locator("aside summary").first.click()
         figure = page.locator("aside figure").first.locator(".exchange-wide").bounding_box()
         assert figure is not None
@@ -136,7 +136,7 @@ def main() -> None:
         page.screenshot(path=FOLDER / "menu.png", full_page=True, clip=shown)
         dark = viewer.page(Look(WIDTH, "dark"))
         dark.set_viewport_size({"width": WIDTH, "height": 600})
-        open_at_once(dark, window, group)
+        open_typed(dark, window, group)
         dark.screenshot(path=FOLDER / "group.png")
         viewer.close()
 

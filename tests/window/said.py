@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Says:
+class FixedServer:
     """A Gopher server that sends `words`; `heard` are the requests."""
 
     def __init__(self, words: bytes) -> None:
@@ -29,8 +29,8 @@ class Says:
 
 
 @contextmanager
-def gopher(words: bytes) -> Iterator[Says]:
-    peer = Says(words)
+def gopher(words: bytes) -> Iterator[FixedServer]:
+    peer = FixedServer(words)
     thread = threading.Thread(target=peer.server.serve_forever)
     thread.start()
     try:

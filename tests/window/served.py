@@ -24,12 +24,12 @@ from tests.hang import HANG
 
 
 class Opened:
-    """A running server of the web UI; `told` are the lines of its log."""
+    """A running server of the web UI; `log` are the lines of its log."""
 
-    def __init__(self, server: WebServer, token: trio.lowlevel.TrioToken, told: list[str]) -> None:
+    def __init__(self, server: WebServer, token: trio.lowlevel.TrioToken, log: list[str]) -> None:
         self._server = server
         self._token = token
-        self.told = told
+        self.log = log
         self.origin = server.house.origin
         self.content = server.content
         #: The session cookies; empty until the first browser has entered.
@@ -54,13 +54,13 @@ class Opened:
 def served(**wishes: Any) -> Iterator[Opened]:
     """Run a server of the web UI while the block runs."""
     begun: queue.Queue[Opened | BaseException] = queue.Queue()
-    told: list[str] = []
+    log: list[str] = []
     stop = trio.Event()
 
     async def main() -> None:
-        given = {"settings": Settings(), "tell": told.append, **wishes}
+        given = {"settings": Settings(), "tell": log.append, **wishes}
         async with run_server(ServeOptions(**given)) as server:
-            begun.put(Opened(server, trio.lowlevel.current_trio_token(), told))
+            begun.put(Opened(server, trio.lowlevel.current_trio_token(), log))
             await stop.wait()
 
     def run() -> None:

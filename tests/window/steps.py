@@ -12,12 +12,12 @@ from tests.window.served import Opened
 
 def enter(page: Page, window: Opened) -> None:
     """Open the first page, in a browser with the session cookie."""
-    let_in(page, window)
+    give_cookie(page, window)
     if page.url != f"{window.origin}/":
         page.goto(f"{window.origin}/")
 
 
-def let_in(page: Page, window: Opened) -> None:
+def give_cookie(page: Page, window: Opened) -> None:
     """Give the browser the session cookie.
 
     The first browser enters by the entry link; later browsers get its cookie.
@@ -25,10 +25,10 @@ def let_in(page: Page, window: Opened) -> None:
     if window.cookies:
         page.context.add_cookies(window.cookies)
     else:
-        come_in(page, window)
+        enter_by_link(page, window)
 
 
-def come_in(page: Page, window: Opened) -> None:
+def enter_by_link(page: Page, window: Opened) -> None:
     page.goto(window.entry())
     page.wait_for_url(f"{window.origin}/")
     window.cookies = page.context.cookies()
@@ -48,7 +48,7 @@ def open_(page: Page, url: str) -> None:
     _open(page)
 
 
-def open_at_once(page: Page, window: Opened, url: str) -> None:
+def open_typed(page: Page, window: Opened, url: str) -> None:
     """Open a URL as if typed, without the keyboard, in a browser with the session cookie.
 
     A page of the web UI requests the address that the address bar leads to, which counts as typed.

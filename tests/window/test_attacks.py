@@ -24,7 +24,7 @@ from resolver.web.access import CHECKS, site
 from tests.sampled import sampled
 from tests.window.browser import Viewer
 from tests.window.served import Opened, Sent, Site, served
-from tests.window.steps import come_in, enter, let_in
+from tests.window.steps import enter, enter_by_link, give_cookie
 from tests.window.threats import PLANTED, THREATS
 
 #: Every kind of request that a page can start without the user; at the end its title says so.
@@ -89,12 +89,12 @@ ATTACKERS = (PORT, "another site", "a public site", "a secure site")
 @pytest.fixture(params=sampled(ATTACKERS, lambda name: name == PORT))
 def attacker(request: pytest.FixtureRequest) -> tuple[Site, str]:
     """Return the site of the attacking page, and its origin; the cookie is sent only from the first."""
-    name = {"a public site": "public", "a secure site": "secured"}.get(request.param, "stranger")
+    name = {"a public site": "public", "a secure site": "secured"}.get(request.param, "untrusted")
     found: Site = request.getfixturevalue(name)
     return found, found.elsewhere if request.param in ("another site", "a secure site") else found.origin
 
 
-def ours(window: Opened, target: Site) -> str:
+def fetch_address(window: Opened, target: Site) -> str:
     """Return the address of the web UI that would fetch the target."""
     return f"{window.origin}/u/{quote(target.origin + '/secret', safe='')}"
 
@@ -104,33 +104,33 @@ def attack(site: Site, origin: str, target: str) -> str:
     return f"{origin}/"
 
 
-def entered(viewer: Viewer, window: Opened) -> Page:
+def open_entered(viewer: Viewer, window: Opened) -> Page:
     """Open a page in a browser that has the session cookie and accepts any certificate."""
     page = viewer.page(ignore_https_errors=True)
-    let_in(page, window)
-    del window.told[:]
+    give_cookie(page, window)
+    del window.log[:]
     return page
 
 
 def test_attacking_page_fetches_nothing(
-    viewer: Viewer, open_house: Opened, attacker: tuple[Site, str], target: Site, public: Site
+    viewer: Viewer, permissive: Opened, attacker: tuple[Site, str], target: Site, public: Site
 ) -> None:
-    page = entered(viewer, open_house)
-    page.goto(attack(*attacker, ours(open_house, target)))
+    page = open_entered(viewer, permissive)
+    page.goto(attack(*attacker, fetch_address(permissive, target)))
     expect(page).to_have_title("done")
     assert target.connections == 0
-    assert all(line.startswith("refused ") for line in open_house.told)
+    assert all(line.startswith("refused ") for line in permissive.log)
     # The browser itself keeps requests of the public network from this machine.
-    assert attacker[0] is public or len(open_house.told) >= 12
+    assert attacker[0] is public or len(permissive.log) >= 12
 
 
-def test_attacking_page_without_site_rule_succeeds(viewer: Viewer, stranger: Site, target: Site) -> None:
+def test_attacking_page_without_site_rule_succeeds(viewer: Viewer, untrusted: Site, target: Site) -> None:
     """This shows that the test above can fail."""
     checks = tuple(check for check in CHECKS if check is not site)
     settings = Settings(policy=Policy(allow_address={"127.0.0.0/8"}))
     with served(checks=checks, settings=settings) as open_to_all:
-        page = entered(viewer, open_to_all)
-        page.goto(attack(stranger, stranger.origin, ours(open_to_all, target)))
+        page = open_entered(viewer, open_to_all)
+        page.goto(attack(untrusted, untrusted.origin, fetch_address(open_to_all, target)))
         expect(page).to_have_title("done")
     assert "GET /secret" in target.asked
 
@@ -156,11 +156,11 @@ LED = sampled(
 
 @pytest.mark.parametrize(("attacker", "way"), LED, indirect=["attacker"])
 def test_navigation_from_untrusted_page_asks_first(
-    way: str, viewer: Viewer, open_house: Opened, attacker: tuple[Site, str], target: Site
+    way: str, viewer: Viewer, permissive: Opened, attacker: tuple[Site, str], target: Site
 ) -> None:
-    page = entered(viewer, open_house)
+    page = open_entered(viewer, permissive)
     there, origin = attacker
-    url = ours(open_house, target)
+    url = fetch_address(permissive, target)
     there.pages["/"] = ("text/html", f"<!doctype html><title>x</title>{_LEADS[way].format(url=url)}")
     there.pages["/moved"] = Sent("text/html", "", 302, {"Location": url})
     page.goto(f"{origin}/", wait_until="commit")
@@ -179,7 +179,7 @@ def test_navigation_from_untrusted_page_asks_first(
     page.get_by_role("button", name="Open", exact=True).click()
     expect(page.get_by_role("main")).to_contain_text("found")
     assert target.asked == ["GET /secret"]
-    assert open_house.told == ["refused GET /u/" + line.partition("/u/")[2] for line in open_house.told]
+    assert permissive.log == ["refused GET /u/" + line.partition("/u/")[2] for line in permissive.log]
 
 
 #: The same sample as in `LED`.
@@ -195,35 +195,35 @@ SENT = sampled(
 
 @pytest.mark.parametrize(("attacker", "by", "enctype"), SENT, indirect=["attacker"])
 def test_form_of_untrusted_page_is_refused(
-    by: str, enctype: str, viewer: Viewer, open_house: Opened, attacker: tuple[Site, str], target: Site
+    by: str, enctype: str, viewer: Viewer, permissive: Opened, attacker: tuple[Site, str], target: Site
 ) -> None:
-    page = entered(viewer, open_house)
+    page = open_entered(viewer, permissive)
     there, origin = attacker
     script = "<script>document.forms[0].submit()</script>" if by == "script" else ""
     form = f"""<!doctype html><title>x</title>
-<form method=post enctype="{enctype}" action="{open_house.origin}/save">
+<form method=post enctype="{enctype}" action="{permissive.origin}/save">
 <input name=csrf value=x><input name=from value=""><input name=url value="{target.origin}/secret">
 <button>Win</button></form>{script}"""
     there.pages["/"] = ("text/html", form)
 
     def is_answer(response: Response) -> bool:
-        return bool(response.url == f"{open_house.origin}/save")
+        return bool(response.url == f"{permissive.origin}/save")
 
     with page.expect_response(is_answer) as answered:
         page.goto(f"{origin}/", wait_until="commit")
         if by == "click":
             page.get_by_role("button", name="Win").click()
     assert answered.value.status == 403
-    assert (target.connections, len(open_house.told)) == (0, 1)
+    assert (target.connections, len(permissive.log)) == (0, 1)
 
 
 def test_rebound_name_is_refused(viewer: Viewer, window: Opened) -> None:
     """DNS rebinding: for the browser, the server is the attacker's own site."""
-    page = entered(viewer, window)
+    page = open_entered(viewer, window)
     port = urlsplit(window.origin).port
     with pytest.raises(Error, match="ERR_HTTP_RESPONSE_CODE_FAILURE"):  # Status 421 with an empty body.
         page.goto(f"http://evil.example:{port}/")
-    assert any("evil.example" in line for line in window.told)
+    assert any("evil.example" in line for line in window.log)
 
 
 NAMES = ("localhost", "x.localhost", "0.0.0.0", "[::ffff:7f00:1]", "evil.example.")
@@ -232,25 +232,25 @@ NAMES = ("localhost", "x.localhost", "0.0.0.0", "[::ffff:7f00:1]", "evil.example
 @pytest.mark.parametrize("name", sampled(NAMES, lambda name: None))
 def test_other_names_of_this_machine_are_refused(name: str, viewer: Viewer, window: Opened) -> None:
     """The browser may connect or not: the pages are only at the numeric address."""
-    page = entered(viewer, window)
+    page = open_entered(viewer, window)
     with pytest.raises(Error):
         page.goto(f"http://{name}:{urlsplit(window.origin).port}/")
     assert page.locator("form").count() == 0
-    assert all(line.startswith("refused GET /: Host: ") for line in window.told)
+    assert all(line.startswith("refused GET /: Host: ") for line in window.log)
 
 
 def test_browser_normalizes_other_spelling_of_address(viewer: Viewer, window: Opened) -> None:
-    page = entered(viewer, window)
+    page = open_entered(viewer, window)
     page.goto(f"http://127.1:{urlsplit(window.origin).port}/")
     expect(page.get_by_role("textbox", name="Address", exact=True)).to_be_visible()
     assert page.url == f"{window.origin}/"
 
 
-def test_entry_link_works_once_and_leaves_no_trace(viewer: Viewer, window: Opened, stranger: Site) -> None:
+def test_entry_link_works_once_and_leaves_no_trace(viewer: Viewer, window: Opened, untrusted: Site) -> None:
     page = viewer.page()
     entry = window.entry()
     token = urlsplit(entry).query.partition("=")[2]
-    del window.told[:]
+    del window.log[:]
     page.goto(entry)
     page.wait_for_url(f"{window.origin}/")
     seen = page.evaluate(
@@ -263,18 +263,18 @@ def test_entry_link_works_once_and_leaves_no_trace(viewer: Viewer, window: Opene
     page.get_by_role("link", name="history", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_be_visible()
     assert token not in page.content()
-    assert not any(token in line for line in window.told)
+    assert not any(token in line for line in window.log)
     again = viewer.page()
     answer = again.goto(entry)
     assert answer is not None
     assert answer.status == 403
     assert token not in again.content()
-    assert not any(token in line for line in window.told)
+    assert not any(token in line for line in window.log)
 
 
-def in_a_frame(page: Page, origin: str, stranger: Site, address: str) -> str:
+def frame_location(page: Page, origin: str, untrusted: Site, address: str) -> str:
     """Return the final address of a frame on the untrusted page that tries to load this address."""
-    stranger.pages["/"] = ("text/html", f'<!doctype html><title>x</title><iframe src="{address}"></iframe>')
+    untrusted.pages["/"] = ("text/html", f'<!doctype html><title>x</title><iframe src="{address}"></iframe>')
     page.goto(f"{origin}/")
     (frame,) = page.frames[1:]
     return str(frame.evaluate("document.location.href"))
@@ -282,24 +282,24 @@ def in_a_frame(page: Page, origin: str, stranger: Site, address: str) -> str:
 
 @pytest.mark.parametrize("elsewhere", sampled([False, True], lambda elsewhere: None))
 def test_frame_of_untrusted_page_shows_no_page(
-    elsewhere: bool, viewer: Viewer, window: Opened, stranger: Site
+    elsewhere: bool, viewer: Viewer, window: Opened, untrusted: Site
 ) -> None:
     """Only pages of the web UI can frame the content port."""
-    page = entered(viewer, window)
-    origin = stranger.elsewhere if elsewhere else stranger.origin
+    page = open_entered(viewer, window)
+    origin = untrusted.elsewhere if elsewhere else untrusted.origin
     kept = window.keep(b"words")
     for address in (f"{window.origin}/", f"{window.origin}/help", kept):
-        assert in_a_frame(page, origin, stranger, address) == "chrome-error://chromewebdata/"
+        assert frame_location(page, origin, untrusted, address) == "chrome-error://chromewebdata/"
 
 
 def test_frame_without_headers_shows_page(
-    viewer: Viewer, stranger: Site, monkeypatch: pytest.MonkeyPatch
+    viewer: Viewer, untrusted: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(headers, "make_page_headers", lambda content: {})
     checks = tuple(check for check in CHECKS if check is not site)
     with served(checks=checks) as bare:
-        page = entered(viewer, bare)
-        assert in_a_frame(page, stranger.origin, stranger, f"{bare.origin}/") == f"{bare.origin}/"
+        page = open_entered(viewer, bare)
+        assert frame_location(page, untrusted.origin, untrusted, f"{bare.origin}/") == f"{bare.origin}/"
 
 
 def test_lead_opens_file_that_enters(
@@ -320,33 +320,33 @@ def test_lead_opens_file_that_enters(
     expect(page.get_by_role("textbox", name="Address", exact=True)).to_be_visible()
 
 
-def test_cookie_set_by_another_port_is_refused(viewer: Viewer, window: Opened, stranger: Site) -> None:
+def test_cookie_set_by_another_port_is_refused(viewer: Viewer, window: Opened, untrusted: Site) -> None:
     """Cookies ignore ports, so a server at another port can overwrite the session cookie.
 
     The result is a refusal, not a new session. A user with an entry link is let in again.
     """
-    page = entered(viewer, window)
+    page = open_entered(viewer, window)
     name = f"__Host-resolve-{urlsplit(window.origin).port}"
-    stranger.pages["/"] = Sent(
+    untrusted.pages["/"] = Sent(
         "text/html", "<title>set</title>", 200, {"Set-Cookie": f"{name}=forced; Secure; Path=/"}
     )
-    page.goto(f"{stranger.origin}/")
+    page.goto(f"{untrusted.origin}/")
     answer = page.goto(f"{window.origin}/")
     assert answer is not None
     assert (answer.status, answer.header_value("set-cookie")) == (403, None)
-    (refused,) = window.told
+    (refused,) = window.log
     assert all(word in refused for word in ("refused", "GET /:", "cookie"))
-    come_in(page, window)
+    enter_by_link(page, window)
     expect(page.get_by_role("textbox", name="Address", exact=True)).to_be_visible()
 
 
 def test_cookie_is_inaccessible_to_page_of_another_port(
-    viewer: Viewer, window: Opened, stranger: Site
+    viewer: Viewer, window: Opened, untrusted: Site
 ) -> None:
-    page = entered(viewer, window)
+    page = open_entered(viewer, window)
     (cookie,) = page.context.cookies()  # For a given address, some versions omit secure cookies.
-    stranger.pages["/"] = ("text/html", "<title>x</title>")
-    page.goto(f"{stranger.origin}/")
+    untrusted.pages["/"] = ("text/html", "<title>x</title>")
+    page.goto(f"{untrusted.origin}/")
     assert (
         page.evaluate(
             """name => {
@@ -366,15 +366,15 @@ def test_cookie_is_inaccessible_to_page_of_another_port(
 
 def test_port_used_as_proxy_refuses(viewer: Viewer, window: Opened, target: Site) -> None:
     """The browser is configured to use the port as a proxy, for host names and for tunnels."""
-    del window.told[:]
+    del window.log[:]
     page = viewer.page(proxy={"server": window.origin})
     with pytest.raises(Error):
         page.goto(f"http://evil.example:{target.port}/secret")
     with pytest.raises(Error, match="ERR_TUNNEL_CONNECTION_FAILED"):
         page.goto(f"https://evil.example:{target.port}/secret")
     assert target.connections == 0
-    assert {line.split()[1] for line in window.told} == {"GET", "CONNECT"}  # Some are logged more than once.
-    assert all(line.startswith("refused ") for line in window.told)
+    assert {line.split()[1] for line in window.log} == {"GET", "CONNECT"}  # Some are logged more than once.
+    assert all(line.startswith("refused ") for line in window.log)
 
 
 @pytest.mark.slow
@@ -443,7 +443,7 @@ def test_is_test_with_unknown_name_returns_false() -> None:
 # A crash of a browser process is distinguished from a failing page.
 
 
-def crashed(viewer: Viewer) -> Page:
+def crash_page(viewer: Viewer) -> Page:
     page = viewer.page()
     with page.expect_event("crash"), pytest.raises(Error):
         page.goto("chrome://crash")
@@ -451,13 +451,13 @@ def crashed(viewer: Viewer) -> Page:
 
 
 def test_crash_has_recognized_message(viewer: Viewer) -> None:
-    page = crashed(viewer)
+    page = crash_page(viewer)
     with pytest.raises(Error, match=r"(Page|Target) crashed"):
         page.goto("about:blank")
 
 
 def test_browser_continues_after_crash(viewer: Viewer) -> None:
-    crashed(viewer)
+    crash_page(viewer)
     page = viewer.page()
     page.set_content("<title>still here</title>")
     assert page.title() == "still here"

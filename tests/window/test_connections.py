@@ -18,7 +18,7 @@ from resolver.web.pages import document
 from tests.resolver.network.peers import seen
 from tests.window.browser import Viewer, launched, program
 from tests.window.served import Opened, Site, served
-from tests.window.steps import open_at_once
+from tests.window.steps import open_typed
 
 #: Elements of HTML; `URL` names a host.
 ELEMENTS: Mapping[str, str] = {
@@ -139,7 +139,7 @@ def show_all(browser: Browser, window: Opened, site: Site, listeners: Listeners)
     viewer = Viewer(browser)
     for path in paths:
         page = viewer.page()
-        open_at_once(page, window, f"{site.origin}{path}")
+        open_typed(page, window, f"{site.origin}{path}")
         page.get_by_role("link", name="as page", exact=True).click()
         page.wait_for_load_state()
         page.mouse.move(300, 400)
@@ -148,21 +148,21 @@ def show_all(browser: Browser, window: Opened, site: Site, listeners: Listeners)
 
 
 def test_document_as_page_opens_no_connection(
-    chromium: Browser, listeners: Listeners, stranger: Site, tmp_path: Path
+    chromium: Browser, listeners: Listeners, untrusted: Site, tmp_path: Path
 ) -> None:
     with logged(chromium, tmp_path / "log") as browser, served() as window:
-        show_all(browser, window, stranger, listeners)
+        show_all(browser, window, untrusted, listeners)
     assert listeners.connected() == set()
     log = (tmp_path / "log").read_text()
-    assert (stranger.origin in log, NAME in log) == (True, False)
+    assert (untrusted.origin in log, NAME in log) == (True, False)
 
 
 def test_document_without_sanitizer_opens_connections(
-    chromium: Browser, listeners: Listeners, stranger: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    chromium: Browser, listeners: Listeners, untrusted: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """This shows that the test above can fail."""
     monkeypatch.setattr(document, "allowed_markup", lambda markup, is_xml: markup)
     with logged(chromium, tmp_path / "log") as browser, served() as window:
-        show_all(browser, window, stranger, listeners)
+        show_all(browser, window, untrusted, listeners)
     assert listeners.connected() == CONNECTED
     assert NAME in (tmp_path / "log").read_text()

@@ -17,7 +17,7 @@ from resolver.web.pages import document
 from tests.sampled import sampled
 from tests.window.browser import Viewer
 from tests.window.served import Opened, Sent, Site, served
-from tests.window.steps import enter, let_in, open_at_once
+from tests.window.steps import enter, give_cookie, open_typed
 
 #: All elements that can run code, send requests, or leave the page. Elements to click have an id.
 _HTML = """<html xmlns="http://www.w3.org/1999/xhtml"><head><title>theirs</title>
@@ -79,10 +79,10 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def shown(page: Page, window: Opened, site: Site, kind: Kind) -> Frame:
+def show_framed(page: Page, window: Opened, site: Site, kind: Kind) -> Frame:
     """Show the document in its frame, on the page about it."""
     site.pages["/theirs"] = (kind.media_type, kind.text.replace("SITE", site.origin))
-    open_at_once(page, window, f"{site.origin}/theirs")
+    open_typed(page, window, f"{site.origin}/theirs")
     if kind.media_type != "application/pdf":
         page.get_by_role("link", name="as page", exact=True).click()
     framed = page.locator("iframe")
@@ -110,42 +110,42 @@ def attempts(page: Page, frame: Frame, site: Site, kind: Kind) -> set[str]:
 
 
 @pytest.mark.parametrize("name", sampled(KINDS, lambda name: None))
-def test_framed_document_has_no_effect(name: str, viewer: Viewer, window: Opened, stranger: Site) -> None:
+def test_framed_document_has_no_effect(name: str, viewer: Viewer, window: Opened, untrusted: Site) -> None:
     page = viewer.page()
     downloads: list[Download] = []
     page.on("download", lambda begun: downloads.append(begun))
-    frame = shown(page, window, stranger, KINDS[name])
+    frame = show_framed(page, window, untrusted, KINDS[name])
     there = page.url
     if name not in ("PDF", "XML"):  # Without its stylesheet the document shows nothing.
         expect(frame.locator(":root")).to_contain_text("words of a stranger")
         assert frame.evaluate("document.title") != "ran"
-    assert attempts(page, frame, stranger, KINDS[name]) == set()
+    assert attempts(page, frame, untrusted, KINDS[name]) == set()
     assert page.evaluate("window.pwned") is None
     assert (page.url, len(page.context.pages), downloads) == (there, 2, [])
 
 
 @pytest.mark.parametrize("name", sampled(["HTML", "XHTML", "SVG"], lambda name: None))
 def test_document_outside_frame_has_no_effect(
-    name: str, viewer: Viewer, window: Opened, stranger: Site
+    name: str, viewer: Viewer, window: Opened, untrusted: Site
 ) -> None:
     """The header applies outside a frame as well."""
     kind = KINDS[name]
     page = viewer.page()
-    let_in(page, window)
-    octets = kind.text.replace("SITE", stranger.origin).encode()
+    give_cookie(page, window)
+    octets = kind.text.replace("SITE", untrusted.origin).encode()
     page.goto(window.keep(octets, f"{kind.media_type}; charset=utf-8"))
     expect(page.locator(":root")).to_contain_text("words of a stranger")
     assert page.evaluate("window.origin") == "null"
-    assert stranger.asked == []
+    assert untrusted.asked == []
     assert page.title() != "ran"
 
 
-def without(
+def headers_without(
     headers_of: Callable[[str], Mapping[str, str]], *directives: str
 ) -> Callable[[str], dict[str, str]]:
     """Return the function of the headers without these directives of their policy."""
 
-    def made(place: str) -> dict[str, str]:
+    def make(place: str) -> dict[str, str]:
         said = dict(headers_of(place))
         policy = said["content-security-policy"].split("; ")
         kept = [each for each in policy if each.partition(" ")[0] not in directives]
@@ -153,53 +153,58 @@ def without(
         said["content-security-policy"] = "; ".join(kept)
         return said
 
-    return made
+    return make
 
 
-def as_it_came(markup: str, is_xml: bool) -> str:
+def unsanitized(markup: str, is_xml: bool) -> str:
     """Replace the sanitizer, so that only the other rules restrain a document."""
     return markup
 
 
 def test_document_without_sandbox_opens_window(
-    viewer: Viewer, stranger: Site, monkeypatch: pytest.MonkeyPatch
+    viewer: Viewer, untrusted: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(headers, "make_content_headers", without(headers.make_content_headers, "sandbox"))
-    monkeypatch.setattr(document, "allowed_markup", as_it_came)
+    monkeypatch.setattr(
+        headers, "make_content_headers", headers_without(headers.make_content_headers, "sandbox")
+    )
+    monkeypatch.setattr(document, "allowed_markup", unsanitized)
     with served() as bare:
         page = viewer.page()
-        stranger.pages["/blank"] = ("text/plain", "theirs")
+        untrusted.pages["/blank"] = ("text/plain", "theirs")
         link = Kind("text/html", '<a id="blank" href="SITE/blank" target="_blank">x</a>')
-        frame = shown(page, bare, stranger, link)
+        frame = show_framed(page, bare, untrusted, link)
         with page.context.expect_page() as left:
             frame.locator("#blank").click(no_wait_after=True)
-        left.value.wait_for_url(f"{stranger.origin}/blank")
+        left.value.wait_for_url(f"{untrusted.origin}/blank")
 
 
 def test_document_without_frame_policy_follows_link(
-    viewer: Viewer, stranger: Site, monkeypatch: pytest.MonkeyPatch
+    viewer: Viewer, untrusted: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The document's own header does not restrict links within the frame."""
     monkeypatch.setattr(
-        headers, "make_page_headers", without(headers.make_page_headers, "frame-src", "default-src")
+        headers, "make_page_headers", headers_without(headers.make_page_headers, "frame-src", "default-src")
     )
-    monkeypatch.setattr(document, "allowed_markup", as_it_came)
+    monkeypatch.setattr(document, "allowed_markup", unsanitized)
     with served() as bare:
         page = viewer.page()
-        frame = shown(page, bare, stranger, KINDS["HTML"])
-        with page.expect_request(f"{stranger.origin}/plain"):
+        frame = show_framed(page, bare, untrusted, KINDS["HTML"])
+        with page.expect_request(f"{untrusted.origin}/plain"):
             frame.locator("#plain").click(no_wait_after=True)
 
 
 def test_document_without_policy_sends_requests(
-    viewer: Viewer, stranger: Site, monkeypatch: pytest.MonkeyPatch
+    viewer: Viewer, untrusted: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(headers, "make_content_headers", lambda pages: {})
     with served() as bare:
         page = viewer.page()
-        let_in(page, bare)
-        with page.expect_request(f"{stranger.origin}/script"), page.expect_request(f"{stranger.origin}/img"):
-            page.goto(bare.keep(KINDS["SVG"].text.replace("SITE", stranger.origin).encode(), headers.SVG))
+        give_cookie(page, bare)
+        with (
+            page.expect_request(f"{untrusted.origin}/script"),
+            page.expect_request(f"{untrusted.origin}/img"),
+        ):
+            page.goto(bare.keep(KINDS["SVG"].text.replace("SITE", untrusted.origin).encode(), headers.SVG))
 
 
 #: Data that a script of a document could read. The script of the test driver runs where scripts of documents
@@ -220,7 +225,7 @@ _READING = """async other => {
 
 def test_document_reads_no_other_document_or_storage(viewer: Viewer, window: Opened) -> None:
     page = viewer.page()
-    let_in(page, window)
+    give_cookie(page, window)
     one, other = (window.keep(each, headers.HTML) for each in (b"<p>one</p>", b"<p>other</p>"))
     page.goto(one)
     read = page.evaluate(_READING, other)
@@ -231,11 +236,13 @@ def test_document_reads_no_other_document_or_storage(viewer: Viewer, window: Ope
 
 def test_document_without_sandbox_reads_another(viewer: Viewer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        headers, "make_content_headers", without(headers.make_content_headers, "sandbox", "default-src")
+        headers,
+        "make_content_headers",
+        headers_without(headers.make_content_headers, "sandbox", "default-src"),
     )
     with served() as bare:
         page = viewer.page()
-        let_in(page, bare)
+        give_cookie(page, bare)
         one, other = (bare.keep(each, headers.HTML) for each in (b"<p>one</p>", b"<p>other</p>"))
         page.goto(one)
         assert page.evaluate(_READING, other)[:3] == ["<p>other</p>", 0, ""]
@@ -273,13 +280,13 @@ SNIFFED: Mapping[str, tuple[str, bytes]] = {
 
 @pytest.mark.parametrize("name", sampled(SNIFFED, lambda name: None))
 def test_document_of_any_media_type_runs_no_script(
-    name: str, viewer: Viewer, window: Opened, stranger: Site
+    name: str, viewer: Viewer, window: Opened, untrusted: Site
 ) -> None:
     """No page, frame or document runs the script."""
     media_type, octets = SNIFFED[name]
-    stranger.pages["/theirs"] = Sent(media_type, octets.decode("latin-1").encode("latin-1"))
+    untrusted.pages["/theirs"] = Sent(media_type, octets.decode("latin-1").encode("latin-1"))
     page = viewer.page()
-    open_at_once(page, window, f"{stranger.origin}/theirs")
+    open_typed(page, window, f"{untrusted.origin}/theirs")
     page.wait_for_load_state()
     assert page.title() != "ran"
     places = page.eval_on_selector_all(

@@ -20,10 +20,10 @@ from tests.servers.conftest import (  # noqa: F401
     gopher_tree,
     http_tree,
 )
-from tests.window.browser import Look, Viewer, barriers, overflow
-from tests.window.keys import press, tabbed
+from tests.window.browser import Look, Viewer, overflow, violations
+from tests.window.keys import press, tab_faults
 from tests.window.served import Opened
-from tests.window.steps import open_at_once
+from tests.window.steps import open_typed
 
 
 class Visit(NamedTuple):
@@ -70,11 +70,11 @@ def test_page_of_real_server_is_accessible(
     server = request.getfixturevalue(visit.server)
     port = server.ports[visit.service] if visit.service else server.port
     page = viewer.page(Look(320, "dark"))
-    open_at_once(page, window, f"{SCHEMES.get(visit.server, 'gopher')}://127.0.0.1:{port}{visit.path}")
+    open_typed(page, window, f"{SCHEMES.get(visit.server, 'gopher')}://127.0.0.1:{port}{visit.path}")
     expect(page.get_by_role("main")).to_contain_text(visit.words)
     page.wait_for_load_state()
-    assert tabbed(page) == []
-    assert barriers(page) == []
+    assert tab_faults(page) == []
+    assert violations(page) == []
     assert overflow(page) <= 0
     page.set_viewport_size({"width": 1600, "height": 900})
     assert overflow(page) <= 0

@@ -12,11 +12,11 @@ import resolver
 from resolver.web.dialogue.drawing import page as drawn
 from resolver.web.dialogue.drawing import svg
 from resolver.web.dialogue.exchange import make_planned_exchange
-from tests.resolver.web.dialogue.spoken import recorded
-from tests.resolver.web.dialogue.test_drawing import said_by
+from tests.resolver.web.dialogue.spoken import record
+from tests.resolver.web.dialogue.test_drawing import hostile_events
 from tests.resolver.web.dialogue.test_recording import TRANSFER
 from tests.sampled import sampled
-from tests.window.browser import LOOKS, Look, Viewer, barriers, overflow
+from tests.window.browser import LOOKS, Look, Viewer, overflow, violations
 
 #: An untrusted script, and the variable that it would set.
 ATTACK = "<img src=x onerror=window.pwned=1><script>window.pwned=1</script>\"'>]]>\u202e"
@@ -26,15 +26,15 @@ ATTACK = "<img src=x onerror=window.pwned=1><script>window.pwned=1</script>\"'>]
 def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("pages")
     plan = make_planned_exchange(resolver.explain("ftps://h.example/a"))
-    exchange = recorded(TRANSFER)
-    wide = recorded(said_by("W" * 2000))
+    exchange = record(TRANSFER)
+    wide = record(hostile_events("W" * 2000))
     (folder / "page.html").write_text(drawn([(exchange, plan), (wide,)], "What was said"), "utf-8")
-    (folder / "attack.html").write_text(drawn([(recorded(said_by(ATTACK)), plan)], ATTACK), "utf-8")
+    (folder / "attack.html").write_text(drawn([(record(hostile_events(ATTACK)), plan)], ATTACK), "utf-8")
     (folder / "diagram.svg").write_text(svg(exchange), "utf-8")
     return folder
 
 
-def opened(viewer: Viewer, path: Path, look: Look | None = None) -> tuple[Page, list[str], list[str]]:
+def open_file(viewer: Viewer, path: Path, look: Look | None = None) -> tuple[Page, list[str], list[str]]:
     """Return the page, the browser's complaints and its further requests during loading."""
     page = viewer.page(look)
     complaints: list[str] = []
@@ -52,17 +52,17 @@ TRIED = sampled(LOOKS, lambda look: look.script)
 
 @pytest.mark.parametrize("look", TRIED, ids=str)
 def test_trace_page_is_accessible(viewer: Viewer, files: Path, look: Look) -> None:
-    page, complaints, asked = opened(viewer, files / "page.html", look)
+    page, complaints, asked = open_file(viewer, files / "page.html", look)
     expect(page.locator("svg[role=img]")).to_have_count(3)
     assert overflow(page) <= 0
-    assert not look.script or barriers(page) == []
+    assert not look.script or violations(page) == []
     assert (complaints, asked) == ([], [])
 
 
 @pytest.mark.parametrize("scheme", sampled(["light", "dark"], lambda scheme: None))
 def test_diagram_text_contrast_meets_wcag(viewer: Viewer, files: Path, scheme: str) -> None:
     """WCAG 1.4.3 requires a contrast of 4.5 to 1. axe cannot measure it in a diagram."""
-    page, *_ = opened(viewer, files / "page.html", Look(scheme="dark" if scheme == "dark" else "light"))
+    page, *_ = open_file(viewer, files / "page.html", Look(scheme="dark" if scheme == "dark" else "light"))
     ratios = page.evaluate(
         """() => {
           const numbers = text => text.match(/[0-9.]+/g).slice(0, 3).map(Number);
@@ -86,7 +86,7 @@ def test_diagram_text_contrast_meets_wcag(viewer: Viewer, files: Path, scheme: s
 
 def test_diagram_lines_end_before_next_lane(viewer: Viewer, files: Path) -> None:
     """With the fonts of this machine, the longest line ends before the server's lane begins."""
-    page, *_ = opened(viewer, files / "page.html")
+    page, *_ = open_file(viewer, files / "page.html")
     ends = page.evaluate(
         """() => [...document.querySelectorAll("svg")].flatMap(svg => {
           const server = svg.querySelectorAll("line.lane")[1].x1.baseVal.value;
@@ -99,7 +99,7 @@ def test_diagram_lines_end_before_next_lane(viewer: Viewer, files: Path) -> None
 
 
 def test_trace_page_works_with_keyboard_only(viewer: Viewer, files: Path) -> None:
-    page, *_ = opened(viewer, files / "page.html", Look(320))
+    page, *_ = open_file(viewer, files / "page.html", Look(320))
     reached = []
     for _ in range(6):
         page.keyboard.press("Tab")
@@ -116,7 +116,7 @@ def test_trace_page_works_with_keyboard_only(viewer: Viewer, files: Path) -> Non
 
 
 def test_trace_page_without_script_has_table(viewer: Viewer, files: Path) -> None:
-    page, *_ = opened(viewer, files / "page.html", Look(script=False))
+    page, *_ = open_file(viewer, files / "page.html", Look(script=False))
     page.locator("summary").first.click()
     rows = page.locator("table").first.locator("tbody tr")
     expect(rows).to_have_count(18)
@@ -125,7 +125,7 @@ def test_trace_page_without_script_has_table(viewer: Viewer, files: Path) -> Non
 
 
 def test_trace_page_prints_on_white(viewer: Viewer, files: Path) -> None:
-    page, *_ = opened(viewer, files / "page.html", Look(700, "dark"))
+    page, *_ = open_file(viewer, files / "page.html", Look(700, "dark"))
     page.emulate_media(media="print")
     assert overflow(page) <= 0
     assert (
@@ -135,7 +135,7 @@ def test_trace_page_prints_on_white(viewer: Viewer, files: Path) -> None:
 
 
 def test_trace_page_shows_untrusted_text_as_text(viewer: Viewer, files: Path) -> None:
-    page, complaints, asked = opened(viewer, files / "attack.html")
+    page, complaints, asked = open_file(viewer, files / "attack.html")
     expect(page.locator("svg text", has_text="onerror").first).to_be_attached()
     assert page.evaluate("window.pwned") is None
     assert page.locator("img, script, iframe, a").count() == 0
@@ -144,7 +144,7 @@ def test_trace_page_shows_untrusted_text_as_text(viewer: Viewer, files: Path) ->
 
 def test_trace_page_policy_blocks_inserted_elements(viewer: Viewer, files: Path) -> None:
     """The policy also holds for elements that an editor or a mail program inserts later."""
-    page, complaints, asked = opened(viewer, files / "page.html")
+    page, complaints, asked = open_file(viewer, files / "page.html")
     page.evaluate(
         """() => {
           const script = document.createElement("script");
@@ -166,7 +166,7 @@ def test_trace_page_policy_blocks_inserted_elements(viewer: Viewer, files: Path)
 
 
 def test_svg_file_is_displayed_with_its_colors(viewer: Viewer, files: Path) -> None:
-    page, complaints, asked = opened(viewer, files / "diagram.svg")
+    page, complaints, asked = open_file(viewer, files / "diagram.svg")
     assert page.evaluate("document.documentElement.tagName") == "svg"
     assert page.evaluate("getComputedStyle(document.querySelector('.say')).stroke") == "rgb(10, 76, 140)"
     assert (complaints, asked) == ([], [])

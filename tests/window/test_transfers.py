@@ -12,9 +12,9 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.hang import HANG
-from tests.window.browser import Look, Viewer, barriers, overflow
+from tests.window.browser import Look, Viewer, overflow, violations
 from tests.window.served import Opened, served
-from tests.window.steps import enter, open_at_once
+from tests.window.steps import enter, open_typed
 
 
 class Slow(ThreadingHTTPServer):
@@ -68,8 +68,8 @@ def window(chromium: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         yield opened
 
 
-def saved(page: Page, window: Opened, slow: Slow) -> None:
-    open_at_once(page, window, slow.url)
+def save_url(page: Page, window: Opened, slow: Slow) -> None:
+    open_typed(page, window, slow.url)
     page.get_by_role("button", name="save", exact=True).click()
     page.wait_for_url("**/transfers")
 
@@ -80,12 +80,12 @@ def test_transfers_page_updates_without_reload(
     page = viewer.page()
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    saved(page, window, slow)
+    save_url(page, window, slow)
     row = page.locator(".transfer").first
     bar = row.get_by_role("progressbar")
     expect(bar).to_have_attribute("value", "50")
     page.evaluate("window.kept = 1")
-    assert barriers(page) == []
+    assert violations(page) == []
     slow.rest.set()
     expect(row).to_have_attribute("data-state", "done")
     expect(row).to_contain_text("sha256:")
@@ -93,7 +93,7 @@ def test_transfers_page_updates_without_reload(
     expect(page.get_by_role("button", name="Pause all")).to_have_count(0)
     expect(page.get_by_role("status")).to_have_text("a.bin: done")
     assert page.evaluate("window.kept") == 1
-    assert barriers(page) == []
+    assert violations(page) == []
     page.set_viewport_size({"width": 320, "height": 900})
     assert overflow(page) <= 0
     assert complaints == []
@@ -103,7 +103,7 @@ def test_transfers_page_updates_without_reload(
 def test_transfer_is_paused_and_resumed(viewer: Viewer, window: Opened, slow: Slow, tmp_path: Path) -> None:
     """The script creates these buttons."""
     page = viewer.page()
-    saved(page, window, slow)
+    save_url(page, window, slow)
     row = page.locator(".transfer").first
     row.get_by_role("button", name=re.compile("^pause")).click()
     expect(row).to_have_attribute("data-state", "paused")
@@ -116,7 +116,7 @@ def test_transfers_page_without_script_refreshes(
     viewer: Viewer, window: Opened, slow: Slow, tmp_path: Path
 ) -> None:
     page = viewer.page(Look(script=False))
-    saved(page, window, slow)
+    save_url(page, window, slow)
     row = page.locator(".transfer").first
     expect(row).to_have_attribute("data-state", "running")
     slow.rest.set()
@@ -131,7 +131,7 @@ def test_transfer_started_by_one_server_is_resumed_by_the_next(
     ledger = str(tmp_path / "state" / "transfers.db")
     page = viewer.page()
     with served(ledger=ledger) as window:
-        saved(page, window, slow)
+        save_url(page, window, slow)
         expect(page.get_by_role("progressbar")).to_have_attribute("value", "50")
     with served(ledger=ledger) as window:
         enter(page, window)

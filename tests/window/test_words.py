@@ -16,9 +16,9 @@ from tests.resolver.web.pages.facts import PAGES
 from tests.resolver.web.pages.skeleton import HOSTILE, rendered
 from tests.sampled import sampled
 from tests.window.browser import Viewer
-from tests.window.said import Says, gopher
+from tests.window.said import FixedServer, gopher
 from tests.window.served import Opened, Sent, Site
-from tests.window.steps import enter, let_in, look, open_at_once
+from tests.window.steps import enter, give_cookie, look, open_typed
 
 #: Text for all fields: all hostile texts except the text that ends an attribute, and that text. A header with
 #: both is not valid.
@@ -83,7 +83,7 @@ _LETTER = f"Subject: x\r\nFrom: {_HARMFUL[0]}\r\nContent-Type: text/plain\r\n\r\
 
 
 @pytest.fixture
-def menu() -> Iterator[Says]:
+def menu() -> Iterator[FixedServer]:
     with gopher(f"{_MENU}.\r\n".encode()) as found:
         yield found
 
@@ -101,53 +101,53 @@ def hrefs(page: Page) -> list[str]:
     "kind", sampled(["menu", "text", "HTML", "HTML source", "letter"], lambda kind: None)
 )
 def test_links_of_untrusted_pages_lead_to_the_web_ui(
-    kind: str, viewer: Viewer, open_house: Opened, menu: Says, stranger: Site
+    kind: str, viewer: Viewer, permissive: Opened, menu: FixedServer, untrusted: Site
 ) -> None:
     """All links lead to the web UI or the content port.
 
     The web UI refuses local files, and schemes that only a browser knows.
     """
-    stranger.pages |= {
+    untrusted.pages |= {
         "/text": ("text/plain", _TEXT),
         "/HTML": ("text/html", _HTML),
         "/letter": ("message/rfc822", _LETTER),
     }
     page = viewer.page()
-    open_at_once(
-        page, open_house, menu.url if kind == "menu" else f"{stranger.origin}/{kind.partition(' ')[0]}"
+    open_typed(
+        page, permissive, menu.url if kind == "menu" else f"{untrusted.origin}/{kind.partition(' ')[0]}"
     )
     if kind == "HTML source":
         page.get_by_role("link", name="source", exact=True).click()
         expect(page.get_by_role("main")).to_contain_text("<img src")
     found = hrefs(page)
     assert len(found) > 10
-    own = [each for each in found if not each.startswith(("/", "#", f"{open_house.content}/d/"))]
+    own = [each for each in found if not each.startswith(("/", "#", f"{permissive.content}/d/"))]
     assert (own, [each for each in found if each.startswith("//")]) == ([], [])
     for each in dict.fromkeys(found):
         if each.startswith("/u/") and "http" not in each:
-            answer = page.request.get(f"{open_house.origin}{each}").text()
+            answer = page.request.get(f"{permissive.origin}{each}").text()
             assert ('action="/open"' in answer, "root:" in answer) == (False, False), each
     assert page.evaluate("window.pwned") is None
 
 
-def test_harmful_url_opened_directly_is_refused(viewer: Viewer, open_house: Opened) -> None:
+def test_harmful_url_opened_directly_is_refused(viewer: Viewer, permissive: Opened) -> None:
     page = viewer.page()
-    let_in(page, open_house)
+    give_cookie(page, permissive)
     for url in sampled(_HARMFUL[:-1], lambda url: None, 3):
-        page.goto(f"{open_house.origin}/u/{quote(url, safe='')}")
+        page.goto(f"{permissive.origin}/u/{quote(url, safe='')}")
         expect(page.get_by_role("main")).to_be_visible()
         assert page.get_by_role("button", name="Open", exact=True).count() == 0
         assert page.evaluate("window.pwned") is None
-        assert page.url.startswith(open_house.origin)
+        assert page.url.startswith(permissive.origin)
 
 
 def test_link_followed_sends_no_browser_headers(
-    viewer: Viewer, open_house: Opened, stranger: Site, target: Site
+    viewer: Viewer, permissive: Opened, untrusted: Site, target: Site
 ) -> None:
     """The web UI sends the request: without a Referer, and without other headers of the browser."""
-    stranger.pages["/"] = ("text/plain", f"see <URL:{target.origin}/secret> there")
+    untrusted.pages["/"] = ("text/plain", f"see <URL:{target.origin}/secret> there")
     page = viewer.page()
-    open_at_once(page, open_house, f"{stranger.origin}/")
+    open_typed(page, permissive, f"{untrusted.origin}/")
     page.get_by_role("link", name="/secret").click()
     expect(page.get_by_role("main")).to_contain_text("found")
     (said,) = target.said
@@ -158,13 +158,13 @@ def test_link_followed_sends_no_browser_headers(
 _MISLEADING = "\u202egpj.exe a\u200bb \u2066x\u2069 \x1b[31mred \x07 \ufeff\x9b2J"
 
 
-def test_misleading_characters_are_shown_escaped(viewer: Viewer, window: Opened, stranger: Site) -> None:
+def test_misleading_characters_are_shown_escaped(viewer: Viewer, window: Opened, untrusted: Site) -> None:
     item = f"0{_MISLEADING}\tsecret\tx\t70\r\ni{_MISLEADING}\tx\tx\t70\r\n3{_MISLEADING}\tx\tx\t70\r\n.\r\n"
-    stranger.pages["/text"] = Sent("text/plain; charset=utf-8", _MISLEADING)
+    untrusted.pages["/text"] = Sent("text/plain; charset=utf-8", _MISLEADING)
     page = viewer.page()
     with gopher(item.encode()) as peer:
-        for url in (peer.url, f"{stranger.origin}/text"):
-            open_at_once(page, window, url)
+        for url in (peer.url, f"{untrusted.origin}/text"):
+            open_typed(page, window, url)
             expect(page.get_by_role("main")).to_contain_text("\\u202egpj.exe a\\u200bb \\u2066x\\u2069")
             shown = page.evaluate("document.title + document.documentElement.outerHTML")
             assert not [each for each in "\u202e\u200b\u2066\u2069\x1b\x07\ufeff\x9b" if each in shown]
@@ -183,21 +183,21 @@ def test_misleading_characters_are_shown_escaped(viewer: Viewer, window: Opened,
 
 @pytest.mark.parametrize("way", sampled(["a menu", "a redirect", "a handler"], lambda way: None))
 def test_local_file_linked_by_untrusted_page_is_refused(
-    way: str, viewer: Viewer, window: Opened, stranger: Site, menu: Says
+    way: str, viewer: Viewer, window: Opened, untrusted: Site, menu: FixedServer
 ) -> None:
     page = viewer.page()
-    let_in(page, window)
+    give_cookie(page, window)
     where = f"{window.origin}/u/{quote(_FILE, safe='')}"
     if way == "a menu":
-        open_at_once(page, window, menu.url)
+        open_typed(page, window, menu.url)
         expect(page.get_by_role("main")).to_contain_text("link of scheme 'file' is not allowed")
     elif way == "a redirect":
-        stranger.pages["/"] = Sent("text/plain", "", 302, {"Location": _FILE})
-        open_at_once(page, window, f"{stranger.origin}/")
+        untrusted.pages["/"] = Sent("text/plain", "", 302, {"Location": _FILE})
+        open_typed(page, window, f"{untrusted.origin}/")
         expect(page.get_by_role("main")).to_contain_text("S10")
     else:  # The browser calls the address of the scheme handler, and any page can link to it.
-        stranger.pages["/"] = ("text/html", f'<!doctype html><title>x</title><a href="{where}">x</a>')
-        page.goto(f"{stranger.origin}/")
+        untrusted.pages["/"] = ("text/html", f'<!doctype html><title>x</title><a href="{where}">x</a>')
+        page.goto(f"{untrusted.origin}/")
         page.get_by_role("link", name="x").click()
         expect(page.get_by_role("main")).to_contain_text("asked to open this")
         page.get_by_role("link", name="Look at it").click()
@@ -211,11 +211,11 @@ INNER = ("http://169.254.169.254/latest/", "http://[fe80::1]/", "gopher://10.0.0
 
 @pytest.mark.parametrize("inner", sampled(INNER, lambda inner: None))
 def test_redirect_to_private_address_is_refused(
-    inner: str, viewer: Viewer, window: Opened, stranger: Site
+    inner: str, viewer: Viewer, window: Opened, untrusted: Site
 ) -> None:
-    stranger.pages["/"] = Sent("text/plain", "", 302, {"Location": inner})
+    untrusted.pages["/"] = Sent("text/plain", "", 302, {"Location": inner})
     page = viewer.page()
-    open_at_once(page, window, f"{stranger.origin}/")
+    open_typed(page, window, f"{untrusted.origin}/")
     expect(page.get_by_role("heading", level=1)).to_contain_text("Refused by the policy S")
     assert page.get_by_role("button", name="Open", exact=True).count() == 0
 
@@ -238,7 +238,7 @@ def test_preview_marks_line_end_in_url(octets: str, viewer: Viewer, window: Open
 
 def test_path_with_other_host_stays_on_the_web_ui(viewer: Viewer, window: Opened, target: Site) -> None:
     page = viewer.page()
-    let_in(page, window)
+    give_cookie(page, window)
     elsewhere = f"evil.example:{target.port}"
     for path in (
         f"//{elsewhere}/secret",

@@ -125,16 +125,16 @@ class Browser:
         return await self.open(await self.look(url))
 
 
-class Told(list[str]):
+class LogLines(list[str]):
     """The log lines of a server."""
 
 
 @asynccontextmanager
-async def running(**wishes: Any) -> AsyncIterator[tuple[Browser, Told]]:
+async def running(**wishes: Any) -> AsyncIterator[tuple[Browser, LogLines]]:
     """Run a server; yield a browser that has its session cookie, and the server's log."""
-    told = Told()
-    given = {"settings": Settings(), "tell": told.append, **wishes}
+    log = LogLines()
+    given = {"settings": Settings(), "tell": log.append, **wishes}
     async with run_server(ServeOptions(**given)) as server:
         browser = Browser(server)
         await browser.enter()
-        yield browser, told
+        yield browser, log

@@ -53,7 +53,7 @@ def defence(recording: Path) -> str:
     return said
 
 
-def octets(recording: Path, browser: Browser, proof: str | None = None) -> bytes:
+def recorded_request(recording: Path, browser: Browser, proof: str | None = None) -> bytes:
     """Return the recorded request with this server's port, cookie and form token.
 
     `proof` replaces the form token.
@@ -70,7 +70,7 @@ def octets(recording: Path, browser: Browser, proof: str | None = None) -> bytes
     return head + b"\r\n\r\n" + whole
 
 
-def seen(answer: Answer) -> str:
+def classify(answer: Answer) -> str:
     """Classify the response.
 
     The framework has no route for the recorded paths, so an allowed request gets its 404.
@@ -80,8 +80,8 @@ def seen(answer: Answer) -> str:
     return "allow" if (answer.status, answer.body) == (404, b"Not Found") else "refuse"
 
 
-async def answered(recording: Path, browser: Browser, proof: str | None = None) -> Answer:
-    asked = octets(recording, browser, proof)
+async def replay(recording: Path, browser: Browser, proof: str | None = None) -> Answer:
+    asked = recorded_request(recording, browser, proof)
     return await exchange(browser.server.house.port, asked, asked.split()[0].decode())
 
 
@@ -91,43 +91,47 @@ def test_recordings_cover_every_defense() -> None:
 
 
 async def test_recorded_request_gets_expected_response() -> None:
-    async with running() as (browser, told):
+    async with running() as (browser, log):
         for recording in RECORDINGS:
-            del told[:]
-            answer = await answered(recording, browser)
-            assert (recording.stem, seen(answer)) == (recording.stem, defence(recording))
-            assert bool(told) == (defence(recording) != "allow")
+            del log[:]
+            answer = await replay(recording, browser)
+            assert (recording.stem, classify(answer)) == (recording.stem, defence(recording))
+            assert bool(log) == (defence(recording) != "allow")
 
 
-async def let_in(checks: tuple[Check, ...], *, csrf: bool = True, proof: str | None = None) -> set[str]:
+async def list_allowed(checks: tuple[Check, ...], *, csrf: bool = True, proof: str | None = None) -> set[str]:
     """Return the recordings of untrusted requests that a server with only these rules allows."""
     async with running(checks=checks, csrf=csrf) as (browser, _):
-        found = [(each, seen(await answered(each, browser, proof))) for each in RECORDINGS]
+        found = [(each, classify(await replay(each, browser, proof))) for each in RECORDINGS]
     return {each.stem for each, became in found if became == "allow" and defence(each) != "allow"}
 
 
-def but(*rules: Check) -> tuple[Check, ...]:
+def checks_without(*rules: Check) -> tuple[Check, ...]:
     return tuple(check for check in CHECKS if check not in rules)
 
 
 async def test_access_without_site_rule_allows_another_port() -> None:
     """The browser sends the cookie to every port; of the forms, only the token is missing."""
-    assert {"other-port-img", "other-port-es", "other-port-topget"} <= await let_in(but(site))
+    assert {"other-port-img", "other-port-es", "other-port-topget"} <= await list_allowed(
+        checks_without(site)
+    )
 
 
 async def test_access_without_host_rule_allows_rebound_name() -> None:
-    assert "rebound" in await let_in(but(host, cookie))
-    assert "rebound" not in await let_in(but(cookie))
+    assert "rebound" in await list_allowed(checks_without(host, cookie))
+    assert "rebound" not in await list_allowed(checks_without(cookie))
 
 
 async def test_access_without_cookie_rule_allows_another_name() -> None:
-    assert "other-name-img" in await let_in(but(site, cookie))
-    assert "other-name-img" not in await let_in(but(site))
+    assert "other-name-img" in await list_allowed(checks_without(site, cookie))
+    assert "other-name-img" not in await list_allowed(checks_without(site))
 
 
 async def test_access_without_csrf_allows_form_of_another_port() -> None:
-    assert "other-port-formpost" in await let_in(but(site, origin), csrf=False, proof="guessed")
-    assert "other-port-formpost" not in await let_in(but(site, origin), proof="guessed")
+    assert "other-port-formpost" in await list_allowed(
+        checks_without(site, origin), csrf=False, proof="guessed"
+    )
+    assert "other-port-formpost" not in await list_allowed(checks_without(site, origin), proof="guessed")
 
 
 STRANGE_HOSTS = (
@@ -154,12 +158,12 @@ async def head(browser: Browser, *lines: str, method: str = "GET") -> int:
 
 
 async def test_host_other_than_numeric_address_is_refused() -> None:
-    async with running() as (browser, told):
+    async with running() as (browser, log):
         for name in STRANGE_HOSTS:
-            del told[:]
+            del log[:]
             status = await head(browser, "GET / HTTP/1.1", f"Host: {name}", f"Cookie: {browser.cookie}")
             assert (name, status) == (name, 421)
-            assert len(told) == 1
+            assert len(log) == 1
         assert await head(browser, "GET / HTTP/1.0", f"Cookie: {browser.cookie}") == 421
         assert await head(browser, "GET / HTTP/1.1", f"Cookie: {browser.cookie}") == 400
         twice = "Host: 127.0.0.1:{port}"
@@ -168,7 +172,7 @@ async def test_host_other_than_numeric_address_is_refused() -> None:
 
 
 async def test_access_without_host_rule_allows_any_host() -> None:
-    async with running(checks=but(host)) as (browser, _):
+    async with running(checks=checks_without(host)) as (browser, _):
         assert await head(browser, "GET / HTTP/1.1", "Host: evil.example", f"Cookie: {browser.cookie}") == 200
 
 
@@ -186,14 +190,14 @@ async def test_access_without_host_rule_allows_any_host() -> None:
     ],
 )
 async def test_request_with_proxy_target_or_other_method_is_refused(line: str, status: int) -> None:
-    async with running() as (browser, told):
+    async with running() as (browser, log):
         asked = (line, "Host: 127.0.0.1:{port}", f"Cookie: {browser.cookie}")
         assert await head(browser, *asked) == status
-        assert len(told) == 1
+        assert len(log) == 1
 
 
 async def test_access_without_method_rule_allows_proxy_target() -> None:
-    async with running(checks=but(method)) as (browser, _):
+    async with running(checks=checks_without(method)) as (browser, _):
         whole = "GET http://127.0.0.1:{port}/ HTTP/1.1"
         assert await head(browser, whole, "Host: 127.0.0.1:{port}", f"Cookie: {browser.cookie}") == 404
 
@@ -216,8 +220,8 @@ UPGRADE = (
 
 @pytest.mark.usefixtures("short")
 async def test_http2_upgrade_is_refused() -> None:
-    for checks, is_told in ((CHECKS, True), (but(version), False)):
-        async with running(checks=checks) as (browser, told):
+    for checks, is_told in ((CHECKS, True), (checks_without(version), False)):
+        async with running(checks=checks) as (browser, log):
             port = browser.server.house.port
             lines = "".join(f"{line}\r\n" for line in (*UPGRADE, f"Cookie: {browser.cookie}"))
             with trio.fail_after(HANG):
@@ -226,7 +230,7 @@ async def test_http2_upgrade_is_refused() -> None:
                     heard = b""
                     while len(heard.partition(b"\r\n\r\n")[2]) < 200:
                         heard += await stream.receive_some()
-            assert ("refused GET /: HTTP/2" in told) is is_told
+            assert ("refused GET /: HTTP/2" in log) is is_told
 
 
 @pytest.mark.usefixtures("short")
@@ -236,7 +240,7 @@ async def test_http2_with_prior_knowledge_is_refused() -> None:
     The headers are compressed, so the client gets the server's settings, one response and the end.
     """
     path, place = b"/", b"127.0.0.1:%d"
-    async with running() as (browser, told):
+    async with running() as (browser, log):
         port = browser.server.house.port
         assert browser.cookie is not None
         with trio.fail_after(HANG):
@@ -252,7 +256,7 @@ async def test_http2_with_prior_knowledge_is_refused() -> None:
                     for event in peer.receive_data(await stream.receive_some()):
                         if isinstance(event, ResponseReceived):
                             statuses += [bytes(value) for name, value in event.headers if name == b":status"]
-        assert (statuses, told) == ([b"403"], ["refused GET /: HTTP/2"])
+        assert (statuses, log) == ([b"403"], ["refused GET /: HTTP/2"])
 
 
 async def test_forwarding_headers_are_ignored() -> None:
@@ -267,7 +271,7 @@ async def test_forwarding_headers_are_ignored() -> None:
         "X-HTTP-Method-Override": "POST",
         "Forwarded": "for=203.0.113.7;host=evil.example;proto=https",
     }
-    async with running() as (browser, told):
+    async with running() as (browser, log):
         for target in ("/settings", "/look", "/help"):
             plain, forwarded = await browser.ask(target), await browser.ask(target, said)
             assert (forwarded.status, forwarded.header("location")) == (
@@ -278,27 +282,27 @@ async def test_forwarding_headers_are_ignored() -> None:
         assert (
             await browser.ask("/", {"Host": "evil.example", "X-Forwarded-Host": "127.0.0.1"})
         ).status == 421
-        assert len(told) == 1
+        assert len(log) == 1
 
 
 async def test_websocket_is_refused() -> None:
     key = "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="
     upgrade = ("Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", key)
-    async with running() as (browser, told):
+    async with running() as (browser, log):
         asked = ("GET / HTTP/1.1", "Host: 127.0.0.1:{port}", f"Cookie: {browser.cookie}", *upgrade)
         assert await head(browser, *asked) == 403
-        assert told == ["refused a websocket connection"]
+        assert log == ["refused a websocket connection"]
 
 
 @pytest.mark.parametrize("said", ["cross-site", "same-site", "Same-Origin", "none, cross-site", "null"])
 async def test_request_with_other_sec_fetch_site_is_refused(said: str) -> None:
-    async with running() as (browser, told):
+    async with running() as (browser, log):
         for mode, destination in (("cors", "empty"), ("navigate", "iframe"), ("no-cors", "document")):
             where = {"Sec-Fetch-Site": said, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": destination}
             assert (await browser.ask("/", where)).status == 403
         where = {"Sec-Fetch-Site": said, "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
         assert (await browser.ask("/open", where, method="POST", body=b"csrf=x")).status == 403
-        assert len(told) == 4
+        assert len(log) == 4
 
 
 async def test_cross_site_navigation_shows_question() -> None:
@@ -312,23 +316,23 @@ async def test_cross_site_navigation_shows_question() -> None:
 
 
 async def test_cookie_other_than_of_this_run_is_refused() -> None:
-    async with running() as (browser, told):
+    async with running() as (browser, log):
         assert browser.cookie is not None
         name = browser.cookie.partition("=")[0]
         for given in ("", f"{name}=", f"{name}=x", "session=1", browser.cookie[:-1], f"X{browser.cookie}"):
             answer = await browser.ask("/", {"Cookie": given})
             assert (given, answer.status, answer.header("set-cookie")) == (given, 403, None)
             assert answer.header("www-authenticate") is None
-        assert len(told) == 6
+        assert len(log) == 6
         assert (await browser.ask("/", {"Cookie": f"lax=1; {browser.cookie}"})).status == 200
         await browser.enter()
         assert (await browser.ask("/")).status == 200
-    async with running(checks=but(cookie)) as (browser, _):
+    async with running(checks=checks_without(cookie)) as (browser, _):
         assert (await browser.ask("/", {"Cookie": ""})).status == 200
 
 
 async def test_entry_token_is_accepted_once() -> None:
-    async with running() as (browser, told):
+    async with running() as (browser, log):
         entry = browser.server.entry().partition(f":{browser.server.house.port}")[2]
         for elsewhere in ("cross-site", "same-site", "none"):
             assert (await browser.ask("/enter?t=guessed", {"Sec-Fetch-Site": elsewhere})).status == 403
@@ -342,7 +346,7 @@ async def test_entry_token_is_accepted_once() -> None:
         token = entry.partition("t=")[2]
         second = await browser.ask(entry, {"Cookie": ""})
         assert (second.status, second.header("set-cookie")) == (403, None)
-        assert token not in first.text + second.text + "".join(told)
+        assert token not in first.text + second.text + "".join(log)
 
 
 async def test_entry_token_is_not_used_up_by_head() -> None:
@@ -353,12 +357,12 @@ async def test_entry_token_is_not_used_up_by_head() -> None:
 
 
 async def test_post_requires_csrf_token_media_type_and_origin() -> None:
-    async with running() as (browser, told):
+    async with running() as (browser, log):
         looked = await browser.look("gopher://127.0.0.1/1")
         form = {name: looked.field(name) for name in ("csrf", "from", "url")}
         right = form["csrf"]
         wrong = ("", "x", right[:-1], browser.server.house.keys.csrf("/login"))
-        del told[:]
+        del log[:]
         for given in wrong:
             assert (await browser.post("/open", {**form, "csrf": given})).status == 403
         for kind in ("text/plain", "multipart/form-data; boundary=x", ""):
@@ -366,15 +370,15 @@ async def test_post_requires_csrf_token_media_type_and_origin() -> None:
         unsaid = {"Sec-Fetch-Site": ""}
         for where in ("", "null", "http://evil.example", "http://127.0.0.1:1"):
             assert (await browser.post("/open", form, {**unsaid, "Origin": where})).status == 403
-        assert len(told) == 11
+        assert len(log) == 11
         ours = {**unsaid, "Origin": browser.server.house.origin}
         assert (await browser.post("/open", form, ours)).status == 303
-    async with running(csrf=False, checks=but(origin)) as (browser, _):
+    async with running(csrf=False, checks=checks_without(origin)) as (browser, _):
         assert (await browser.post("/open", {"url": "x"}, {"Sec-Fetch-Site": ""})).status == 400
 
 
 async def test_form_too_long_or_slow_is_refused() -> None:
-    async with running(form_lasts=0.2) as (browser, told):
+    async with running(form_lasts=0.2) as (browser, log):
         port = browser.server.house.port
         assert (await browser.post("/open", {"url": "x" * MOST_FORM})).status == 413
         many = {f"x{number}": "" for number in range(300)}
@@ -389,7 +393,7 @@ async def test_form_too_long_or_slow_is_refused() -> None:
         )
         dripped = "".join(f"{line}\r\n" for line in lines) + "\r\ncsrf"
         assert (await exchange(port, dripped.encode(), "POST")).status == 408
-        assert len(told) == 3, told
+        assert len(log) == 3, log
 
 
 async def test_service_worker_of_another_program_is_unregistered() -> None:
@@ -491,7 +495,7 @@ _AS_ANOTHER = 'exec 3<>"/dev/tcp/127.0.0.1/$1"; printf %s "$2" >&3; head -c 12 <
 )
 async def test_request_of_another_user_is_refused() -> None:
     """The other user may know the cookie, as from a list of processes."""
-    for checks, said in ((CHECKS, "HTTP/1.1 403"), (but(peer), "HTTP/1.1 200")):
+    for checks, said in ((CHECKS, "HTTP/1.1 403"), (checks_without(peer), "HTTP/1.1 200")):
         async with running(checks=checks) as (browser, _):
             port = browser.server.house.port
             asked = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {browser.cookie}\r\n\r\n"
@@ -507,7 +511,7 @@ async def test_request_of_another_user_is_refused() -> None:
 @AS_ROOT
 async def test_peer_with_own_port_at_another_address_is_refused() -> None:
     """Every port is free at 127.0.0.2, also a port that the user's browser holds at 127.0.0.1."""
-    async with running() as (browser, told):
+    async with running() as (browser, log):
         place = LOOPBACK, browser.server.house.port
         with socket.create_connection(place) as own, socket_of_another_user() as other:
             other.bind(("127.0.0.2", own.getsockname()[1]))
@@ -517,7 +521,7 @@ async def test_peer_with_own_port_at_another_address_is_refused() -> None:
             other.sendall(head.encode())
             answer = await trio.to_thread.run_sync(other.recv, 12)
         assert answer == b"HTTP/1.1 403"
-        assert told == ["refused GET /: peer is another user of this machine"]
+        assert log == ["refused GET /: peer is another user of this machine"]
 
 
 def socket_of_another_user() -> socket.socket:
@@ -536,5 +540,5 @@ async def test_peer_without_known_ends_is_refused() -> None:
 
 
 async def test_access_without_site_rule_allows_same_site() -> None:
-    async with running(checks=but(site)) as (browser, _):
+    async with running(checks=checks_without(site)) as (browser, _):
         assert (await browser.ask("/", {"Sec-Fetch-Site": "same-site"})).status == 200

@@ -53,13 +53,13 @@ def gopher(menu: str = "0About\tabout\t127.0.0.1\tPORT\n") -> AbstractAsyncConte
     return serving(Gopher(menu))
 
 
-def inside(peer: Gopher) -> Settings:
+def local_settings(peer: Gopher) -> Settings:
     """Return settings that let pages link to the peer's port on this machine."""
     own = frozenset({"127.0.0.0/8"})
     return Settings(policy=Policy(allow_address=own, allow_port=frozenset({peer.port})))
 
 
-def at(url: str) -> str:
+def path_of(url: str) -> str:
     return f"/u/{quote(url, safe='')}"
 
 
@@ -76,11 +76,11 @@ async def test_typed_url_is_previewed_then_opened() -> None:
 
 
 async def test_cross_site_url_sends_no_request() -> None:
-    async with gopher() as peer, running(settings=inside(peer)) as (browser, _):
+    async with gopher() as peer, running(settings=local_settings(peer)) as (browser, _):
         where = {"Sec-Fetch-Site": "cross-site"}
-        await browser.ask(at(peer.url), where)
-        await browser.ask(at(peer.url), {**where, "Sec-Fetch-Dest": "iframe"})
-        await browser.ask(at(peer.url), {**where, "Cookie": ""})
+        await browser.ask(path_of(peer.url), where)
+        await browser.ask(path_of(peer.url), {**where, "Sec-Fetch-Dest": "iframe"})
+        await browser.ask(path_of(peer.url), {**where, "Cookie": ""})
         asked = await browser.ask(f"/look?url={quote(peer.url, safe='')}&from=asked")
         assert peer.heard == []
         assert (await browser.open(asked)).status == 200
@@ -101,9 +101,9 @@ async def test_local_file_opens_only_if_typed(tmp_path: Path) -> None:
     async with gopher(f"hlink\tURL:{url}\t127.0.0.1\tPORT\n") as peer, running() as (browser, _):
         assert "the words of a local file" in (await browser.typed(url)).text
         menu = await browser.typed(peer.url)
-        assert f'href="{at(url)}' not in menu.text
+        assert f'href="{path_of(url)}' not in menu.text
         found = browser.server.session.mark(SessionLink(Referrer(peer.url, LOOPBACK)))
-        for target in (at(url), f"{at(url)}?from={found}", f"{at(url)}?from=forgotten"):
+        for target in (path_of(url), f"{path_of(url)}?from={found}", f"{path_of(url)}?from=forgotten"):
             refused = await browser.ask(target)
             # The user may preview the URL; the policy is checked again before a request.
             if refused.status == 303:
@@ -120,7 +120,7 @@ async def test_link_of_public_page_to_private_network_is_refused(inner: str) -> 
         found = browser.server.session.mark(
             SessionLink(Referrer("gopher://public.example/1", "93.184.215.14"))
         )
-        answer = await browser.ask(f"{at(url)}?from={found}")
+        answer = await browser.ask(f"{path_of(url)}?from={found}")
         assert answer.status in (303, 403)
         assert answer.status == 303 or "S08" in answer.text
         assert peer.heard == []
@@ -132,7 +132,7 @@ async def test_url_with_line_end_is_shown_and_not_sent(octets: str) -> None:
         url = f"{peer.url}x{octets}"
         looked = await browser.look(url)
         assert 'action="/open"' not in looked.text
-        shown = await browser.ask(at(url))
+        shown = await browser.ask(path_of(url))
         assert shown.status in (303, 400, 403)
         assert peer.heard == []
 
@@ -185,21 +185,21 @@ async def test_url_typed_behind_path_is_only_previewed() -> None:
 
 async def test_url_with_form_data_is_sent_only_by_post() -> None:
     """RFC 1738 section 3.4.9: a URL can submit an ASK form."""
-    async with gopher() as peer, running(settings=inside(peer)) as (browser, _):
+    async with gopher() as peer, running(settings=local_settings(peer)) as (browser, _):
         url = f"{peer.url}order%09%09+%091%0D%0A+-1%0D%0A1000%20units%0D%0A.%0D%0A"
-        assert 'action="/open"' not in (await browser.ask(at(url))).text
+        assert 'action="/open"' not in (await browser.ask(path_of(url))).text
         looked = await browser.look(url)
         assert "S05" in looked.text
-        assert (await browser.ask(f"{at(url)}?from={looked.field('from')}")).status == 200
+        assert (await browser.ask(f"{path_of(url)}?from={looked.field('from')}")).status == 200
         assert peer.heard == []
         await browser.open(looked)
         assert len(peer.heard) == 1
 
 
 async def test_fetch_ends_when_its_browser_disconnects() -> None:
-    async with gopher() as peer, running(settings=inside(peer)) as (browser, _):
+    async with gopher() as peer, running(settings=local_settings(peer)) as (browser, _):
         peer.silent = True
-        lines = (f"GET {at(peer.url)} HTTP/1.1", f"Host: {browser.server.house.place}")
+        lines = (f"GET {path_of(peer.url)} HTTP/1.1", f"Host: {browser.server.house.place}")
         own = (f"Cookie: {browser.cookie}", "Sec-Fetch-Site: same-origin")
         head = "".join(f"{line}\r\n" for line in (*lines, *own))
         stream = await trio.open_tcp_stream(LOOPBACK, browser.server.house.port)
@@ -210,7 +210,7 @@ async def test_fetch_ends_when_its_browser_disconnects() -> None:
 
 
 async def test_gateway_serves_other_clients_with_its_secret() -> None:
-    async with gopher() as peer, running(settings=inside(peer)) as (browser, told):
+    async with gopher() as peer, running(settings=local_settings(peer)) as (browser, log):
         secret = browser.server.house.keys.gateway
         target = f"/g/{secret}/{quote(peer.url, safe='')}"
         nobody = {"Sec-Fetch-Site": "", "Sec-Fetch-Mode": "", "Sec-Fetch-Dest": "", "Cookie": ""}
@@ -223,7 +223,7 @@ async def test_gateway_serves_other_clients_with_its_secret() -> None:
         refused = await browser.ask(f"/g/{secret}/{quote('gopher://127.0.0.1:25/1', safe='')}", nobody)
         assert (refused.status, "S04" in refused.text) == (403, True)
         assert len(peer.heard) == 1
-        assert secret not in "".join(told)
+        assert secret not in "".join(log)
 
 
 async def test_menu_item_refused_by_policy_shows_reason() -> None:

@@ -26,8 +26,8 @@ USER, PASSWORD = "sam", "speak friend"
 RIGHT = f"Basic {b64encode(f'{USER}:{PASSWORD}'.encode()).decode()}"
 
 
-class Guarded:
-    """An HTTP server that requires a login; `asked` holds the received logins, by target."""
+class LoginServer:
+    """An HTTP server that requires a login; `open_form` holds the received logins, by target."""
 
     def __init__(self) -> None:
         self.port = 0
@@ -61,8 +61,8 @@ class Guarded:
         await stream.aclose()
 
 
-def guarded() -> AbstractAsyncContextManager[Guarded]:
-    return serving(Guarded())
+def login_server() -> AbstractAsyncContextManager[LoginServer]:
+    return serving(LoginServer())
 
 
 BOBS = ACCOUNTS[b"bob"].decode()
@@ -80,7 +80,7 @@ async def log_in(browser: Browser, page: Answer, password: str = PASSWORD, user:
 
 
 async def test_login_opens_page_and_is_shown_nowhere() -> None:
-    async with guarded() as server, running() as (browser, told):
+    async with login_server() as server, running() as (browser, log):
         page = await browser.typed(server.url)
         assert (page.status, f"http://{LOOPBACK}:{server.port}" in page.text) == (403, True)
         opened = await log_in(browser, page)
@@ -92,7 +92,7 @@ async def test_login_opens_page_and_is_shown_nowhere() -> None:
             f"/dialogue/{dialogue}.json",
             f"/look?url={quote(server.url)}",
         ]
-        shown = [opened.text, *[(await browser.ask(each)).text for each in targets], *told]
+        shown = [opened.text, *[(await browser.ask(each)).text for each in targets], *log]
         basic = RIGHT.removeprefix("Basic ")
         assert not any(word in text for text in shown for word in ("friend", basic))
         assert server.given[-1] == RIGHT
@@ -100,7 +100,7 @@ async def test_login_opens_page_and_is_shown_nowhere() -> None:
 
 
 async def test_login_refused_is_not_resent_and_can_be_replaced() -> None:
-    async with guarded() as server, running() as (browser, _):
+    async with login_server() as server, running() as (browser, _):
         refused = await log_in(browser, await browser.typed(server.url), "wrong")
         assert (
             refused.status,
@@ -147,7 +147,7 @@ async def test_ftp_connection_of_another_login_is_not_reused(nursery: trio.Nurse
 
 
 async def test_login_forgotten_is_not_sent() -> None:
-    async with guarded() as server, running() as (browser, _):
+    async with login_server() as server, running() as (browser, _):
         await log_in(browser, await browser.typed(server.url))
         settings = (await browser.ask("/settings")).text
         place = f"http://{LOOPBACK}:{server.port}"
@@ -162,7 +162,12 @@ async def test_login_forgotten_is_not_sent() -> None:
 
 async def test_login_goes_only_to_the_server_that_requested_it() -> None:
     """Neither another port nor the redirecting server gets the login; the form names its recipient."""
-    async with guarded() as server, guarded() as other, guarded() as way, running() as (browser, _):
+    async with (
+        login_server() as server,
+        login_server() as other,
+        login_server() as way,
+        running() as (browser, _),
+    ):
         way.leads_to = server.url
         page = await browser.typed(way.url)
         assert f"http://{LOOPBACK}:{server.port}" in page.text
@@ -173,7 +178,7 @@ async def test_login_goes_only_to_the_server_that_requested_it() -> None:
 
 @pytest.mark.parametrize("action", ["/login", "/login/forget"])
 async def test_login_form_from_another_origin_is_refused(action: str) -> None:
-    async with guarded() as server, running() as (browser, told):
+    async with login_server() as server, running() as (browser, log):
         page = await browser.typed(server.url)
         csrf = browser.server.house.keys.csrf(action)
         form = {"login": page.field("login"), "user": USER, "password": PASSWORD, "place": "all"}
@@ -192,11 +197,11 @@ async def test_login_form_from_another_origin_is_refused(action: str) -> None:
         assert (await browser.post(action, forged)).header("location") in ("/", "/settings")
         assert (await browser.typed(server.url)).status == 403
         assert server.given == []
-        assert not any("friend" in line for line in told)
+        assert not any("friend" in line for line in log)
 
 
 async def test_gateway_sends_no_login_of_the_session() -> None:
-    async with guarded() as server:
+    async with login_server() as server:
         own = Policy(allow_address=frozenset({"127.0.0.0/8"}))
         async with running(settings=Settings(policy=own)) as (browser, _):
             assert (await log_in(browser, await browser.typed(server.url))).status == 200
@@ -209,7 +214,7 @@ async def test_gateway_sends_no_login_of_the_session() -> None:
 
 
 async def test_login_form_for_url_with_password_is_omitted() -> None:
-    async with guarded() as server, running() as (browser, _):
+    async with login_server() as server, running() as (browser, _):
         page = await browser.typed(server.url.replace("//", "//sam:wrong@"))
         assert (page.status, 'action="/login"' in page.text) == (403, False)
 
@@ -226,11 +231,11 @@ SAID = {
 BLOCK = b"Sam\r\nspeak friend\r\n2\r\none\r\ntwo\r\ngreen\r\n1\r\n.\r\n"
 
 
-def allowing(server: GopherServer) -> Settings:
+def settings_for(server: GopherServer) -> Settings:
     return Settings(policy=Policy(allow_port={server.port}))
 
 
-async def asked(browser: Browser, server: GopherServer) -> Answer:
+async def open_form(browser: Browser, server: GopherServer) -> Answer:
     """Open the form as a user does: the address bar, the item's page, its button."""
     item = await browser.typed(f"gopher://127.0.0.1:{server.port}/0{'0/poll'}%09%09?")
     fields = {name: item.field(name) for name in ("url", "from")}
@@ -239,8 +244,8 @@ async def asked(browser: Browser, server: GopherServer) -> Answer:
 
 async def test_form_is_sent_once_after_its_preview(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
-    async with running(settings=allowing(server)) as (browser, _):
-        form = await asked(browser, server)
+    async with running(settings=settings_for(server)) as (browser, _):
+        form = await open_form(browser, server)
         assert "What is your name?" in form.text
         assert 'value="Frodo"' in form.text
         looked = await browser.post("/form", {"csrf": form.field("csrf"), "form": form.field("form"), **SAID})
@@ -261,8 +266,8 @@ async def test_form_is_sent_once_after_its_preview(nursery: trio.Nursery) -> Non
 async def test_form_answer_page_shows_exchange_without_hidden_input(nursery: trio.Nursery) -> None:
     """The page and its downloads show the bytes as on every other page; the hidden input is masked."""
     server = await serve(nursery)
-    async with running(settings=allowing(server)) as (browser, told):
-        form = await asked(browser, server)
+    async with running(settings=settings_for(server)) as (browser, log):
+        form = await open_form(browser, server)
         filled = {"csrf": form.field("csrf"), "form": form.field("form"), **SAID}
         looked = await browser.post("/form", filled)
         said = {"csrf": looked.field("csrf"), "answers": looked.field("answers")}
@@ -276,14 +281,14 @@ async def test_form_answer_page_shows_exchange_without_hidden_input(nursery: tri
         assert [each[:1] for each in away] == ["<", "{"]
         assert all("0/poll" in each for each in away)
         history = (await browser.ask("/history")).text
-        for text in (beside, *away, history, *told):
+        for text in (beside, *away, history, *log):
             assert "friend" not in text
 
 
 async def test_form_with_invalid_answer_shows_error_and_questions(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
-    async with running(settings=allowing(server)) as (browser, _):
-        form = await asked(browser, server)
+    async with running(settings=settings_for(server)) as (browser, _):
+        form = await open_form(browser, server)
         for name, text in (("answer1", "."), ("answer3", "a\r\n.\r\nb"), ("answer4", "9")):
             fields = {"csrf": form.field("csrf"), "form": form.field("form"), **SAID, name: text}
             looked = await browser.post("/form", fields)
@@ -295,7 +300,7 @@ async def test_form_to_a_port_the_policy_refuses_is_not_shown(nursery: trio.Nurs
     """S03: forms go only to port 70 or to an allowed port."""
     server = await serve(nursery)
     async with running() as (browser, _):
-        form = await asked(browser, server)
+        form = await open_form(browser, server)
         assert form.status == 403
         assert "S03" in form.text
 
@@ -303,8 +308,8 @@ async def test_form_to_a_port_the_policy_refuses_is_not_shown(nursery: trio.Nurs
 async def test_send_without_preview_sends_nothing(nursery: trio.Nursery) -> None:
     """An unknown ID, an ID of another object and a GET request send nothing."""
     server = await serve(nursery)
-    async with running(settings=allowing(server)) as (browser, _):
-        form = await asked(browser, server)
+    async with running(settings=settings_for(server)) as (browser, _):
+        form = await open_form(browser, server)
         heard = len(server.heard)
         token = await browser.post("/form", {"csrf": form.field("csrf"), "form": "none", **SAID})
         assert (token.status, token.header("location")) == (303, "/")
@@ -317,7 +322,7 @@ async def test_send_without_preview_sends_nothing(nursery: trio.Nursery) -> None
 
 async def test_search_form_opens_the_url_with_the_search_terms(nursery: trio.Nursery) -> None:
     server = await serve(nursery)
-    async with running(settings=allowing(server)) as (browser, _):
+    async with running(settings=settings_for(server)) as (browser, _):
         menu = await browser.typed(f"gopher://127.0.0.1:{server.port}/")
         found = re.search(r'name="url" value="([^"]*7/find[^"]*)"', menu.text)
         assert found is not None

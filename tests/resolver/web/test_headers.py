@@ -41,7 +41,7 @@ def assert_guarded(answer: Answer) -> None:
     assert answer.header("server") is None
 
 
-async def every_answer(browser: Browser) -> list[Answer]:
+async def ask_all(browser: Browser) -> list[Answer]:
     """Return pages, refusals, errors, and the responses of the HTTP server itself."""
     elsewhere = {"Sec-Fetch-Site": "cross-site"}
     return [
@@ -63,7 +63,7 @@ async def every_answer(browser: Browser) -> list[Answer]:
 
 async def test_page_responses_have_security_headers() -> None:
     async with running() as (browser, _):
-        answers = await every_answer(browser)
+        answers = await ask_all(browser)
     assert [each.status for each in answers[-2:]] == [400, 431]
     for answer in answers:
         assert_guarded(answer)
@@ -205,7 +205,7 @@ def way(answer: Answer) -> str:
     return (answer.header("content-disposition") or "").partition(";")[0]
 
 
-def guarded(answer: Answer) -> bool:
+def is_guarded(answer: Answer) -> bool:
     policy = answer.header("content-security-policy") or ""
     return policy.startswith("sandbox; default-src 'none';") and (
         answer.header("x-content-type-options"),
@@ -220,7 +220,7 @@ async def test_content_response_has_media_type_of_own_table(nursery: trio.Nurser
         for name, row in ROWS.items()
     }
     server = await serve(nursery, pages)
-    async with running() as (browser, told):
+    async with running() as (browser, log):
         for name, row in ROWS.items():
             page = await browser.typed(f"http://127.0.0.1:{server.port}/{quote(name)}")
             assert (name, page.status, page.header("content-type")) == (name, 200, headers.HTML)
@@ -235,18 +235,18 @@ async def test_content_response_has_media_type_of_own_table(nursery: trio.Nurser
             }
             shown = set() if row.shown is None else {(row.shown, "inline")}
             assert (name, said) == (name, {(SAVED, "attachment"), *shown})
-            assert all(map(guarded, found)), name
+            assert all(map(is_guarded, found)), name
             shown_octets = [each.body for each in found if each.header("content-type") == HTML]
             assert b"<script" not in b"".join(shown_octets), name
             assert b"<script" not in page.body.replace(b'<script src="/static/window.js"', b""), name
-        assert told == []
+        assert log == []
 
 
 async def test_content_response_without_nosniff_is_not_guarded() -> None:
     async with running(without=frozenset({"x-content-type-options"})) as (browser, _):
         document = browser.server.session.keep(ContentDocument(RUNS, headers.TEXT, "x", inline=True))
         place = int(browser.server.content.rpartition(":")[2])
-        assert not guarded(await browser.ask(f"/d/{document}/x", port=place))
+        assert not is_guarded(await browser.ask(f"/d/{document}/x", port=place))
 
 
 def names_of_types() -> Iterator[str]:

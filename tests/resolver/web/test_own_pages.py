@@ -18,10 +18,10 @@ async def act(browser: Browser, page: str, action: str, form: dict[str, str]) ->
 
 
 async def test_own_pages_exist() -> None:
-    async with running() as (browser, told):
+    async with running() as (browser, log):
         for page in ("/", "/help", "/history", "/transfers", "/settings"):
             assert (page, (await browser.ask(page)).status) == (page, 200)
-        assert told == []
+        assert log == []
         assert browser.server.house.gateway in (await browser.ask("/settings")).text
 
 

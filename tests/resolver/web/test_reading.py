@@ -61,7 +61,7 @@ async def test_group_page_links_older_articles() -> None:
             async with running(settings=settings) as (browser, _):
                 page = await browser.open(await browser.look(server.url("comp.misc")))
                 assert [name in page.text for name in ("Grüße", "Bare LF", "Test")] == [True, True, False]
-                older = linked(page, "older articles")
+                older = href_of(page, "older articles")
                 assert "before=1235" in older
                 page = await browser.ask(older)
                 assert [name in page.text for name in ("Grüße", "Bare LF", "Test")] == [False, False, True]
@@ -70,7 +70,7 @@ async def test_group_page_links_older_articles() -> None:
                 filtered = await browser.ask(f"{older}&q=nothing")
                 assert "No article matches the filter" in filtered.text
                 assert len(server.heard) == again
-                page = await browser.ask(linked(page, "newest articles"))
+                page = await browser.ask(href_of(page, "newest articles"))
                 assert "Grüße" in page.text
             nursery.cancel_scope.cancel()
 
@@ -99,7 +99,7 @@ async def test_wais_search_with_marked_hits_sends_relevance() -> None:
             nursery.cancel_scope.cancel()
 
 
-def linked(page: Answer, words: str) -> str:
+def href_of(page: Answer, words: str) -> str:
     found = re.search(f'<a href="([^"]*)">{words}</a>', page.text)
     assert found is not None
     return unescape(found[1])

@@ -17,7 +17,7 @@ from resolver.web.access import LOOPBACK, MOST_START, is_listened_to_by_this_use
 from resolver.web.running import RunningServer, announce_server, entry, find_entry, find_server
 from tests.hang import HANG
 from tests.resolver.web.client import Browser, running
-from tests.resolver.web.test_access import but
+from tests.resolver.web.test_access import checks_without
 
 BARE = {"Sec-Fetch-Site": "", "Sec-Fetch-Mode": "", "Sec-Fetch-Dest": "", "Cookie": ""}
 
@@ -28,7 +28,7 @@ def _place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "resolve" / "serve.json"
 
 
-def window_of(browser: Browser) -> RunningServer:
+def announced_server(browser: Browser) -> RunningServer:
     return RunningServer(browser.server.house.port, browser.server.house.keys.start, os.getpid())
 
 
@@ -107,7 +107,7 @@ def test_find_server_with_invalid_file_returns_none(text: str, place: Path) -> N
 async def test_entry_with_secret_returns_entry_link() -> None:
     url = f"gopher://127.0.0.1/1{'%E9' * 20_000}"
     async with running() as (browser, log):
-        address = await trio.to_thread.run_sync(entry, window_of(browser), url)
+        address = await trio.to_thread.run_sync(entry, announced_server(browser), url)
         assert address is not None
         parts = urlsplit(address)
         assert (parts.netloc, "gopher" in address) == (browser.server.house.place, False)
@@ -141,7 +141,7 @@ async def test_start_without_secret_is_refused() -> None:
 
 
 async def test_access_without_program_rule_allows_start_by_any_page() -> None:
-    async with running(checks=but(program)) as (browser, _):
+    async with running(checks=checks_without(program)) as (browser, _):
         where = {"Sec-Fetch-Site": "cross-site", "Origin": "http://evil.example", "Cookie": ""}
         answer = await browser.ask("/start", where, method="POST", body=b"url=x")
         assert (answer.status, len(answer.body)) == (200, 43)
@@ -162,7 +162,7 @@ def test_is_listened_to_by_this_user_checks_the_port() -> None:
         assert not is_listened_to_by_this_user(bound.getsockname()[1]), "nobody listens there"
 
 
-async def heard_by(listener: socket.socket) -> bytes:
+async def bytes_sent_to(listener: socket.socket) -> bytes:
     """Return the bytes that `entry` sends to this listener, after it read a stale file."""
     said = b""
     given: list[str | None] = []
@@ -191,9 +191,9 @@ async def test_entry_sends_no_secret_to_another_user(monkeypatch: pytest.MonkeyP
     """
     with socket.create_server((LOOPBACK, 0)) as listener:
         monkeypatch.setattr(windows, "is_listened_to_by_this_user", lambda port: False)
-        assert await heard_by(listener) == b""
+        assert await bytes_sent_to(listener) == b""
         monkeypatch.setattr(windows, "is_listened_to_by_this_user", lambda port: True)
-        assert b"Bearer secret" in await heard_by(listener)
+        assert b"Bearer secret" in await bytes_sent_to(listener)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="nobody can become another user")
@@ -205,4 +205,4 @@ async def test_is_listened_to_by_this_user_with_another_user_returns_false() -> 
         os.seteuid(0)
     with listener:
         assert not is_listened_to_by_this_user(listener.getsockname()[1])
-        assert await heard_by(listener) == b""
+        assert await bytes_sent_to(listener) == b""

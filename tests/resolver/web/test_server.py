@@ -28,8 +28,8 @@ from resolver.web.session import ContentDocument
 from tests.hang import HANG
 from tests.resolver.web.client import Answer, running
 from tests.resolver.web.peers import serving as gateway_serving
-from tests.resolver.web.test_access import but
-from tests.resolver.web.test_addresses import at, gopher, inside
+from tests.resolver.web.test_access import checks_without
+from tests.resolver.web.test_addresses import gopher, local_settings, path_of
 from tests.sampled import FULL, sampled
 
 UNSAID = {"Sec-Fetch-Site": "", "Sec-Fetch-Mode": "", "Sec-Fetch-Dest": ""}
@@ -51,7 +51,7 @@ def test_place_of_omits_default_port(scheme: str, address: str, port: int, place
 
 async def test_public_http_cookie_has_no_secure_attribute() -> None:
     """Browsers drop a cookie with `Secure` and its name prefix over HTTP. All other attributes stay."""
-    async with running(public=True) as (browser, told):
+    async with running(public=True) as (browser, log):
         port = browser.server.house.port
         assert browser.cookie is not None
         assert browser.cookie.startswith(f"resolve-{port}=")
@@ -59,7 +59,7 @@ async def test_public_http_cookie_has_no_secure_attribute() -> None:
         said = set((entered.header("set-cookie") or "").split("; ")[1:])
         assert said == {"Path=/", "HttpOnly", "SameSite=Strict"}
         assert (await browser.ask("/", UNSAID)).status == 200
-        assert told == []
+        assert log == []
         for host in ("evil.example", f"localhost:{port}", f"0.0.0.0:{port}"):
             assert (await browser.ask("/", {**UNSAID, "Host": host})).status == 421
         assert (await browser.ask("/", {**UNSAID, "Cookie": ""})).status == 403
@@ -78,7 +78,7 @@ async def test_public_http_form_requires_origin_and_token() -> None:
         ours = {**UNSAID, "Origin": browser.server.house.origin}
         assert (await browser.post("/open", {**form, "csrf": "guessed"}, ours)).status == 403
         assert (await browser.post("/open", form, ours)).status == 303
-    async with running(public=True, checks=but(site, entrance.origin), csrf=False) as (browser, _):
+    async with running(public=True, checks=checks_without(site, entrance.origin), csrf=False) as (browser, _):
         elsewhere = {**UNSAID, "Origin": "http://evil.example"}
         assert (await browser.post("/history", {}, elsewhere)).status == 303, "what is missed without them"
 
@@ -87,9 +87,9 @@ async def test_public_server_does_not_check_peer_user(monkeypatch: pytest.Monkey
     monkeypatch.setattr(entrance, "is_of_this_user", lambda ends: False)
     async with running(public=True) as (browser, _):
         assert (await browser.ask("/")).status == 200
-    async with running() as (browser, told):
+    async with running() as (browser, log):
         assert (await browser.ask("/")).status == 403
-        assert "another user" in told[-1]
+        assert "another user" in log[-1]
 
 
 @pytest.fixture(name="files")
@@ -211,13 +211,13 @@ async def test_gateway_that_refuses_or_fails_answers_in_a_sandbox() -> None:
 
 
 async def test_gateway_with_session_cookie_sends_nothing() -> None:
-    async with page_server() as peer, running(public=True, settings=INSIDE) as (browser, told):
+    async with page_server() as peer, running(public=True, settings=INSIDE) as (browser, log):
         target = peer.address(browser.server.house.keys.gateway)
         for cookie in (f"{browser.cookie}", f"a=b; {browser.cookie}"):
             answer = await browser.ask(target, {**UNSAID, "Cookie": cookie})
             assert (answer.status, answer.body, peer.heard) == (403, b"", [])
             assert_neither_run_nor_shown(answer)
-        assert told == ["refused GET /g/...: session cookie of the web UI"] * 2
+        assert log == ["refused GET /g/...: session cookie of the web UI"] * 2
         assert (await browser.ask(target, {**UNSAID, "Cookie": "a=b"})).status == 200
 
 
@@ -264,7 +264,7 @@ async def test_server_closes_connection_with_slow_head(monkeypatch: pytest.Monke
         assert (await browser.ask("/")).status == 200
 
 
-async def stalled(port: int, head: str) -> trio.SocketStream:
+async def open_stalled_reader(port: int, head: str) -> trio.SocketStream:
     """Return a connection that read the beginning of a response and reads no more."""
     peer = trio.socket.socket()
     peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
@@ -284,24 +284,24 @@ async def test_server_stops_despite_stalled_readers(monkeypatch: pytest.MonkeyPa
         async with (
             gopher(lines) as peer,
             AsyncExitStack() as stack,
-            running(settings=inside(peer), size=9_000) as (browser, _),
+            running(settings=local_settings(peer), size=9_000) as (browser, _),
         ):
             own = f"Cookie: {browser.cookie}\r\nSec-Fetch-Site: same-origin"
             kept = ContentDocument(bytes(16_777_216), OCTETS, "x", inline=False)
             document = f"/d/{browser.server.session.keep(kept)}/x"
             place = int(browser.server.content.rpartition(":")[2])
-            for port, target in ((browser.server.house.port, at(peer.url)), (place, document)):
+            for port, target in ((browser.server.house.port, path_of(peer.url)), (place, document)):
                 head = f"GET {target} HTTP/1.1\r\nHost: {LOOPBACK}:{port}\r\n{own}\r\n\r\n"
-                stream = await stalled(port, head)
+                stream = await open_stalled_reader(port, head)
                 stack.push_async_callback(stream.aclose)
             assert (await browser.ask("/")).status == 200
 
 
 async def test_server_limits_concurrent_requests() -> None:
     """The requests wait for a server that never answers; a closed connection frees its slot."""
-    async with gopher() as peer, running(settings=inside(peer)) as (browser, told):
+    async with gopher() as peer, running(settings=local_settings(peer)) as (browser, log):
         peer.silent = True
-        lines = (f"GET {at(peer.url)} HTTP/1.1", f"Host: {browser.server.house.place}")
+        lines = (f"GET {path_of(peer.url)} HTTP/1.1", f"Host: {browser.server.house.place}")
         own = (f"Cookie: {browser.cookie}", "Sec-Fetch-Site: same-origin")
         head = "".join(f"{line}\r\n" for line in (*lines, *own)) + "\r\n"
         port = browser.server.house.port
@@ -312,7 +312,7 @@ async def test_server_limits_concurrent_requests() -> None:
             with trio.fail_after(HANG):
                 while (await browser.ask("/")).status != 503:  # All requests have arrived.
                     pass
-            assert "too many concurrent requests" in told[-1]
+            assert "too many concurrent requests" in log[-1]
             assert len(peer.heard) <= 6
         with trio.fail_after(HANG):
             while (await browser.ask("/")).status != 200:
@@ -330,11 +330,11 @@ ENDLESS = {"items": b"0x\tx\tx\t70\r\n", "words": b"ix\t\t\t\r\n", "nothing": b"
 @pytest.mark.parametrize("name", sampled(ENDLESS, lambda name: None))
 async def test_page_of_endless_menu_is_bounded(name: str) -> None:
     """The menu has this many lines, or one line of this length."""
-    async with serving_octets(ENDLESS[name] * MANY_LINES + b"\r\n.\r\n") as url, running() as (browser, told):
+    async with serving_octets(ENDLESS[name] * MANY_LINES + b"\r\n.\r\n") as url, running() as (browser, log):
         page = await browser.typed(url)
         assert len(page.body) <= 300_000
         assert page.status in (200, 413, 502)
-        assert told == []
+        assert log == []
         assert (await browser.ask("/")).status == 200
 
 
@@ -374,13 +374,13 @@ async def serving_octets(octets: bytes) -> AsyncIterator[str]:
 
 async def test_page_of_long_listing_is_paged_from_cache() -> None:
     lines = "".join(f"0Item {number}\titem{number}\t127.0.0.1\tPORT\n" for number in range(20_000))
-    async with gopher(lines) as peer, running(settings=inside(peer)) as (browser, _):
-        first = await browser.ask(at(peer.url))
+    async with gopher(lines) as peer, running(settings=local_settings(peer)) as (browser, _):
+        first = await browser.ask(path_of(peer.url))
         assert (first.status, len(first.body) < 400_000) == (200, True)
-        last = await browser.ask(f"{at(peer.url)}?page=40")
+        last = await browser.ask(f"{path_of(peer.url)}?page=40")
         assert "Item 19999" in last.text
-        filtered = await browser.ask(f"{at(peer.url)}?q=item%201999")
+        filtered = await browser.ask(f"{path_of(peer.url)}?q=item%201999")
         assert ("Item 19991" in filtered.text, "Item 500" in filtered.text) == (True, False)
         assert len(peer.heard) == 1
-        assert (await browser.ask(at(peer.url))).status == 200
+        assert (await browser.ask(path_of(peer.url))).status == 200
         assert len(peer.heard) == 2

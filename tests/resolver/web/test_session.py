@@ -30,7 +30,7 @@ def listing(entries: Sequence[Entry], content: bytes = b"content") -> Response:
     return replace(response("x", content=content, kind=Kind.DIRECTORY), entries=tuple(entries))
 
 
-def kept(entries: Sequence[Entry]) -> Response:
+def cached(entries: Sequence[Entry]) -> Response:
     found = ListingCache()
     found.keep("x", listing(entries))
     again = found.find("x")
@@ -54,19 +54,19 @@ def test_listing_cache_of_long_listing_renders_same_pages(one: list[Entry], page
     entries = [
         replace(each, raw=b"octets", size=number) for number, each in enumerate(one * (1_000 // len(one) + 1))
     ]
-    slim = kept(entries)
+    slim = cached(entries)
     assert slim.content == b""
     for query in (PageQuery(page=2), PageQuery(sort="date"), PageQuery(filter="a")):
         assert rendered(page(slim.entries or (), query, place())) == rendered(page(entries, query, place()))
 
 
 def test_listing_cache_of_short_listing_is_unchanged() -> None:
-    assert kept([HIT]).entries == (HIT,)
-    assert kept([HIT]).content == b"content"
+    assert cached([HIT]).entries == (HIT,)
+    assert cached([HIT]).content == b"content"
 
 
 def test_listing_cache_shares_equal_fields() -> None:
-    entries = kept(_plain(2_000)).entries
+    entries = cached(_plain(2_000)).entries
     assert entries is not None
     assert len({id(each.extra) for each in entries}) == 1
 

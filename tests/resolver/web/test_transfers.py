@@ -32,7 +32,7 @@ _SIZE = 20
 _BY_SCRIPT = {"Sec-Fetch-Mode": "cors", "Sec-Fetch-Dest": "empty"}
 
 
-class Slow:
+class SlowServer:
     """An HTTP server that sends half of a file, and the rest once `rest` is set."""
 
     def __init__(self) -> None:
@@ -57,8 +57,8 @@ class Slow:
             await stream.aclose()
 
 
-def slow() -> AbstractAsyncContextManager[Slow]:
-    return serving(Slow())
+def slow_server() -> AbstractAsyncContextManager[SlowServer]:
+    return serving(SlowServer())
 
 
 async def save(browser: Browser, url: str) -> None:
@@ -67,7 +67,7 @@ async def save(browser: Browser, url: str) -> None:
     assert (await browser.post("/save", form)).status == 303
 
 
-class Heard:
+class EventStream:
     """An event stream as a browser reads it."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
@@ -116,41 +116,41 @@ class Heard:
 
 
 @asynccontextmanager
-async def hearing(browser: Browser, since: int = 0, last: str = "") -> AsyncIterator[Heard]:
+async def open_events(browser: Browser, since: int = 0, last: str = "") -> AsyncIterator[EventStream]:
     async with await trio.open_tcp_stream(LOOPBACK, browser.server.house.port) as stream:
-        heard = Heard(stream)
-        await heard.begin(browser, since, last)
-        yield heard
+        events = EventStream(stream)
+        await events.begin(browser, since, last)
+        yield events
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
-async def test_event_stream_sends_progress_of_transfer(here: Path) -> None:
-    async with slow() as server, running() as (browser, told):
+async def test_event_stream_sends_progress_of_transfer(working_directory: Path) -> None:
+    async with slow_server() as server, running() as (browser, log):
         await save(browser, server.url("a.txt"))
-        async with hearing(browser) as heard:
-            assert b"HTTP/1.1 200" in heard.head
-            assert b"content-type: text/event-stream" in heard.head.lower()
-            assert b"cache-control: no-store" in heard.head.lower()
-            while (row := await heard.until("running"))["percent"] is None:
+        async with open_events(browser) as events:
+            assert b"HTTP/1.1 200" in events.head
+            assert b"content-type: text/event-stream" in events.head.lower()
+            assert b"cache-control: no-store" in events.head.lower()
+            while (row := await events.until("running"))["percent"] is None:
                 pass
             assert (row["percent"], row["amount"]) == (50, "10 of 20 bytes")
             assert row["buttons"] == [["pause", "pause"], ["stop", "stop"]]
             server.rest.set()
-            row = await heard.until("done")
+            row = await events.until("done")
             assert (row["name"], row["error"], row["buttons"]) == ("a.txt", "", [])
             assert "length" in row["proofs"]
-            await heard.end()
-        assert (here / "a.txt").read_bytes() == b"x" * _SIZE
-        again = await browser.ask("/transfers/events", {"Last-Event-ID": str(heard.change)})
+            await events.end()
+        assert (working_directory / "a.txt").read_bytes() == b"x" * _SIZE
+        again = await browser.ask("/transfers/events", {"Last-Event-ID": str(events.change)})
         assert (again.status, again.body) == (204, b"")
         told_anew = await browser.ask("/transfers/events")
         assert (told_anew.status, b'"done"' in told_anew.body) == (200, True)
-        assert told == []
+        assert log == []
 
 
 async def test_event_stream_without_transfers_is_empty() -> None:
@@ -164,9 +164,9 @@ async def test_event_stream_without_transfers_is_empty() -> None:
         assert "data-events" not in (await browser.ask("/transfers")).text
 
 
-async def test_transfers_page_names_event_stream_and_refresh(here: Path) -> None:
+async def test_transfers_page_names_event_stream_and_refresh(working_directory: Path) -> None:
     """Without script the page refreshes while a transfer is running."""
-    async with slow() as server, running() as (browser, _):
+    async with slow_server() as server, running() as (browser, _):
         await save(browser, server.url("a.txt"))
         page = (await browser.ask("/transfers")).text
         assert 'data-events="/transfers/events"' in page
@@ -183,32 +183,32 @@ async def test_transfers_page_names_event_stream_and_refresh(here: Path) -> None
     ],
 )
 async def test_event_stream_for_another_origin_is_refused(
-    headers: dict[str, str], status: int, here: Path
+    headers: dict[str, str], status: int, working_directory: Path
 ) -> None:
-    async with slow() as server, running() as (browser, told):
+    async with slow_server() as server, running() as (browser, log):
         await save(browser, server.url("a.txt"))
         answer = await browser.ask("/transfers/events", headers)
         assert (answer.status, b"a.txt" in answer.body) == (status, False)
         assert answer.header("access-control-allow-origin") is None
-        assert "/transfers/events" in told[-1]
+        assert "/transfers/events" in log[-1]
         form = {"csrf": browser.server.house.keys.csrf("/transfers/events")}
         assert (await browser.post("/transfers/events", form)).status == 405
 
 
-async def test_event_stream_has_no_secret(here: Path) -> None:
-    async with slow() as server, running() as (browser, told):
+async def test_event_stream_has_no_secret(working_directory: Path) -> None:
+    async with slow_server() as server, running() as (browser, log):
         url = server.url("a.txt").replace("http://", "http://sam:friend@")
         looked = await browser.look(url)
         assert looked.status == 200
         keys = browser.server.house.keys
         form = {"csrf": keys.csrf("/save"), "url": url, "from": looked.field("from")}
         await browser.post("/save", form)
-        async with hearing(browser) as heard:
+        async with open_events(browser) as events:
             server.rest.set()
-            await heard.until("done")
-            await heard.end()
+            await events.until("done")
+            await events.end()
             page = (await browser.ask("/transfers")).text
-            for text in (heard.octets.decode(), page, *told):
+            for text in (events.octets.decode(), page, *log):
                 assert "friend" not in text
                 assert all(
                     secret not in text for secret in (keys.gateway, keys.cookie.split("=")[1].split(";")[0])
@@ -223,24 +223,28 @@ async def test_event_row_escapes_untrusted_name() -> None:
     assert "\u202e" not in str(row["error"])
 
 
-async def test_event_stream_over_the_limit_ends_the_oldest(here: Path) -> None:
+async def test_event_stream_over_the_limit_ends_the_oldest(working_directory: Path) -> None:
     """Otherwise they would hold all connections of a browser to the server."""
-    async with slow() as server, running() as (browser, _):
+    async with slow_server() as server, running() as (browser, _):
         await save(browser, server.url("a.txt"))
         async with AsyncExitStack() as stack:
-            streams = [await stack.enter_async_context(hearing(browser)) for _ in range(MOST + 2)]
-            for heard in streams[:2]:
-                await heard.end()
+            streams = [await stack.enter_async_context(open_events(browser)) for _ in range(MOST + 2)]
+            for events in streams[:2]:
+                await events.end()
             server.rest.set()
-            for heard in streams[2:]:
-                await heard.until("done")
-                await heard.end()
+            for events in streams[2:]:
+                await events.until("done")
+                await events.end()
 
 
-async def test_event_during_send_is_sent_afterwards(here: Path) -> None:
+async def test_event_during_send_is_sent_afterwards(working_directory: Path) -> None:
     """The last event of a transfer is sent as well."""
     sent = b""
-    async with slow() as server, Resolver(on_event=hear_transfer) as resolver, trio.open_nursery() as nursery:
+    async with (
+        slow_server() as server,
+        Resolver(on_event=hear_transfer) as resolver,
+        trio.open_nursery() as nursery,
+    ):
         transfers = TransferQueue(resolver, nursery)
         events = Router(TransferEvents(transfers, PageAnswers(SessionKeys(1, trio.current_time))).routes)
         transfers.begin(server.url("a.txt"), "a.txt", UrlOrigin("user"))
@@ -262,28 +266,28 @@ async def test_event_during_send_is_sent_afterwards(here: Path) -> None:
     assert b'"done"' in sent
 
 
-async def test_event_stream_closed_by_client_frees_its_slot(here: Path) -> None:
-    async with slow() as server, running() as (browser, _):
+async def test_event_stream_closed_by_client_frees_its_slot(working_directory: Path) -> None:
+    async with slow_server() as server, running() as (browser, _):
         await save(browser, server.url("a.txt"))
         for _ in range(MOST_REQUESTS + 1):
-            async with hearing(browser):
+            async with open_events(browser):
                 pass
         with trio.fail_after(HANG):
             while (await browser.ask("/")).status != 200:
                 pass
 
 
-async def test_event_stream_ends_with_the_server(here: Path) -> None:
-    async with slow() as server, await trio.open_tcp_stream(LOOPBACK, server.port) as _:
-        async with running() as (browser, told):
+async def test_event_stream_ends_with_the_server(working_directory: Path) -> None:
+    async with slow_server() as server, await trio.open_tcp_stream(LOOPBACK, server.port) as _:
+        async with running() as (browser, log):
             await save(browser, server.url("a.txt"))
             stream = await trio.open_tcp_stream(LOOPBACK, browser.server.house.port)
-            heard = Heard(stream)
-            await heard.begin(browser)
-            await heard.until("running")
-        await heard.end()
+            events = EventStream(stream)
+            await events.begin(browser)
+            await events.until("running")
+        await events.end()
         await stream.aclose()
-        assert told == []
+        assert log == []
 
 
 # The ledger outlives the server that wrote it; the next server shows its transfers.
@@ -293,7 +297,7 @@ LOOK_AGAIN = 0.05
 
 
 @pytest.fixture
-def account_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def save_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the directory that files are saved to."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
@@ -301,13 +305,13 @@ def account_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def account_place(account_here: Path) -> Path:
-    return account_here.parent / "state" / "resolve" / "transfers.db"
+def ledger_path(save_directory: Path) -> Path:
+    return save_directory.parent / "state" / "resolve" / "transfers.db"
 
 
 @pytest.fixture
-def ledger(account_place: Path) -> str:
-    return str(account_place)
+def ledger(ledger_path: Path) -> str:
+    return str(ledger_path)
 
 
 async def rows(browser: Browser) -> list[str]:
@@ -325,24 +329,24 @@ async def act(browser: Browser, **form: str) -> None:
     assert (await browser.post("/transfers", {"csrf": csrf, **form})).status == 303
 
 
-async def begun(browser: Browser, server: Slow, name: str) -> None:
+async def start_half(browser: Browser, server: SlowServer, name: str) -> None:
     """Start a transfer and wait until half of it arrived."""
     await save(browser, server.url(name))
-    await until_half_is_here(browser)
+    await wait_for_half(browser)
 
 
-async def until_half_is_here(browser: Browser) -> None:
+async def wait_for_half(browser: Browser) -> None:
     while "10 of 20 bytes" not in (await browser.ask("/transfers")).text:  # noqa: ASYNC110
         await trio.sleep(LOOK_AGAIN)
 
 
-async def test_transfer_is_resumed_by_another_server(ledger: str, account_here: Path) -> None:
-    async with slow() as server:
+async def test_transfer_is_resumed_by_another_server(ledger: str, save_directory: Path) -> None:
+    async with slow_server() as server:
         async with running(ledger=ledger) as (browser, _):
-            await begun(browser, server, "a.txt")
+            await start_half(browser, server, "a.txt")
         assert read(ledger).left == 1
         asked = server.asked
-        async with running(ledger=ledger) as (browser, told):
+        async with running(ledger=ledger) as (browser, log):
             page = (await browser.ask("/transfers")).text
             assert re.findall(r'data-state="(\w+)"', page) == ["paused"]
             assert ">resume</button>" in page
@@ -350,10 +354,10 @@ async def test_transfer_is_resumed_by_another_server(ledger: str, account_here: 
             server.rest.set()
             await act(browser, resume="1")
             await until(browser, lambda states: states == ["done"])
-            assert told == []
-        assert (account_here / "a.txt").read_bytes() == b"x" * 20
+            assert log == []
+        assert (save_directory / "a.txt").read_bytes() == b"x" * 20
         (row,) = list_newest(ledger, 9)
-        assert (row.status, row.path, row.size) == ("done", str(account_here / "a.txt"), 20)
+        assert (row.status, row.path, row.size) == ("done", str(save_directory / "a.txt"), 20)
         async with running(ledger=ledger) as (browser, _):
             page = (await browser.ask("/transfers")).text
             assert 'data-state="done"' in page
@@ -361,22 +365,22 @@ async def test_transfer_is_resumed_by_another_server(ledger: str, account_here: 
             assert row.digest in page
 
 
-async def test_transfer_whose_file_was_deleted_can_be_resumed(ledger: str, account_here: Path) -> None:
-    async with slow() as server:
+async def test_transfer_whose_file_was_deleted_can_be_resumed(ledger: str, save_directory: Path) -> None:
+    async with slow_server() as server:
         server.rest.set()
         async with running(ledger=ledger) as (browser, _):
             await save(browser, server.url("a.txt"))
             await until(browser, lambda states: states == ["done"])
-        (account_here / "a.txt").unlink()
+        (save_directory / "a.txt").unlink()
         async with running(ledger=ledger) as (browser, _):
             assert "the file was moved, deleted or changed" in (await browser.ask("/transfers")).text
             await act(browser, resume="1")
             await until(browser, lambda states: states == ["done"])
-        assert (account_here / "a.txt").read_bytes() == b"x" * 20
+        assert (save_directory / "a.txt").read_bytes() == b"x" * 20
 
 
 async def test_save_twice_records_two_rows(ledger: str) -> None:
-    async with slow() as server:
+    async with slow_server() as server:
         server.rest.set()
         async with running(ledger=ledger) as (browser, _):
             for count in (1, 2):
@@ -387,7 +391,7 @@ async def test_save_twice_records_two_rows(ledger: str) -> None:
 
 
 async def test_transfer_complete_before_kill_is_not_requested_again(ledger: str) -> None:
-    async with slow() as server:
+    async with slow_server() as server:
         server.rest.set()
         async with running(ledger=ledger) as (browser, _):
             await save(browser, server.url("a.txt"))
@@ -402,16 +406,16 @@ async def test_transfer_complete_before_kill_is_not_requested_again(ledger: str)
         assert server.asked == asked
 
 
-async def test_ledger_does_not_store_password(ledger: str, account_place: Path) -> None:
+async def test_ledger_does_not_store_password(ledger: str, ledger_path: Path) -> None:
     """A transfer that needs the password is not resumed by another server, which reports the reason."""
-    async with slow() as server:
+    async with slow_server() as server:
         url = server.url("a.txt").replace("http://", "http://sam:friend@")
         async with running(ledger=ledger) as (browser, _):
             looked = await browser.look(url)
             form = {"csrf": browser.server.house.keys.csrf("/save"), "url": url, "from": looked.field("from")}
             await browser.post("/save", form)
-            await until_half_is_here(browser)
-        assert not any(b"friend" in each.read_bytes() for each in account_place.parent.iterdir())
+            await wait_for_half(browser)
+        assert not any(b"friend" in each.read_bytes() for each in ledger_path.parent.iterdir())
         asked = server.asked
         async with running(ledger=ledger) as (browser, _):
             await act(browser, resume="1")
@@ -420,7 +424,7 @@ async def test_ledger_does_not_store_password(ledger: str, account_place: Path) 
         assert server.asked == asked
 
 
-async def test_ledger_keeps_origin_of_url(ledger: str, account_here: Path, tmp_path: Path) -> None:
+async def test_ledger_keeps_origin_of_url(ledger: str, save_directory: Path, tmp_path: Path) -> None:
     """A local file that a page named stays refused when another server resumes the transfer."""
     (tmp_path / "secret").write_text("x")
     for run in (1, 2):
@@ -437,11 +441,11 @@ async def test_ledger_keeps_origin_of_url(ledger: str, account_here: Path, tmp_p
                 await act(browser, resume="1")
             await until(browser, lambda states: states == ["failed"])
             assert "user" not in {row.asked.origin for row in list_newest(ledger, 9)}
-    assert os.listdir(account_here) == []
+    assert os.listdir(save_directory) == []
 
 
 async def test_save_with_locked_ledger_is_not_recorded(ledger: str) -> None:
-    async with slow() as server, running(ledger=ledger) as (first, _):
+    async with slow_server() as server, running(ledger=ledger) as (first, _):
         server.rest.set()
         await first.ask("/transfers")
         async with running(ledger=ledger) as (second, _):
@@ -454,7 +458,7 @@ async def test_save_with_locked_ledger_is_not_recorded(ledger: str) -> None:
 
 @pytest.mark.parametrize("more", [None, "[]", "{}", '{"window": 1}', '{"window": [1, 2]}', "no json"])
 async def test_ledger_rows_of_other_programs_are_skipped(more: str | None, ledger: str) -> None:
-    async with slow() as server:
+    async with slow_server() as server:
         server.rest.set()
         async with running(ledger=ledger) as (browser, _):
             await save(browser, server.url("a.txt"))
@@ -466,9 +470,9 @@ async def test_ledger_rows_of_other_programs_are_skipped(more: str | None, ledge
             assert (page.status, "data-state" in page.text) == (200, False)
 
 
-async def test_ledger_is_private_to_its_owner(ledger: str, account_place: Path) -> None:
+async def test_ledger_is_private_to_its_owner(ledger: str, ledger_path: Path) -> None:
     async with running(ledger=ledger) as (browser, _):
-        assert "state" not in os.listdir(account_place.parents[2])
+        assert "state" not in os.listdir(ledger_path.parents[2])
         await browser.ask("/transfers")
-        modes = {each.stat().st_mode & 0o077 for each in (account_place, account_place.parent)}
+        modes = {each.stat().st_mode & 0o077 for each in (ledger_path, ledger_path.parent)}
         assert modes == {0}

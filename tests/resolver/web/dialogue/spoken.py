@@ -12,20 +12,20 @@ from resolver.web.dialogue.recording import ExchangeRecording
 URL = "ftp://h.example/a"
 
 
-def ticking() -> Callable[[], float]:
+def make_clock() -> Callable[[], float]:
     """Return a clock that advances by 1 ms per call."""
     ticks = count()
     return lambda: next(ticks) / 1000
 
 
-def recorded(events: Iterable[Event]) -> RecordedExchange:
-    recording = ExchangeRecording(ticking())
+def record(events: Iterable[Event]) -> RecordedExchange:
+    recording = ExchangeRecording(make_clock())
     for event in events:
         recording.hear(event)
     return recording.exchange()
 
 
-def told(exchange: RecordedExchange) -> list[str]:
+def message_lines(exchange: RecordedExchange) -> list[str]:
     """Return one line per message: kind, source and target, size, text."""
     lines = []
     for message in exchange.messages:

@@ -30,14 +30,14 @@ from resolver import (
 )
 from resolver.web.dialogue.drawing import as_text, draw, page, panel, rows, svg
 from resolver.web.dialogue.exchange import RecordedExchange, make_planned_exchange
-from tests.resolver.web.dialogue.spoken import URL, recorded
+from tests.resolver.web.dialogue.spoken import URL, record
 from tests.resolver.web.dialogue.test_recording import TRANSFER
 from tests.resolver.web.pages.skeleton import HOSTILE, skeleton
 
 PLANS = ("ftp://h.example/a", "https://h.example/a", "gopher://h:25/1x%0D%0A", "mailto:a@b.example")
 
 
-def said_by(text: str) -> list[Event]:
+def hostile_events(text: str) -> list[Event]:
     """Return the events of an exchange in which each untrusted text is this text."""
     octets = text.encode("utf-8", "surrogatepass")
     return [
@@ -53,12 +53,12 @@ def said_by(text: str) -> list[Event]:
     ]
 
 
-def shown(exchange: RecordedExchange) -> str:
+def render_page(exchange: RecordedExchange) -> str:
     return page([(exchange, make_planned_exchange(resolver.explain(PLANS[0])))], "What was said")
 
 
 @pytest.mark.parametrize(
-    "exchange", [recorded(TRANSFER), *(make_planned_exchange(resolver.explain(url)) for url in PLANS)]
+    "exchange", [record(TRANSFER), *(make_planned_exchange(resolver.explain(url)) for url in PLANS)]
 )
 def test_diagram_table_and_json_have_the_same_messages(exchange: RecordedExchange) -> None:
     """Compare the three forms of an exchange.
@@ -75,26 +75,26 @@ def test_diagram_table_and_json_have_the_same_messages(exchange: RecordedExchang
                 at = joined.index(word, at)
         if row.at != "–":
             assert row.at in drawn
-    told = json.loads(as_text(exchange))
-    assert len(told["messages"]) == len(exchange.messages) == len(rows(exchange))
-    assert [each["lines"] for each in told["messages"]] == [list(each.lines) for each in exchange.messages]
+    data = json.loads(as_text(exchange))
+    assert len(data["messages"]) == len(exchange.messages) == len(rows(exchange))
+    assert [each["lines"] for each in data["messages"]] == [list(each.lines) for each in exchange.messages]
 
 
 def test_json_has_the_documented_members() -> None:
-    told = json.loads(as_text(recorded(TRANSFER)))
-    assert set(told) == {
+    data = json.loads(as_text(record(TRANSFER)))
+    assert set(data) == {
         *("format", "version", "url", "title", "kind", "lanes", "messages", "left_out", "outcome", "elapsed"),
     }
-    assert (told["format"], told["version"], told["kind"]) == ("resolve-dialogue", 1, "dialogue")
-    assert set(told["messages"][0]) == {"at", "kind", "from", "to", "lines", "octets", "secured"}
-    assert told["lanes"][0] == ["client", "this machine"]
+    assert (data["format"], data["version"], data["kind"]) == ("resolve-dialogue", 1, "dialogue")
+    assert set(data["messages"][0]) == {"at", "kind", "from", "to", "lines", "octets", "secured"}
+    assert data["lanes"][0] == ["client", "this machine"]
 
 
 @pytest.mark.parametrize("hostile", [*HOSTILE, "\ufffe\uffff\x0b", "x" * 100_000, "漢" * 500])
 def test_diagram_of_hostile_text_is_well_formed(hostile: str) -> None:
-    exchange = recorded(said_by(hostile))
+    exchange = record(hostile_events(hostile))
     tree = etree.fromstring(svg(exchange).encode())
-    plain = etree.fromstring(svg(recorded(said_by("x"))).encode())
+    plain = etree.fromstring(svg(record(hostile_events("x"))).encode())
     assert {each.tag for each in tree.iter()} == {each.tag for each in plain.iter()}
     allowed = {name for each in plain.iter() for name in each.attrib}
     assert {name for each in tree.iter() for name in each.attrib} <= allowed
@@ -105,16 +105,16 @@ def test_diagram_of_hostile_text_is_well_formed(hostile: str) -> None:
 def test_exchange_page_of_hostile_text_has_no_new_markup(hostile: str) -> None:
     names = {
         each
-        for element in skeleton(shown(recorded(said_by("x")))).elements
+        for element in skeleton(render_page(record(hostile_events("x")))).elements
         for each in (element[0], *element[1])
     }
-    found = skeleton(shown(recorded(said_by(hostile))))
+    found = skeleton(render_page(record(hostile_events(hostile))))
     assert {each for element in found.elements for each in (element[0], *element[1])} <= names
     assert len(found.ids) == len(set(found.ids))
 
 
 def test_exchange_page_loads_no_other_file() -> None:
-    markup = shown(recorded(TRANSFER))
+    markup = render_page(record(TRANSFER))
     sheet = re.search(r"<style>(.*?)</style>", markup, re.DOTALL)
     assert sheet is not None
     digest = b64encode(sha256(sheet[1].encode()).digest()).decode()
@@ -137,7 +137,7 @@ def test_exchange_page_loads_no_other_file() -> None:
 
 
 def test_svg_download_contains_its_stylesheet() -> None:
-    root = etree.fromstring(svg(recorded(TRANSFER)).encode())
+    root = etree.fromstring(svg(record(TRANSFER)).encode())
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     sheet = root.find("{*}style")
     assert sheet is not None
@@ -146,7 +146,7 @@ def test_svg_download_contains_its_stylesheet() -> None:
 
 
 def test_diagram_has_accessible_title_and_summary() -> None:
-    root = etree.fromstring(svg(recorded(TRANSFER)).encode())
+    root = etree.fromstring(svg(record(TRANSFER)).encode())
     assert root.get("role") == "img"
     names = {each.get("id"): each for each in root.iter() if each.get("id") is not None}
     title, summary = (names[name] for name in (root.get("aria-labelledby") or "").split())
@@ -157,7 +157,7 @@ def test_diagram_has_accessible_title_and_summary() -> None:
 
 
 def test_diagram_shapes_are_within_its_bounds() -> None:
-    drawing = draw(recorded(said_by("W" * 300)))
+    drawing = draw(record(hostile_events("W" * 300)))
     for shape in drawing.shapes:
         attributes = dict(shape.attributes)
         for name in ("x", "x1", "x2"):
@@ -169,21 +169,21 @@ def test_diagram_shapes_are_within_its_bounds() -> None:
 
 
 def test_diagram_of_tls_has_a_bracket_per_connection() -> None:
-    drawing = draw(recorded([*TRANSFER, Closed(URL, False)]))
+    drawing = draw(record([*TRANSFER, Closed(URL, False)]))
     brackets = [shape for shape in drawing.shapes if shape.tag == "path"]
     assert len(brackets) == 2  # One for each connection.
-    plain = draw(recorded([event for event in TRANSFER if not isinstance(event, TlsBegun)]))
+    plain = draw(record([event for event in TRANSFER if not isinstance(event, TlsBegun)]))
     assert not [shape for shape in plain.shapes if shape.tag == "path"]
 
 
 def test_diagram_of_many_messages_is_bounded() -> None:
     said: list[Event] = [Connected(URL, "192.0.2.1", 21, False)]
     said += [Sent(URL, b"x" * 5000 + b"\r\n") for _ in range(1_000)]
-    assert len(panel(recorded(said))) < 400_000
+    assert len(panel(record(said))) < 400_000
 
 
 def test_exchange_page_has_a_section_per_url() -> None:
-    exchanges = [recorded(TRANSFER), recorded(said_by("b"))]
+    exchanges = [record(TRANSFER), record(hostile_events("b"))]
     found = skeleton(page([(each,) for each in exchanges], "What was said", left_out=3))
     assert [tag for tag, _ in found.elements].count("section") == 2
     assert len(found.ids) == len(set(found.ids))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import resolver
 from resolver.web.dialogue.exchange import make_planned_exchange
-from tests.resolver.web.dialogue.spoken import told
+from tests.resolver.web.dialogue.spoken import message_lines
 
 
 def test_plan_of_ftps_has_lanes_of_the_transfer() -> None:
@@ -14,7 +14,7 @@ def test_plan_of_ftps_has_lanes_of_the_transfer() -> None:
         ("server", "h.example", "port 990"),
         ("data", "data", "port chosen by the server"),
     ]
-    lines = told(exchange)
+    lines = message_lines(exchange)
     data = lines.index("open client>data connects to h.example, a port chosen by the server")
     assert lines[data + 1 : data + 3] == [
         "tls client>data TLS starts: all further data is encrypted",
@@ -49,16 +49,16 @@ def test_planned_message_is_secured_once_tls_begins() -> None:
 def test_plan_of_prospero_has_no_data_lane() -> None:
     exchange = make_planned_exchange(resolver.explain("prospero://h.example//a"))
     assert [lane.place for lane in exchange.lanes] == ["client", "server"]
-    assert "open client>server sends datagrams to h.example, port 1525" in told(exchange)
+    assert "open client>server sends datagrams to h.example, port 1525" in message_lines(exchange)
 
 
 def test_plan_masks_password() -> None:
     exchange = make_planned_exchange(resolver.explain("ftp://alice:hunter2@h.example/a"))
     assert "hunter2" not in str(exchange)
-    assert "say client>server USER ****" in told(exchange)
+    assert "say client>server USER ****" in message_lines(exchange)
 
 
 def test_plan_of_local_file_has_no_server_lane() -> None:
     exchange = make_planned_exchange(resolver.explain("file:///etc/motd"))
     assert [lane.place for lane in exchange.lanes] == ["client"]
-    assert told(exchange)[0] == "open client>client opens /etc/motd"
+    assert message_lines(exchange)[0] == "open client>client opens /etc/motd"

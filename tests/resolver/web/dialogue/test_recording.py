@@ -31,10 +31,9 @@ from resolver import (
 )
 from resolver.web.dialogue.recording import HALF as RECORDINGS_HALF
 from resolver.web.dialogue.recording import MAX_HALF_MESSAGES as HALF
-from resolver.web.dialogue.recording import Recordings, hear_here
-from resolver.web.dialogue.recording import record_exchange as recordings_recorded
+from resolver.web.dialogue.recording import Recordings, hear_here, record_exchange
 from tests.resolver.web.client import running
-from tests.resolver.web.dialogue.spoken import URL, recorded, ticking, told
+from tests.resolver.web.dialogue.spoken import URL, make_clock, message_lines, record
 
 HTTP = "http://h.example/a"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
@@ -65,8 +64,8 @@ TRANSFER: list[Event] = [
 
 
 def test_recording_of_transfer_has_a_message_per_event() -> None:
-    exchange = recorded(TRANSFER)
-    assert told(exchange) == [
+    exchange = record(TRANSFER)
+    assert message_lines(exchange) == [
         "ask client>names h.example ?",
         "answer names>client 192.0.2.1",
         "open client>server connects to 192.0.2.1 port 21",
@@ -95,7 +94,7 @@ def test_recording_of_transfer_has_a_message_per_event() -> None:
 
 
 def test_recording_marks_messages_inside_tls() -> None:
-    messages = {" ".join(each.lines): each for each in recorded(TRANSFER).messages}
+    messages = {" ".join(each.lines): each for each in record(TRANSFER).messages}
     assert not messages["AUTH TLS"].secured
     assert not messages["150 comes"].secured or messages["EPSV"].secured
     assert messages["EPSV"].secured
@@ -104,7 +103,7 @@ def test_recording_marks_messages_inside_tls() -> None:
 
 
 def test_recording_times_are_milliseconds_from_start() -> None:
-    exchange = recorded(TRANSFER)
+    exchange = record(TRANSFER)
     times = [message.at for message in exchange.messages if message.at is not None]
     assert times == sorted(times)
     assert times[0] == pytest.approx(1.0)  # The start has no message.
@@ -280,13 +279,13 @@ CASES: list[tuple[str, list[Event], list[str]]] = [
     ("events", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES]
 )
 def test_recording_of_events_has_messages(events: list[Event], expected: list[str]) -> None:
-    assert told(recorded(events)) == expected
+    assert message_lines(record(events)) == expected
 
 
 def test_recording_of_many_messages_keeps_first_and_last() -> None:
     said: list[Event] = [Connected(URL, "192.0.2.1", 21, False)]
     said += [Sent(URL, b"NOOP %d\r\n" % number) for number in range(10_000)]
-    exchange = recorded(said)
+    exchange = record(said)
     assert len(exchange.messages) == 2 * HALF + 1
     assert exchange.left_out == 10_001 - 2 * HALF
     assert exchange.messages[HALF].kind == "gap"
@@ -298,14 +297,14 @@ def test_recording_of_many_messages_keeps_first_and_last() -> None:
 def test_recording_of_body_counts_bytes_without_keeping_them() -> None:
     """A body is one message, for any sizes of its segments, and only its beginning is shown."""
     pieces = [Received(URL, b"x" * 1000 + b"\n", data=True) for _ in range(5_000)]
-    exchange = recorded([Connected(URL, "192.0.2.1", 4000, False, data=True), *pieces])
+    exchange = record([Connected(URL, "192.0.2.1", 4000, False, data=True), *pieces])
     assert len(exchange.messages) == 2
     assert exchange.messages[1].size == 5_005_000
     assert sum(map(len, exchange.messages[1].lines)) <= 3 * 60
 
 
 def test_recording_of_failure_has_it_as_outcome() -> None:
-    exchange = recorded([Started(URL, 1), Finished(URL, NotFound("no \x1b[2J such thing"))])
+    exchange = record([Started(URL, 1), Finished(URL, NotFound("no \x1b[2J such thing"))])
     assert exchange.failed
     assert exchange.outcome == "NotFound: no \\x1b[2J such thing"
     assert exchange.messages[-1].tone == "bad"
@@ -319,7 +318,7 @@ SITE = {"/a": Page(b"aaa"), "/b": Page(b"bbbb"), "/to-a": moved("/a"), "/to-b": 
 async def test_recordings_of_concurrent_requests_are_separate(nursery: trio.Nursery) -> None:
     """Two requests redirect to a URL that is fetched at the same time."""
     server = await serve(nursery, SITE)
-    recordings = Recordings(ticking())
+    recordings = Recordings(make_clock())
     async with resolver.Resolver(on_event=recordings.hear) as session, trio.open_nursery() as inner:
         for path in ("/to-a", "/a", "/to-b", "/b", "/to-a"):
             inner.start_soon(session.fetch, server.url(path))
@@ -328,7 +327,7 @@ async def test_recordings_of_concurrent_requests_are_separate(nursery: trio.Nurs
         server.url(path) for path in ("/to-a", "/a", "/to-b", "/b", "/to-a")
     )
     for exchange in found:
-        lines = told(exchange)
+        lines = message_lines(exchange)
         assert lines.count("note > done") == 1
         asked = [line for line in lines if line.startswith("say")]
         assert len(asked) == (2 if "/to-" in exchange.url else 1)
@@ -343,17 +342,17 @@ async def test_record_exchange_records_only_requests_in_its_block(nursery: trio.
     server = await serve(nursery, SITE)
     async with resolver.Resolver(on_event=hear_here) as session:
         await session.fetch(server.url("/b"))  # This request is not recorded.
-        with recordings_recorded(ticking()) as recording:
+        with record_exchange(make_clock()) as recording:
             await session.fetch(server.url("/to-a"))
     exchange = recording.exchange()
     assert exchange.url == server.url("/to-a")
     assert exchange.outcome == "done"
-    assert "open client>server reuses a pooled connection" in told(exchange)
+    assert "open client>server reuses a pooled connection" in message_lines(exchange)
 
 
 async def test_recordings_of_many_urls_keep_first_and_last(nursery: trio.Nursery) -> None:
     server = await serve(nursery, SITE)
-    recordings = Recordings(ticking())
+    recordings = Recordings(make_clock())
     async with resolver.Resolver(on_event=recordings.hear) as session:
         for number in range(2 * RECORDINGS_HALF + 7):
             await session.fetch(server.url("/a") + f"?{number}")

@@ -105,7 +105,7 @@ def item(
     return Entry(name=text, url=url, kind=kind, extra=record)
 
 
-def _no(text: str) -> Verdict:
+def _refusal(text: str) -> Verdict:
     return Verdict(action="refuse", decisions=(Decision(text, "refuse", text, text, 3),))
 
 
@@ -168,7 +168,7 @@ def error(text: str, kind: type[Declined]) -> WebPage:
     )
 
 
-def _look(text: str, verdict: Verdict, action: str) -> WebPage:
+def _preview(text: str, verdict: Verdict, action: str) -> WebPage:
     steps: list[dict[str, JsonValue]] = [
         {"action": "send", "octets": text},
         {"action": "note", "text": text},
@@ -208,7 +208,7 @@ PAGES: Mapping[str, Callable[[str], WebPage]] = {
         title=text,
     ),
     "menu, judged": lambda text: menu_page(
-        [item(text, Kind.DOCUMENT, "0")], PageQuery(), place(text), judge=lambda _: _no(text)
+        [item(text, Kind.DOCUMENT, "0")], PageQuery(), place(text), judge=lambda _: _refusal(text)
     ),
     "form": lambda text: form_page(form(text), URL, "KEPT", [Finding(text, "warn", text)], text),
     "sending": lambda text: sending_page(
@@ -259,8 +259,8 @@ PAGES: Mapping[str, Callable[[str], WebPage]] = {
         response(text, kind=Kind.SERVICE, extra={"service": text, "host": text, "port": 23, "login": text}),
         place(text),
     ),
-    "look": lambda text: _look(text, Verdict(), "allow"),
-    "look, refused": lambda text: _look(text, _no(text), "refuse"),
+    "look": lambda text: _preview(text, Verdict(), "allow"),
+    "look, refused": lambda text: _preview(text, _refusal(text), "refuse"),
     "not found": lambda text: error(text, NotFound),
     "login": lambda text: error(text, LoginRequired),
     "later": lambda text: error(text, TryLater),
@@ -289,7 +289,7 @@ def _contents(part: object, shown: bool) -> str:
     return f"http://127.0.0.1:9/d/{shown}"
 
 
-def looked_at(text: str) -> WebPage:
+def preview_page(text: str) -> WebPage:
     """Return the preview of a URL, before any request."""
     plan, verdict = explain(text), check(text)
     url = None if verdict.invalid else parse(text)

@@ -24,7 +24,7 @@ def article(number: int, message_id: str = "", *references: str) -> Entry:
     )
 
 
-def drawn(*entries: Entry) -> list[str]:
+def outline_threads(*entries: Entry) -> list[str]:
     """Return each thread as article numbers.
 
     Each dot before a number is a level of depth. `!` marks an article whose parent is missing.
@@ -65,7 +65,7 @@ def drawn(*entries: Entry) -> list[str]:
     ],
 )
 def test_threads_place_articles_below_their_parent(entries: tuple[Entry, ...], found: list[str]) -> None:
-    assert drawn(*entries) == found
+    assert outline_threads(*entries) == found
 
 
 @given(

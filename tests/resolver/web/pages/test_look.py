@@ -8,7 +8,7 @@ from protocols import errors
 from resolver import LimitExceeded, NotFound, Refused, ResolveError, parse
 from resolver.web.pages.errors import ROWS, error_page, point_at
 from resolver.web.pages.page import crumbs_of, parent_of
-from tests.resolver.web.pages.facts import looked_at
+from tests.resolver.web.pages.facts import preview_page
 from tests.resolver.web.pages.skeleton import place, rendered, skeleton
 
 
@@ -44,20 +44,20 @@ def test_point_at_in_long_url_shows_context() -> None:
 
 @pytest.mark.parametrize("text", ["gopher://h:25/1x%0D%0A", "gopher//h", "nosuch://h/", "data:text/html,x"])
 def test_preview_of_refused_url_has_no_open_button(text: str) -> None:
-    found = skeleton(rendered(looked_at(text)))
+    found = skeleton(rendered(preview_page(text)))
     assert "/open" not in found.values
     assert "Open" not in "".join(found.text)
 
 
 def test_preview_of_allowed_url_has_open_button() -> None:
-    found = skeleton(rendered(looked_at("gopher://h.example/")))
+    found = skeleton(rendered(preview_page("gopher://h.example/")))
     assert found.values.count("/open") == 1
     assert "gopher://h.example/" in found.values
 
 
 def test_preview_has_password_only_in_hidden_field() -> None:
     """The form contains the URL as it was entered: a hidden field is not displayed."""
-    found = skeleton(rendered(looked_at("ftp://me:secret@h.example/x")))
+    found = skeleton(rendered(preview_page("ftp://me:secret@h.example/x")))
     assert "secret" not in "".join(found.text)
     assert [value for value in found.values if "secret" in value] == ["ftp://me:secret@h.example/x"]
 
