@@ -24,7 +24,7 @@ from tests.hang import HANG
 
 
 class Opened:
-    """A running server of the web UI; `log` are the lines of its log."""
+    """A running server of the web UI; `log` holds the lines of its log."""
 
     def __init__(self, server: WebServer, token: trio.lowlevel.TrioToken, log: list[str]) -> None:
         self._server = server

@@ -31,34 +31,34 @@ REPLAYED = f"{ACCESS}:test_recorded_request_gets_expected_response"
 LED = f"{ATTACKS}:test_navigation_from_untrusted_page_asks_first"
 
 THREATS: Mapping[int, Threat] = {
-    1: Threat("a page elsewhere asks for our addresses", (REPLAYED,), (ELSEWHERE,)),
+    1: Threat("a page of another origin requests URLs of the web UI", (REPLAYED,), (ELSEWHERE,)),
     2: Threat(
-        "a form of a page elsewhere is sent to us",
+        "a page of another origin submits a form to the web UI",
         (REPLAYED, f"{ACCESS}:test_post_requires_csrf_token_media_type_and_origin"),
         (ELSEWHERE, f"{ATTACKS}:test_form_of_untrusted_page_is_refused"),
     ),
     3: Threat(
-        "a page elsewhere leads a person to us",
+        "a page of another origin navigates the user to the web UI",
         (REPLAYED, f"{ADDRESSES}:test_cross_site_url_sends_no_request"),
         (LED,),
     ),
     4: Threat(
-        "a WebSocket or a stream of events from elsewhere",
+        "a WebSocket or an event stream from another origin",
         (REPLAYED, f"{ACCESS}:test_websocket_is_refused"),
         (ELSEWHERE,),
     ),
     5: Threat(
-        "all that from another port of this machine, with our cookie",
+        "the same from another port of this machine, with the session cookie",
         (REPLAYED, f"{ACCESS}:test_request_with_other_sec_fetch_site_is_refused"),
         (ELSEWHERE, LED, f"{ATTACKS}:test_attacking_page_without_site_rule_succeeds"),
     ),
     6: Threat(
-        "a name that is made to lead here",
+        "DNS rebinding",
         (REPLAYED, f"{ACCESS}:test_access_without_host_rule_allows_rebound_name"),
         (f"{ATTACKS}:test_rebound_name_is_refused",),
     ),
     7: Threat(
-        "other names and spellings of this machine",
+        "other names and spellings of the loopback address",
         (f"{ACCESS}:test_host_other_than_numeric_address_is_refused",),
         (
             f"{ATTACKS}:test_other_names_of_this_machine_are_refused",
@@ -66,7 +66,7 @@ THREATS: Mapping[int, Threat] = {
         ),
     ),
     8: Threat(
-        "the way in is read from a history, a log, another page, a list of processes",
+        "the entry link is read from a history, a log, another page or a process list",
         (
             f"{ACCESS}:test_entry_token_is_accepted_once",
             f"{ACCESS}:test_entry_token_is_not_used_up_by_head",
@@ -78,12 +78,12 @@ THREATS: Mapping[int, Threat] = {
         ),
     ),
     9: Threat(
-        "the web learns which page led there",
+        "a web server learns which page linked to it",
         (f"{HEADERS}:test_page_responses_have_security_headers",),
         (f"{WORDS}:test_link_followed_sends_no_browser_headers",),
     ),
     10: Threat(
-        "markup in whatever strangers write",
+        "markup in untrusted text",
         (
             f"{PAGE}:test_page_with_hostile_field_has_no_new_markup",
             f"{PAGE}:test_templates_do_not_disable_escaping",
@@ -99,12 +99,12 @@ THREATS: Mapping[int, Threat] = {
         ),
     ),
     12: Threat(
-        "text that hides, turns round, or drives a terminal",
+        "text with invisible, bidirectional or terminal control characters",
         (f"{PAGE}:test_page_shows_control_characters_escaped",),
         (f"{WORDS}:test_misleading_characters_are_shown_escaped",),
     ),
     13: Threat(
-        "a document reads, moves or tells of our pages",
+        "a document reads or navigates pages, or reports them",
         (
             f"{HEADERS}:test_content_response_is_sandboxed_attachment",
             "resolver.web.pages.test_sanitizer:test_allowed_markup_names_no_host",
@@ -123,7 +123,7 @@ THREATS: Mapping[int, Threat] = {
         (f"{DOCUMENTS}:test_document_reads_no_other_document_or_storage",),
     ),
     15: Threat(
-        "a document is taken for what nobody said it is",
+        "content sniffing: a browser treats a document as another media type",
         (
             f"{HEADERS}:test_content_response_has_media_type_of_own_table",
             f"{HEADERS}:test_disposition_name_is_valid_on_all_systems",
@@ -133,7 +133,7 @@ THREATS: Mapping[int, Threat] = {
         (f"{DOCUMENTS}:test_document_of_any_media_type_runs_no_script",),
     ),
     16: Threat(
-        "a worker that answers in our place",
+        "a service worker that answers requests to the web UI",
         (f"{ACCESS}:test_service_worker_of_another_program_is_unregistered",),
         (
             f"{DOCUMENTS}:test_page_cannot_register_worker",
@@ -142,7 +142,7 @@ THREATS: Mapping[int, Threat] = {
         ),
     ),
     17: Threat(
-        "another port sets our cookie",
+        "another port sets the session cookie",
         (f"{ACCESS}:test_cookie_other_than_of_this_run_is_refused",),
         (
             f"{ATTACKS}:test_cookie_set_by_another_port_is_refused",
@@ -150,12 +150,12 @@ THREATS: Mapping[int, Threat] = {
         ),
     ),
     18: Threat(
-        "a page elsewhere puts us into a frame",
+        "a page of another origin frames the web UI",
         (),
         (f"{ATTACKS}:test_frame_of_untrusted_page_shows_no_page",),
     ),
     19: Threat(
-        "our port is used as a proxy",
+        "the port is used as a proxy",
         (
             f"{ACCESS}:test_request_with_proxy_target_or_other_method_is_refused",
             f"{ACCESS}:test_http2_upgrade_is_refused",
@@ -175,19 +175,19 @@ THREATS: Mapping[int, Threat] = {
         ),
     ),
     21: Threat(
-        "a page, or a handler, leads to a file of this machine",
+        "a page or a scheme handler links to a local file",
         (f"{ADDRESSES}:test_local_file_opens_only_if_typed",),
         (f"{WORDS}:test_local_file_linked_by_untrusted_page_is_refused",),
     ),
     22: Threat(
-        "a public page leads to the network inside",
+        "a public page links to the private network",
         (f"{ADDRESSES}:test_link_of_public_page_to_private_network_is_refused",),
         (f"{WORDS}:test_redirect_to_private_address_is_refused",),
     ),
-    23: Threat("a page of the public network asks for our addresses", (), (ELSEWHERE, LED)),
-    24: Threat("a page that came by TLS asks for our addresses", (), (ELSEWHERE, LED)),
+    23: Threat("a page of the public network requests URLs of the web UI", (), (ELSEWHERE, LED)),
+    24: Threat("a page loaded over TLS requests URLs of the web UI", (), (ELSEWHERE, LED)),
     25: Threat(
-        "who is slow, or comes in numbers",
+        "slow clients, or many clients",
         (
             f"{SERVER}:test_server_closes_idle_connections",
             f"{SERVER}:test_server_closes_connection_with_slow_head",
@@ -195,9 +195,9 @@ THREATS: Mapping[int, Threat] = {
             f"{ACCESS}:test_form_too_long_or_slow_is_refused",
         ),
     ),
-    26: Threat("who stops reading", (f"{SERVER}:test_server_stops_despite_stalled_readers",)),
+    26: Threat("clients that stop reading", (f"{SERVER}:test_server_stops_despite_stalled_readers",)),
     27: Threat(
-        "what has no end, or grows",
+        "endless responses and decompression bombs",
         (
             f"{SERVER}:test_page_of_endless_menu_is_bounded",
             f"{SERVER}:test_page_of_long_listing_is_paged_from_cache",
@@ -206,12 +206,12 @@ THREATS: Mapping[int, Threat] = {
         ),
     ),
     28: Threat(
-        "octets in a URL that would end a command",
+        "bytes in a URL that end a protocol command",
         (f"{ADDRESSES}:test_url_with_line_end_is_shown_and_not_sent",),
         (f"{WORDS}:test_preview_marks_line_end_in_url",),
     ),
     29: Threat(
-        "an address of ours that leads elsewhere",
+        "a path of the web UI that redirects to another host",
         (f"{ADDRESSES}:test_path_with_other_host_is_not_found",),
         (f"{WORDS}:test_path_with_other_host_stays_on_the_web_ui",),
     ),
@@ -243,7 +243,7 @@ PLANTED: Mapping[str, tuple[str, ...]] = {
         f"{DOCUMENTS}:test_document_without_sandbox_reads_another",
     ),
     "frame-src": (f"{DOCUMENTS}:test_document_without_frame_policy_follows_link",),
-    "markup written anew": (f"{CONNECTIONS}:test_document_without_sanitizer_opens_connections",),
+    "sanitizer": (f"{CONNECTIONS}:test_document_without_sanitizer_opens_connections",),
     "policy of documents": (f"{DOCUMENTS}:test_document_without_policy_sends_requests",),
     "frame-ancestors": (f"{ATTACKS}:test_frame_without_headers_shows_page",),
     "autoescape": (f"{WORDS}:test_page_without_escaping_runs_script",),

@@ -403,9 +403,11 @@ async def test_service_worker_of_another_program_is_unregistered() -> None:
         assert "unregister()" in answer.text
 
 
-ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="the system does not tell users")
+ON_LINUX = pytest.mark.skipif(
+    sys.platform != "linux", reason="reads users of connections, which only Linux shows"
+)
 BARE = {"method": "GET", "raw_path": b"/", "query_string": b"", "http_version": "1.1", "headers": []}
-AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="nobody can become another user")
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="requires root, to become another user")
 
 
 @contextmanager
@@ -491,7 +493,8 @@ _AS_ANOTHER = 'exec 3<>"/dev/tcp/127.0.0.1/$1"; printf %s "$2" >&3; head -c 12 <
 
 
 @pytest.mark.skipif(
-    os.geteuid() != 0 or not (which("setpriv") and which("bash")), reason="nobody can become another user"
+    os.geteuid() != 0 or not (which("setpriv") and which("bash")),
+    reason="requires root, to become another user",
 )
 async def test_request_of_another_user_is_refused() -> None:
     """The other user may know the cookie, as from a list of processes."""

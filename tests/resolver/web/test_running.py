@@ -70,7 +70,7 @@ def test_find_server_with_writable_or_readable_file_fails(mode: int, place: Path
         find_server()
     assert find_entry() is None
     with pytest.raises(NotConfigured), announce_server(9_402, "new"):
-        raise AssertionError("told")
+        raise AssertionError("announced")
 
 
 @pytest.mark.parametrize("kind", ["folder", "pipe", "link", "no folder"])
@@ -89,7 +89,7 @@ def test_announce_server_at_special_file_fails(kind: str, place: Path, tmp_path:
         case _:
             place.parent.write_text("in the way")
     with pytest.raises(LocalError), announce_server(9_402, "new"):
-        raise AssertionError("told")
+        raise AssertionError("announced")
     assert (find_entry(), target.read_text()) == (None, "kept")
 
 
@@ -196,7 +196,7 @@ async def test_entry_sends_no_secret_to_another_user(monkeypatch: pytest.MonkeyP
         assert b"Bearer secret" in await bytes_sent_to(listener)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="nobody can become another user")
+@pytest.mark.skipif(os.geteuid() != 0, reason="requires root, to become another user")
 async def test_is_listened_to_by_this_user_with_another_user_returns_false() -> None:
     os.seteuid(65_534)
     try:
