@@ -94,10 +94,7 @@ class Browser:
         body: bytes = b"",
         port: int | None = None,
     ) -> Answer:
-        """Send a request as a page of the web UI does.
-
-        A header with an empty value is omitted.
-        """
+        """Send a request as a page of the web UI does, without headers that are empty."""
         at = self.server.house.port if port is None else port
         said = {"Host": f"{LOOPBACK}:{at}", **OWN, **({"Cookie": self.cookie} if self.cookie else {})}
         said |= {} if method != "POST" else {"Content-Type": "application/x-www-form-urlencoded"}

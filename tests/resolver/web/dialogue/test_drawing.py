@@ -1,7 +1,4 @@
-"""Drawings of exchanges: diagram, table and JSON agree and are well formed for any input.
-
-The files load no other file.
-"""
+"""Drawings of exchanges: diagram, table and JSON agree, are well formed, and load no other file."""
 
 from __future__ import annotations
 

@@ -52,10 +52,7 @@ def test_page_has_accessible_structure(name: str) -> None:
 
 
 def test_templates_do_not_disable_escaping() -> None:
-    """The templates have no filter or block that disables escaping.
-
-    They also have no unquoted attribute, no style and no event handler.
-    """
+    """The templates disable no escaping, and have no unquoted attribute, style or event handler."""
     for path in TEMPLATES.iterdir():
         source = path.read_text(encoding="utf-8")
         assert not re.search(r"\|\s*(?:safe|urlencode)|autoescape|Markup", source), path
