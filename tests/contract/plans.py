@@ -73,7 +73,7 @@ def all_extras() -> Iterator[None]:
 
 
 def _unused(*_: int) -> NoReturn:
-    raise AssertionError("a plan needs no octets")
+    raise AssertionError("a plan needs no data")
 
 
 if __name__ == "__main__":

@@ -133,7 +133,7 @@ def check_error(error: ResolveError, url: str, secret: str = SECRET) -> None:
 HOSTILE: dict[str, tuple[peers.Attend, dict[str, Ended]]] = {
     "leaves": (peers.leave, {"": Disconnected, "gopher": None}),
     "breaks off": (peers.break_off, {"": Disconnected}),
-    "says endlessly": (
+    "sends endlessly": (
         peers.say_endlessly,
         {"": LimitExceeded, "http": ProtocolError, "wais": ProtocolError},
     ),
@@ -142,7 +142,7 @@ HOSTILE: dict[str, tuple[peers.Attend, dict[str, Ended]]] = {
 UNSECURED: dict[str, tuple[peers.Attend, Ended]] = {
     "leaves in the clear": (peers.leave, Disconnected),
     "breaks off in the clear": (peers.break_off, Disconnected),
-    "says endlessly in the clear": (peers.say_endlessly, TlsError),
+    "sends endlessly in the clear": (peers.say_endlessly, TlsError),
     "greets in the clear": (peers.greet, TlsError),
 }
 

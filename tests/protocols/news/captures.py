@@ -121,7 +121,7 @@ def exchanges(name: str) -> list[Exchange]:
         content = read(buffer, read_block(MAX_BYTES)) if block else None
         assert content is None or isinstance(content, bytes)
         found.append(Exchange(command, buffer.taken, answer, content))
-    assert not buffer, f"{len(buffer)} octets belong to no command"
+    assert not buffer, f"{len(buffer)} bytes belong to no command"
     return found
 
 

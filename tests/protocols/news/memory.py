@@ -23,16 +23,16 @@ class MemorySlot:
         self.ended = False
 
     async def start_request(self) -> None:
-        assert not self.ended, "asks after it said that all is over"
+        assert not self.ended, "starts a request after the last request"
 
     async def start_response(self) -> None:
-        assert not self.ended, "listens after it said that all is over"
+        assert not self.ended, "starts a response after the last request"
 
     def end_response(self) -> None:
         self.ended = True
 
     def start_packing(self, machine: StreamCodec) -> None:
-        raise AssertionError("no server in memory offers to compress")
+        raise AssertionError("no server in memory offers compression")
 
 
 class NewsGate(MemoryGate):
@@ -68,7 +68,7 @@ class NewsGate(MemoryGate):
         cutter: Cutter = whole,
         logins: Iterable[Credentials | None] | None = None,
     ) -> NewsGate:
-        assert logins is None, "`held` answers who logs in"
+        assert logins is None, "`held` supplies the logins"
         tls = transcript.url.partition(":")[0] in ("nntps", "snews")
         return cls(transcript.connections, cutter, tls=tls)
 

@@ -90,8 +90,8 @@ def test_rehearsal_sends_commands_of_table(text: str, writes: list[bytes]) -> No
     steps = rehearse(converse(news_url(text), Options(), Limits()))
     assert sent_writes(steps) == writes
     kinds = [type(step) for step in steps if not isinstance(step, PlanNote)]
-    assert kinds[:3] == [JoinPipeline, StartResponse, Receive], "nothing is said before the greeting"
-    assert StartRequest not in kinds, "who has connected need not wait"
+    assert kinds[:3] == [JoinPipeline, StartResponse, Receive], "the client sends nothing before the greeting"
+    assert StartRequest not in kinds, "a new connection needs no StartRequest"
     assert kinds[-1] is EndResponse
     join = next(step for step in steps if isinstance(step, JoinPipeline))
     assert (join.tls, join.anew) == (text.startswith(("snews", "nntps")), False)

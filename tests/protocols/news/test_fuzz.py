@@ -70,7 +70,7 @@ class Babble(MemoryStream):
 
     def _count(self) -> None:
         self._events += 1
-        assert self._events < MAX_TURNS, "it does not come to an end"
+        assert self._events < MAX_TURNS, "the exchange does not end"
 
 
 class BabbleGate(MemoryGate):

@@ -75,37 +75,37 @@ class Case:
 
 
 CASES = (
-    Case("held for this place", (*ASKED, *GIVEN), peer=LOOPBACK, keeper=held),
-    Case("nothing is held", (*ASKED, b"QUIT\r\n"), error="LoginRequired", peer=LOOPBACK),
+    Case("credentials stored for this server", (*ASKED, *GIVEN), peer=LOOPBACK, keeper=held),
+    Case("no stored credentials", (*ASKED, b"QUIT\r\n"), error="LoginRequired", peer=LOOPBACK),
     Case(
-        "a name alone, its password is asked for",
+        "a user without password: the password is requested",
         (*ASKED, *GIVEN),
         url="nntp://u@h/a.b",
         peer=LOOPBACK,
         keeper=held,
     ),
-    Case("an empty name is none", (*ASKED, *GIVEN), url="nntp://@h/a.b", peer=LOOPBACK, keeper=held),
-    Case("far away, TLS first", (*ASKED, *SECURED, *GIVEN), url="nntp://u:p@h/a.b"),
+    Case("an empty user is no user", (*ASKED, *GIVEN), url="nntp://@h/a.b", peer=LOOPBACK, keeper=held),
+    Case("remote, TLS first", (*ASKED, *SECURED, *GIVEN), url="nntp://u:p@h/a.b"),
     Case(
-        "far away and no TLS: nothing is given away",
+        "remote without TLS: no password is sent",
         (*ASKED, CAPABILITIES, offers(b"READER", b"AUTHINFO USER")),
         error="Refused",
         url="nntp://u:p@h/a.b",
     ),
     Case(
-        "far away, old",
+        "remote, old server",
         (*ASKED, CAPABILITIES, b"500 what?\r\n", b"STARTTLS\r\n", b"500 what?\r\n"),
         error="Refused",
         url="nntp://u:p@h/a.b",
     ),
     Case(
-        "far away, STARTTLS does not work today",
+        "remote, STARTTLS fails with 580",
         (*ASKED, CAPABILITIES, PLAIN, b"STARTTLS\r\n", b"580 no certificate\r\n"),
         error="Refused",
         url="nntp://u:p@h/a.b",
     ),
     Case(
-        "far away, and the caller does not mind",
+        "remote, with --tls never",
         (*ASKED, *GIVEN),
         url="nntp://u:p@h/a.b",
         options=Options(login_in_clear=True),
@@ -124,7 +124,7 @@ CASES = (
         peer=LOOPBACK,
     ),
     Case(
-        "483 although the caller wants no TLS",
+        "483 with --tls never",
         (*ASKED, USER, b"483 encrypt\r\n", b"QUIT\r\n"),
         error="Declined",
         url="nntp://u:p@h/a.b",
@@ -133,7 +133,7 @@ CASES = (
     ),
     Case("483 to a command", (GROUP, b"483 encrypt\r\n", *SECURED, GROUP, EMPTY, b"QUIT\r\n")),
     Case(
-        "483, and no TLS there",
+        "483, and the server has no TLS",
         (GROUP, b"483 encrypt\r\n", CAPABILITIES, offers(b"READER"), b"QUIT\r\n"),
         error="Declined",
     ),
@@ -146,7 +146,7 @@ CASES = (
         ),
     ),
     Case(
-        "an old server asked for its capabilities: MODE READER, and 500 to it says nothing",
+        "an old server without CAPABILITIES: MODE READER, and its 500 is ignored",
         (
             *(
                 GROUP,
@@ -160,7 +160,7 @@ CASES = (
         ),
     ),
     Case(
-        "501 to a variant of LIST is no more than 500",
+        "501 to a variant of LIST counts as 500",
         (
             CAPABILITIES,
             b"500 what?\r\n",
@@ -188,7 +188,7 @@ CASES = (
         options=Options(tls="require"),
     ),
     Case(
-        "TLS if the server can, and it cannot",
+        "TLS if available, and the server has none",
         (CAPABILITIES, offers(b"READER"), GROUP, EMPTY, b"QUIT\r\n"),
         options=Options(tls="try"),
     ),
@@ -210,24 +210,24 @@ CASES = (
         options=Options(tls="require"),
     ),
     Case(
-        "hidden, and a login is held: the server says where",
+        "hidden group with stored credentials",
         (GROUP, b"411 no such group\r\n", CAPABILITIES, INSIDE, *GIVEN),
         peer=LOOPBACK,
         keeper=held,
     ),
     Case(
-        "hidden, far away, behind TLS",
+        "hidden group, remote, with TLS",
         (GROUP, b"411 no such group\r\n", CAPABILITIES, PLAIN, *SECURED[2:], *GIVEN),
         keeper=held,
     ),
     Case(
-        "hidden, far away, no TLS: then it is not found",
+        "hidden group, remote, without TLS: not found",
         (GROUP, b"411 no such group\r\n", CAPABILITIES, INSIDE, b"QUIT\r\n"),
         error="NotFound",
         keeper=held,
     ),
     Case(
-        "hidden, and an old server: then it is not found",
+        "hidden group on an old server: not found",
         (GROUP, b"411 no such group\r\n", CAPABILITIES, b"500 what?\r\n", b"QUIT\r\n"),
         error="NotFound",
         peer=LOOPBACK,

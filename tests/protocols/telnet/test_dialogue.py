@@ -284,7 +284,7 @@ def start_tls_player(how: Literal["try", "require"], pieces: Iterable[bytes]) ->
 @pytest.mark.parametrize(
     "before",
     [[DO + FOLLOWS], [DO, FOLLOWS], [bytes((octet,)) for octet in DO + FOLLOWS]],
-    ids=["whole", "in two", "octet by octet"],
+    ids=["whole", "in two", "byte by byte"],
 )
 def test_start_tls_secures_session(how: Literal["try", "require"], before: list[bytes]) -> None:
     played = start_tls_player(how, [*before, START_TLS_ASKED + b"> ", b"> "])

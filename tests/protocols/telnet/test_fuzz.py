@@ -21,7 +21,7 @@ _MEANING = (
     + [*TelnetCommand, 0, 1, 3, 6, 24, 31, 34, 39, 46, 85, 255, 10, 13, 65, 1, 0]
 )
 _OPTIONS = [0, 1, 3, 6, 24, 31, 34, 39, 46, 99, 255]
-#: The maximum length of a window size besides the answer: each byte of the size may be doubled.
+#: The maximum length in bytes of a window-size message, with each byte of the size doubled.
 _SIZE = 13
 
 

@@ -29,6 +29,6 @@ def feed(reader: Reader[T], octets: bytes, size: int | None, *, ends: bool = Tru
         except StopIteration as done:
             return done.value, buffer.take() + b"".join(pieces[fed:])
         assert not buffer.at_end, "a reader asked for more after the end"
-        assert ends or fed < len(pieces), "a reader asked for more than there was to come"
+        assert ends or fed < len(pieces), "a reader asked for more than the available bytes"
         buffer.feed(pieces[fed] if fed < len(pieces) else b"")
         fed += 1

@@ -109,7 +109,7 @@ class Listener(Player[object]):
 
     def perform(self, step: Step) -> object:
         if isinstance(step, Send):
-            assert len(self.sent) == len(self.heard), "said more before the answer"
+            assert len(self.sent) == len(self.heard), "sent a request before the answer"
         answer = super().perform(step)
         if isinstance(step, StartBody) and step.reply.records is not None:
             self._list(step.reply.records, self._url)
@@ -133,7 +133,7 @@ class Listener(Player[object]):
         if self.reply.kind is Kind.DIRECTORY:
             self._list(octets, url)
             return
-        assert not self.reply.verified, "something came behind the end"
+        assert not self.reply.verified, "bytes arrived after the end"
         assert len(octets) <= LARGEST_CHUNK
         self.received += len(octets)
 
