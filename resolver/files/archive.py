@@ -36,7 +36,7 @@ class ArchiveFile:
 
 @contextmanager
 def open_archive(path: str) -> Iterator[ArchiveFile]:
-    """Open an archive for reading. Raises `LocalError` if it is missing or not a regular file."""
+    """Open an archive for reading. Raises `LocalError` if it is unreadable or not a regular file."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:

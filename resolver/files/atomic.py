@@ -206,7 +206,7 @@ def update_own(
         make_folder: Whether a missing directory is created.
 
     Raises:
-        NotConfigured: The file is not private.
+        NotConfigured: The file is not private, or too large.
         LocalError: The file cannot be written; the old file stays.
     """
     if make_folder:
@@ -251,7 +251,7 @@ def _is_at(path: str, fd: int) -> bool:
 
 # The lock that keeps concurrent transfers out of each other's files.
 
-# The errors of a file system without locks. Such a file is written without a lock.
+# The errors of a file system without locks. A file there is written without a lock, unless `wait` is set.
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS})
 
 
@@ -487,7 +487,7 @@ class LedgerFile:
     def check_there(self) -> None:
         """Raise `LocalError` if the name belongs to another file now.
 
-        SQLite would otherwise write on to a file that no process can open any more.
+        SQLite would otherwise continue to write to a file that no process can open any more.
         """
         if not _is_at(self.path, self._fd):
             raise LocalError(f"the ledger {self.path!r} was removed or replaced during the run")

@@ -123,8 +123,8 @@ def _tells_of_errors() -> bool:
 #
 # - NAME.part is renamed.
 # - A file that was held in memory is written to an unnamed file (O_TMPFILE) and linked to NAME. A killed
-#   process leaves the complete file or nothing, so it needs no state, token
-#   or lock.
+#   process leaves the complete file or nothing, so it needs no state,
+#   token or lock.
 # - A file that was held in memory takes all the steps of `resolver.files.part` in four cases: the file system
 #   lacks unnamed files, the file replaces another one, another process began NAME.part meanwhile, or a
 #   sidecar must describe exactly this file.

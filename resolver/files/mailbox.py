@@ -102,7 +102,10 @@ class Mbox:
         os.lseek(self._fd, 0, os.SEEK_END)
 
     def _recover(self, found: os.stat_result) -> None:
-        """Truncate the incomplete messages of a killed run, if all of them are from this source."""
+        """Truncate the file to the size that a killed run recorded.
+
+        Raises `LocalError` if a message after that size is from another source.
+        """
         state = self._read_state()
         if state is None or not found.st_size:
             return
