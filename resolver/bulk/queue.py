@@ -143,12 +143,7 @@ class BulkScheduler:
     # -- requests
 
     def add_host(self, partition: int, cap: int | None) -> int:
-        """Add a host, and return its number, from 0 on.
-
-        Args:
-            partition: The partition of the host.
-            cap: The maximum of concurrent requests; None for no limit.
-        """
+        """Add a host with at most `cap` concurrent requests (None: no limit), and return its number."""
         self._partition.append(partition)
         self._cap.append(cap or 0)
         self._asked.append(0)

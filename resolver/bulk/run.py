@@ -27,10 +27,10 @@ from resolver.transfer.settings import Settings, check_names
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-#: A run fails if a slice of a partition is lost with its worker so many times in a row.
+#: A run fails if slices of a partition are lost with their workers this many times in a row.
 _MOST_LOST = 5
 
-#: A run fails if another run holds a partition so many times in a row, a minute each. A request of that run
+#: A run fails if another run holds a partition this many times in a row, a minute each. A request of that run
 #: to a host that does not answer takes as long as all its attempts.
 _MOST_HELD = 20
 

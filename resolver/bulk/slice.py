@@ -121,10 +121,6 @@ class SliceOutput(NamedTuple):
 def fetch_slice(job: BulkJob, slice: RequestSlice) -> SliceReport:
     """Fetch a slice; blocks until its requests have ended, or its time is over and the started ones have.
 
-    Args:
-        job: The settings of the run.
-        slice: The slice.
-
     Raises:
         LocalError: The output cannot be stored.
     """
