@@ -2,7 +2,7 @@
 
 A URL that the user typed is requested in any case; a URL that was found below it only if the rules allow it.
 A server without the file, or with a 4xx reply, has no rules. If the rules are unknown (5xx, timeout, no
-connection), the URL is not requested, and a later run may try again.
+connection), a found URL is not requested, and its error is `TryLater`. Rules are read again after a day.
 """
 
 from __future__ import annotations

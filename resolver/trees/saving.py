@@ -1,7 +1,7 @@
 """The work of `Resolver.save_tree`: a walk whose files are saved and reported one by one.
 
-Found files wait in the walk's own database, and an unrequested outcome blocks its slot. So memory stays small
-for a tree of any size.
+Found files wait in the walk's own database. A task keeps its slot until the caller has taken its outcome. So
+memory stays small for a tree of any size.
 """
 
 from __future__ import annotations

@@ -84,12 +84,7 @@ class TreeScope:
         return cls(place_of(url), names_of(url))
 
     def covers(self, url: Url, names: tuple[bytes, ...] | None = None) -> bool:
-        """Return whether the URL is the top of the tree or below it.
-
-        Args:
-            url: The URL.
-            names: The path components of the URL, if the caller has them.
-        """
+        """Return whether the URL is the top of the tree or below it; `names` are its path components."""
         names = names_of(url) if names is None else names
         top = len(self.names)
         return names[:top] == self.names and place_of(url) == self.place and _NOWHERE.isdisjoint(names[top:])
@@ -168,7 +163,7 @@ def _any_of(globs: Sequence[str]) -> re.Pattern[str] | None:
 # - the same identifier from the server (`unique` of MLSD, `i` of EPLF, the real path of a directory);
 # - the target of a link, if the listing has it.
 #
-# HTTP has none of the last two. There a directory counts as a loop if two of its parents have the same
+# HTTP has neither of the last two. There a directory counts as a loop if two of its parents have the same
 # listing.
 
 #: The maximum depth of directories; no real tree is deeper.
