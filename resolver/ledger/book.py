@@ -418,8 +418,8 @@ class Ledger:
                 raise
         finally:
             # A thread that reads the list may still run when the run is cancelled. SQLite crashes if a
-            # connection is closed while another thread uses it (sqlite.org/threadsafe.html). Later,
-            # outside the lock, the thread gets a `ProgrammingError`.
+            # connection is closed while another thread uses it (sqlite.org/threadsafe.html). After
+            # the close, that thread acquires the lock and gets a `ProgrammingError`.
             with self._mutex:
                 self._connection.close()
                 self._file.close()
