@@ -144,7 +144,7 @@ class PartFile:
 
     @property
     def is_free(self) -> bool:
-        """Return whether the final name is free and no other process is writing to it."""
+        """Return whether neither the final name nor NAME.part is taken."""
         status_of = self.directory.status_of
         return status_of(self._part) is None and status_of(self.name) is None
 
@@ -198,7 +198,10 @@ class PartFile:
     # -- existing files
 
     def _was_killed_behind(self, there: os.stat_result, state: PartState | None) -> bool:
-        """Return whether the final name is a file of a run that was killed after the renaming."""
+        """Return whether the final name is a file of a run that was killed after the renaming.
+
+        If so, the remaining steps of that run are taken.
+        """
         if state is None or state.url != self._source or not (state.complete and state.mark.names(there)):
             return False
         if self.directory.names(self._part, there):
