@@ -146,7 +146,7 @@ class BulkPlan:
             slice: The slice.
             left: The requests that did not start; all requests of a slice that was lost.
             seconds: The duration of the slice.
-            idle: The number of requests that another run had done, so that no request was sent.
+            idle: The number of started requests that were not sent: done by another run, or refused.
 
         Raises:
             ValueError: The slice is not under way, or a request in `left` is not in it.

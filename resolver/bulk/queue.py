@@ -15,12 +15,13 @@ others fill the remaining workers. In the share each host gets the requests that
 seconds. Hosts with the most seconds left come first, and all hosts run concurrently.
 
 `end` returns the unstarted requests to the queue and learns the speed of hosts. The rate of requests to a
-host is the user's setting, or a polite default. Its speed is assumed until its first share has ended:
+host is the user's setting, or a polite default. The speed of a host is assumed until its first share has
+ended:
 
 - Some requests did not start: the speed of the host is exact.
 - All requests of a host ended while the share waited for another host: twice the speed is tried next.
-- Most requests were done by another run: this tells nothing about a host; the next share of the partition
-  covers 16 times the seconds.
+- At least half of the started requests were not sent, because another run had done them or the policy
+  refused them: this tells nothing about a host; the next share of the partition covers 16 times the seconds.
 
 Too many requests for the time only cost their transport; too few leave a host idle. The scheduler holds some
 40 bytes for each host, and nothing for a request.
@@ -55,7 +56,7 @@ _EXACT = 1e-9
 #: A duration up to this factor above the estimate counts as the estimate.
 _ABOUT = 1.1
 
-#: The factor for the next share if most of the requests were done already.
+#: The factor for the next share if at least half of the started requests were not sent.
 _LEAP = 16
 
 #: The minimum of seconds per request, for a host that refuses each request immediately.
@@ -80,7 +81,7 @@ class HostPace(NamedTuple):
     def compute_interval(self, cap: int | None) -> float:
         """Return the seconds per request of a host with at most `cap` concurrent requests.
 
-        None means no limit but the share's own, and no rate.
+        None means no limit except the share's own, and no rate.
         """
         if cap is None:
             return self.each / self.at_once
@@ -126,7 +127,7 @@ class BulkScheduler:
         self._heap: list[tuple[float, int]] = []
         self._changed: set[int] = set()
         self._under_way: dict[int, HostShare] = {}
-        self._done_before: set[int] = set()  # Partitions where most requests were done already.
+        self._done_before: set[int] = set()  # Partitions whose last share sent few requests.
         self.waiting = 0
 
     def copy(self) -> BulkScheduler:
@@ -269,7 +270,7 @@ class BulkScheduler:
             share: The share.
             left: The number of unstarted requests by host.
             seconds: The duration; 0 if it is unknown.
-            idle: The number of started requests that were done already.
+            idle: The number of started requests that were not sent: done by another run, or refused.
 
         Raises:
             ValueError: The share is not under way.
@@ -298,7 +299,7 @@ class BulkScheduler:
                 continue
             found = until / (count - not_begun) if not_begun else self._not_slower(host, count, seconds)
             self._between[host] = max(found, self._compute_interval(host), _SOONEST)
-        # Some hosts started no request.
+        # Whether some hosts started no request.
         crowded = any(left.get(host) == count for host, count in share.counts)
         found = (until if crowded else seconds) * self._pace.at_once / begun
         each = found if crowded else min(found, self._each[share.partition])

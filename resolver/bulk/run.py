@@ -258,7 +258,7 @@ class _WorkerSpread:
             return bool(changed.wait_for(self._completed.has_ready, _WAIT))
 
     def _look(self) -> None:
-        """Query the number of threads, which is the number of slices under way (see `plan.AHEAD`).
+        """Query the number of threads, which is the maximum of slices under way (see `plan.AHEAD`).
 
         Without threads one slice is submitted, so that an adaptive cluster starts a worker.
         """
@@ -278,7 +278,7 @@ class _WorkerSpread:
         while len(self._under_way) < max(1, self._threads) and (slice := self._plan.take()) is not None:
             slice = slice._replace(pauses=self._pauses_of(slice.partition))
             key = (self._name_of(slice), slice.partition, slice.number, self._run)
-            urgency = round(self._plan.urgency(slice))  # After workers have left, some slices wait.
+            urgency = round(self._plan.urgency(slice))  # Slices wait only after workers have left.
             sent = pack_task(self._job, slice)
             future = self._client.submit(fetch_packed, sent, key=key, pure=False, priority=urgency)
             self._follow(future, slice)
