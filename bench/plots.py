@@ -1,4 +1,4 @@
-"""The pictures of `docs/explanation/benchmarks.md`, drawn from `docs/explanation/benchmarks/sweeps.json` by matplotlib (group `plots`).
+"""The pictures of the page on benchmarks, drawn from its `sweeps.json` by matplotlib (group `plots`).
 
 `python -m bench.plots [FOLDER]` writes them. The same figures give the same bytes: the pictures contain no
 dates and no random IDs. Each contains a digest of its data near its head, so that a test can compare it

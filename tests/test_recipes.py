@@ -1,4 +1,4 @@
-"""Commands of the README, `docs/how-to/recipes` and the libraries page run unchanged, with the shown output."""
+"""Commands on the pages run unchanged, with the shown output."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def agrees(said: str, shown: str) -> bool:
     return re.fullmatch("(?:.*\n)*".join(parts), said.rstrip("\n") + "\n") is not None
 
 
-# The pages with a command whose output is shown. Another test runs the commands of `docs/how-to/add-a-scheme.md`.
+# The pages with a command whose output is shown. Another test runs the commands of the page on schemes.
 SHOWN = [name for name in TEXTS if COMMAND.search(TEXTS[name]) and name != "docs/how-to/add-a-scheme.md"]
 RECIPES = [name for name in SHOWN if name.startswith("docs/how-to/recipes")]
 

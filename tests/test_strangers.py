@@ -1,4 +1,4 @@
-"""The table of `docs/how-to/untrusted-urls.md`: our clients behave as shown, and the servers detect connections."""
+"""The page on untrusted URLs: this package behaves as shown, and the servers see connections."""
 
 from __future__ import annotations
 

@@ -209,8 +209,8 @@ def fields_block(lines: list[str]) -> bytes:
 
 # The dialogue of one object in an archive: format 1, a line of JSON an event.
 #
-# `docs/how-to/archives.md` describes the events and their members. Bytes are text here, one character a byte. Bytes
-# of the object itself are counted and not repeated, and the total size is bounded.
+# `docs/how-to/archives.md` describes the events and their members. Bytes are text here, one character per
+# byte. Bytes of the object itself are counted and not repeated, and the total size is bounded.
 
 FORMAT = 1
 
