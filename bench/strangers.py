@@ -2,8 +2,8 @@
 
 `python -m bench.strangers` prints the table of `docs/how-to/untrusted-urls.md`. No packet leaves this
 machine: 127.0.0.2 stands for a public server, which may be reached, and 127.0.0.1 for an internal one, which
-must not be reached from outside. Names are resolved only here. The other clients run with their default settings, and follow
-redirects.
+must not be reached from outside. Names are resolved only here. The other clients run with their default
+settings, and follow redirects.
 """
 
 from __future__ import annotations
