@@ -301,7 +301,7 @@ class OpenedFile:
         try:
             status = _status(self._stat(name))
             if status.kind is Kind.DIRECTORY:
-                with suppress(OSError):  # A directory is not a link, except if the name is one.
+                with suppress(OSError):  # The name may be the directory itself, not a link.
                     return replace(status, link=os.readlink(name, dir_fd=self._fd))
         except (OSError, ResolveError):
             return FileStatus(Kind.UNKNOWN, None, None)

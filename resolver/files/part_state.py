@@ -117,7 +117,10 @@ Ranges: TypeAlias = "tuple[Range, ...]"
 
 
 def parse_ranges(value: object) -> Ranges | None:
-    """Return the ranges of a JSON value; None unless they are sorted, disjoint, nonempty and not negative."""
+    """Return the ranges of a JSON value; None unless they are valid.
+
+    Valid ranges are sorted, nonempty, not negative, and have gaps between them.
+    """
     if not isinstance(value, list):
         return None
     found: list[Range] = []
@@ -133,7 +136,7 @@ def parse_ranges(value: object) -> Ranges | None:
 
 
 def join_ranges(ranges: list[Range]) -> Ranges:
-    """Sort the ranges and merge ranges that touch."""
+    """Sort the ranges, and merge ranges that touch or overlap."""
     found: list[Range] = []
     for begin, end in sorted(ranges):
         if begin >= end:
