@@ -228,7 +228,7 @@ Given: TypeAlias = "Iterable[UrlLike | SaveRequest] | Any"
 
 
 class PlannedRequest(NamedTuple):
-    """A request with its host; a name without a host belongs to this machine, or is invalid."""
+    """A request with its host, which is empty for a file of this machine and for an invalid URL."""
 
     item: BulkRequest
     host: str
