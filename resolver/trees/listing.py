@@ -163,7 +163,7 @@ class DirectoryListing:
 
         This is not recorded in three cases: the listing may be truncated; an entry was not understood, or was
         skipped for another reason than its name; the listing is empty, because a server may list an
-        unreadable directory as empty.
+        unreadable directory as empty. Without a proof of completeness, a finding is reported instead.
         """
         place, inventory = self._place, self._place.inventory
         if inventory is None:

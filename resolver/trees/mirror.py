@@ -7,7 +7,7 @@ about them:
 - names that begin with a dot, which servers leave out;
 - names that the user's patterns exclude;
 - links, and all other entries that are not regular files or directories;
-- files that are kept next to incomplete files;
+- partial files, and the files that a transfer keeps next to its file;
 - ledgers.
 """
 

@@ -201,7 +201,7 @@ def _make_earlier_outcome(item: TreeFile | TreeDirectory, row: LedgerEntry) -> O
 
 
 def lane_of(task: BatchTask[Outcome | None]) -> Hashable:
-    """Return the lane of a task: the batch runs tasks of one lane after each other."""
+    """Return the lane of a task; the queue keeps tasks of a lane together."""
     assert isinstance(task, _TreeSaveTask)
     return task.lane
 

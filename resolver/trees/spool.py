@@ -22,8 +22,8 @@ LISTED, READY, GIVEN = 0, 1, 2
 #: Names of one directory that are held in memory.
 _FEW = 1_000
 
-#: The role of an entry. DIRECTORY: entered. LINKED: entered after all of these. PERHAPS: entered likewise, if
-#: the server lists it. FILE: saved. Entries are named in this order.
+#: The role of an entry. DIRECTORY: entered. LINKED: entered after all DIRECTORY entries. PERHAPS: entered
+#: after those, too, if the server lists it. FILE: saved. Entries are named in this order.
 DIRECTORY, LINKED, PERHAPS, FILE = 0, 1, 2, 3
 
 _SCHEMA = """
