@@ -148,8 +148,9 @@ class RequestRoute(NamedTuple):
     def retry(self, url: Url, headers: Headers, policy: Policy) -> tuple[RequestRoute, Url, Headers]:
         """Return the URL and headers that may be sent with a hop to `url`.
 
-        Credentials for one host and port are not sent elsewhere, even if a later hop returns there. A user
-        name is not repeated in a redirect (S06), as httpx would.
+        Credentials for one host and port are not sent to another. After a hop to another they are not sent
+        any more, even if a later hop returns. httpx would repeat a user name in a redirect; it is removed
+        here (S06).
         """
         if self.origin != "derived" or self.referrer is None:
             return self, url, headers

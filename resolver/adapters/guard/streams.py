@@ -24,8 +24,8 @@ async def getaddrinfo(
 ) -> list[AddressInfo]:
     """Return the allowed addresses out of the system's DNS lookup.
 
-    They are in the form that `loop.sock_connect` and `aiohappyeyeballs.start_connection` take. A host that is
-    refused by its name is not looked up.
+    They are in the form that `loop.sock_connect` and `aiohappyeyeballs.start_connection` take. If the policy
+    refuses a host before its addresses are known, it is not looked up.
 
     Raises:
         resolver.Refused: The policy forbids the host or all its addresses.
