@@ -29,9 +29,8 @@ if TYPE_CHECKING:
 
 # A page is sent while it is made.
 #
-# Starlette's `StreamingResponse` is not used. This class waits for the browser to close while it sends, and
-# cancels itself within its last message. The server then closes no connection and does not time idle
-# connections.
+# Starlette's `StreamingResponse` is not used: it waits for the browser to close while it sends, and cancels
+# itself within its last message. The server then does not close connections, and does not time idle ones.
 
 
 class StreamedPage(Answer):

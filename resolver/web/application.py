@@ -39,7 +39,7 @@ from resolver.web.reading import PageReader, ReadRequest, while_wanted
 from resolver.web.session import ContentDocument, SessionLink, UrlOrigin, WebSession
 
 # The gateway serves other clients that the user gave the gateway's address with its secret. The response has
-# the body of a URL, and with the policy verdict as the status. The gateway refuses every browser, regardless
+# the body of the URL, and the policy verdict as its status. The gateway refuses every browser, regardless
 # of the page that sends the request.
 
 _GATEWAY_PATH = b"/g/"

@@ -220,7 +220,7 @@ def _octets(one: Message) -> bytes:
 _FIRST = ("from", "to", "cc", "date", "newsgroups", "followup-to")
 #: Maximum number of header fields that are listed.
 _MOST_FIELDS = 1_000
-#: Maximum number of text parts shown below one another.
+#: Maximum number of text parts shown below one another; together they have at most `PART` characters.
 _MOST_TEXTS = 20
 
 
