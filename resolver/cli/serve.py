@@ -308,7 +308,7 @@ async def unregister(quiet: bool) -> None:
 
 
 def _check_places() -> None:
-    """Raise `NotConfigured` if a path is not absolute, without a home directory."""
+    """Raise `NotConfigured` if a path is not absolute, because no home directory is known."""
     for path in (_entry(), _state(), *_lists()):
         if not os.path.isabs(path):
             raise NotConfigured("cannot locate the desktop files: no home directory")

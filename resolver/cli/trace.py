@@ -42,7 +42,8 @@ _MOST_WARNED = 10_000
 class Watcher:
     """A converter of events to trace lines, which also passes events to the progress display.
 
-    With `trees` a warning is reported only for the first URL of a host, because a tree may have thousands.
+    With `trees` a warning is reported only for the first URL of a scheme, host and port, because a tree may
+    have thousands of URLs.
     """
 
     def __init__(

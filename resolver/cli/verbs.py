@@ -179,7 +179,7 @@ async def enter(
 
 
 def _checksum(target: CommandTarget, command: Command) -> Checksum | None:
-    """Return the checksum of the command line, else of a list; `auto` is weaker than a list's digest."""
+    """Return the checksum of the command line, else that of the list; the latter overrides `auto`."""
     told: Checksum | None = command.checksum
     return target.checksum if told is None or (told.algorithm == "auto" and target.checksum) else told
 
