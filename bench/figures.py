@@ -104,7 +104,7 @@ def figure(name: str, count: int, values: Sequence[float], runs: Sequence[Sample
 
 
 def ratio(of: Sequence[float], to: Sequence[float]) -> float:
-    """Return the median of the ratios of simultaneous runs, which had the same load on the machine."""
+    """Return the median of the ratios of the runs of one round, which had a similar load on the machine."""
     return statistics.median(ours / theirs for ours, theirs in zip(of, to, strict=True))
 
 

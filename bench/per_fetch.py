@@ -77,7 +77,7 @@ def rooms_of(stats: _Stats) -> Counter[str]:
 
 
 def count(kind: str, work: Work) -> Counter[str]:
-    if work.more:  # existing files would be renamed
+    if work.more:  # files of an earlier run would take the names
         shutil.rmtree(work.more)
         os.mkdir(work.more)
     profile = cProfile.Profile()
