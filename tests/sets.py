@@ -39,7 +39,7 @@ FULL: Mapping[str, str] = {
         tests/resolver/bulk/test_run.py
         tests/resolver/bulk/test_slice.py
         tests/resolver/cli/test_bulk.py
-        tests/resolver/cli/test_interrupts.py::test_the_command_ends_and_so_does_all_that_it_started
+        tests/resolver/cli/test_interrupts.py::test_interrupted_bulk_ends_all_its_processes
     """,
     "kills, cancels and full disks at every step": """
         tests/faults
@@ -49,7 +49,7 @@ FULL: Mapping[str, str] = {
         tests/loops/test_streams_of_octets.py
         tests/resolver/blocking/test_portal.py::test_programs_end_without_error
         tests/resolver/cli/test_descriptors.py
-        tests/resolver/cli/test_ledger.py::test_a_full_disk_ends_the_run_and_loses_nothing
+        tests/resolver/cli/test_ledger.py::test_ledger_on_full_disk_ends_run_without_loss
         tests/resolver/cli/test_ledger_faults.py
         tests/resolver/cli/test_warc_killed.py
         tests/resolver/transfer/test_many.py::test_save_all_left_early_is_resumed
@@ -126,7 +126,7 @@ FULL: Mapping[str, str] = {
     """,
     "programs that are built, installed or started again and again": """
         tests/manual/test_files.py
-        tests/resolver/cli/test_mcp.py::test_a_conversation
+        tests/resolver/cli/test_mcp.py::test_mcp_process_answers_tools_and_cancellation
         tests/resolver/cli/test_plugin.py
         tests/resolver/cli/test_register.py
         tests/resolver/cli/test_warc_elsewhere.py

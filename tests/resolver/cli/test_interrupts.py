@@ -122,15 +122,15 @@ MOMENTS = {
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_the_process_ends(moment: str) -> None:
+def test_signal_at_any_moment_ends_process(moment: str) -> None:
     assert ended(MOMENTS[moment]) == (130, "interrupted\n")
 
 
-def test_sigterm_has_its_own_status() -> None:
+def test_sigterm_exits_with_status_143() -> None:
     assert ended("send(signal.SIGTERM)") == (143, "terminated\n")
 
 
-def test_it_ends_where_nobody_reads_what_it_says() -> None:
+def test_signal_with_full_stderr_pipe_ends_process() -> None:
     """The pipe of standard error is full."""
     moment = """
         interrupts._LAST = 0
@@ -148,13 +148,13 @@ def test_it_ends_where_nobody_reads_what_it_says() -> None:
     assert ended(moment) == (130, "")
 
 
-def test_it_is_heard_where_a_shell_has_it_ignored() -> None:
+def test_sigint_ignored_by_parent_still_ends_process() -> None:
     """A script starts its background jobs with SIGINT ignored."""
     ignored = "signal.signal(signal.SIGINT, signal.SIG_IGN); cli.run()"
     assert ended("send(); wait()", ignored) == (130, "interrupted\n")
 
 
-def test_what_else_is_dropped_is_told_as_ever() -> None:
+def test_other_unraisable_exceptions_are_reported() -> None:
     status, told = ended("""
         class Gone:
             def __del__(self):
@@ -164,7 +164,7 @@ def test_what_else_is_dropped_is_told_as_ever() -> None:
     assert (status, "Exception ignored in" in told, "mine" in told) == (0, True, True)
 
 
-def test_all_is_put_back() -> None:
+def test_interrupts_restore_signal_handlers_and_hook() -> None:
     before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)], sys.unraisablehook
     told: list[str] = []
     with Interrupts(told.append):
@@ -188,7 +188,7 @@ UNBORN = re.compile(
 
 
 @pytest.mark.parametrize("moment", interrupted.MOMENTS)
-def test_the_command_ends_and_so_does_all_that_it_started(moment: str, tmp_path: Path) -> None:
+def test_interrupted_bulk_ends_all_its_processes(moment: str, tmp_path: Path) -> None:
     own = {**environment(), "PYTHONPATH": str(CHECKOUT)}
     program = "tests.resolver.cli.interrupted:run"
     with Program([moment], program, loaded=CLUSTERS, environment=own, folder=tmp_path) as process:

@@ -43,7 +43,7 @@ def told(*words: str) -> dict[str, object]:
     return record
 
 
-def test_another_run_passes_over_what_is_done_and_asks_for_the_rest(source: Path) -> None:
+def test_ledger_second_run_skips_done_and_retries_failed(source: Path) -> None:
     first = resolve(*WORDS, "--json")
     assert first.status == 8
     done = [("done", f"out/{name}") for name in ("a", "a.2", "b", "c")]
@@ -63,14 +63,14 @@ def test_another_run_passes_over_what_is_done_and_asks_for_the_rest(source: Path
     assert "0 of 5 saved, 5 kept" in resolve(*WORDS).told
 
 
-def test_only_its_owner_may_read_it_and_nothing_stays_beside_it(source: Path, folder: Path) -> None:
+def test_ledger_file_is_private_and_leaves_no_other_files(source: Path, folder: Path) -> None:
     resolve(*WORDS)
     assert (folder / "run").stat().st_mode & 0o777 == 0o600
     assert sorted(os.listdir(folder)) == ["list", "out", "run", "source"]
 
 
 @pytest.mark.parametrize("harm", ["gone", "longer"])
-def test_a_row_is_not_believed_without_its_file(source: Path, folder: Path, harm: str) -> None:
+def test_ledger_row_without_matching_file_is_fetched_again(source: Path, folder: Path, harm: str) -> None:
     resolve(*WORDS)
     file = folder / "out" / "b"
     if harm == "gone":
@@ -83,14 +83,14 @@ def test_a_row_is_not_believed_without_its_file(source: Path, folder: Path, harm
     assert sum(status == "skipped" for status, _ in statuses(again)) == 3
 
 
-def test_a_list_that_comes_through_a_pipe(source: Path, folder: Path) -> None:
+def test_ledger_skips_lines_of_list_from_standard_input(source: Path, folder: Path) -> None:
     given = (folder / "list").read_bytes()
     words = ["get", "-d", "out", "-i", "-", "--ledger", "run", "--json"]
     assert len(resolve(*words, stdin=given).records) == 5
     assert [status for status, _ in statuses(resolve(*words, stdin=given))] == ["failed", *["skipped"] * 4]
 
 
-def test_a_name_of_its_own_is_the_same_once_more(source: Path, folder: Path) -> None:
+def test_ledger_keeps_renamed_path_in_later_run(source: Path, folder: Path) -> None:
     """The row keeps the new name of `--exists rename` for later runs."""
     (folder / "out").mkdir()
     (folder / "out" / "a").write_text("somebody's\n")
@@ -103,7 +103,7 @@ def test_a_name_of_its_own_is_the_same_once_more(source: Path, folder: Path) -> 
     ]
 
 
-def test_elsewhere_it_is_another_object(source: Path, folder: Path) -> None:
+def test_ledger_with_other_directory_fetches_again(source: Path, folder: Path) -> None:
     resolve(*WORDS)
     elsewhere = resolve("get", "-d", "other", "-i", "list", "--ledger", "run", "--json")
     assert [status for status, _ in statuses(elsewhere)] == ["done"] * 4 + ["failed"]
@@ -112,7 +112,7 @@ def test_elsewhere_it_is_another_object(source: Path, folder: Path) -> None:
 # -- the report
 
 
-def test_what_it_tells(source: Path, folder: Path) -> None:
+def test_ledger_report_has_counts_and_failures(source: Path, folder: Path) -> None:
     resolve(*WORDS)
     record = told()
     assert set(record) == contract.LEDGER
@@ -126,7 +126,7 @@ def test_what_it_tells(source: Path, folder: Path) -> None:
     assert resolve("ledger", "--ledger", "run").out == page.out
 
 
-def test_what_is_left_is_a_list(source: Path, folder: Path) -> None:
+def test_ledger_failed_prints_list_for_next_run(source: Path, folder: Path) -> None:
     resolve(*WORDS)
     url = (source / "none").as_uri()
     assert resolve("ledger", "run", "--failed").out == f"{url}\n".encode()
@@ -140,7 +140,7 @@ def test_what_is_left_is_a_list(source: Path, folder: Path) -> None:
     assert resolve("ledger", "run", "--failed").out == b""
 
 
-def test_what_led_to_it_stands_in_the_list(folder: Path) -> None:
+def test_ledger_failed_list_keeps_referrer(folder: Path) -> None:
     line = '{"url": "x-none://h/", "origin": "derived", "referrer": ["http://h/", "192.0.2.1"]}\n'
     (folder / "list").write_text(line)
     assert resolve(*WORDS).status == 13
@@ -151,13 +151,13 @@ def test_what_led_to_it_stands_in_the_list(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("kind", "left", "done"), [("NotFound", 1, 4), ("8", 1, 4), ("all", 1, 4), ("0", 4, 0), ("9", 0, 4)]
 )
-def test_what_is_put_back(source: Path, kind: str, left: int, done: int) -> None:
+def test_ledger_again_requeues_selected_objects(source: Path, kind: str, left: int, done: int) -> None:
     resolve(*WORDS)
     record = told("--again", kind)
     assert (record["left"], record["done"]) == (left, done)
 
 
-def test_what_is_put_back_is_asked_for_again(source: Path) -> None:
+def test_ledger_again_objects_are_fetched_by_next_run(source: Path) -> None:
     resolve(*WORDS)
     (source / "b").write_text("another b\n")
     again = resolve("ledger", "run", "--again", "0")
@@ -168,7 +168,7 @@ def test_what_is_put_back_is_asked_for_again(source: Path) -> None:
     assert told()["left"] == 0
 
 
-def test_a_password_stands_nowhere(folder: Path) -> None:
+def test_ledger_contains_no_password(folder: Path) -> None:
     """The ledger has no digest of the password either: a URL with another password is the same object."""
     secret = "Xq7Pr9Lm"
     (folder / "list").write_text(f"ftp://joe:{secret}@h.example/a\nftp://joe:{secret}@h.example/%00\n")
@@ -183,7 +183,7 @@ def test_a_password_stands_nowhere(folder: Path) -> None:
     assert told()["objects"] == 2
 
 
-def test_text_that_is_no_utf_8(folder: Path) -> None:
+def test_ledger_keeps_urls_with_invalid_utf8(folder: Path) -> None:
     (folder / "list").write_bytes(b'http://h.example/\xff\n{"url": "http://h.example/\\ud800"}\n')
     resolve(*WORDS)
     urls = [record["url"] for record in resolve("ledger", "run", "--failed", "--json").records]
@@ -222,7 +222,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("make", "words"), WRONG, ids=[words for _, words in WRONG])
-def test_a_file_that_is_no_ledger_is_left_as_it_is(
+def test_ledger_invalid_file_is_refused_and_unchanged(
     source: Path, folder: Path, make: Callable[[Path], object], words: str
 ) -> None:
     make(folder / "run")
@@ -235,7 +235,7 @@ def test_a_file_that_is_no_ledger_is_left_as_it_is(
         assert (folder / "run").read_bytes() == before
 
 
-def test_a_run_that_is_at_work_with_it_keeps_others_out(source: Path, folder: Path) -> None:
+def test_ledger_locked_by_running_get_is_refused(source: Path, folder: Path) -> None:
     resolve(*WORDS)
     held = LedgerFile("run")
     held.take()
@@ -249,7 +249,7 @@ def test_a_run_that_is_at_work_with_it_keeps_others_out(source: Path, folder: Pa
         held.close()
 
 
-def test_a_directory_that_is_not_there(source: Path) -> None:
+def test_ledger_in_missing_directory_exits_with_status_3(source: Path) -> None:
     done = resolve("get", "-i", "list", "--ledger", "nowhere/run")
     assert done.status == 3
     assert all(word in done.told for word in ("nowhere", "no such file"))
@@ -263,17 +263,17 @@ def test_a_directory_that_is_not_there(source: Path) -> None:
         ["get", "-r", "nntp://h/g", "--format", "mbox", "--ledger", "run"],
     ],
 )
-def test_what_makes_no_files_keeps_no_account(folder: Path, words: list[str]) -> None:
+def test_ledger_for_output_without_files_is_usage_error(folder: Path, words: list[str]) -> None:
     assert resolve(*words).status == 2
 
 
 @pytest.mark.parametrize("words", [["ledger"], ["ledger", "a", "b"]])
-def test_the_verb_takes_one_file(folder: Path, words: list[str]) -> None:
+def test_ledger_command_requires_exactly_one_file(folder: Path, words: list[str]) -> None:
     done = resolve(*words)
     assert (done.status, "one file" in done.told) == (2, True)
 
 
-def test_what_is_not_there_is_not_made(folder: Path) -> None:
+def test_ledger_command_does_not_create_missing_file(folder: Path) -> None:
     for words in ([], ["--failed"], ["--again", "all"]):
         assert resolve("ledger", "run", *words).status == 3
     assert os.listdir(folder) == []
@@ -288,7 +288,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_a_full_disk_ends_the_run_and_loses_nothing(folder: Path) -> None:
+def test_ledger_on_full_disk_ends_run_without_loss(folder: Path) -> None:
     """A file size limit of the process has the effect of a full disk."""
     source = folder / "source"
     source.mkdir()
@@ -324,7 +324,7 @@ def _tree(folder: Path) -> str:
 DONE = [("done", f"out/tree/{name}") for name in ("a", "b/c", "b/d", "e/f")]
 
 
-def test_another_run_passes_over_what_is_done_and_finds_what_is_new(tree: str, folder: Path) -> None:
+def test_ledger_tree_second_run_skips_done_and_finds_new(tree: str, folder: Path) -> None:
     first = resolve(*LEDGER_TREES_WORDS, tree, "--json")
     assert first.status == 0
     assert statuses(first) == DONE
@@ -355,13 +355,13 @@ def test_another_run_passes_over_what_is_done_and_finds_what_is_new(tree: str, f
     assert "0 of 5 saved, 5 kept" in resolve(*LEDGER_TREES_WORDS, tree).told
 
 
-def test_what_is_gone_here_is_fetched_again(tree: str, folder: Path) -> None:
+def test_ledger_tree_fetches_removed_local_file_again(tree: str, folder: Path) -> None:
     resolve(*LEDGER_TREES_WORDS, tree)
     (folder / "out/tree/b/c").unlink()
     assert ("done", "out/tree/b/c") in statuses(resolve(*LEDGER_TREES_WORDS, tree, "--json"))
 
 
-def test_what_fails_stands_there_with_what_led_to_it(at: dict[str, str], folder: Path) -> None:
+def test_ledger_tree_failure_has_referrer(at: dict[str, str], folder: Path) -> None:
     assert resolve(*LEDGER_TREES_WORDS, f"{at['ftp']}/pub").status == 8
     found = told()
     assert [failure["error"] for failure in found["failures"]] == ["NotFound"]  # type: ignore[attr-defined]
@@ -372,7 +372,7 @@ def test_what_fails_stands_there_with_what_led_to_it(at: dict[str, str], folder:
     assert left["referrer"][0].rstrip("/").endswith("/pub")
 
 
-def test_what_is_removed_there_goes_with_delete(tree: str, folder: Path) -> None:
+def test_ledger_tree_with_delete_removes_local_file(tree: str, folder: Path) -> None:
     resolve(*LEDGER_TREES_WORDS, tree)
     (folder / "tree/b/c").unlink()
     done = resolve(*LEDGER_TREES_WORDS, tree, "--delete", "--yes", "--json")
@@ -381,7 +381,7 @@ def test_what_is_removed_there_goes_with_delete(tree: str, folder: Path) -> None
     assert (folder / "out/tree/b/d").exists()
 
 
-def test_a_list_of_trees(tree: str, folder: Path) -> None:
+def test_ledger_list_of_trees_skips_done_files(tree: str, folder: Path) -> None:
     (folder / "list").write_text(f"{tree}\n{tree}/b\n")
     first = resolve(*LEDGER_TREES_WORDS, "-i", "list", "--json")
     assert len(first.records) == 6

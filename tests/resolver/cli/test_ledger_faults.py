@@ -35,7 +35,7 @@ def write(folder: Path, count: int) -> None:
     (folder / "list").write_text("".join(f"{(source / str(number)).as_uri()}\n" for number in range(count)))
 
 
-def test_a_page_in_the_middle_is_damaged(folder: Path) -> None:
+def test_ledger_with_damaged_page_exits_with_status_3(folder: Path) -> None:
     """The files stay, and the next run records all of them in a new ledger."""
     write(folder, 90)
     assert resolve(*WORDS, "-q").status == 0
@@ -53,7 +53,9 @@ def test_a_page_in_the_middle_is_damaged(folder: Path) -> None:
     assert {status for status, _ in statuses(again)} == {"skipped"}
 
 
-def test_another_program_has_it_locked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ledger_locked_by_other_program_exits_with_status_3(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(database, "PATIENCE", 0.0)
     write(folder, 3)
     resolve(*WORDS)
@@ -94,7 +96,7 @@ def _open_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("what", ["file", "directory"])
-def test_it_may_not_be_written(open_folder: Path, what: str) -> None:
+def test_ledger_without_write_permission_exits_with_status_3(open_folder: Path, what: str) -> None:
     write(open_folder, 3)
     resolve(*WORDS, "-q")
     (open_folder / "run").chmod(0o444 if what == "file" else 0o644)
@@ -135,7 +137,9 @@ def no_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("no_disk")
 @settings(max_examples=examples(120), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.sampled_from(COLUMNS), st.integers(1, 4), VALUES), min_size=1, max_size=4))
-def test_whatever_is_in_it_is_no_reason_to_fall(folder: Path, changes: list[tuple[str, int, object]]) -> None:
+def test_ledger_with_random_values_does_not_crash(
+    folder: Path, changes: list[tuple[str, int, object]]
+) -> None:
     if not (folder / "list").exists():
         write(folder, 4)
         resolve(*WORDS, "-q")

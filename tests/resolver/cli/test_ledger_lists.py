@@ -51,7 +51,9 @@ def slowly(monkeypatch: pytest.MonkeyPatch, *words: str) -> Done:
 NAMES = [f"{directory}/{name}" for directory in ("one", "two", "three") for name in "abcd"]
 
 
-def test_it_is_told_as_one_by_one(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_skipped_lines_have_same_records_as_single_lookups(
+    source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     write(source, *NAMES, "one/none", *NAMES[:3])
     resolve(*WORDS)
     passed = resolve(*WORDS)
@@ -65,7 +67,7 @@ def test_it_is_told_as_one_by_one(source: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_list_that_changed_asks_for_what_is_new(source: Path, seed: int) -> None:
+def test_changed_list_fetches_only_new_lines(source: Path, seed: int) -> None:
     """Lines are removed, added and moved: each file is fetched once, and its outcome has the right path."""
     chance = random.Random(seed)
     write(source, *NAMES[: chance.randrange(12)])
@@ -87,7 +89,7 @@ def test_a_list_that_changed_asks_for_what_is_new(source: Path, seed: int) -> No
 
 
 @pytest.mark.parametrize("words", [("-d", "else"), ("--host-directories",), ("--cut-dirs", "1")])
-def test_what_is_to_go_elsewhere_is_not_taken_for_it(source: Path, words: tuple[str, ...]) -> None:
+def test_changed_path_options_fetch_again(source: Path, words: tuple[str, ...]) -> None:
     write(source, *NAMES[:4])
     resolve(*WORDS)
     found = resolve(*WORDS, *words)
@@ -96,7 +98,7 @@ def test_what_is_to_go_elsewhere_is_not_taken_for_it(source: Path, words: tuple[
     assert statuses(again) == [("skipped", path) for _, path in statuses(found)]
 
 
-def test_a_ledger_from_before_there_was_that_is_gone_on_with(source: Path) -> None:
+def test_ledger_without_how_column_is_accepted(source: Path) -> None:
     write(source, *NAMES[:4])
     before = resolve(*WORDS)
     with closing(sqlite3.connect(source / "run")) as database:
@@ -108,9 +110,7 @@ def test_a_ledger_from_before_there_was_that_is_gone_on_with(source: Path) -> No
         assert set(database.execute("SELECT how FROM object")) == {("",)}
 
 
-def test_no_line_of_a_list_that_was_done_is_read_as_a_url(
-    source: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_finished_lines_are_not_parsed_as_urls(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(source, *NAMES)
     resolve(*WORDS)
     named: list[str] = []

@@ -27,7 +27,7 @@ LONG = {
 
 
 @pytest.mark.parametrize("place", LONG)
-def test_long_lines_have_the_same_columns(at: dict[str, str], place: str) -> None:
+def test_ls_long_has_same_columns_for_every_scheme(at: dict[str, str], place: str) -> None:
     done = resolve("ls", "-q", "-l", place.format(**at))
     assert done.status == 0
     lines = done.out.decode("utf-8", "surrogateescape").splitlines()
@@ -41,7 +41,7 @@ def test_long_lines_have_the_same_columns(at: dict[str, str], place: str) -> Non
         assert (line[55:57], line[57:58].strip()) != ("  ", "")  # names begin at the same column
 
 
-def test_an_index_says_what_it_only_rounded(at: dict[str, str]) -> None:
+def test_ls_long_marks_rounded_sizes_and_dates(at: dict[str, str]) -> None:
     assert resolve("ls", "-q", "-l", f"{at['http']}/pub/").out == (
         b"directory            -  ~2001-09-09T01:46     -       1  sub/\n"
         b"document             7  ~2001-09-09T01:46     -       2  a b\n"
@@ -57,7 +57,7 @@ def test_an_index_says_what_it_only_rounded(at: dict[str, str]) -> None:
         ("date", [b"big.iso", b"sub", b"a b"]),
     ],
 )
-def test_sorted(at: dict[str, str], key: str, names: list[bytes]) -> None:
+def test_ls_sort_orders_entries_and_keeps_numbers(at: dict[str, str], key: str, names: list[bytes]) -> None:
     url = f"{at['http']}/pub/"
     assert resolve("ls", "-q", "--sort", key, url).out.splitlines() == names
     records = resolve("ls", "-q", "--json", "--sort", key, url).records
@@ -67,13 +67,13 @@ def test_sorted(at: dict[str, str], key: str, names: list[bytes]) -> None:
     assert numbers == [b"%d" % ([b"sub", b"a b", b"big.iso"].index(name) + 1) for name in names]
 
 
-def test_what_is_sorted_is_held_within_a_limit(at: dict[str, str]) -> None:
+def test_ls_sort_respects_entry_limit(at: dict[str, str]) -> None:
     done = resolve("ls", "--sort", "name", "--limit", "entries=2", f"{at['http']}/pub/")
     assert (done.status, done.out) == (7, b"")
     assert "more than 2 entries" in done.told
 
 
-def test_an_entry_is_taken_by_its_number(at: dict[str, str], folder: Path) -> None:
+def test_follow_selects_entry_by_number(at: dict[str, str], folder: Path) -> None:
     lines = resolve("ls", "-q", "-l", f"{at['gopher']}/").out.decode().splitlines()
     (number,) = [line.split()[4] for line in lines if line.endswith("  About")]
     assert resolve("cat", "-q", "--follow", number, f"{at['gopher']}/").out.startswith(b"A text of two")
@@ -86,7 +86,7 @@ def test_an_entry_is_taken_by_its_number(at: dict[str, str], folder: Path) -> No
     assert [entry["url"] for entry in followed] == [entry["url"] for entry in direct]
 
 
-def test_what_is_followed_is_judged_as_a_link(at: dict[str, str]) -> None:
+def test_follow_checks_entry_as_link(at: dict[str, str]) -> None:
     """The user chose a number in an untrusted menu: the rules for links apply."""
     lines = resolve("ls", "-q", "--json", f"{at['gopher_menu']}/").records
     assert lines[0]["url"].startswith("gopher://h.example")
@@ -96,18 +96,18 @@ def test_what_is_followed_is_judged_as_a_link(at: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(("number", "words"), [("2", "has no URL"), ("99", "no entry 99")])
-def test_what_leads_nowhere(at: dict[str, str], number: str, words: str) -> None:
+def test_follow_entry_without_url_exits_with_status_8(at: dict[str, str], number: str, words: str) -> None:
     done = resolve("cat", "--follow", number, f"{at['gopher_menu']}/")
     assert (done.status, done.out) == (8, b"")
     assert words in done.told
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "x", "1.5", "1" * 30])
-def test_a_number_is_one(number: str) -> None:
+def test_follow_invalid_number_is_usage_error(number: str) -> None:
     assert resolve("ls", f"--follow={number}", "gopher://h.example/").status == 2
 
 
-def test_a_terminal_gets_colours_and_slashes(at: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ls_on_terminal_has_colors_and_slashes(at: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"{at['http']}/pub/"
     for name in ("NO_COLOR", "LS_COLORS"):
         monkeypatch.delenv(name, raising=False)
@@ -125,7 +125,7 @@ def test_a_terminal_gets_colours_and_slashes(at: dict[str, str], monkeypatch: py
     assert resolve("ls", url).out == b"sub\na b\nbig.iso\n"
 
 
-def test_colours_never_hide_what_drives_a_terminal(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def test_ls_colored_name_is_escaped(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     """S15: the name is escaped before it is colored."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("LS_COLORS", "fi=31")
@@ -136,7 +136,7 @@ def test_colours_never_hide_what_drives_a_terminal(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("colour", ["", "x", "31m\x1b]0;owned\x07", "1" * 40, "31;"])
-def test_a_colour_is_nothing_else(colour: str) -> None:
+def test_ls_invalid_color_is_ignored(colour: str) -> None:
     colours = painter({"TERM": "xterm", "LS_COLORS": f"di={colour}:fi={colour}"})
     assert colours.paint(Entry(name="x", kind=Kind.DOCUMENT), "x") == "x"
     assert isinstance(colours, EntryColors)
@@ -153,7 +153,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("columns", [40, 41, 60, 79])
-async def test_a_long_line_is_one_line_on_a_narrow_terminal(columns: int, folder: Path) -> None:
+async def test_ls_long_fits_one_row_on_narrow_terminal(columns: int, folder: Path) -> None:
     """A row contains the beginning and the end of any name, and the number for `--follow`."""
     place = folder / "there"
     place.mkdir()
@@ -173,7 +173,7 @@ async def test_a_long_line_is_one_line_on_a_narrow_terminal(columns: int, folder
     assert sum(row.endswith("gz") for row in rows) == 1
 
 
-async def test_a_roomy_terminal_has_the_columns_of_a_file(folder: Path) -> None:
+async def test_ls_long_on_wide_terminal_has_full_columns(folder: Path) -> None:
     (folder / "there").mkdir()
     (folder / "there" / "archive-of-many-things.tar.gz").write_bytes(b"")
     terminal = Terminal(100)
@@ -194,7 +194,7 @@ FITTED = [
 
 
 @pytest.mark.parametrize(("text", "columns", "shown"), FITTED)
-def test_a_name_is_cut_in_its_middle(text: str, columns: int, shown: str) -> None:
+def test_fit_shortens_name_in_middle(text: str, columns: int, shown: str) -> None:
     assert fit(text, columns) == shown
 
 
@@ -216,5 +216,5 @@ SHORT = [
 
 
 @pytest.mark.parametrize(("entry", "shown"), SHORT)
-def test_short_columns(entry: Entry, shown: str) -> None:
+def test_short_columns_of_entry_have_fixed_width(entry: Entry, shown: str) -> None:
     assert short_columns(entry, 7) == shown

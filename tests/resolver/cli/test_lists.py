@@ -29,16 +29,14 @@ def metalink(path: Path, *elements: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/pub/SHA256SUMS", "/elsewhere"])
-def test_digests_of_names_are_asked_for_where_the_list_is_from(
-    path: str, at: dict[str, str], folder: Path
-) -> None:
+def test_digest_list_names_are_relative_to_list_url(path: str, at: dict[str, str], folder: Path) -> None:
     done = resolve("get", "--json", "-i", at["lists"] + path)
     assert files(folder) == {"a": A, "sub/b": B}
     assert [record["verified"] for record in done.records] == [["digest", "length"]] * 2
     assert done.status == 0
 
 
-def test_a_list_of_ones_own_is_where_its_referrer_says(at: dict[str, str], folder: Path) -> None:
+def test_local_digest_list_requires_referrer(at: dict[str, str], folder: Path) -> None:
     (folder.parent / "sums").write_text(f"SHA256 (a) = {digest(A)}\n\\{digest(A)} *a\\\\b\n")
     source = str(folder.parent / "sums")
     told = resolve("get", "-i", source)
@@ -50,7 +48,7 @@ def test_a_list_of_ones_own_is_where_its_referrer_says(at: dict[str, str], folde
     assert all(word in done.told for word in ("line 2:", "'a\\\\b'", "S14"))
 
 
-def test_what_is_wrong_gets_no_name(at: dict[str, str], folder: Path) -> None:
+def test_digest_list_invalid_lines_save_no_files(at: dict[str, str], folder: Path) -> None:
     done = resolve("get", "-q", "--json", "-d", "into", "-i", at["lists"] + "/pub/WRONG")
     assert files(folder) == {"into/a": A}
     assert done.status == 1
@@ -61,7 +59,7 @@ def test_what_is_wrong_gets_no_name(at: dict[str, str], folder: Path) -> None:
 
 
 @pytest.mark.parametrize("fetched", [True, False])
-def test_files_of_a_metalink(fetched: bool, at: dict[str, str], folder: Path) -> None:
+def test_metalink_saves_files_from_mirrors(fetched: bool, at: dict[str, str], folder: Path) -> None:
     """Each file has the name in the metalink and comes from a mirror that has the file."""
     source = at["lists"] + "/pub/two.meta4"
     if not fetched:
@@ -77,13 +75,13 @@ def test_files_of_a_metalink(fetched: bool, at: dict[str, str], folder: Path) ->
     assert all(word in done.told for word in ("rsync://127.0.0.1/a", "S19"))
 
 
-def test_one_that_is_cut_off_gives_what_is_before(at: dict[str, str], folder: Path) -> None:
+def test_metalink_truncated_saves_files_before_end(at: dict[str, str], folder: Path) -> None:
     done = resolve("get", "-q", "-t", "1", "-i", at["lists"] + "/pub/cut.meta4")
     assert (done.status, files(folder)) == (3, {"kept/under/a": A})
     assert "not well-formed XML" in done.told
 
 
-def test_the_directories_of_urls_are_kept_to_where_they_are_wanted(at: dict[str, str], folder: Path) -> None:
+def test_metalink_with_cut_dirs_uses_directories_of_urls(at: dict[str, str], folder: Path) -> None:
     resolve("get", "-q", "-t", "1", "--cut-dirs", "0", "-i", at["lists"] + "/pub/two.meta4")
     assert set(files(folder)) == {"a", "pub/sub/b"}  # the first URL of `a` has no directory
 
@@ -97,7 +95,7 @@ def test_the_directories_of_urls_are_kept_to_where_they_are_wanted(at: dict[str,
     ],
 )
 @pytest.mark.parametrize("verb", ["get", "cat"])
-def test_what_a_metalink_says_is_held_to(
+def test_metalink_size_and_hash_are_verified(
     verb: str, element: str, code: str | None, at: dict[str, str], folder: Path
 ) -> None:
     metalink(folder.parent / "a.meta4", f"<file name='x'>{element}<url>{at['lists']}/pub/a</url></file>")
@@ -108,14 +106,14 @@ def test_what_a_metalink_says_is_held_to(
     assert files(folder) == ({"x": A} if verb == "get" and code is None else {})
 
 
-def test_nobody_who_wrote_a_list_says_who_chose_it(at: dict[str, str], folder: Path) -> None:
+def test_fetched_list_urls_have_derived_origin(at: dict[str, str], folder: Path) -> None:
     """URLs of a fetched list are derived: file URLs are refused."""
     done = resolve("get", "-q", "-i", at["lists"] + "/pub/list")
     assert (done.status, files(folder)) == (15, {"a": A})
     assert "file:///etc/passwd: S10: " in done.told
 
 
-def test_a_list_that_cannot_be_had_keeps_no_other_from_being_read(at: dict[str, str], folder: Path) -> None:
+def test_unavailable_list_does_not_stop_other_lists(at: dict[str, str], folder: Path) -> None:
     (folder.parent / "list").write_text(at["lists"] + "/pub/a\n")
     done = resolve("get", "-q", "-i", at["lists"] + "/gone", "-i", "../list")
     assert (done.status, files(folder)) == (8, {"a": A})
@@ -123,19 +121,19 @@ def test_a_list_that_cannot_be_had_keeps_no_other_from_being_read(at: dict[str, 
     assert resolve("get", "-i", at["ftp"] + "/pub/").status == 3
 
 
-def test_a_list_is_read_piece_by_piece(at: dict[str, str], folder: Path) -> None:
+def test_fetched_list_is_read_in_blocks(at: dict[str, str], folder: Path) -> None:
     """The test covers any end of a block, and an empty list."""
     done = resolve("get", "-q", "-i", at["lists"] + "/pub/long", "-i", at["lists"] + "/pub/empty")
     assert (done.status, files(folder), done.told) == (0, {"a": A, "sub/b": B}, "")
 
 
-def test_who_fetches_nothing_fetches_no_list(at: dict[str, str], folder: Path) -> None:
+def test_explain_does_not_fetch_list(at: dict[str, str], folder: Path) -> None:
     done = resolve("explain", "-i", at["lists"] + "/pub/list")
     assert (done.status, done.out) == (3, b"")
     assert "/pub/list: explain " in done.told
 
 
-def test_what_is_left_is_known_to_the_next_run(at: dict[str, str], folder: Path) -> None:
+def test_failed_list_keeps_metalink_data(at: dict[str, str], folder: Path) -> None:
     """The failed list contains the name, size, digest and mirrors."""
     element = f'<size>{len(A)}</size><hash type="sha-256">{digest(A)}</hash>'
     places = f"<url>{at['closed']}/a</url><url>{at['closed']}/b</url>"
@@ -165,7 +163,7 @@ def test_what_is_left_is_known_to_the_next_run(at: dict[str, str], folder: Path)
         {"name": None, "mirrors": [], "checksum": "sha256:x", "size": None},
     ],
 )
-def test_what_an_edited_one_cannot_say(listed: object, folder: Path) -> None:
+def test_failed_list_with_invalid_listed_member_is_refused(listed: object, folder: Path) -> None:
     (folder / "list").write_text(json.dumps({"url": "file:///none", "listed": listed}) + "\n")
     done = resolve("get", "-i", "list")
     assert done.status == 3
@@ -192,7 +190,7 @@ def written(folder: Path, *records: bytes) -> None:
     (folder / "a.warc.gz").write_bytes(packed(*records))
 
 
-def test_all_files_of_a_run_come_as_they_came(at: dict[str, str], folder: Path) -> None:
+def test_extract_restores_all_files_of_run(at: dict[str, str], folder: Path) -> None:
     urls = [
         *(f"{at['http']}{path}" for path in ("/about.txt", "/gzip", "/data/chunked")),
         f"{at['ftp']}/pub/a.txt",
@@ -210,7 +208,7 @@ def test_all_files_of_a_run_come_as_they_came(at: dict[str, str], folder: Path) 
     assert "1 listing " in done.told
 
 
-def test_what_is_asked_for_alone_comes(folder: Path) -> None:
+def test_extract_with_url_saves_only_that_url(folder: Path) -> None:
     written(folder, *(record(name.encode(), WARC_Target_URI=f"ftp://h.example/{name}") for name in "abc"))
     assert resolve("warc", "extract", "-q", "a.warc.gz", "ftp://h.example/b").status == 0
     assert extract_files(folder) == {"a.warc.gz": (folder / "a.warc.gz").read_bytes(), "b": b"b"}
@@ -219,7 +217,7 @@ def test_what_is_asked_for_alone_comes(folder: Path) -> None:
     assert resolve("warc", "extract", "a.warc.gz", "ftp://h.example/d").status == 8
 
 
-def test_a_time_chooses(folder: Path) -> None:
+def test_extract_at_selects_record_by_time(folder: Path) -> None:
     url = "ftp://h.example/a"
     written(
         folder,
@@ -233,7 +231,7 @@ def test_a_time_chooses(folder: Path) -> None:
     assert extract_files(folder / "then") == {"a": b"old"}
 
 
-def test_a_file_that_is_there_is_left(folder: Path) -> None:
+def test_extract_keeps_existing_file(folder: Path) -> None:
     written(folder, record(b"12345", WARC_Target_URI="ftp://h.example/a"))
     (folder / "a").write_bytes(b"of a person")
     assert resolve("warc", "extract", "a.warc.gz").status == 3
@@ -255,7 +253,7 @@ NAMES = {
 
 @pytest.mark.parametrize("words", [(), ("--host-directories",), ("--cut-dirs", "0")])
 @pytest.mark.parametrize("url", NAMES)
-def test_no_name_leads_out_of_the_folder(url: str, words: tuple[str, ...], folder: Path) -> None:
+def test_extract_writes_only_below_directory(url: str, words: tuple[str, ...], folder: Path) -> None:
     inner = folder / "above" / "inner"
     inner.mkdir(parents=True)
     make = answer if url.startswith("http") else lambda body, url: record(body, WARC_Target_URI=url)
@@ -269,13 +267,13 @@ def test_no_name_leads_out_of_the_folder(url: str, words: tuple[str, ...], folde
     assert b"\x1b" not in done.err
 
 
-def test_two_of_one_name_get_two_names(folder: Path) -> None:
+def test_extract_numbers_equal_names(folder: Path) -> None:
     written(folder, *(record(host.encode(), WARC_Target_URI=f"ftp://{host}.example/a") for host in "xy"))
     assert resolve("warc", "extract", "-q", "-d", "out", "a.warc.gz").status == 0
     assert extract_files(folder / "out") == {"a": b"x", "a.2": b"y"}
 
 
-def test_no_link_of_the_folder_is_followed(folder: Path) -> None:
+def test_extract_does_not_follow_symlinks(folder: Path) -> None:
     (folder / "out").mkdir()
     os.symlink("../victim", folder / "out" / "a")
     written(folder, record(b"12345", WARC_Target_URI="ftp://h.example/a"))
@@ -283,7 +281,7 @@ def test_no_link_of_the_folder_is_followed(folder: Path) -> None:
     assert not (folder / "victim").exists()
 
 
-def test_what_is_cut_is_told(folder: Path) -> None:
+def test_extract_truncated_records_save_no_file(folder: Path) -> None:
     cut = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
     written(
         folder,
@@ -298,7 +296,7 @@ def test_what_is_cut_is_told(folder: Path) -> None:
     assert not {"a", "b"} & set(names)
 
 
-def test_what_is_the_same_as_another_has_its_octets(at: dict[str, str], folder: Path) -> None:
+def test_extract_revisit_has_bytes_of_original(at: dict[str, str], folder: Path) -> None:
     urls = [f"{at['large']}/one", f"{at['large']}/two"]
     assert resolve("get", "-q", "-d", "live", "--warc", "a.warc.gz", *urls).status == 0
     assert b"WARC-Type: revisit" in unpacked(folder / "a.warc.gz")
@@ -313,7 +311,7 @@ def unpacked(path: Path) -> bytes:
     return gzip.decompress(path.read_bytes())
 
 
-def test_answers_that_are_no_objects_are_no_files(folder: Path) -> None:
+def test_extract_skips_records_without_object(folder: Path) -> None:
     written(
         folder,
         answer(b"no", "http://h.example/a", b"HTTP/1.1 404 Not Found\r\n\r\n"),
@@ -330,7 +328,7 @@ def test_answers_that_are_no_objects_are_no_files(folder: Path) -> None:
     )
 
 
-def test_content_codings_are_undone_but_for_raw(at: dict[str, str], folder: Path) -> None:
+def test_extract_decodes_content_unless_raw(at: dict[str, str], folder: Path) -> None:
     assert resolve("cat", "-q", "--warc", "a.warc.gz", f"{at['http']}/gzip").status == 0
     for words in ((), ("--raw",)):
         live = resolve("cat", "-q", *words, f"{at['http']}/gzip")
@@ -338,7 +336,7 @@ def test_content_codings_are_undone_but_for_raw(at: dict[str, str], folder: Path
         assert (done.status, done.out) == (0, live.out)
 
 
-def test_of_a_damaged_archive_there_is_what_is_whole(folder: Path) -> None:
+def test_extract_damaged_archive_saves_complete_records(folder: Path) -> None:
     members = [
         packed(record(name.encode() * 50, WARC_Target_URI=f"ftp://h.example/{name}")) for name in "abc"
     ]
@@ -352,7 +350,7 @@ def test_of_a_damaged_archive_there_is_what_is_whole(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in (WARC / "hostile").iterdir()))
-def test_hostile_archives_write_nothing_elsewhere(name: str, folder: Path) -> None:
+def test_extract_hostile_archive_writes_only_below_directory(name: str, folder: Path) -> None:
     path = WARC / "hostile" / name
     if name.endswith(".jsonl"):
         return
@@ -364,7 +362,7 @@ def test_hostile_archives_write_nothing_elsewhere(name: str, folder: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["wget-http", "wget-ftp", "wget-dedup", "wpull"])
-def test_what_others_kept_comes_too(name: str, folder: Path) -> None:
+def test_extract_foreign_archives_saves_files(name: str, folder: Path) -> None:
     done = resolve(
         "warc", "extract", "--host-directories", "-d", "out", str(WARC / "foreign" / f"{name}.warc.gz")
     )
@@ -383,12 +381,12 @@ def test_what_others_kept_comes_too(name: str, folder: Path) -> None:
         ["extract", "a.warc.gz", "--proxy", "none"],
     ],
 )
-def test_other_words_are_a_usage_error(words: list[str], folder: Path) -> None:
+def test_extract_invalid_options_are_usage_errors(words: list[str], folder: Path) -> None:
     written(folder, record())
     assert resolve("warc", *words).status == 2
 
 
-def test_what_is_no_archive_is_said(folder: Path) -> None:
+def test_extract_invalid_archive_exits_with_status_3(folder: Path) -> None:
     (folder / "a.warc").write_bytes(b"WARC/0.18\r\n")
     for path in ("a.warc", "none", "."):
         done = resolve("warc", "extract", path)
@@ -396,7 +394,7 @@ def test_what_is_no_archive_is_said(folder: Path) -> None:
         assert done.told.count(path) >= 1
 
 
-def test_one_file_is_for_one_object(folder: Path) -> None:
+def test_extract_output_file_requires_single_object(folder: Path) -> None:
     written(folder, *(record(name.encode(), WARC_Target_URI=f"ftp://h.example/{name}") for name in "ab"))
     assert resolve("warc", "extract", "-O", "x", "a.warc.gz").status != 0
     assert resolve("warc", "extract", "-q", "-O", "y", "a.warc.gz", "ftp://h.example/b").status == 0

@@ -85,7 +85,7 @@ def body(result: CallToolResult) -> str:
     return second.text
 
 
-async def test_a_conversation(places: Places) -> None:
+async def test_mcp_process_answers_tools_and_cancellation(places: Places) -> None:
     """Call every tool and cancel a call, all in one process: its start is the largest cost."""
     async with conversation(*allowed(places)) as session:
         await try_every_tool(session, places)
@@ -166,7 +166,7 @@ async def saying(nursery: trio.Nursery, words: bytes) -> str:
     return f"127.0.0.1:{listeners[0].socket.getsockname()[1]}"
 
 
-async def test_what_is_hostile_is_shown_and_paged(nursery: trio.Nursery) -> None:
+async def test_mcp_hostile_text_is_escaped_and_paged(nursery: trio.Nursery) -> None:
     text, menu = await saying(nursery, TEXT), await saying(nursery, MENU)
     long = await saying(nursery, b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\n" + b"one line\n" * 9)
     port = menu.partition(":")[2]
@@ -184,7 +184,7 @@ async def test_what_is_hostile_is_shown_and_paged(nursery: trio.Nursery) -> None
     nursery.cancel_scope.cancel()
 
 
-async def test_what_fails_says_why_and_by_which_rule(places: Places) -> None:
+async def test_mcp_failures_have_code_and_rule(places: Places) -> None:
     async with talk(*allowed(places), "--max-size", "30000") as session:
         for tool, url, code, status, rule in (
             ("fetch", f"{places['http']}/bomb", "LimitExceeded", 14, None),
@@ -216,7 +216,7 @@ async def test_what_fails_says_why_and_by_which_rule(places: Places) -> None:
             await session.call_tool("delete", {"url": "x:"})
 
 
-async def test_nothing_is_connected_to_that_the_operator_did_not_allow(
+async def test_mcp_does_not_contact_addresses_without_permission(
     nursery: trio.Nursery,
 ) -> None:
     """Other spellings of the address are refused, too."""
@@ -240,7 +240,7 @@ async def test_nothing_is_connected_to_that_the_operator_did_not_allow(
     nursery.cancel_scope.cancel()
 
 
-async def test_what_is_no_text_is_given_in_octets(places: Places) -> None:
+async def test_mcp_fetch_binary_returns_blob(places: Places) -> None:
     async with talk(*allowed(places)) as session:
         image = await session.call_tool("fetch", {"url": f"{places['ftp']}/pub/a.bin"})
         assert facts(image)["form"] == "binary"
@@ -278,7 +278,7 @@ def answers(program: Program, wanted: int) -> list[dict[str, Any]]:
     return [json.loads(program.stdout.readline()) for _ in range(wanted)]
 
 
-def test_mcp_answers_a_line_that_is_not_json_and_goes_on() -> None:
+def test_mcp_invalid_json_is_answered_and_session_continues() -> None:
     with start() as program:
         for line in (b"garbage \x1b[31m", b"\xff\xfe\0", b"", b"[" * 9_000, b'"' + b"x" * MOST_LINE + b'"'):
             program.stdin.write(line + b"\n")
@@ -301,7 +301,7 @@ def test_mcp_answers_a_line_that_is_not_json_and_goes_on() -> None:
         assert program.stderr.read() == b""
 
 
-def test_a_client_that_takes_no_answer_ends_it_without_a_word() -> None:
+def test_mcp_with_closed_stdout_exits_silently() -> None:
     with start() as program:
         program.stdout.close()
         program.stdin.write(said(INITIALIZE))
@@ -310,7 +310,7 @@ def test_a_client_that_takes_no_answer_ends_it_without_a_word() -> None:
         assert program.stderr.read() == b""
 
 
-def test_a_person_is_told_what_it_waits_for() -> None:
+def test_mcp_on_terminal_prints_hint() -> None:
     keyboard, terminal = os.openpty()
     with start(terminal) as program:
         os.close(terminal)
@@ -322,7 +322,7 @@ def test_a_person_is_told_what_it_waits_for() -> None:
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_ends_it_while_it_waits(number: int, status: int) -> None:
+def test_mcp_signal_ends_waiting_server(number: int, status: int) -> None:
     with start() as program:
         program.stdin.write(said(INITIALIZE))
         program.stdin.flush()
@@ -342,7 +342,7 @@ def test_a_signal_ends_it_while_it_waits(number: int, status: int) -> None:
         (["--netrc"], "--netrc"),
     ],
 )
-def test_what_would_make_it_milder_everywhere_is_refused(options: Sequence[str], words: str) -> None:
+def test_mcp_options_that_override_policy_are_refused(options: Sequence[str], words: str) -> None:
     from resolver.cli.mcp import grant_of
 
     command = read(["mcp", "--config", "none", *options])
@@ -351,7 +351,7 @@ def test_what_would_make_it_milder_everywhere_is_refused(options: Sequence[str],
         grant_of(command)
 
 
-def test_the_policy_is_untrusted_whatever_the_configuration_says(tmp_path: Path) -> None:
+def test_mcp_policy_is_always_untrusted(tmp_path: Path) -> None:
     from resolver.cli.mcp import grant_of
 
     (tmp_path / "config").write_text('policy = "default"\nallow_address = ["192.0.2.0/24"]\n')
@@ -363,7 +363,7 @@ def test_the_policy_is_untrusted_whatever_the_configuration_says(tmp_path: Path)
     assert (grant.limits.body, grant.limits.body_everywhere) == (1024, True)
 
 
-def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mcp_without_extra_names_package(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("resolver.adapters.mcp")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "mcp", None)
@@ -373,6 +373,6 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("words", [["http://h.example/"], ["-i", "list"]])
-def test_it_takes_no_url(words: list[str]) -> None:
+def test_mcp_with_url_is_usage_error(words: list[str]) -> None:
     with pytest.raises(UsageError, match=r"^mcp .*\bURL\b"):
         read(["mcp", *words])

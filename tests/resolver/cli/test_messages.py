@@ -14,21 +14,21 @@ from resolver.cli.messages import describe
         ("ftp://u%zz:secret@h.example/", 7, "*"),  # not a URL: the text before the @ is masked
     ],
 )
-def test_caret_stands_under_the_place(text: str, position: int, pointed: str) -> None:
+def test_message_caret_is_below_error_position(text: str, position: int, pointed: str) -> None:
     error = InvalidUrl("bad-char", position, "a character that no URL holds")
     _, shown, caret, *more = describe(error, text)
     assert shown[caret.index("^")] == pointed
     assert "secret" not in shown + "".join(more)
 
 
-def test_long_url_is_cut_around_the_place() -> None:
+def test_message_shortens_long_url_around_position() -> None:
     text = "gopher://h.example/0" + "a" * 5_000 + "|" + "b" * 5_000
     _, shown, caret = describe(InvalidUrl("unsafe-char", text.index("|"), "x"), text)
     assert shown[caret.index("^")] == "|"
     assert len(shown) < 300
 
 
-def test_refusal_names_its_rule() -> None:
+def test_message_of_refusal_names_rule() -> None:
     assert "S04" in describe(Refused("S04", "port 25 belongs to mail"), "gopher://h.example:25/")[0]
 
 
@@ -51,5 +51,5 @@ def test_setting_of_size_limit_is_shown_as_option() -> None:
     assert LimitExceeded("line", "x").setting is None
 
 
-def test_no_position_no_caret() -> None:
+def test_message_without_position_has_no_caret() -> None:
     assert len(describe(Refused("S08", "a private address"), "gopher://h.example/")) == 1

@@ -36,7 +36,9 @@ def files(folder: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(("url", "top", "some"), TREES, ids=[row[0] for row in TREES])
-def test_a_tree_of_every_scheme(url: str, top: str, some: set[str], at: dict[str, str], folder: Path) -> None:
+def test_recursive_get_saves_tree_of_every_scheme(
+    url: str, top: str, some: set[str], at: dict[str, str], folder: Path
+) -> None:
     """Each file has a record and exists, and a second run fetches no file again."""
     given = url.format_map(at)
     done = resolve("get", "-r", "-q", "--json", given)
@@ -52,7 +54,7 @@ def test_a_tree_of_every_scheme(url: str, top: str, some: set[str], at: dict[str
     )
 
 
-def test_files_are_told_and_counted(at: dict[str, str], folder: Path) -> None:
+def test_recursive_get_reports_and_counts_files(at: dict[str, str], folder: Path) -> None:
     done = resolve("get", "-r", f"{at['file']}", f"{at['ftp']}/pub/names/", "-d", "out", "--depth", "1")
     assert done.status == 0
     local = Path(at["file"]).name
@@ -63,13 +65,13 @@ def test_files_are_told_and_counted(at: dict[str, str], folder: Path) -> None:
     assert f"resolve: {count} of {count} saved; " in done.told
 
 
-def test_a_document_goes_into_the_directory_for_files(at: dict[str, str], folder: Path) -> None:
+def test_recursive_get_of_document_saves_file(at: dict[str, str], folder: Path) -> None:
     done = resolve("get", "-r", "-d", "out", f"{at['file']}/about.txt")
     assert done.status == 0
     assert files(folder) == {"out/about.txt"}
 
 
-def test_what_fails_is_told_and_listed(at: dict[str, str], folder: Path) -> None:
+def test_recursive_get_failure_is_reported_and_listed(at: dict[str, str], folder: Path) -> None:
     """The failed list contains the tree, so that a later run of the list fetches the missing files."""
     done = resolve("get", "-r", "--failed", "left", f"{at['ftp']}/pub", f"{at['ftp']}/nowhere")
     assert done.status == 8
@@ -78,7 +80,7 @@ def test_what_fails_is_told_and_listed(at: dict[str, str], folder: Path) -> None
     assert set((folder / "left").read_text().splitlines()) == {f"{at['ftp']}/pub", f"{at['ftp']}/nowhere"}
 
 
-def test_a_tree_has_its_host_and_directories_where_these_are_wanted(at: dict[str, str], folder: Path) -> None:
+def test_recursive_get_directory_options_set_top(at: dict[str, str], folder: Path) -> None:
     url = f"{at['ftp']}/pub/names"
     for options, top in (
         (["--host-directories"], "127.0.0.1/pub/names"),
@@ -89,12 +91,12 @@ def test_a_tree_has_its_host_and_directories_where_these_are_wanted(at: dict[str
         assert (folder / "out" / top / "README").is_file()
 
 
-def test_two_trees_of_one_name_are_two(at: dict[str, str], folder: Path) -> None:
+def test_recursive_get_numbers_trees_of_equal_name(at: dict[str, str], folder: Path) -> None:
     assert resolve("get", "-r", "-q", f"{at['ftp']}/pub/names", f"{at['ftp']}/pub/names/").status == 0
     assert files(folder / "names") == files(folder / "names.2")
 
 
-def test_a_list_may_name_trees(at: dict[str, str], folder: Path) -> None:
+def test_recursive_get_accepts_list_of_trees(at: dict[str, str], folder: Path) -> None:
     (folder / "list").write_text(json.dumps({"url": f"{at['ftp']}/pub/names"}) + "\n" + at["file"] + "\n")
     assert resolve("get", "-r", "-q", "-i", "list", "-d", "out").status == 0
     assert {name.partition("/")[0] for name in files(folder / "out")} == {"names", Path(at["file"]).name}
@@ -112,12 +114,12 @@ def test_a_list_may_name_trees(at: dict[str, str], folder: Path) -> None:
     ],
     ids=" ".join,
 )
-def test_words_that_go_with_no_tree(words: list[str], said: str, folder: Path) -> None:
+def test_recursive_get_invalid_options_are_usage_errors(words: list[str], said: str, folder: Path) -> None:
     done = resolve("get", *words, "file:///nowhere")
     assert (done.status, all(word in done.told for word in said.split())) == (2, True)
 
 
-def test_files_are_chosen_by_name_and_url(at: dict[str, str], folder: Path) -> None:
+def test_recursive_get_filters_by_name_and_url(at: dict[str, str], folder: Path) -> None:
     url = f"{at['ftp']}/pub"
     assert resolve("get", "-r", "-q", url, "--accept", "*.txt", "--reject", "[au]*").status == 0
     assert files(folder)
@@ -147,7 +149,7 @@ def mirrors_files(folder: Path) -> list[str]:
     )
 
 
-def test_what_the_source_has_no_more_goes_if_nobody_need_be_asked(source: Path, folder: Path) -> None:
+def test_delete_with_yes_removes_files_missing_at_source(source: Path, folder: Path) -> None:
     assert resolve("get", "-r", source.as_uri()).status == 0
     (source / "sub/c.txt").unlink()
     (source / "sub").rmdir()
@@ -159,13 +161,13 @@ def test_what_the_source_has_no_more_goes_if_nobody_need_be_asked(source: Path, 
     assert "0 of 2 saved, 2 kept" in done.told
 
 
-def test_without_a_terminal_somebody_has_to_say_yes_before(source: Path, folder: Path) -> None:
+def test_delete_without_terminal_requires_yes(source: Path, folder: Path) -> None:
     done = resolve("get", "-r", "--delete", source.as_uri())
     assert (done.status, mirrors_files(folder)) == (2, [])
     assert "--yes" in done.told
 
 
-def test_what_would_be_done_is_told(source: Path, folder: Path) -> None:
+def test_recursive_dry_run_reports_actions(source: Path, folder: Path) -> None:
     resolve("get", "-r", source.as_uri())
     (source / "a.txt").unlink()
     (source / "new.txt").write_bytes(b"x")
@@ -187,7 +189,7 @@ def test_what_would_be_done_is_told(source: Path, folder: Path) -> None:
     assert len({tuple(record) for record in records}) == 1
 
 
-def test_a_dry_run_makes_nothing(at: dict[str, str], folder: Path) -> None:
+def test_dry_run_creates_no_files(at: dict[str, str], folder: Path) -> None:
     done = resolve(
         "get", "--dry-run", "--json", "-d", "out", f"{at['http']}/about.txt", f"{at['ftp']}/pub/a.txt"
     )
@@ -197,7 +199,7 @@ def test_a_dry_run_makes_nothing(at: dict[str, str], folder: Path) -> None:
     assert os.listdir(folder) == []
 
 
-def test_a_second_run_of_a_mirror_keeps_all(at: dict[str, str], folder: Path) -> None:
+def test_mirror_second_run_keeps_all_files(at: dict[str, str], folder: Path) -> None:
     assert resolve("get", "-r", "-q", f"{at['ftp']}/pub/names").status == 0
     again = resolve("get", "-r", "-q", "--json", "--exists", "newer", f"{at['ftp']}/pub/names")
     assert {record["action"] for record in again.records} == {"keep"}
@@ -212,11 +214,11 @@ def test_a_second_run_of_a_mirror_keeps_all(at: dict[str, str], folder: Path) ->
         ["-O", "-", "--dry-run"],
     ],
 )
-def test_what_makes_no_sense_is_said_before_anything_is_sent(words: list[str], folder: Path) -> None:
+def test_mailbox_invalid_options_are_usage_errors(words: list[str], folder: Path) -> None:
     assert resolve("get", *words, "nntp://127.0.0.1:1/comp.misc").status == 2
 
 
-def test_a_group_becomes_a_mailbox(at: dict[str, str], folder: Path) -> None:
+def test_newsgroup_is_saved_as_mailbox(at: dict[str, str], folder: Path) -> None:
     url = f"{at['nntp']}/comp.misc"
     done = resolve("get", "-r", "--format", "mbox", "--json", url)
     (record,) = done.records
@@ -237,9 +239,7 @@ def test_a_group_becomes_a_mailbox(at: dict[str, str], folder: Path) -> None:
     )
 
 
-def test_a_group_of_a_server_that_the_url_names_is_walked_by_either_scheme(
-    at: dict[str, str], folder: Path
-) -> None:
+def test_newsgroup_tree_is_same_for_news_and_nntp(at: dict[str, str], folder: Path) -> None:
     for scheme in ("news", "nntp"):
         assert resolve("get", "-r", "-q", "-d", scheme, f"{at[scheme]}/comp.misc").status == 0
     assert mirrors_files(folder / "news") == mirrors_files(folder / "nntp") != []
@@ -247,7 +247,7 @@ def test_a_group_of_a_server_that_the_url_names_is_walked_by_either_scheme(
         assert (folder / "news" / name).read_bytes() == (folder / "nntp" / name).read_bytes()
 
 
-def test_no_robots_is_told_once(at: dict[str, str], folder: Path) -> None:
+def test_ignore_robots_warning_is_printed_once(at: dict[str, str], folder: Path) -> None:
     done = resolve("get", "-r", "--ignore-robots", f"{at['http']}/about.txt", f"{at['http']}/data.bin")
     assert done.told.count("--ignore-robots") == 1
 
@@ -277,7 +277,7 @@ TRIED = sampled(SAID, lambda row: (row[1:], row[0][-1:] == b"\n"))
 
 
 @pytest.mark.parametrize(("typed", "status", "goes"), TRIED)
-async def test_what_goes_is_shown_and_goes_if_the_person_says_so(
+async def test_delete_on_terminal_asks_before_removal(
     typed: bytes, status: int, goes: bool, delete_source: Path, folder: Path
 ) -> None:
     (folder / "top").mkdir()
@@ -295,9 +295,7 @@ async def test_what_goes_is_shown_and_goes_if_the_person_says_so(
     assert ("resolve: 1 deleted" in terminal.rows) is goes
 
 
-def test_what_a_page_lists_no_more_goes_by_a_word_of_the_persons_alone(
-    at: dict[str, str], folder: Path
-) -> None:
+def test_delete_of_http_index_requires_yes(at: dict[str, str], folder: Path) -> None:
     """Servers hide names, so an index is no proof of a deletion; a page that is not an index is less."""
     for name in ("t", "book"):
         (folder / name).mkdir()
@@ -311,7 +309,7 @@ def test_what_a_page_lists_no_more_goes_by_a_word_of_the_persons_alone(
     assert all(word in done.told for word in ("1 deleted", "--yes"))
 
 
-async def test_what_a_page_lists_no_more_is_not_asked_about(at: dict[str, str], folder: Path) -> None:
+async def test_delete_of_http_index_on_terminal_keeps_files(at: dict[str, str], folder: Path) -> None:
     (folder / "t").mkdir()
     (folder / "t" / "gone.txt").write_bytes(b"x")
     terminal = Terminal(200)
@@ -324,7 +322,7 @@ async def test_what_a_page_lists_no_more_is_not_asked_about(at: dict[str, str], 
     assert mirrors_files(folder) == ["t/a.txt", "t/gone.txt"]
 
 
-def test_accounts_that_lie_in_a_tree_stay(delete_source: Path, folder: Path) -> None:
+def test_delete_keeps_ledger_in_tree(delete_source: Path, folder: Path) -> None:
     """SQLite's files of the ledger stay, too; a database of another program is deleted as any file."""
     (folder / "top").mkdir()
     (folder / "list").write_text(f"{delete_source.as_uri()}/a.txt\n")

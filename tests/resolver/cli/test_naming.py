@@ -21,9 +21,7 @@ EVIL = b"something else" + GOOD[14:-1]
 
 @pytest.mark.parametrize("options", [(), ("--policy", "untrusted", "--file-root", "/")])
 @pytest.mark.parametrize("ending", ["part", "PART", "%70art", "p%E2%80%8Dart"])
-def test_octets_of_a_stranger_are_not_gone_on_with(
-    ending: str, options: tuple[str, ...], folder: Path
-) -> None:
+def test_forged_part_files_are_not_resumed(ending: str, options: tuple[str, ...], folder: Path) -> None:
     """The server sends forged `.part` and `.part-state` files, then the tool."""
     served = folder.parent / f"{folder.name}-served"
     served.mkdir()
@@ -52,7 +50,7 @@ def _decoded(url: str) -> str:
 
 
 @pytest.mark.parametrize("exists", ["fail", "replace"])
-def test_nor_where_a_server_chose_the_name(exists: str, at: dict[str, str], folder: Path) -> None:
+def test_server_chosen_part_name_is_escaped(exists: str, at: dict[str, str], folder: Path) -> None:
     done = resolve("get", "--allow-server-name", "--exists", exists, at["named_part"] + "/x")
     assert (done.status, [path.name for path in folder.iterdir()]) == (0, ["tool.PART_"])
 
@@ -60,14 +58,14 @@ def test_nor_where_a_server_chose_the_name(exists: str, at: dict[str, str], fold
 @pytest.mark.parametrize(
     "name", ["x.part", "x.Part-State", "x.part-state.new", "x.ｐａｒｔ", "x.meta.json", "x.META.json.new"]
 )
-def test_a_person_is_told_to_choose_another(name: str, at: dict[str, str], folder: Path) -> None:
+def test_output_option_with_reserved_name_is_refused(name: str, at: dict[str, str], folder: Path) -> None:
     done = resolve("get", "--json", "-O", name, "--trace", "trace", at["http"] + "/about.txt")
     assert (done.status, done.records[0]["error"]["code"]) == (3, "LocalError")
     assert "choose another name" in done.told
     assert "GET" not in (folder / "trace").read_text()
 
 
-def test_how_a_file_came_is_written_beside_it(at: dict[str, str], folder: Path) -> None:
+def test_meta_file_is_not_replaced_by_download(at: dict[str, str], folder: Path) -> None:
     """A server cannot forge the metadata file."""
     (served := folder.parent / f"{folder.name}-served").mkdir(exist_ok=True)
     (served / "about.txt.meta.json").write_text('{\n  "format": "url-resolver meta 1"\n}')
@@ -100,7 +98,7 @@ LISTINGS = (
 
 
 @pytest.mark.parametrize("url", LISTINGS)
-def test_a_listing_is_no_document(url: str, at: dict[str, str], folder: Path) -> None:
+def test_get_listing_without_output_is_refused(url: str, at: dict[str, str], folder: Path) -> None:
     given = url.format_map(at)
     for more in ([], ["-d", "."], ["--exists", "replace"]):
         done = resolve("get", *more, given)
@@ -115,7 +113,7 @@ def test_a_listing_is_no_document(url: str, at: dict[str, str], folder: Path) ->
 
 
 @pytest.mark.parametrize("url", LISTINGS)
-def test_a_listing_is_saved_where_somebody_named_the_file(url: str, at: dict[str, str], folder: Path) -> None:
+def test_get_listing_with_output_saves_names(url: str, at: dict[str, str], folder: Path) -> None:
     given = url.format_map(at)
     assert resolve("get", "-q", "-O", "names", given).status == 0
     assert (folder / "names").read_bytes() == resolve("ls", "-q", given).out
@@ -124,7 +122,7 @@ def test_a_listing_is_saved_where_somebody_named_the_file(url: str, at: dict[str
 @pytest.mark.parametrize(
     "url", ["{gopher}/00/story%09%09!", "{gopher}/11/sub%09%09$", "{wais}/demo", "{ftp}/pub/a.txt"]
 )
-def test_what_is_text_beside_is_a_document(url: str, at: dict[str, str], folder: Path) -> None:
+def test_get_attributes_and_descriptions_are_saved(url: str, at: dict[str, str], folder: Path) -> None:
     """Attributes of Gopher+, and the description of a database."""
     given = url.format_map(at)
     (outcome,) = resolve("get", "-q", "--json", given).records
@@ -132,7 +130,7 @@ def test_what_is_text_beside_is_a_document(url: str, at: dict[str, str], folder:
     assert (folder / outcome["path"]).read_bytes() == resolve("cat", "-q", given).out
 
 
-async def test_a_program_says_whether_it_wants_a_listing(at: dict[str, str], folder: Path) -> None:
+async def test_save_with_listings_false_refuses_directory(at: dict[str, str], folder: Path) -> None:
     saved = await resolver.save(at["file"], folder / "names")
     assert saved.bytes == len((folder / "names").read_bytes()) > 0
     with pytest.raises(resolver.Refused, match="directory") as caught:
@@ -154,7 +152,9 @@ async def test_a_program_says_whether_it_wants_a_listing(at: dict[str, str], fol
         ("/moved/", "index.html"),
     ],
 )
-def test_the_name_and_the_message(path: str, name: str, at: dict[str, str], folder: Path) -> None:
+def test_get_directory_url_is_named_index_by_media_type(
+    path: str, name: str, at: dict[str, str], folder: Path
+) -> None:
     url = at["directories"] + path
     done = resolve("get", url)
     content = DIRECTORIES["/" if path in ("/moved/", "/?q=a") else path].content
@@ -166,7 +166,7 @@ def test_the_name_and_the_message(path: str, name: str, at: dict[str, str], fold
 
 
 @pytest.mark.parametrize("jobs", ["1", "4"])
-def test_names_are_given_in_the_order_of_the_list(jobs: str, at: dict[str, str], folder: Path) -> None:
+def test_index_names_are_numbered_in_list_order(jobs: str, at: dict[str, str], folder: Path) -> None:
     """The order of the responses does not matter."""
     urls = [at["directories"] + path for path in ("/", "/deep/", "/untold/", "/moved/")]
     done = resolve("get", "-q", "--json", "-j", jobs, *urls)
@@ -175,26 +175,26 @@ def test_names_are_given_in_the_order_of_the_list(jobs: str, at: dict[str, str],
     )
 
 
-def test_two_urls_never_write_one_file(at: dict[str, str], folder: Path) -> None:
+def test_index_name_does_not_overwrite_other_url(at: dict[str, str], folder: Path) -> None:
     done = resolve("get", "-q", "--json", at["directories"] + "/index.html", at["directories"] + "/")
     assert {record["path"] for record in done.records} == {"index.html", "index.2.html"}
     assert (folder / "index.html").read_bytes() == b"another"
     assert (folder / "index.2.html").read_bytes() == DIRECTORIES["/"].content
 
 
-def test_what_is_not_there_is_said_as_ever(at: dict[str, str], folder: Path) -> None:
+def test_missing_directory_url_creates_no_file(at: dict[str, str], folder: Path) -> None:
     done = resolve("get", "-q", "--json", at["directories"] + "/gone/")
     assert (done.status, done.records[0]["error"]["code"], os.listdir(folder)) == (8, "NotFound", [])
 
 
 @pytest.mark.parametrize("options", [["--host-directories"], ["--cut-dirs", "0"]])
-def test_directories_are_kept(options: list[str], at: dict[str, str], folder: Path) -> None:
+def test_index_name_keeps_requested_directories(options: list[str], at: dict[str, str], folder: Path) -> None:
     (record,) = resolve("get", "-q", "--json", *options, at["directories"] + "/deep/").records
     assert record["path"] == ("deep/index.json" if "--cut-dirs" in options else "127.0.0.1/deep/index.json")
 
 
 @pytest.mark.parametrize("url", ["{ftp}/", "{ftp}/pub/", "{gopher}/", "{gopher}/1", "{news}/", "{file}/"])
-def test_a_listing_says_that_it_is_one(url: str, at: dict[str, str], folder: Path) -> None:
+def test_get_listing_of_directory_url_names_ls(url: str, at: dict[str, str], folder: Path) -> None:
     """The message is the same if the URL ends in a slash."""
     assert url not in LISTINGS
     done = resolve("get", "-q", "--json", url.format_map(at))
@@ -204,7 +204,7 @@ def test_a_listing_says_that_it_is_one(url: str, at: dict[str, str], folder: Pat
 
 
 @pytest.mark.parametrize("part", ["..", "%2F", "x%2F", "%5C", "."])
-def test_other_names_are_refused_as_before(part: str, at: dict[str, str], folder: Path) -> None:
+def test_unusable_names_are_refused(part: str, at: dict[str, str], folder: Path) -> None:
     assert resolve("get", "-q", f"{at['named']}/{part}").status == 9
     assert os.listdir(folder) == []
 
@@ -219,5 +219,5 @@ def test_other_names_are_refused_as_before(part: str, at: dict[str, str], folder
         ("https://h.example?a", "index_a"),
     ],
 )
-def test_a_path_of_octets_has_parts_too(url: str, name: str) -> None:
+def test_local_file_name_of_other_schemes(url: str, name: str) -> None:
     assert local_file_name(parse(url)) == name

@@ -86,7 +86,7 @@ async def session(
             yield Session(command, terminal, before, service)
 
 
-async def test_a_session_from_its_beginning_to_its_end(folder: Path) -> None:
+async def test_telnet_session_on_terminal_is_complete(folder: Path) -> None:
     with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
             server = await serve(nursery)
@@ -119,7 +119,7 @@ async def test_a_session_from_its_beginning_to_its_end(folder: Path) -> None:
     assert typed.endswith(b"\xff\xf0guest\r\0size\r\0terminal\r\0bye\r\0")
 
 
-async def test_lines_are_edited_until_the_service_wants_characters(folder: Path) -> None:
+async def test_telnet_line_mode_lasts_until_character_mode(folder: Path) -> None:
     async with session(folder) as held:
         await held.service.send_all(b"Your name?\n" + PROBE)
         await held.hears(PROBED)
@@ -150,7 +150,7 @@ async def test_lines_are_edited_until_the_service_wants_characters(folder: Path)
         assert b"hidden" not in held.terminal.octets
 
 
-async def test_what_was_typed_as_a_line_is_sent_as_one(folder: Path) -> None:
+async def test_telnet_line_typed_before_character_mode_is_sent(folder: Path) -> None:
     """The service requests characters while a typed line is unread."""
     async with session(folder) as held:
         await held.service.send_all(PROBE)
@@ -167,7 +167,7 @@ async def test_what_was_typed_as_a_line_is_sent_as_one(folder: Path) -> None:
         assert octets in (b"guest\r\n" + ANSWERED, ANSWERED + b"guest\r\n")
 
 
-async def test_what_the_prompt_does(folder: Path) -> None:
+async def test_telnet_prompt_commands_work(folder: Path) -> None:
     async with session(folder) as held:
         await held.service.send_all(ASKED + b"ready\r\n")
         await held.hears(ANSWERED)
@@ -197,7 +197,7 @@ async def test_what_the_prompt_does(folder: Path) -> None:
         await held.hears(b"c\r\0")
 
 
-async def test_a_window_that_changes_is_told_once(folder: Path) -> None:
+async def test_telnet_resize_is_sent_once(folder: Path) -> None:
     async with session(folder) as held:
         await held.service.send_all(b"\xff\xfd\x1f")
         await held.hears(b"\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0")
@@ -242,7 +242,7 @@ ENDED = sampled(ENDS, lambda row: row[1] in (-signal.SIGQUIT, 130, 143), 2)
 
 
 @pytest.mark.parametrize(("end", "status"), ENDED)
-async def test_the_terminal_is_as_it_was_whatever_ends_it(
+async def test_telnet_restores_terminal_after_any_end(
     folder: Path, end: Callable[[Session], None], status: int
 ) -> None:
     async with session(folder) as held:
@@ -256,7 +256,7 @@ async def test_the_terminal_is_as_it_was_whatever_ends_it(
         assert b"\x1b7\x1b[r\x1b8\x1b[?1049l\x1b[?25h\x1b[m" in held.terminal.octets
 
 
-async def test_a_signal_that_is_ignored_ends_nothing(folder: Path) -> None:
+async def test_telnet_ignored_signal_does_not_end_session(folder: Path) -> None:
     async with session(folder, ignored=[signal.SIGQUIT]) as held:
         await held.service.send_all(b"\xff\xfd\x1f")
         await held.hears(b"\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0")
@@ -268,7 +268,7 @@ async def test_a_signal_that_is_ignored_ends_nothing(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("asked", [False, True])
-async def test_the_end_of_input_and_of_the_wish_to_go_on(folder: Path, asked: bool) -> None:
+async def test_telnet_end_of_input_at_prompt_ends_session(folder: Path, asked: bool) -> None:
     async with session(folder) as held:
         await held.service.send_all((ASKED if asked else b"") + PROBE)
         await held.hears((ANSWERED if asked else b"") + PROBED)
@@ -279,9 +279,7 @@ async def test_the_end_of_input_and_of_the_wish_to_go_on(folder: Path, asked: bo
 
 
 @pytest.mark.parametrize("by_characters", [False, True])
-async def test_a_stop_gives_the_terminal_back_and_going_on_takes_it_again(
-    folder: Path, by_characters: bool
-) -> None:
+async def test_telnet_stop_and_continue_restore_terminal(folder: Path, by_characters: bool) -> None:
     async with session(folder) as held:
         asked, answered = (ASKED, ANSWERED) if by_characters else (b"", b"")
         await held.service.send_all(asked + b"\xff\xfd\x1f")
@@ -302,7 +300,7 @@ async def test_a_stop_gives_the_terminal_back_and_going_on_takes_it_again(
         assert held.terminal.settings == held.before
 
 
-async def test_what_was_typed_ahead_is_not_left_for_the_shell(folder: Path) -> None:
+async def test_telnet_discards_unread_input_at_end(folder: Path) -> None:
     async with session(folder) as held:
         await held.service.send_all(PROBE)
         await held.hears(PROBED)
@@ -328,7 +326,7 @@ ATTACK = (
         (("--allow-raw",), b"red" + ATTACK + b"\x1b[31m\xe2\x80\xa2bell\x07end"),
     ],
 )
-async def test_what_would_drive_the_terminal(folder: Path, arguments: tuple[str, ...], shown: bytes) -> None:
+async def test_telnet_output_is_filtered(folder: Path, arguments: tuple[str, ...], shown: bytes) -> None:
     async with session(folder, *arguments) as held:
         await held.service.send_all(ASKED + b"\xff\xfd\x18\xff\xfa\x18\x01\xff\xf0")
         kind = b"dumb" if "--plain" in arguments else b"xterm"
@@ -340,7 +338,7 @@ async def test_what_would_drive_the_terminal(folder: Path, arguments: tuple[str,
         assert shown in held.terminal.octets
 
 
-async def test_a_service_that_reads_nothing_does_not_keep_the_person(folder: Path) -> None:
+async def test_telnet_escape_works_when_service_does_not_read(folder: Path) -> None:
     """The typed data exceeds all buffers: the client drops the rest and still recognizes the escape."""
     async with session(folder) as held:
         await held.service.send_all(ASKED + PROBE)
@@ -371,20 +369,20 @@ async def test_a_service_that_reads_nothing_does_not_keep_the_person(folder: Pat
         (["open", "telnet://a.example/", "telnet://b.example/"], "one URL"),
     ],
 )
-def test_it_is_for_a_person_at_a_terminal(words: list[str], said: str) -> None:
+def test_open_session_without_terminal_is_usage_error(words: list[str], said: str) -> None:
     done = resolve(*words)
     assert (done.status, done.out) == (2, b"")
     assert said in done.told
 
 
-def test_what_saves_nothing_names_what_opens(folder: Path) -> None:
+def test_get_of_session_suggests_open(folder: Path) -> None:
     done = resolve("get", "telnet://h.example/", folder=folder)
     assert done.status == 15
     assert "resolve open URL" in done.told
     assert "resolve cat --for" in done.told
 
 
-def test_a_browser_has_the_others_and_that_needs_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_open_without_web_extra_names_package(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("resolver.web")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "jinja2", None)
@@ -393,7 +391,7 @@ def test_a_browser_has_the_others_and_that_needs_an_extra(monkeypatch: pytest.Mo
     assert "needs jinja2 3.1.2 or later (the extra web): pip install jinja2" in done.told
 
 
-async def test_nobody_opens_a_session_that_nobody_chose(folder: Path) -> None:
+async def test_open_derived_telnet_url_is_refused(folder: Path) -> None:
     terminal = Terminal(80)
     words = ("open", "--origin", "derived", "telnet://h.example/")
     async with on_terminal(terminal, folder, *words, typed=True) as command:
@@ -444,7 +442,7 @@ def asking(*lines: bytes) -> Mapping[bytes, Item]:
     return {b"0/ask": Item("0", b"A form", b"", form=lines)}
 
 
-async def test_all_questions_are_asked_and_answered(folder: Path) -> None:
+async def test_form_answers_are_sent(folder: Path) -> None:
     async with form(folder) as held:
         before = held.terminal.settings
         await held.types("What is your name? [Frodo]", "")
@@ -470,7 +468,7 @@ async def test_all_questions_are_asked_and_answered(folder: Path) -> None:
     assert len(held.server.requests) == 2
 
 
-async def test_what_was_typed_hidden_is_in_no_trace(folder: Path) -> None:
+async def test_form_hidden_answer_is_not_traced(folder: Path) -> None:
     tree = asking(b"AskP: Password?", b"Ask: Name?")
     async with form(folder, "00/ask", "-v", "--trace", "trace", tree=tree) as held:
         await held.types("Password?", "sesame-open")
@@ -486,7 +484,7 @@ async def test_what_was_typed_hidden_is_in_no_trace(folder: Path) -> None:
     assert "/00/ask%09%09****" in shown
 
 
-async def test_nothing_is_sent_without_consent(folder: Path) -> None:
+async def test_form_without_consent_sends_nothing(folder: Path) -> None:
     """S15 also holds for prompts, defaults and choices: no escape sequence reaches the terminal."""
     evil = b"\x1b]0;owned\x07\x1b[2J\xc2\x9b31m"
     lines = (
@@ -504,7 +502,7 @@ async def test_nothing_is_sent_without_consent(folder: Path) -> None:
     assert "refused (S05): nothing was sent" in held.terminal.octets.decode()
 
 
-async def test_an_interrupt_sends_nothing_and_shows_again_what_is_typed(folder: Path) -> None:
+async def test_form_interrupt_sends_nothing_and_restores_echo(folder: Path) -> None:
     async with form(folder, "00/ask", tree=asking(b"AskP: Word?")) as held:
         before = held.terminal.settings
         await held.terminal.until(lambda rows: "Word?" in rows[-1] if rows else False)
@@ -516,7 +514,7 @@ async def test_an_interrupt_sends_nothing_and_shows_again_what_is_typed(folder: 
 
 @pytest.mark.parametrize("terminal", [False, True])
 @pytest.mark.parametrize("path", [FORM, "00/poll", "00/story", "88/session", "1", "77/search", FILLED])
-def test_what_is_no_form_at_a_terminal_is_seen_in_a_browser(
+def test_open_uses_browser_unless_form_on_terminal(
     path: str, terminal: bool, at: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A form is shown in a browser, too, if no terminal is available."""
@@ -545,7 +543,7 @@ FORMS_ENDS = {
 
 
 @pytest.mark.parametrize("words", FORMS_ENDS)
-def test_what_ends_before_anything_is_asked(
+def test_form_errors_precede_first_prompt(
     words: tuple[str, ...], at: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S03 and S05 are checked before the first prompt, so that the user answers no question in vain."""
@@ -609,7 +607,7 @@ QUESTIONS: list[tuple[bytes, list[bytes], Answer]] = [
 
 
 @pytest.mark.parametrize(("line", "typed", "answer"), QUESTIONS)
-async def test_a_question(
+async def test_form_question_returns_answer(
     line: bytes, typed: list[bytes], answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     typing = Typing(monkeypatch, *typed)
@@ -622,14 +620,14 @@ async def test_a_question(
 
 
 @pytest.mark.parametrize("line", [line for line, _, _ in QUESTIONS])
-async def test_an_end_of_input_is_no_answer(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_form_end_of_input_is_refused(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     Typing(monkeypatch, None)
     with pytest.raises(Refused) as caught:
         await answers_to(parse_form([line]))
     assert caught.value.rule == "S05"
 
 
-async def test_a_file_is_the_persons_own_choice(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_form_file_is_chosen_by_user(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "mine").write_bytes(b"one\ntwo\n")
     (folder / "large").write_bytes(bytes(1_048_577))
     places = [os.fsencode(folder / name) for name in ("none", "large", "mine")]
@@ -639,7 +637,7 @@ async def test_a_file_is_the_persons_own_choice(folder: Path, monkeypatch: pytes
     assert "more than 1048576 bytes" in typing.noted[1]
 
 
-async def test_nothing_to_choose_from(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_form_choice_without_options_is_protocol_error(monkeypatch: pytest.MonkeyPatch) -> None:
     Typing(monkeypatch)
     with pytest.raises(ProtocolError):
         await answers_to(parse_form([b"Choose: Which?"]))
@@ -648,7 +646,7 @@ async def test_nothing_to_choose_from(monkeypatch: pytest.MonkeyPatch) -> None:
 # The output of `cat` for a telnet session that it records.
 
 
-def test_json_tells_what_happens_and_what_became_of_it(at: dict[str, str]) -> None:
+def test_cat_telnet_json_has_events_and_outcome(at: dict[str, str]) -> None:
     port = at["telnet_login"].rpartition(":")[2]
     done = resolve("cat", "--json", "--allow-port", port, "--until", "login: ", at["telnet_login"])
     assert (done.status, done.out) == (0, b"login: ")
@@ -663,7 +661,7 @@ def test_json_tells_what_happens_and_what_became_of_it(at: dict[str, str]) -> No
     assert (outcome["status"], outcome["verified"]) == ("done", ["terminator"])
 
 
-def test_the_login_that_the_url_suggests_is_told_and_not_typed(at: dict[str, str]) -> None:
+def test_cat_telnet_login_of_url_is_shown_and_not_sent(at: dict[str, str]) -> None:
     port = at["telnet_login"].rpartition(":")[2]
     url = at["telnet_login"].replace("//", "//gu%1Best:hidden@")
     done = resolve("cat", "--allow-port", port, "--until", "login: ", url)

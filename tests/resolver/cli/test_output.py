@@ -70,7 +70,9 @@ def _hops(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return made
 
 
-def test_what_has_room_goes_out_at_once(pipe: tuple[int, int], tmp_path: Path, hops: list[int]) -> None:
+def test_outflow_with_room_writes_without_thread(
+    pipe: tuple[int, int], tmp_path: Path, hops: list[int]
+) -> None:
     """The descriptor stays in blocking mode: other processes share it."""
     reader, writer = pipe
     file = os.open(tmp_path / "file", os.O_WRONLY | os.O_CREAT)
@@ -90,14 +92,14 @@ def test_what_has_room_goes_out_at_once(pipe: tuple[int, int], tmp_path: Path, h
     assert hops == []
 
 
-def test_of_a_large_body_no_thread_is_asked(folder: Path, hops: list[int]) -> None:
+def test_large_body_is_written_without_thread(folder: Path, hops: list[int]) -> None:
     (folder / "large").write_bytes(LARGE)
     assert resolve("cat", (folder / "large").as_uri()).out == LARGE
     assert resolve("-q", "-O", os.devnull, (folder / "large").as_uri()).status == 0
     assert hops == []
 
 
-def test_a_slow_reader_gets_all_of_it(pipe: tuple[int, int]) -> None:
+def test_outflow_to_slow_reader_is_complete(pipe: tuple[int, int]) -> None:
     reader, writer = pipe
     came = bytearray()
 
@@ -118,7 +120,9 @@ def test_a_slow_reader_gets_all_of_it(pipe: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("read_first", [0, 10_000], ids=["full", "a little was read"])
-def test_a_cancel_waits_for_no_reader(read_first: int, pipe: tuple[int, int], hops: list[int]) -> None:
+def test_outflow_cancel_does_not_wait_for_reader(
+    read_first: int, pipe: tuple[int, int], hops: list[int]
+) -> None:
     """The cancellation works while the pipe is full, and while a thread waits for room for the rest."""
     reader, writer = pipe
 
@@ -139,7 +143,7 @@ def test_a_cancel_waits_for_no_reader(read_first: int, pipe: tuple[int, int], ho
 
 
 @pytest.mark.parametrize("read_first", [0, 10_000], ids=["full", "a little was read"])
-def test_a_reader_that_leaves_is_told_of(read_first: int, pipe: tuple[int, int]) -> None:
+def test_outflow_to_closed_pipe_raises_broken_pipe(read_first: int, pipe: tuple[int, int]) -> None:
     reader, writer = pipe
 
     async def put() -> None:
@@ -160,7 +164,7 @@ def test_a_reader_that_leaves_is_told_of(read_first: int, pipe: tuple[int, int])
         trio.run(put)
 
 
-def test_a_descriptor_that_somebody_made_not_wait(pipe: tuple[int, int]) -> None:
+def test_write_all_to_nonblocking_pipe_is_complete(pipe: tuple[int, int]) -> None:
     """Another program that shares the descriptor may set it to non-blocking mode."""
     reader, writer = pipe
     os.set_blocking(writer, False)
@@ -198,7 +202,7 @@ def reading(path: Path, came: bytearray) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("exists", EXISTS)
-def test_a_device_is_written_into(exists: str, at: dict[str, str], folder: Path) -> None:
+def test_get_to_device_writes_and_keeps_device(exists: str, at: dict[str, str], folder: Path) -> None:
     """`--exists` does not apply to a device, and no other file is created."""
     before = os.stat("/dev/null")
     (folder / "link").symlink_to("/dev/null")
@@ -217,7 +221,7 @@ def test_a_device_is_written_into(exists: str, at: dict[str, str], folder: Path)
 
 
 @pytest.mark.parametrize("exists", EXISTS)
-def test_a_pipe_is_written_into(exists: str, at: dict[str, str], folder: Path) -> None:
+def test_get_to_fifo_writes_and_keeps_fifo(exists: str, at: dict[str, str], folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     came = bytearray()
     with reading(folder / "pipe", came):
@@ -228,7 +232,7 @@ def test_a_pipe_is_written_into(exists: str, at: dict[str, str], folder: Path) -
     assert os.listdir(folder) == ["pipe"]
 
 
-def test_a_pipe_that_a_shell_made(at: dict[str, str], folder: Path) -> None:
+def test_get_to_dev_fd_pipe_writes_body(at: dict[str, str], folder: Path) -> None:
     """A shell passes `-O >(wc -c)` as such a path."""
     reader, writer = os.pipe()
     try:
@@ -239,7 +243,7 @@ def test_a_pipe_that_a_shell_made(at: dict[str, str], folder: Path) -> None:
         os.close(writer)
 
 
-def test_what_failed_ends_a_pipe_too(at: dict[str, str], folder: Path) -> None:
+def test_failed_get_closes_fifo(at: dict[str, str], folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     came = bytearray()
     with reading(folder / "pipe", came):
@@ -248,13 +252,13 @@ def test_what_failed_ends_a_pipe_too(at: dict[str, str], folder: Path) -> None:
     assert [(record["status"], record["path"]) for record in done.records] == [("failed", None)]
 
 
-def test_a_device_that_takes_no_more(at: dict[str, str], folder: Path) -> None:
+def test_get_to_full_device_exits_with_status_3(at: dict[str, str], folder: Path) -> None:
     done = resolve("get", "-O", "/dev/full", f"{at['http']}/about.txt")
     assert done.status == 3
     assert all(word in done.told for word in ("'/dev/full'", "no space left"))
 
 
-def test_a_reader_that_leaves(at: dict[str, str], folder: Path) -> None:
+def test_get_to_closed_fifo_exits_with_status_3(at: dict[str, str], folder: Path) -> None:
     """The broken pipe is a local file error, not the end of standard output."""
     os.mkfifo(folder / "pipe")
     large = folder.parent / f"{folder.name}.large"
@@ -272,7 +276,7 @@ def test_a_reader_that_leaves(at: dict[str, str], folder: Path) -> None:
     assert "'pipe': broken pipe" in done.told
 
 
-def test_a_name_of_the_url_is_no_device(at: dict[str, str], folder: Path) -> None:
+def test_get_does_not_write_to_fifo_named_by_url(at: dict[str, str], folder: Path) -> None:
     """A device is used only if the user named it."""
     os.mkfifo(folder / "about.txt")
     for exists in EXISTS:
@@ -281,7 +285,7 @@ def test_a_name_of_the_url_is_no_device(at: dict[str, str], folder: Path) -> Non
         assert stat.S_ISFIFO(os.lstat(folder / "about.txt").st_mode)
 
 
-def test_control_characters_are_shown_on_a_terminal_that_was_named(at: dict[str, str], folder: Path) -> None:
+def test_get_to_named_terminal_escapes_control_characters(at: dict[str, str], folder: Path) -> None:
     (folder / "text").write_bytes(b"a\x1b[31mb\n")
     reader, terminal = pty.openpty()
     try:
@@ -293,7 +297,7 @@ def test_control_characters_are_shown_on_a_terminal_that_was_named(at: dict[str,
 
 
 @pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
-def test_standard_output_by_another_name(name: str, at: dict[str, str], folder: Path) -> None:
+def test_get_to_dev_stdout_appends_bodies(name: str, at: dict[str, str], folder: Path) -> None:
     """Earlier content of the file behind standard output stays."""
     url = f"{at['http']}/about.txt"
     assert resolve("-O", name, url, url).out.decode() == ABOUT * 2
@@ -303,7 +307,7 @@ def test_standard_output_by_another_name(name: str, at: dict[str, str], folder: 
 @pytest.mark.parametrize(
     ("words", "place"), [(["-O", "D/"], "D"), (["-o", "D/E/", "-d", "F"], "F/D/E"), (["-O", "./"], ".")]
 )
-def test_a_name_that_ends_in_a_slash_is_a_directory(
+def test_output_name_with_slash_is_directory(
     words: list[str], place: str, at: dict[str, str], folder: Path
 ) -> None:
     done = resolve("get", *words, f"{at['http']}/about.txt", f"{at['http']}/about.txt")
@@ -313,7 +317,7 @@ def test_a_name_that_ends_in_a_slash_is_a_directory(
 
 @pytest.mark.parametrize("exists", EXISTS)
 @pytest.mark.parametrize("beside", [(), ("-d", "up")], ids=["here", "with -d"])
-def test_a_directory_is_not_saved_as(
+def test_get_to_existing_directory_is_refused(
     beside: tuple[str, ...], exists: str, at: dict[str, str], folder: Path
 ) -> None:
     """`--exists` does not apply to a directory.
@@ -342,7 +346,7 @@ VALUES: st.SearchStrategy[JsonValue] = st.recursive(
 )
 
 
-def test_the_lines() -> None:
+def test_fact_lines_format_every_type() -> None:
     facts: dict[str, JsonValue] = {
         "size": 3,
         "rate": 0.5,
@@ -376,7 +380,7 @@ def test_the_lines() -> None:
 
 
 @given(st.dictionaries(WORDS, VALUES))
-def test_any_facts_have_lines_without_a_bracket(facts: dict[str, JsonValue]) -> None:
+def test_fact_lines_contain_no_python_literals(facts: dict[str, JsonValue]) -> None:
     for line in fact_lines(facts):
         assert not set(line) & set("{}[]'\""), line
         assert not line.endswith((" None", " True", " False"))

@@ -81,7 +81,7 @@ PATIENT = ("-t", "1", "--idle-timeout", "0.2")
 
 
 @pytest.mark.parametrize("url", URLS, ids=ascii)
-def test_what_a_person_reads(url: str, at: dict[str, str], folder: Path) -> None:
+def test_text_output_contains_no_python_literals(url: str, at: dict[str, str], folder: Path) -> None:
     address = url.format_map(at)
     for verb in ("info", "ls", "explain", "parse", "get"):
         more = () if verb in ("explain", "parse") else PATIENT
@@ -92,7 +92,7 @@ def test_what_a_person_reads(url: str, at: dict[str, str], folder: Path) -> None
         assert PYTHONS_WAY.search(said) is None, (verb, said)
 
 
-def test_the_pattern_sees_what_python_writes() -> None:
+def test_pattern_matches_python_literals() -> None:
     values = (
         b"a",
         b"it's",
@@ -129,7 +129,7 @@ SAID = [
 ]
 
 
-def test_octets_in_a_text_are_an_error_of_type(tmp_path: Path) -> None:
+def test_mypy_plugin_reports_bytes_in_text(tmp_path: Path) -> None:
     """The type may be inferred: names without annotations are checked, too."""
     package = tmp_path / "protocols"
     package.mkdir()

@@ -55,7 +55,7 @@ ASKED = sampled(product(HELD, ("cat", "explain")), lambda asked: asked[0])
 
 
 @pytest.mark.parametrize(("held", "verb"), ASKED)
-def test_a_plugin_is_held_to_the_rules(
+def test_plugin_scheme_is_checked_against_rules(
     resolve: Resolve, held: tuple[tuple[str, ...], int, str], verb: str
 ) -> None:
     words, status, said = held
@@ -63,7 +63,7 @@ def test_a_plugin_is_held_to_the_rules(
     assert (done.returncode, said in done.stderr) == (status, True), done
 
 
-def test_it_is_told_with_the_others(resolve: Resolve) -> None:
+def test_plugin_scheme_is_listed(resolve: Resolve) -> None:
     records = [json.loads(line) for line in resolve("schemes", "--json").stdout.splitlines()]
     (finger,) = [record for record in records if record["scheme"] == "finger"]
     assert finger == {

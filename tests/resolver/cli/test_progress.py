@@ -56,7 +56,7 @@ def at_half(count: int) -> Callable[[list[str]], bool]:
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
-async def test_a_line_for_each_transfer_and_one_for_all(
+async def test_progress_has_line_per_transfer_and_total(
     columns: int, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     tap = await open_tap(nursery)
@@ -88,7 +88,9 @@ COLUMNS = sampled([24, 40, 80, 200], lambda columns: columns >= 80)
 
 
 @pytest.mark.parametrize("columns", COLUMNS)
-async def test_names_of_strangers(columns: int, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_progress_hostile_name_uses_one_row(
+    columns: int, nursery: trio.Nursery, tmp_path: Path
+) -> None:
     """Each name has one row, for any characters."""
     tap = await open_tap(nursery)
     urls = [tap.put(path, SIZE) for path in NAMES]
@@ -115,7 +117,7 @@ CHANGES = sampled(
 
 
 @pytest.mark.parametrize(("columns", "folds"), CHANGES)
-async def test_a_terminal_that_changes_in_flight(
+async def test_progress_resize_redraws_bars(
     columns: tuple[int, int], folds: bool, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     before, after = columns
@@ -138,7 +140,7 @@ async def test_a_terminal_that_changes_in_flight(
     assert terminal.rows == []
 
 
-async def test_messages_stand_above(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_progress_messages_are_above_bars(nursery: trio.Nursery, tmp_path: Path) -> None:
     """Messages about a failed and a finished transfer are above the bars, and so is standard output.
 
     Standard output is the same terminal.
@@ -170,7 +172,7 @@ async def test_messages_stand_above(nursery: trio.Nursery, tmp_path: Path) -> No
     assert sorted(record["status"] for record in records) == ["done", "done", "failed"]
 
 
-async def test_what_was_there_before_is_shaded(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_progress_bytes_of_earlier_run_are_shaded(nursery: trio.Nursery, tmp_path: Path) -> None:
     """Bytes of an earlier run are shaded; a retry within a run is the same transfer."""
     tap = await open_tap(nursery)
     url = tap.put("/object", SIZE)
@@ -194,7 +196,7 @@ async def test_what_was_there_before_is_shaded(nursery: trio.Nursery, tmp_path: 
     assert bars(second.rows) == []
 
 
-async def test_a_size_that_nobody_told(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_progress_without_size_shows_bytes_and_rate(nursery: trio.Nursery, tmp_path: Path) -> None:
     tap = await open_tap(nursery)
     url = tap.put("/endless", SIZE, told=False)
     terminal = Terminal(80)
@@ -209,7 +211,7 @@ async def test_a_size_that_nobody_told(nursery: trio.Nursery, tmp_path: Path) ->
     assert terminal.rows == []
 
 
-async def test_more_than_a_screen_has_room_for(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_progress_rows_fit_screen(nursery: trio.Nursery, tmp_path: Path) -> None:
     """Transfers without a row are part of the total; no row scrolls out of reach."""
     tap = await open_tap(nursery)
     urls = [tap.put(f"/{number}", SIZE) for number in range(12)]
@@ -226,7 +228,7 @@ async def test_more_than_a_screen_has_room_for(nursery: trio.Nursery, tmp_path: 
 
 
 @pytest.mark.parametrize("ending", ["fails", "SIGINT", "SIGTERM"])
-async def test_nothing_is_left_over(ending: str, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_progress_is_erased_at_end(ending: str, nursery: trio.Nursery, tmp_path: Path) -> None:
     tap = await open_tap(nursery)
     url = tap.put("/object", SIZE)
     terminal = Terminal(80)
@@ -243,7 +245,7 @@ async def test_nothing_is_left_over(ending: str, nursery: trio.Nursery, tmp_path
     assert terminal.screen.cursor.x == 0
 
 
-async def test_a_password_is_asked_for_where_no_bar_stands(nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_progress_is_cleared_before_password_prompt(nursery: trio.Nursery, tmp_path: Path) -> None:
     tap = await open_tap(nursery)
     asking = await serve(nursery, "ftp", b"octets", Manner(login=True))
     url = tap.put("/slow", SIZE)
@@ -259,7 +261,7 @@ async def test_a_password_is_asked_for_where_no_bar_stands(nursery: trio.Nursery
         assert await command.status() == 130
 
 
-async def test_nothing_is_drawn_over_a_question(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_progress_is_not_drawn_during_prompt(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal, answers = Terminal(80), list[bool]()
 
     async def ask() -> None:
@@ -286,7 +288,7 @@ async def test_nothing_is_drawn_over_a_question(monkeypatch: pytest.MonkeyPatch)
     [(["-q"], {}), (["--progress", "none"], {}), ([], {"TERM": "dumb"}), (["-q", "--progress", "auto"], {})],
     ids=" ".join,
 )
-async def test_where_nothing_is_drawn(
+async def test_progress_is_off_if_quiet_or_dumb_terminal(
     options_: list[str], variables: dict[str, str], nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     tap = await open_tap(nursery)
@@ -303,9 +305,7 @@ async def test_where_nothing_is_drawn(
 
 
 @pytest.mark.parametrize("progress", ["auto", "bar"])
-async def test_nothing_is_drawn_where_nobody_looks(
-    progress: str, nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_progress_to_file_is_not_drawn(progress: str, nursery: trio.Nursery, tmp_path: Path) -> None:
     """Standard error is a file."""
     tap = await open_tap(nursery)
     url = tap.put("/object", SIZE)
@@ -319,7 +319,9 @@ async def test_nothing_is_drawn_where_nobody_looks(
 
 
 @pytest.mark.parametrize("where", ["terminal", "pipe", "file"])
-async def test_a_body_and_its_bar(where: str, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_progress_of_cat_depends_on_standard_output(
+    where: str, nursery: trio.Nursery, tmp_path: Path
+) -> None:
     """A bar is drawn only if the body goes to a file, or to a pipe and `--progress bar` was given."""
     tap = await open_tap(nursery)
     url = tap.put("/object", SIZE)
@@ -344,9 +346,7 @@ async def test_a_body_and_its_bar(where: str, nursery: trio.Nursery, tmp_path: P
     assert (b"\x1b" in terminal.octets) == (where != "terminal")
 
 
-async def test_dots_and_records_go_wherever_standard_error_leads(
-    nursery: trio.Nursery, tmp_path: Path
-) -> None:
+async def test_progress_dots_and_json_are_written_to_pipe(nursery: trio.Nursery, tmp_path: Path) -> None:
     tap = await open_tap(nursery)
     url = tap.put("/object", SIZE)
     tap.give("/object")
@@ -366,7 +366,7 @@ async def test_dots_and_records_go_wherever_standard_error_leads(
     assert records[-2]["received"] == records[-2]["expected"] == SIZE
 
 
-def test_rich_comes_with_the_first_bar() -> None:
+def test_progress_modules_do_not_import_rich() -> None:
     code = "import sys, resolver.cli.retrieval_run, resolver.cli.progress; print('rich' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], cwd=CHECKOUT, capture_output=True)
     assert done.stdout == b"False\n"

@@ -67,7 +67,7 @@ def files(home: Path) -> dict[str, str]:
     return {str(path.relative_to(home)): path.read_text() for path in home.rglob("*") if path.is_file()}
 
 
-def test_what_it_writes(home: Path) -> None:
+def test_register_writes_entry_and_defaults(home: Path) -> None:
     done = run("--register")
     assert (done.status, done.out) == (0, b"")
     entry = home / ".local/share/applications" / NAME
@@ -93,7 +93,7 @@ def test_what_it_writes(home: Path) -> None:
 
 @pytest.mark.parametrize("again", [1, 3])
 @pytest.mark.parametrize("before", [None, "", f"[Default Applications]\nx-scheme-handler/gopher={FOREIGN}\n"])
-def test_nothing_is_left_of_it(before: str | None, again: int, home: Path) -> None:
+def test_unregister_removes_all_changes(before: str | None, again: int, home: Path) -> None:
     (home / ".config").mkdir()
     if before is not None:
         (home / ".config/mimeapps.list").write_text(before)
@@ -114,7 +114,7 @@ def test_nothing_is_left_of_it(before: str | None, again: int, home: Path) -> No
         assert (found is None) == (before is None)
 
 
-def test_what_was_chosen_meanwhile_stays(home: Path) -> None:
+def test_unregister_keeps_later_choices(home: Path) -> None:
     run("--register")
     chosen = home / ".config/mimeapps.list"
     chosen.write_text(
@@ -129,7 +129,7 @@ def test_what_was_chosen_meanwhile_stays(home: Path) -> None:
     )
 
 
-def test_a_list_that_is_a_link_stays_one(home: Path) -> None:
+def test_unregister_keeps_symlinked_list(home: Path) -> None:
     (home / ".config").mkdir()
     kept = home / "kept.list"
     kept.write_text(f"[Default Applications]\nx-scheme-handler/gopher={NAME}\n")
@@ -139,7 +139,7 @@ def test_a_list_that_is_a_link_stays_one(home: Path) -> None:
     assert kept.read_text() == "[Default Applications]\n"
 
 
-def test_a_link_in_the_place_of_the_entry_is_not_written_through(home: Path) -> None:
+def test_register_replaces_symlink_at_entry(home: Path) -> None:
     (home / ".local/share/applications").mkdir(parents=True)
     outside = home / "outside"
     outside.write_text("kept")
@@ -149,7 +149,7 @@ def test_a_link_in_the_place_of_the_entry_is_not_written_through(home: Path) -> 
     assert outside.read_text() == "kept"
 
 
-def test_without_the_programs_of_a_desktop(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_register_without_xdg_mime_writes_entry(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/no/such")
     done = run("--register")
     assert done.status == 0
@@ -159,7 +159,7 @@ def test_without_the_programs_of_a_desktop(home: Path, monkeypatch: pytest.Monke
     assert files(home) == {}
 
 
-def test_where_it_cannot_be_written(home: Path) -> None:
+def test_register_without_directory_exits_with_status_3(home: Path) -> None:
     (home / ".local").write_text("in the way")
     done = run("--register")
     assert (done.status, "Not a directory" in done.told) == (3, True)
@@ -183,7 +183,7 @@ WORDS = {
 
 
 @pytest.mark.parametrize("word", WORDS)
-def test_how_words_are_quoted(word: str) -> None:
+def test_desktop_entry_argument_is_quoted(word: str) -> None:
     said = argument(word)
     assert said == WORDS[word]
     text = said.replace("\\\\", "\\").replace("%%", "%")  # the escapes of desktop entries
@@ -192,28 +192,30 @@ def test_how_words_are_quoted(word: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["", "/a\nExec=evil", "/a\rb", "/a\x00b", "/a\tb", "/a\x7f", "/\udcff"])
-def test_what_no_entry_can_name(word: str) -> None:
+def test_desktop_entry_with_invalid_program_raises(word: str) -> None:
     with pytest.raises(NotConfigured):
         desktop_entry([word])
 
 
-def test_a_program_with_an_equals_sign(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_register_program_with_equals_sign_is_usage_error(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "argv", ["/a=b/resolve"])
     done = run("--register")
     assert (done.status, files(home)) == (2, {})
 
 
-def test_another_line_of_a_list_stays() -> None:
+def test_remove_handler_keeps_other_lines() -> None:
     text = b"[A]\nx=y.desktop;\n\nz=not-resolve-url.desktop;\r\nq=resolve-url.desktop.old\n"
     assert remove_handler(text) == text
 
 
-def test_one_of_both() -> None:
+def test_register_and_unregister_are_exclusive() -> None:
     with pytest.raises(UsageError, match=r"--register .*--unregister"):
         read(["serve", "--register", "--unregister"])
 
 
-def test_what_is_behind_two_dashes_is_no_option(home: Path) -> None:
+def test_open_argument_after_two_dashes_is_url(home: Path) -> None:
     """The entry passes the URL of a page after `--`."""
     done = resolve("open", "--", "--help")
     assert (done.status, done.out) == (12, b"")
@@ -223,7 +225,7 @@ XDG = "/usr/bin/xdg-mime"
 
 
 @pytest.mark.skipif(not os.path.exists(XDG), reason="there is no xdg-mime")
-def test_with_the_desktop_that_is_here(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_register_with_installed_xdg_mime_is_reversible(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", os.defpath)
     for name in ("XDG_CURRENT_DESKTOP", "DESKTOP_SESSION", "KDE_FULL_SESSION", "GNOME_DESKTOP_SESSION_ID"):
         monkeypatch.delenv(name, raising=False)

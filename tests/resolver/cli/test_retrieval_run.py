@@ -22,7 +22,7 @@ from tests.resolver.cli.command import Done, resolve
 from tests.resolver.network.peers import closed_port
 
 
-def test_what_a_host_turns_away_has_its_turn_later(tmp_path: Path) -> None:
+def test_rejected_logins_are_retried_later(tmp_path: Path) -> None:
     """Six connections at once; the server allows two logins."""
     with served(fixtures.ftp.serve) as server:
         server.logins = 2
@@ -46,14 +46,14 @@ def test_what_a_host_turns_away_has_its_turn_later(tmp_path: Path) -> None:
         ("--host-rate", "1e3"),
     ],
 )
-def test_numbers_that_mean_nothing(option: str, value: str, tmp_path: Path) -> None:
+def test_host_limit_invalid_number_is_usage_error(option: str, value: str, tmp_path: Path) -> None:
     done = resolve("get", f"{option}={value}", "file:///etc/hostname", folder=tmp_path)
     assert done.status == 2
     assert option in done.told
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_holds_is_told() -> None:
+def test_config_shows_host_limits() -> None:
     done = resolve("config", "--config", "none", "--per-host", "3", "--host-rate", "0.5")
     lines = done.out.decode().splitlines()
     assert "per_host = 3  # the command line" in lines
@@ -83,7 +83,7 @@ def asked(server: HttpServer, folder: Path, *words: str) -> tuple[Done, int]:
 
 @pytest.mark.parametrize("path", ["/500", "/leaves"])
 @pytest.mark.parametrize("verb", ["cat", "info", "ls", "get"])
-def test_command_with_one_url_that_fails_tries_once(
+def test_command_with_single_failing_url_tries_once(
     verb: str, path: str, server: HttpServer, tmp_path: Path
 ) -> None:
     done, requests = asked(server, tmp_path, verb, server.url(path))
@@ -91,19 +91,19 @@ def test_command_with_one_url_that_fails_tries_once(
 
 
 @pytest.mark.parametrize("verb", ["cat", "get"])
-def test_command_with_tries_tries_as_often(verb: str, server: HttpServer, tmp_path: Path) -> None:
+def test_tries_option_sets_number_of_requests(verb: str, server: HttpServer, tmp_path: Path) -> None:
     assert asked(server, tmp_path, verb, "--tries", "3", server.url("/500"))[1] == 3
     (tmp_path / "own.toml").write_text("tries = 2\n")
     assert asked(server, tmp_path, verb, "--config", "own.toml", server.url("/500"))[1] == 2
 
 
-def test_command_with_several_urls_has_five_tries(server: HttpServer, tmp_path: Path) -> None:
+def test_command_with_several_urls_tries_five_times(server: HttpServer, tmp_path: Path) -> None:
     (tmp_path / "list").write_text(server.url("/500"))
     assert asked(server, tmp_path, "get", "-i", "list")[1] == 5
     assert asked(server, tmp_path, "cat", server.url("/500"), server.url("/500"))[1] == 10
 
 
-def test_get_of_one_url_resumes_where_data_came(server: HttpServer, tmp_path: Path) -> None:
+def test_get_single_url_resumes_truncated_body(server: HttpServer, tmp_path: Path) -> None:
     done, requests = asked(server, tmp_path, "get", server.url("/cut"))
     assert (done.status, requests, (tmp_path / "cut").stat().st_size) == (0, 2, len(WHOLE.content))
 
@@ -145,7 +145,7 @@ def get(server: HttpServer, folder: Path, *words: str) -> Done:
 
 
 @pytest.mark.parametrize("replaced", [False, True])
-def test_get_whose_ledger_is_removed_fails(
+def test_get_with_removed_ledger_exits_with_status_3(
     replaced: bool, under_a_run_server: HttpServer, guard: Once, tmp_path: Path
 ) -> None:
     def remove() -> None:
@@ -161,7 +161,7 @@ def test_get_whose_ledger_is_removed_fails(
 
 
 @pytest.mark.parametrize("last", [False, True])
-def test_get_whose_directory_is_removed_fails(
+def test_get_with_removed_directory_exits_with_status_3(
     last: bool, under_a_run_server: HttpServer, guard: Once, tmp_path: Path
 ) -> None:
     guard.act = partial(shutil.rmtree, tmp_path / "out")
@@ -178,7 +178,7 @@ def test_get_whose_directory_is_removed_fails(
     assert "the directory 'out'" in done.told
 
 
-def test_full_disk_ends_a_list_with_one_line(
+def test_full_disk_ends_list_with_one_message(
     under_a_run_server: HttpServer, guard: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The remaining URLs are in the --failed list, and another run fetches them."""
@@ -203,7 +203,7 @@ def test_full_disk_ends_a_list_with_one_line(
     assert (again.status, len(list((tmp_path / "out").iterdir()))) == (0, COUNT)
 
 
-def test_skip_beside_another_run_says_skipped(
+def test_skip_reports_file_of_concurrent_run(
     under_a_run_server: HttpServer, guard: Once, tmp_path: Path
 ) -> None:
     """Another process creates the file after the start of this run and before its end."""
@@ -231,7 +231,7 @@ def nobody() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("scheme", ["http", "socks5", "socks5h"])
-def test_the_option_comes_before_the_variables(
+def test_proxy_option_overrides_environment(
     scheme: str, at: dict[str, str], nobody: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"{at['http']}/about.txt"
@@ -249,7 +249,7 @@ def test_the_option_comes_before_the_variables(
 
 
 @pytest.mark.parametrize("value", ["ftp://h", f"http://me:{_SECRET}@h:99999", "", f"http://me:{_SECRET}@h?x"])
-def test_what_is_no_proxy_is_a_wrong_word(value: str, at: dict[str, str], folder: Path) -> None:
+def test_invalid_proxy_option_is_usage_error(value: str, at: dict[str, str], folder: Path) -> None:
     done = resolve("cat", "--proxy", value, f"{at['http']}/about.txt")
     assert (done.status, done.out) == (2, b"")
     assert ": --proxy " in done.told
@@ -257,7 +257,7 @@ def test_what_is_no_proxy_is_a_wrong_word(value: str, at: dict[str, str], folder
 
 
 @pytest.mark.parametrize("verb", ["get", "cat", "info", "explain"])
-def test_a_variable_that_names_none_is_a_wrong_setting_in_every_verb(
+def test_invalid_proxy_variable_is_usage_error(
     verb: str, at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("all_proxy", f"gopher://me:{_SECRET}@h")
@@ -269,7 +269,7 @@ def test_a_variable_that_names_none_is_a_wrong_setting_in_every_verb(
 
 
 @pytest.mark.parametrize("verb", ["get", "cat", "info", "explain"])
-def test_untrusted_refuses_it_in_every_verb(
+def test_untrusted_policy_refuses_proxy_of_environment(
     verb: str, at: dict[str, str], nobody: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("http_proxy", f"http://{nobody}")
@@ -281,7 +281,7 @@ def test_untrusted_refuses_it_in_every_verb(
 
 
 @pytest.mark.parametrize("policy", ["default", "cautious"])
-def test_what_is_not_read_is_told_once_a_run(
+def test_ignored_proxy_variable_is_reported_once(
     policy: str, at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HTTP_PROXY", f"http://me:{_SECRET}@proxy.example:3128")
@@ -295,7 +295,7 @@ def test_what_is_not_read_is_told_once_a_run(
     assert _SECRET not in done.told
 
 
-def test_a_plan_shows_what_is_said_to_the_proxy(folder: Path) -> None:
+def test_explain_shows_exchange_with_http_proxy(folder: Path) -> None:
     words = ("--proxy", f"http://me:{_SECRET}@proxy.example:3128")
     (plan,) = resolve("explain", "--json", *words, "ftp://h.example/a").records
     connects = [step["host"] for step in plan["steps"] if step["action"] == "connect"]
@@ -318,7 +318,7 @@ def test_a_plan_shows_what_is_said_to_the_proxy(folder: Path) -> None:
         ("socks5", "[::1]", "\x05\x01\x00\x04" + "\x00" * 15 + "\x01\x00F"),
     ],
 )
-def test_a_plan_shows_the_octets_of_socks(scheme: str, host: str, octets: str, folder: Path) -> None:
+def test_explain_shows_bytes_of_socks(scheme: str, host: str, octets: str, folder: Path) -> None:
     words = ("--proxy", f"{scheme}://me:{_SECRET}@proxy.example")
     (plan,) = resolve("explain", "--json", *words, f"gopher://{host}/0a").records
     sent = [step["octets"] for step in plan["steps"] if step["action"] == "send"]
@@ -332,7 +332,7 @@ def test_a_plan_shows_the_octets_of_socks(scheme: str, host: str, octets: str, f
 # `--cookies`: kept from run to run, with errors for unusable files.
 
 
-def test_cookies_are_kept_from_run_to_run(at: dict[str, str], folder: Path) -> None:
+def test_cookies_file_is_kept_between_runs(at: dict[str, str], folder: Path) -> None:
     kept = folder / "cookies.txt"
     assert resolve("cat", "--cookies", str(kept), f"{at['http']}/about.txt").status == 0
     assert not kept.exists(), "nothing was set"
@@ -352,7 +352,7 @@ def test_cookies_are_kept_from_run_to_run(at: dict[str, str], folder: Path) -> N
 
 
 @pytest.mark.parametrize("wide", [True, False])
-def test_a_file_that_may_not_be_trusted_is_a_usage_error_and_nothing_is_fetched(
+def test_cookies_file_with_wrong_mode_or_path_is_usage_error(
     at: dict[str, str], folder: Path, wide: bool
 ) -> None:
     if wide:
@@ -365,7 +365,7 @@ def test_a_file_that_may_not_be_trusted_is_a_usage_error_and_nothing_is_fetched(
     assert not (folder / "about.txt").exists()
 
 
-def test_a_bad_line_is_a_warning_with_its_number(at: dict[str, str], folder: Path) -> None:
+def test_cookies_file_invalid_line_is_warning(at: dict[str, str], folder: Path) -> None:
     (folder / "cookies.txt").write_text("# mine\nsekret\n")
     (folder / "cookies.txt").chmod(0o600)
     done = resolve("cat", "--cookies", "cookies.txt", f"{at['http']}/about.txt")
@@ -374,7 +374,7 @@ def test_a_bad_line_is_a_warning_with_its_number(at: dict[str, str], folder: Pat
     assert "sekret" not in done.told
 
 
-def test_a_certificate_that_cannot_be_used_is_a_usage_error(at: dict[str, str], folder: Path) -> None:
+def test_unusable_certificate_is_usage_error(at: dict[str, str], folder: Path) -> None:
     """The message is like that for any other missing file of the user."""
     done = resolve("cat", "--cert", "none.pem", f"{at['http']}/about.txt")
     assert (done.status, done.out) == (2, b"")
@@ -404,7 +404,7 @@ URLS = (
 
 
 @pytest.mark.parametrize("url", URLS)
-async def test_every_octet_came_from_the_server(url: str, at: dict[str, str]) -> None:
+async def test_raw_body_has_only_received_bytes(url: str, at: dict[str, str]) -> None:
     received: list[bytes] = []
 
     def watch(event: Event) -> None:
@@ -422,7 +422,7 @@ async def test_every_octet_came_from_the_server(url: str, at: dict[str, str]) ->
 
 
 @pytest.mark.parametrize("url", [*URLS, "{prospero}//example"])
-def test_cat_and_get_agree(url: str, at: dict[str, str], folder: Path) -> None:
+def test_raw_cat_and_get_have_same_bytes(url: str, at: dict[str, str], folder: Path) -> None:
     given = url.format_map(at)
     shown = resolve("cat", "-q", "--raw", given)
     assert (shown.status, shown.err) == (0, b"")
@@ -434,7 +434,7 @@ def test_cat_and_get_agree(url: str, at: dict[str, str], folder: Path) -> None:
     ("url", "ending"),
     [("{gopher}/", b"\r\n.\r\n"), ("{nntp}/comp.misc", b"\r\n.\r\n"), ("{ftp}/pub", b"\r\n")],
 )
-def test_a_listing_is_as_it_came(url: str, ending: bytes, at: dict[str, str], folder: Path) -> None:
+def test_raw_listing_has_received_bytes(url: str, ending: bytes, at: dict[str, str], folder: Path) -> None:
     given = url.format_map(at)
     octets = resolve("cat", "-q", "--raw", given).out
     lines = resolve("ls", "-q", "--raw", given).out  # commands that list entries still list them
@@ -442,13 +442,13 @@ def test_a_listing_is_as_it_came(url: str, ending: bytes, at: dict[str, str], fo
     assert lines == resolve("ls", "-q", given).out != octets
 
 
-def test_a_menu_is_saved_under_its_name(at: dict[str, str], folder: Path) -> None:
+def test_raw_listing_is_saved_under_url_name(at: dict[str, str], folder: Path) -> None:
     """The user asked for the raw bytes, not for the entries."""
     assert resolve("get", "-q", "--raw", f"{at['ftp']}/pub").status == 0
     assert os.listdir(folder) == ["pub"]
 
 
-def test_links_of_prospero_are_as_they_came(at: dict[str, str]) -> None:
+def test_raw_prospero_links_have_received_bytes(at: dict[str, str]) -> None:
     given = f"{at['prospero']}//example"
     lines = resolve("cat", "-q", "--raw", given).out.splitlines()
     entries = resolve("ls", "-q", "--json", given).records
@@ -456,12 +456,12 @@ def test_links_of_prospero_are_as_they_came(at: dict[str, str]) -> None:
     assert all(line.startswith(b"LINK ") for line in lines)
 
 
-def test_a_coding_stays(at: dict[str, str], folder: Path) -> None:
+def test_raw_body_keeps_content_coding(at: dict[str, str], folder: Path) -> None:
     done = resolve("cat", "-q", "--raw", "--trace", "trace", f"{at['http']}/twice")
     assert (done.status, done.out[:2]) == (0, b"\x1f\x8b")
     assert r"Accept-Encoding: identity\r\n" in (folder / "trace").read_text()
 
 
-def test_a_plan_says_what_would_be_sent(at: dict[str, str]) -> None:
+def test_explain_raw_shows_identity_encoding(at: dict[str, str]) -> None:
     plan = resolve("explain", "--raw", "http://h.example/").out
     assert b"Accept-Encoding: identity" in plan

@@ -44,7 +44,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("jobs", ["1", "8"])
 @pytest.mark.parametrize("exists", EXISTS)
 @pytest.mark.parametrize("there", [True, False])
-def test_each_has_a_name_of_its_own(exists: str, jobs: str, there: bool, folder: Path) -> None:
+def test_equal_names_are_numbered_in_list_order(exists: str, jobs: str, there: bool, folder: Path) -> None:
     """Names are assigned in the order of the list, for any value of `--exists`."""
     urls = served(folder, 12)
     if there:
@@ -70,7 +70,7 @@ def test_each_has_a_name_of_its_own(exists: str, jobs: str, there: bool, folder:
     assert len(done_paths) == len(set(done_paths))
 
 
-def test_names_of_a_list_that_differ_in_case_are_numbered(folder: Path) -> None:
+def test_names_that_differ_only_in_case_are_numbered(folder: Path) -> None:
     """Trees do the same: on other systems, both names are the same file."""
     urls = served(folder, 2)
     Path(urls[1].removeprefix("file://")).rename(folder.parent / "N")
@@ -80,7 +80,7 @@ def test_names_of_a_list_that_differ_in_case_are_numbered(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("exists", ["fail", "resume", "skip", "newer", "replace"])
-def test_another_run_finds_the_same_names(exists: str, folder: Path) -> None:
+def test_later_run_assigns_same_names(exists: str, folder: Path) -> None:
     """A later run can resume the files of the first run, and keeps complete files."""
     urls = served(folder, 3)
     for url in urls[1:]:
@@ -93,7 +93,7 @@ def test_another_run_finds_the_same_names(exists: str, folder: Path) -> None:
     assert contents(folder) == before | {"n.3": b"of 2"}
 
 
-def test_a_run_that_renames_leaves_what_others_of_the_list_want(folder: Path) -> None:
+def test_rename_avoids_names_of_later_urls(folder: Path) -> None:
     """A number that is free on the disk may be reserved by another URL of this run that has not started."""
     first, second = served(folder, 2)
     third = folder.parent / f"{folder.name}-0" / "n.2"
@@ -104,7 +104,7 @@ def test_a_run_that_renames_leaves_what_others_of_the_list_want(folder: Path) ->
     assert contents(folder) == {"n": OLD, "n.2": b"of 0", "n.3": b"of 1", "n.2.2": b"third"}
 
 
-def test_names_are_compared_as_they_are_written(folder: Path) -> None:
+def test_names_are_compared_after_cleaning(folder: Path) -> None:
     """The comparison uses the cleaned names, not the names in the URLs."""
     first, second = (folder.parent / f"{folder.name}-{name}" for name in "ab")
     for place in (first, second):
@@ -115,7 +115,7 @@ def test_names_are_compared_as_they_are_written(folder: Path) -> None:
     assert (done.status, contents(folder)) == (0, {"_n": b"one", "_n.2": b"two"})
 
 
-def test_whatever_becomes_of_the_first(folder: Path) -> None:
+def test_second_name_is_independent_of_first_outcome(folder: Path) -> None:
     """The list alone determines the name of each URL's file."""
     first, second = served(folder, 2)
     os.unlink(folder.parent / f"{folder.name}-0" / "n")
@@ -125,7 +125,7 @@ def test_whatever_becomes_of_the_first(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("jobs", ["1", "4"])
-def test_a_name_that_the_server_chose_is_taken_too(jobs: str, at: dict[str, str], folder: Path) -> None:
+def test_server_chosen_names_are_numbered(jobs: str, at: dict[str, str], folder: Path) -> None:
     urls = [at["named"] + f"/{number}" for number in range(4)]
     done = resolve("get", "--json", "-j", jobs, "--exists", "replace", "--allow-server-name", *urls)
     assert done.status == 0
@@ -155,7 +155,9 @@ def test_a_name_that_the_server_chose_is_taken_too(jobs: str, at: dict[str, str]
     ],
     ids=lambda value: " ".join(value),
 )
-def test_directories(words: list[str], names: list[str], at: dict[str, str], folder: Path) -> None:
+def test_directory_options_number_conflicting_directories(
+    words: list[str], names: list[str], at: dict[str, str], folder: Path
+) -> None:
     """Each directory of the URL is cleaned, and numbered if a file of the run has the name already."""
     asked = ["pub/n", "pub/n", "n", "n/deep", "pub", "pub/a/../%2e%2e//./.b/k.z"]
     done = resolve("get", "--json", "-j", "1", *words, *(f"{at['named']}/{path}" for path in asked))
@@ -176,14 +178,14 @@ def test_directories(words: list[str], names: list[str], at: dict[str, str], fol
         ("mailto:joe@h.example?subject=hi", "joe@h.example"),
     ],
 )
-def test_directories_of_other_schemes(url: str, path: str, at: dict[str, str], folder: Path) -> None:
+def test_host_directories_of_every_scheme(url: str, path: str, at: dict[str, str], folder: Path) -> None:
     done = resolve("get", "--json", "--host-directories", url.format_map(at))
     assert [record["path"] for record in done.records] == [path]
     assert list(contents(folder)) == [path]
 
 
 @pytest.mark.parametrize("words", [["--host-directories"], ["--cut-dirs", "1"]])
-def test_a_name_that_was_given_has_no_directories(words: list[str], folder: Path) -> None:
+def test_output_option_with_directory_options_is_usage_error(words: list[str], folder: Path) -> None:
     assert resolve("get", *words, "-O", "x", "file:///etc/hostname").status == 2
 
 
@@ -199,18 +201,18 @@ def test_a_name_that_was_given_has_no_directories(words: list[str], folder: Path
         ("x?a.part", "x_a.part_"),
     ],
 )
-def test_the_query_belongs_to_the_name(part: str, name: str, at: dict[str, str], folder: Path) -> None:
+def test_file_name_contains_cleaned_query(part: str, name: str, at: dict[str, str], folder: Path) -> None:
     """The query is cleaned like the rest of the name (S14)."""
     done = resolve("get", "--json", f"{at['named']}/{part}")
     assert ([record["path"] for record in done.records], list(contents(folder))) == ([name], [name])
 
 
-def test_what_is_no_object_takes_no_name(folder: Path) -> None:
+def test_session_urls_reserve_no_name(folder: Path) -> None:
     done = resolve("get", "--json", "telnet://a.example/", "telnet://b.example/")
     assert [record["exit"] for record in done.records] == [15, 15]
 
 
-def test_a_list_may_still_be_growing(tmp_path: Path) -> None:
+def test_growing_list_is_processed_line_by_line(tmp_path: Path) -> None:
     """A URL is processed before the next line arrives."""
     fifo = tmp_path / "list"
     os.mkfifo(fifo)
@@ -229,7 +231,7 @@ def test_a_list_may_still_be_growing(tmp_path: Path) -> None:
         os.close(writer)
 
 
-def test_a_target_that_has_its_name_is_not_looked_at_again() -> None:
+def test_named_target_keeps_parsed_url_and_name() -> None:
     """The target keeps its parsed URL and its reserved name."""
     command = read(["get", "http://h/a/n?x=1", "http://h/b/n?x=1", "-O", "-"])
     assert command is not None

@@ -44,7 +44,9 @@ READ: list[tuple[str, dict[str, tuple[str, str | None]]]] = [
 
 
 @pytest.mark.parametrize(("text", "hosts"), READ)
-def test_entries(tmp_path: Path, text: str, hosts: dict[str, tuple[str, str | None]]) -> None:
+def test_netrc_entries_are_parsed(
+    tmp_path: Path, text: str, hosts: dict[str, tuple[str, str | None]]
+) -> None:
     found = read_netrc(write(tmp_path / "netrc", text + "\n"))
     assert {host: (section.user, section.password) for host, section in found.hosts.items()} == hosts
     assert bool(found.warnings) == (not hosts and bool(text))
@@ -59,7 +61,7 @@ def test_entries(tmp_path: Path, text: str, hosts: dict[str, tuple[str, str | No
         ("machine h login u password hush\nmacdef init\ncd /pub\n", 4),
     ],
 )
-def test_what_is_no_netrc_is_told_without_its_text(tmp_path: Path, text: str, line: int) -> None:
+def test_invalid_netrc_error_hides_text(tmp_path: Path, text: str, line: int) -> None:
     name = write(tmp_path / "netrc", text)
     done = resolve("get", "--netrc-file", name, "file:///etc/hostname", "-O", "-")
     assert (done.status, done.out) == (2, b"")
@@ -70,7 +72,7 @@ def test_what_is_no_netrc_is_told_without_its_text(tmp_path: Path, text: str, li
 @pytest.mark.parametrize(
     ("mode", "what"), [(0o640, "chmod 600"), (0o604, "chmod 600"), (0o620, "chmod 600"), (0o400, None)]
 )
-def test_nobody_else_may_read_it(tmp_path: Path, mode: int, what: str | None) -> None:
+def test_netrc_readable_by_others_is_refused(tmp_path: Path, mode: int, what: str | None) -> None:
     name = write(tmp_path / "netrc", "machine h login u password p\n", mode)
     if what is None:
         assert read_netrc(name).hosts
@@ -80,14 +82,16 @@ def test_nobody_else_may_read_it(tmp_path: Path, mode: int, what: str | None) ->
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_a_file_of_another_user_is_refused(tmp_path: Path) -> None:
+def test_netrc_of_another_user_is_refused(tmp_path: Path) -> None:
     name = write(tmp_path / "netrc", "machine h login u password p\n")
     os.chown(name, 65534, 65534)
     with pytest.raises(UsageError, match="another user's"):
         read_netrc(name)
 
 
-def test_which_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_netrc_path_comes_from_option_variable_or_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("NETRC", raising=False)
     assert read_netrc(None) == Netrc()
@@ -103,7 +107,7 @@ def test_which_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         read_netrc(None)
 
 
-def test_octets_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_netrc_invalid_utf8_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not UTF-8"):
         read_netrc(write(tmp_path / "netrc", b"machine h login u password \xff\n"))
 
@@ -131,7 +135,7 @@ DEFAULT = HostSection("anyone", "any")
         ("nntp://x/g", ("nntp", "x", 119), None, None),
     ],
 )
-async def test_for_whom_an_entry_is(
+async def test_netrc_entry_applies_to_its_host(
     url: str, place: tuple[str, str, int], user: str | None, expected: str | None
 ) -> None:
     secrets = CommandSecrets(None, None, HOSTS, DEFAULT)
@@ -140,7 +144,7 @@ async def test_for_whom_an_entry_is(
     assert (None if found is None else found.user.decode()) == expected
 
 
-def test_the_command_logs_in_with_it(folder: Path, at: dict[str, str]) -> None:
+def test_netrc_login_is_sent_and_masked(folder: Path, at: dict[str, str]) -> None:
     name = write(folder / "netrc", "machine 127.0.0.1 login user password password\n")
     assert resolve("cat", f"{at['http']}/private").status == 6
     done = resolve("cat", "-v", "--netrc-file", name, f"{at['http']}/private")
@@ -150,7 +154,7 @@ def test_the_command_logs_in_with_it(folder: Path, at: dict[str, str]) -> None:
     assert resolve("cat", "--config", config, f"{at['http']}/private").status == 0
 
 
-async def test_the_configuration_is_asked_first(folder: Path) -> None:
+async def test_configuration_login_overrides_netrc(folder: Path) -> None:
     netrc = read_netrc(write(folder / "netrc", "machine h login u password p\n"))
     secrets = CommandSecrets(None, None, {**netrc.hosts, "h": HostSection("w", "q")}, netrc.default)
     secrets.admit(parse("ftp://h/"))
@@ -167,7 +171,7 @@ def locked(folder: Path) -> str:
 
 
 @pytest.mark.parametrize(("typed", "status"), [(b"open sesame\n", 0), (b"wr0ng\n", 2), (b"\n", 2)])
-async def test_it_is_asked_for(
+async def test_key_password_is_asked_on_terminal(
     typed: bytes, status: int, locked: str, at: dict[str, str], folder: Path
 ) -> None:
     """The prompt appears once, without echo; a wrong password ends the run before anything is sent."""
@@ -184,14 +188,14 @@ async def test_it_is_asked_for(
     assert "wr0ng" not in shown
 
 
-def test_one_that_cannot_be_used_ends_it(at: dict[str, str], folder: Path) -> None:
+def test_missing_certificate_sends_nothing(at: dict[str, str], folder: Path) -> None:
     done = resolve("cat", "-v", "--cert", "none.pem", f"{at['https']}/about.txt")
     assert (done.status, done.out) == (2, b"")
     assert all(word in done.told for word in ("--cert 'none.pem'", "No such file"))
     assert "C: " not in done.told
 
 
-def test_where_there_is_no_terminal_nothing_is_read_or_sent(
+def test_key_password_without_terminal_reads_and_sends_nothing(
     locked: str, at: dict[str, str], folder: Path
 ) -> None:
     """Standard input is for `-i -` only: it never provides this password."""

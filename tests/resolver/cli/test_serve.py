@@ -29,7 +29,7 @@ def start(running: Path, *words: str) -> Program:
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_it_serves_until_a_signal_ends_it(number: int, status: int, tmp_path: Path) -> None:
+def test_serve_runs_until_signal(number: int, status: int, tmp_path: Path) -> None:
     with start(tmp_path) as program:
         entry = program.stdout.readline().decode().strip()
         assert re.fullmatch(r"http://127\.0\.0\.1:[0-9]+/enter\?t=[\w-]{43}", entry)
@@ -39,7 +39,7 @@ def test_it_serves_until_a_signal_ends_it(number: int, status: int, tmp_path: Pa
         assert program.ended() == (status, "", "")
 
 
-def test_a_port_that_is_taken_is_told() -> None:
+def test_serve_on_used_port_exits_with_status_3() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         done = resolve("serve", "--config", "none", "--port", str(port))
@@ -48,7 +48,7 @@ def test_a_port_that_is_taken_is_told() -> None:
     assert f" 127.0.0.1 port {port}: " in done.told
 
 
-def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_serve_without_extra_names_package(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("resolver.web")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "jinja2", None)
@@ -59,12 +59,12 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("words", [["http://h.example/"], ["-i", "list"]])
-def test_it_takes_no_url(words: list[str]) -> None:
+def test_serve_with_url_is_usage_error(words: list[str]) -> None:
     with pytest.raises(UsageError, match=r"^serve .*\bURL\b"):
         read(["serve", *words])
 
 
-def test_listings_are_asked_for_with_what_their_columns_show() -> None:
+def test_serve_requests_detailed_listings() -> None:
     """Kinds, sizes and dates, as in `ls -l`."""
     command = read(["serve", "--config", "none"])
     assert command is not None
@@ -77,9 +77,7 @@ def test_listings_are_asked_for_with_what_their_columns_show() -> None:
     ("home", "state"),
     [("", "/home/sam/.local/state"), ("state", "/home/sam/.local/state"), ("/state", "/state")],
 )
-def test_what_is_saved_is_kept_account_of_below_the_state_of_programs(
-    home: str, state: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_serve_ledger_is_in_state_directory(home: str, state: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/sam")
     monkeypatch.setenv("XDG_STATE_HOME", home)
     command = read(["serve", "--config", "none"])
@@ -108,21 +106,21 @@ LISTEN = ["serve", "--config", "none", "--listen"]
         ([*LISTEN, "::ffff:127.0.0.1"], "address ::ffff:127.0.0.1"),
     ],
 )
-def test_what_is_refused_to_serve_others(words: list[str], said: str) -> None:
+def test_listen_invalid_options_are_usage_errors(words: list[str], said: str) -> None:
     with pytest.raises(UsageError) as caught:
         read(words)
     assert all(word in str(caught.value) for word in said.split())
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.2", "::1"])
-def test_this_machine_is_no_other(address: str) -> None:
+def test_listen_on_loopback_is_not_public(address: str) -> None:
     command = read([*LISTEN, address])
     assert command is not None
     wishes = wishes_of(command)
     assert (wishes.address, wishes.public, command.policy) == (address, False, "default")
 
 
-def test_who_serves_others_reaches_nothing_of_this_machine(tmp_path: Path) -> None:
+def test_listen_public_refuses_local_targets(tmp_path: Path) -> None:
     """The configuration does not change this."""
     (tmp_path / "config.toml").write_text('policy = "default"\n')
     words = ["serve", "--config", str(tmp_path / "config.toml"), "--listen", "192.0.2.1", "--insecure"]
@@ -134,7 +132,7 @@ def test_who_serves_others_reaches_nothing_of_this_machine(tmp_path: Path) -> No
         assert check(url, policy=wishes.settings["policy"], origin="user").action == "refuse"
 
 
-def test_another_way_in_is_told_on_request(tmp_path: Path) -> None:
+def test_serve_prints_new_entry_on_sigusr1(tmp_path: Path) -> None:
     """A server for other machines writes no serve.json for this machine."""
     with start(tmp_path, "--listen", "127.0.0.1") as program:
         first = program.stdout.readline()

@@ -51,7 +51,7 @@ def _at(places: Places, folder: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("run", RUNS, ids=" ".join)
 @pytest.mark.parametrize("gone", ["closed", "full", "left"])
-def test_output_that_goes_nowhere(
+def test_unwritable_stdout_has_expected_status(
     run: tuple[str, ...],
     gone: str,
     at: dict[str, str],
@@ -85,7 +85,7 @@ def _taking_nothing(gone: str) -> Iterator[io.TextIOWrapper | None]:
             os.close(nothing)
 
 
-def test_errors_that_go_nowhere(at: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritable_stderr_keeps_status(at: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     """The errors cannot be reported; the command still does its work."""
     for gone in ("closed", "full", "left"):
         for argv, status in (
@@ -102,19 +102,21 @@ def test_errors_that_go_nowhere(at: dict[str, str], monkeypatch: pytest.MonkeyPa
     ("argv", "status"),
     [(["extract"], 3), (["cat", "-i", "-"], 3), (["--password-file", "-", "--user", "me", "news:a@b"], 3)],
 )
-def test_input_that_is_closed(argv: list[str], status: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_closed_stdin_exits_with_status_3(
+    argv: list[str], status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "stdin", None)
     assert main(argv) == status
 
 
-def test_input_that_never_ends() -> None:
+def test_endless_input_exits_with_status_3() -> None:
     for argv in (["extract", "/dev/zero"], ["cat", "-i", "/dev/zero"]):
         done = resolve(*argv)
         assert (done.status, done.out) == (3, b"")
         assert "/dev/zero: " in done.told
 
 
-def test_descriptors_that_are_closed(at: dict[str, str], folder: Path) -> None:
+def test_closed_descriptors_receive_no_messages(at: dict[str, str], folder: Path) -> None:
     """The next files that are opened get the numbers 0 to 2; no message may be written to them."""
     given = [sys.executable, "-W", "error", "-c", "from resolver.cli import run; run()"]
     command = [*given, "get", "-v", "--trace", "trace", "-O", "x", f"{at['http']}/about.txt"]
@@ -157,7 +159,7 @@ def _hostile(folder: Path) -> str:
     return folder.as_uri()
 
 
-def test_text_on_a_terminal(hostile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_on_terminal_is_escaped_unless_raw(hostile: str, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = "a\\x1b]0;title\\x07b\nc\\x9bd \\u202eÿ\tcr\\x0dcr\n".encode()
     assert on_terminal(monkeypatch, "cat", f"{hostile}/text.txt") == (0, shown)
     assert on_terminal(monkeypatch, "-O", "-", f"{hostile}/text.txt") == (0, shown)
@@ -166,7 +168,7 @@ def test_text_on_a_terminal(hostile: str, monkeypatch: pytest.MonkeyPatch) -> No
     assert resolve("cat", f"{hostile}/text.txt").out == HOSTILE
 
 
-def test_names_on_a_terminal(hostile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_on_terminal_are_escaped_unless_raw(hostile: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = {rb"n\x1b[31mame\x0d\x0aline", rb"octet-\xff\x9b", rb"bidi-\u202e", b"text.txt"}
     status, shown = on_terminal(monkeypatch, "ls", f"{hostile}/")
     assert (status, set(shown.splitlines())) == (0, lines)
@@ -177,14 +179,16 @@ def test_names_on_a_terminal(hostile: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize("verb", ["explain", "parse", "info", "ls"])
-def test_nothing_drives_a_terminal(verb: str, hostile: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_terminal_output_has_no_control_characters(
+    verb: str, hostile: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     url = f"{hostile}/n%1B%5B31mame%0D%0Aline"
     for argv in ([verb, url], [verb, "--json", url], [verb, f"{hostile}/\x1b[31m\x9b"]):
         _, shown = on_terminal(monkeypatch, *argv)
         assert not re.search("[\0-\x08\x0b-\x1f\x7f-\x9f\u202e]", shown.decode())
 
 
-def test_what_is_no_text_is_not_for_a_terminal(
+def test_binary_data_on_terminal_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (folder / "bin").write_bytes(bytes(range(256)))
@@ -194,26 +198,26 @@ def test_what_is_no_text_is_not_for_a_terminal(
     assert on_terminal(monkeypatch, "cat", "--allow-raw", url)[0] == 0
 
 
-def test_a_plan_is_a_step_a_line(hostile: str) -> None:
+def test_explain_prints_one_line_per_step(hostile: str) -> None:
     done = resolve("explain", f"{hostile}/n%0A%20%20verdict%20%20allow")
     assert len(re.findall(rb"^  verdict ", done.out, re.MULTILINE)) == 1
 
 
-def test_what_came_before_an_error_is_out(folder: Path) -> None:
+def test_output_before_error_is_written(folder: Path) -> None:
     (folder / "text").write_text("<URL:http://h.example/>")
     done = resolve("extract", str(folder / "text"), str(folder / "missing"))
     assert (done.status, done.out) == (3, b"http://h.example/\n")
 
 
 @pytest.mark.parametrize("gone", ["full", "left"])
-def test_what_could_not_be_written_is_not_kept_for_later(gone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unwritten_output_is_discarded(gone: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with _taking_nothing(gone) as stream, monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", stream)
         assert main(["--version"]) in (3, 141)
     assert resolve("parse", "http://h.example/").out.startswith(b"url: ")
 
 
-def test_a_name_that_the_locale_cannot_write(folder: Path) -> None:
+def test_get_name_outside_locale_exits_with_status_3(folder: Path) -> None:
     """Without UTF-8: today, a locale is like that only on request."""
     (folder / "é").write_bytes(b"octets")
     ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "PYTHONPATH": str(CHECKOUT)}

@@ -51,7 +51,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_a_line_for_all(end: str, places: dict[str, str], folder: Path) -> None:
+def test_summary_line_counts_outcomes(end: str, places: dict[str, str], folder: Path) -> None:
     words, status, line = ENDS[end]
     at = _tree(folder)
     (folder / "have").write_bytes(b"")
@@ -61,7 +61,7 @@ def test_a_line_for_all(end: str, places: dict[str, str], folder: Path) -> None:
     assert re.fullmatch(f"resolve: {line}", _last(done.told)), done.told
 
 
-def test_where_there_is_nothing_to_sum_up(folder: Path) -> None:
+def test_summary_line_is_omitted_if_redundant(folder: Path) -> None:
     """Cases: one URL, `-q`, records with all details, and output that the user saw."""
     at = _tree(folder)
     for words in (
@@ -75,7 +75,7 @@ def test_where_there_is_nothing_to_sum_up(folder: Path) -> None:
     assert "1 of 2 done, 1 missing" in _last(resolve("cat", f"{at}/0", f"{at}/x").told)
 
 
-def test_the_list_runs_again(folder: Path) -> None:
+def test_failed_list_can_be_run_again(folder: Path) -> None:
     """The list can be run many times: it keeps any spelling of a URL, its origin and its referrer."""
     at = _tree(folder)
     given = [
@@ -108,7 +108,7 @@ def test_the_list_runs_again(folder: Path) -> None:
     assert (folder / "missing").read_bytes() == b"here"
 
 
-def test_only_its_owner_reads_the_list(folder: Path) -> None:
+def test_failed_list_is_private_and_has_passwords(folder: Path) -> None:
     """The list has the passwords that the run needs; messages have none."""
     url = "ftp://me:s3cret@127.0.0.1:1/x"
     done = resolve("get", "-t", "1", "--failed", "left", url, f"{_tree(folder)}/0")
@@ -117,13 +117,13 @@ def test_only_its_owner_reads_the_list(folder: Path) -> None:
     assert b"s3cret" not in done.out + done.err
 
 
-def test_when_all_is_done_the_list_is_empty(folder: Path) -> None:
+def test_failed_list_is_empty_after_success(folder: Path) -> None:
     (folder / "left").write_text("http://h.example/of-an-earlier-run\n" * 9)
     assert resolve("cat", "--failed", "left", f"{_tree(folder)}/0").status == 0
     assert (folder / "left").read_bytes() == b""
 
 
-def test_a_list_that_cannot_be_written_is_told_before_anything_is_done(folder: Path) -> None:
+def test_unwritable_failed_list_is_reported_first(folder: Path) -> None:
     done = resolve("get", "--failed", str(folder), f"{_tree(folder)}/0")
     assert (done.status, os.listdir(folder)) == (3, ["served"])
     assert f"list {str(folder)!r}: " in done.told
@@ -133,7 +133,9 @@ def test_a_list_that_cannot_be_written_is_told_before_anything_is_done(folder: P
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_an_end_before_the_end(number: signal.Signals, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_interrupted_run_lists_unfinished_urls(
+    number: signal.Signals, nursery: trio.Nursery, tmp_path: Path
+) -> None:
     """The list has the URLs under way and the URLs not started, and no finished URL."""
     tap = await open_tap(nursery)
     urls = [tap.put(f"/{index}", SIZE) for index in range(6)]
@@ -153,7 +155,7 @@ async def test_an_end_before_the_end(number: signal.Signals, nursery: trio.Nurse
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("words", [[], ["--json"], ["--ledger", "book"], ["--ledger", "book", "--json"]])
-def test_what_waits_for_the_disk_when_the_end_comes_is_saved(
+def test_file_in_sync_at_interrupt_is_saved(
     words: list[str], number: signal.Signals, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file is also reported, counted and recorded as saved."""

@@ -41,7 +41,7 @@ def test_command_line_comes_first(tmp_path: Path) -> None:
         (b'{"url": "http://a/\\u000a"}\n', ["http://a/\n"]),  # an object can contain any byte
     ],
 )
-def test_lines_of_a_list(tmp_path: Path, content: bytes, urls: list[str]) -> None:
+def test_list_lines_become_targets(tmp_path: Path, content: bytes, urls: list[str]) -> None:
     assert [target.url for target in listed(tmp_path, content)] == urls
 
 
@@ -73,7 +73,7 @@ def test_json_objects_carry_origin_and_referrer(tmp_path: Path) -> None:
         b'{"url": "x:", "referrer": []}',
     ],
 )
-def test_what_is_no_target_says_where_and_the_others_are_taken(tmp_path: Path, line: bytes) -> None:
+def test_invalid_list_line_is_reported_and_skipped(tmp_path: Path, line: bytes) -> None:
     source = tmp_path / "list"
     source.write_bytes(b"http://a/\n" + line + b"\nhttp://b/\n")
     told: list[ResolveError] = []
@@ -82,12 +82,12 @@ def test_what_is_no_target_says_where_and_the_others_are_taken(tmp_path: Path, l
     assert [f"{source}, line 2: " in error.message for error in told] == [True]
 
 
-def test_an_entry_without_a_url_is_passed_over(tmp_path: Path) -> None:
+def test_entry_without_url_is_skipped(tmp_path: Path) -> None:
     listing = b'{"name": "prose", "url": null, "kind": "info"}\n{"name": "a", "url": "http://a/"}\n'
     assert [target.url for target in listed(tmp_path, listing)] == ["http://a/"]
 
 
-def test_one_file_takes_one_url(tmp_path: Path) -> None:
+def test_output_file_accepts_single_url(tmp_path: Path) -> None:
     source = tmp_path / "list"
     source.write_bytes(b"http://a/\nhttp://b/\n")
     found = targets(command("-O", "file", "-i", str(source)), _no_fault)
@@ -96,17 +96,17 @@ def test_one_file_takes_one_url(tmp_path: Path) -> None:
         next(found)
 
 
-def test_list_that_is_not_there() -> None:
+def test_missing_list_raises_local_error() -> None:
     with pytest.raises(LocalError, match="cannot read"):
         list(targets(command("cat", "-i", "/nonexistent/list"), _no_fault))
 
 
-def test_search_goes_into_a_gopher_url() -> None:
+def test_search_option_is_added_to_gopher_url() -> None:
     found = command("cat", "--search", "two words", "gopher://h.example/7srch")
     assert next(targets(found, _no_fault)).parsed(found).text == "gopher://h.example/7srch%09two%20words"
 
 
-def test_option_that_means_nothing_to_the_scheme() -> None:
+def test_unsupported_option_raises_not_configured() -> None:
     found = command("cat", "--search", "x", "file:///etc/motd")
     with pytest.raises(NotConfigured, match=r"--search .*file URL"):
         next(targets(found, _no_fault)).parsed(found)
@@ -116,5 +116,5 @@ def test_option_that_means_nothing_to_the_scheme() -> None:
     ("statuses", "status"),
     [([], 0), ([0, 0], 0), ([8], 8), ([0, 8, 8], 8), ([8, 9], 1), ([1, 0], 1)],
 )
-def test_status_of_a_run(statuses: list[int], status: int) -> None:
+def test_status_of_several_urls(statuses: list[int], status: int) -> None:
     assert status_of(statuses) == status

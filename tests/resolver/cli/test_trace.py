@@ -25,7 +25,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("place", BODIES)
-def test_a_body_is_not_repeated(at: dict[str, str], place: str, folder: Path) -> None:
+def test_verbose_output_omits_body(at: dict[str, str], place: str, folder: Path) -> None:
     argv = ["cat", "-v", "--trace", "trace", "--cacert", at["cafile"], place.format(**at)]
     done = resolve(*argv)
     assert done.status == 0, done.told
@@ -66,13 +66,13 @@ SAID: list[tuple[list[Event], str | None]] = [
 
 
 @pytest.mark.parametrize(("events", "said"), SAID)
-def test_words_are_told_from_an_object(events: list[Event], said: str | None) -> None:
+def test_trace_separates_replies_from_bodies(events: list[Event], said: str | None) -> None:
     words = TraceFormat()
     found = [words.select_words(event, "line") for event in events]
     assert found[-1] == said
 
 
-def test_info_shows_the_servers_headers_and_facts(at: dict[str, str]) -> None:
+def test_info_verbose_shows_headers_and_facts(at: dict[str, str]) -> None:
     url = f"{at['http']}/data"
     short = resolve("info", "-q", url).out.decode().splitlines()
     long = resolve("info", "-q", "-v", url).out.decode().splitlines()
@@ -84,7 +84,7 @@ def test_info_shows_the_servers_headers_and_facts(at: dict[str, str]) -> None:
     assert resolve("info", "-v", f"{at['ftp']}/pub/a.txt").out.endswith(b"peer: 127.0.0.1\nchain: -\n")
 
 
-def test_a_header_cannot_drive_a_terminal_or_make_a_line(at: dict[str, str]) -> None:
+def test_info_header_is_one_escaped_line(at: dict[str, str]) -> None:
     lines = resolve("info", "-v", f"{at['named']}/x").out.decode().splitlines()
     assert [line for line in lines if line.startswith("header.content-disposition: ")] == [
         'header.content-disposition: attachment; filename="../../.bashrc"'
@@ -102,7 +102,7 @@ def test_a_header_cannot_drive_a_terminal_or_make_a_line(at: dict[str, str]) -> 
         ("nosuch:thing", "UnsupportedScheme", "S19"),
     ],
 )
-def test_what_fails_has_a_record(
+def test_failure_has_json_record(
     at: dict[str, str], verb: str, place: str, code: str, rule: str | None
 ) -> None:
     url = place.format(**at)
@@ -115,22 +115,22 @@ def test_what_fails_has_a_record(
     assert len(done.records) > 1
 
 
-def test_a_listing_that_breaks_off_says_so_behind_its_entries(at: dict[str, str]) -> None:
+def test_failed_listing_ends_with_failure_record(at: dict[str, str]) -> None:
     done = resolve("ls", "--json", f"{at['http']}/about.txt")
     assert [record.get("exit") for record in done.records] == [8]
 
 
-def test_no_secret_is_in_a_record(at: dict[str, str]) -> None:
+def test_failure_record_has_no_password(at: dict[str, str]) -> None:
     url = at["closed"].replace("//", "//me:s3cret@")
     assert b"s3cret" not in resolve("info", "--json", "--allow-password", "-t", "1", f"{url}/").out
 
 
-def test_why_a_page_is_no_index(at: dict[str, str]) -> None:
+def test_ls_verbose_explains_page_without_index(at: dict[str, str]) -> None:
     assert "http:no-index" not in resolve("ls", f"{at['http']}/notes/").told
     assert "*: http:no-index: " in resolve("ls", "-v", f"{at['http']}/notes/").told
 
 
-def test_the_body_of_a_refusal_is_shown_on_request(at: dict[str, str]) -> None:
+def test_show_error_body_prints_escaped_body(at: dict[str, str]) -> None:
     url = f"{at['http']}/gone"
     plain, done = resolve("cat", url), resolve("cat", "--show-error-body", url)
     assert (plain.status, plain.out) == (done.status, done.out) == (8, b"")
@@ -139,19 +139,19 @@ def test_the_body_of_a_refusal_is_shown_on_request(at: dict[str, str]) -> None:
     assert done.told.endswith(plain.told)
 
 
-def test_so_much_of_it_as_somebody_may_read(at: dict[str, str]) -> None:
+def test_show_error_body_is_limited_to_64_kib(at: dict[str, str]) -> None:
     done = resolve("cat", "--show-error-body", "-t", "1", f"{at['http']}/gone/long")
     assert (done.status, done.out) == (8, b"")
     assert done.told.count("x" * 65_536) == 1
     assert "x" * 65_537 not in done.told
 
 
-def test_what_is_no_text_is_not_shown(at: dict[str, str]) -> None:
+def test_show_error_body_omits_binary_data(at: dict[str, str]) -> None:
     url = f"{at['http']}/gone/data"
     assert resolve("cat", "--show-error-body", url) == resolve("cat", url)
 
 
-def test_a_good_body_is_the_same(at: dict[str, str]) -> None:
+def test_show_error_body_keeps_successful_body(at: dict[str, str]) -> None:
     url = f"{at['http']}/about.txt"
     assert resolve("cat", "--show-error-body", url) == resolve("cat", url)
 
@@ -175,7 +175,7 @@ def sections(folder: Path) -> dict[str, list[str]]:
     }
 
 
-def test_every_scheme_has_its_dialogue_and_its_plan(at: dict[str, str], folder: Path) -> None:
+def test_trace_html_has_exchange_and_plan_of_every_scheme(at: dict[str, str], folder: Path) -> None:
     urls = [*contract.DOCUMENTS, "{wais}/demo?ferry", "{nntp}/comp.misc/1235", "{telnet_login}/"]
     given = [url.format_map(at) for url in urls]
     done = resolve("cat", "-q", "--trace-html", PAGE, *given)
@@ -194,13 +194,13 @@ def test_every_scheme_has_its_dialogue_and_its_plan(at: dict[str, str], folder: 
 
 
 @pytest.mark.parametrize("verb", ["get", "cat", "ls", "info"])
-def test_every_verb_that_fetches_takes_it(verb: str, at: dict[str, str], folder: Path) -> None:
+def test_trace_html_works_with_every_command(verb: str, at: dict[str, str], folder: Path) -> None:
     done = resolve(verb, "-q", "--trace-html", PAGE, f"{at['ftp']}/pub/{'' if verb == 'ls' else 'a.txt'}")
     assert done.status == 0
     assert "230 " in (folder / PAGE).read_text()
 
 
-def test_what_fails_is_what_a_teacher_wants_to_show(at: dict[str, str], folder: Path) -> None:
+def test_trace_html_shows_failures(at: dict[str, str], folder: Path) -> None:
     done = resolve(
         "cat", "-q", "--trace-html", PAGE, f"{at['ftp']}/nothing", f"{at['ftp_later']}/", "-t", "1"
     )
@@ -211,7 +211,7 @@ def test_what_fails_is_what_a_teacher_wants_to_show(at: dict[str, str], folder: 
     assert "421 not now" in later[0]
 
 
-def test_what_is_refused_is_shown_too(folder: Path) -> None:
+def test_trace_html_shows_refusals(folder: Path) -> None:
     done = resolve("cat", "-q", "--trace-html", PAGE, "http://127.0.0.1:25/")
     assert done.status == 9
     ((said, planned),) = sections(folder).values()
@@ -219,7 +219,7 @@ def test_what_is_refused_is_shown_too(folder: Path) -> None:
     assert "verdict: refuse" in planned
 
 
-def test_no_secret_is_in_it(at: dict[str, str], folder: Path) -> None:
+def test_trace_html_has_no_secret(at: dict[str, str], folder: Path) -> None:
     (folder / "password").write_text("hunter2\n")
     url = at["http"].replace("://", "://user:s3cret@") + "/private?token=t0ken"
     options = [
@@ -240,7 +240,7 @@ def test_no_secret_is_in_it(at: dict[str, str], folder: Path) -> None:
     assert "Cookie: ****" in first
 
 
-def test_whatever_a_peer_says_is_text(at: dict[str, str], folder: Path) -> None:
+def test_trace_html_escapes_text_of_peer(at: dict[str, str], folder: Path) -> None:
     urls = [f"{at[name]}/" for name in ("gopher_menu", "ftp_garbage", "gopher_odd", "login")]
     urls += [f"{at['nntp_escape']}/a.b", f"{at['wais_garbage']}/db"]
     resolve("cat", "-q", "-t", "1", "--trace-html", PAGE, *urls)
@@ -251,9 +251,7 @@ def test_whatever_a_peer_says_is_text(at: dict[str, str], folder: Path) -> None:
         etree.fromstring(etree.tostring(drawn))
 
 
-def test_the_page_takes_the_place_of_the_one_before_and_is_never_half_there(
-    at: dict[str, str], folder: Path
-) -> None:
+def test_trace_html_replaces_page_atomically(at: dict[str, str], folder: Path) -> None:
     (folder / PAGE).write_text("before")
     done = resolve("cat", "-q", "--trace-html", "gone/page.html", f"{at['http']}/about.txt")
     assert (done.status, done.out) == (3, b"")  # the check precedes the first request
@@ -263,7 +261,7 @@ def test_the_page_takes_the_place_of_the_one_before_and_is_never_half_there(
     assert sorted(path.name for path in folder.iterdir()) == [PAGE]
 
 
-def test_a_redirect_and_what_is_saved_in_bulk_are_counted(at: dict[str, str], folder: Path) -> None:
+def test_trace_html_shows_redirect_and_size(at: dict[str, str], folder: Path) -> None:
     done = resolve(
         "get", "-q", "-d", "d", "--trace-html", PAGE, f"{at['http']}/moved", f"{at['ftp']}/pub/large.bin"
     )
@@ -274,7 +272,7 @@ def test_a_redirect_and_what_is_saved_in_bulk_are_counted(at: dict[str, str], fo
     assert f"{size:,} bytes" in large[0]
 
 
-def test_a_plan_is_drawn(folder: Path) -> None:
+def test_explain_html_draws_plan(folder: Path) -> None:
     done = resolve("explain", "--html", "ftp://h.example/a", "gopher://h:25/1x%0D%0A")
     assert done.status == 9
     found = html.fromstring(done.out)
@@ -286,13 +284,13 @@ def test_a_plan_is_drawn(folder: Path) -> None:
     assert "verdict: allow" in sections(folder)["ftp://h.example/a"][0]
 
 
-def test_a_page_is_no_list_of_objects(folder: Path) -> None:
+def test_explain_html_with_json_is_usage_error(folder: Path) -> None:
     done = resolve("explain", "--html", "--json", "ftp://h.example/a")
     assert done.status == 2
     assert "--html" in done.told
 
 
-def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+def test_trace_html_without_extra_names_package(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     for name in [name for name in sys.modules if name.startswith("resolver.web")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "jinja2", None)
@@ -306,7 +304,7 @@ def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch,
     assert list(folder.iterdir()) == []
 
 
-def test_what_needs_no_page_brings_none(folder: Path) -> None:
+def test_explain_text_does_not_import_web_modules(folder: Path) -> None:
     """The text form of a plan does not load the modules for pages."""
     from tests.fresh import run_alone
 

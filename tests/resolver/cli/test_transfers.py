@@ -36,7 +36,7 @@ def _begun(clock: Clock, *, expected: int | None = 10 * MIB) -> TransferTracker:
     return transfers
 
 
-def test_rate_and_time_left() -> None:
+def test_tracker_estimates_rate_and_remaining_time() -> None:
     clock = Clock()
     (transfer,) = _begun(clock).under_way()
     assert (transfer.start, transfer.received, transfer.brought) == (4 * MIB, 7 * MIB, 3 * MIB)
@@ -51,7 +51,7 @@ def test_rate_and_time_left() -> None:
     assert endless.estimate_remaining(clock.now) is None
 
 
-def test_a_try_that_fails_is_no_end() -> None:
+def test_tracker_keeps_transfer_during_retry() -> None:
     clock = Clock()
     transfers = _begun(clock)
     error = OSError("cut")
@@ -67,7 +67,7 @@ def test_a_try_that_fails_is_no_end() -> None:
     assert transfers.brought == 4 * MIB
 
 
-def test_what_is_begun_anew_has_nothing_from_before() -> None:
+def test_tracker_restart_resets_received_bytes() -> None:
     clock = Clock()
     transfers = _begun(clock)
     transfers.hear(Finished(URL, OSError("changed"), transfer=1))
@@ -90,7 +90,7 @@ NAMES = [
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 @pytest.mark.parametrize("columns", [1, 2, 5, 10, 20, 39, 40, 60, 80, 132, 200, 400])
-def test_lines_have_room(columns: int, encoding: str) -> None:
+def test_bar_lines_fit_columns(columns: int, encoding: str) -> None:
     clock = Clock()
     transfers = TransferTracker(clock)
     for number, name in enumerate(NAMES):
@@ -107,7 +107,7 @@ def test_lines_have_room(columns: int, encoding: str) -> None:
     assert len(Bars(encoding).lines(transfers, (columns, 4), clock.now)) == 3
 
 
-def test_what_a_stream_cannot_write_is_not_drawn() -> None:
+def test_bars_for_ascii_stream_are_ascii() -> None:
     clock = Clock()
     transfers = _begun(clock)
     (line,) = Bars("ascii").lines(transfers, (80, 24), clock.now)
@@ -129,7 +129,7 @@ def test_what_a_stream_cannot_write_is_not_drawn() -> None:
         ("no url at all", "no url at all"),
     ],
 )
-def test_names(url: str, shown: str) -> None:
+def test_shown_name_is_last_part_escaped(url: str, shown: str) -> None:
     assert shown_name(url) == shown
 
 
@@ -144,7 +144,7 @@ def test_names(url: str, shown: str) -> None:
         (2**70, "1024 EiB"),
     ],
 )
-def test_octets(count: int, shown: str) -> None:
+def test_amount_of_bytes_has_unit(count: int, shown: str) -> None:
     assert amounts.octets(count) == shown
     assert len(amounts.octets_of(count, count)) <= 13 + (count == 2**70)
 
@@ -161,6 +161,6 @@ def test_octets(count: int, shown: str) -> None:
         (1e9, "days", "277777 h 47 min"),
     ],
 )
-def test_times(seconds: float, countdown: str, duration: str) -> None:
+def test_countdown_and_duration_formats(seconds: float, countdown: str, duration: str) -> None:
     assert (amounts.countdown(seconds), amounts.duration(seconds)) == (countdown, duration)
     assert len(amounts.countdown(seconds)) <= 8

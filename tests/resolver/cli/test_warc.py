@@ -75,7 +75,7 @@ def kept(at: dict[str, str], folder: Path, *words: str, status: int = 0) -> list
     return records(folder / "a.warc.gz")
 
 
-def test_an_exchange_of_http_is_kept_octet_for_octet(at: dict[str, str], folder: Path) -> None:
+def test_warc_http_exchange_is_stored_byte_for_byte(at: dict[str, str], folder: Path) -> None:
     info, response, request, metadata = kept(at, folder, "cat", "{http}/about.txt")
     assert info.head.type == "warcinfo"
     assert b"software: url-resolver/" in info.block
@@ -100,7 +100,7 @@ def test_an_exchange_of_http_is_kept_octet_for_octet(at: dict[str, str], folder:
     assert not metadata.of("send") + metadata.of("receive")
 
 
-def test_each_hop_is_kept_and_says_what_led_to_it(at: dict[str, str], folder: Path) -> None:
+def test_warc_redirect_hops_have_via(at: dict[str, str], folder: Path) -> None:
     found = kept(at, folder, "cat", "{http}/moved")
     hops = [each for each in found if each.head.type == "response"]
     assert [each.block[9:12] for each in hops] == [b"302", b"200"]
@@ -108,20 +108,20 @@ def test_each_hop_is_kept_and_says_what_led_to_it(at: dict[str, str], folder: Pa
     assert last[:2] == [f"via: {at['http']}/moved".encode(), b"hopsFromSeed: R"]
 
 
-def test_what_is_said_to_a_refusal_is_kept(at: dict[str, str], folder: Path) -> None:
+def test_warc_http_error_response_is_stored(at: dict[str, str], folder: Path) -> None:
     found = kept(at, folder, "cat", "{http}/none", status=8)
     assert found[1].block.startswith(b"HTTP/1.1 404 ")
     assert found[1].block.partition(b"\r\n\r\n")[2]
     assert found[3].events[-1]["status"] == 404
 
 
-def test_chunks_and_codings_stay(at: dict[str, str], folder: Path) -> None:
+def test_warc_keeps_content_coding(at: dict[str, str], folder: Path) -> None:
     found = kept(at, folder, "cat", "{http}/gzip")
     assert gzip.decompress(found[1].block.partition(b"\r\n\r\n")[2])
     assert found[1].head.get_first("WARC-Payload-Digest") is not None
 
 
-def test_a_menu_of_gopher_is_its_lines(at: dict[str, str], folder: Path) -> None:
+def test_warc_gopher_menu_is_stored_as_lines(at: dict[str, str], folder: Path) -> None:
     _info, resource, metadata = kept(at, folder, "cat", "{gopher}/1/sub")
     assert resource.head.media_type == "application/gopher-menu"
     assert b"\t" in resource.block
@@ -150,7 +150,7 @@ def test_a_menu_of_gopher_is_its_lines(at: dict[str, str], folder: Path) -> None
         ("{prospero}/AFTP/pub/hello.txt", "text/plain"),
     ],
 )
-def test_an_object_is_kept_and_what_was_said_for_it(
+def test_warc_object_and_exchange_are_stored(
     url: str, media_type: str, at: dict[str, str], folder: Path
 ) -> None:
     _info, resource, metadata = kept(at, folder, "cat", url)
@@ -160,14 +160,14 @@ def test_an_object_is_kept_and_what_was_said_for_it(
     assert metadata.events[-1]["size"] == len(resource.block)
 
 
-def test_answers_of_a_group_are_kept_as_they_came(at: dict[str, str], folder: Path) -> None:
+def test_warc_newsgroup_replies_are_stored_unchanged(at: dict[str, str], folder: Path) -> None:
     _info, resource, _metadata = kept(at, folder, "cat", "{nntp}/comp.misc")
     assert resource.head.get_first("Content-Type") == 'application/x-nntp-answers; commands="GROUP OVER"'
     lines = resource.block.split(b"\r\n")
     assert (lines[0][:4], lines[1][:4], lines[-2:]) == (b"211 ", b"224 ", [b".", b""])
 
 
-def test_octets_of_a_wais_document_are_counted_and_not_said_again(at: dict[str, str], folder: Path) -> None:
+def test_warc_wais_body_is_not_repeated_in_metadata(at: dict[str, str], folder: Path) -> None:
     _info, resource, metadata = kept(at, folder, "cat", "{wais}/demo?ferry")
     (body,) = metadata.of("body")
     assert (body["framing"], body["count"]) == ("messages", len(resource.block))
@@ -176,32 +176,32 @@ def test_octets_of_a_wais_document_are_counted_and_not_said_again(at: dict[str, 
     assert b"Quay notes" not in metadata.block
 
 
-def test_names_of_a_directory_are_kept_octet_for_octet(at: dict[str, str], folder: Path) -> None:
+def test_warc_directory_names_are_stored_byte_for_byte(at: dict[str, str], folder: Path) -> None:
     _info, resource, _metadata = kept(at, folder, "cat", "{file}/")
     names = [json.loads(line)["name"] for line in resource.block.splitlines()]
     assert names == ["\x1b[31m", "about.txt", "l\r\nies"]
 
 
-def test_of_a_refusal_there_is_what_was_said(at: dict[str, str], folder: Path) -> None:
+def test_warc_failure_stores_exchange(at: dict[str, str], folder: Path) -> None:
     _info, metadata = kept(at, folder, "cat", "{ftp}/pub/none", status=8)
     end = metadata.events[-1]
     assert (end["outcome"], end["error"]["code"], end["error"]["reply"]) == ("failed", "NotFound", "550")
 
 
-def test_of_facts_there_is_no_object(at: dict[str, str], folder: Path) -> None:
+def test_warc_info_stores_only_exchange(at: dict[str, str], folder: Path) -> None:
     _info, metadata = kept(at, folder, "info", "{http}/about.txt")
     assert metadata.events[-1]["outcome"] == "info"
     assert [each["octets"][:5] for each in metadata.of("send")] == ["HEAD "]
     assert len(metadata.of("receive")) == 1
 
 
-def test_a_session_is_what_was_said(at: dict[str, str], folder: Path) -> None:
+def test_warc_telnet_session_stores_exchange(at: dict[str, str], folder: Path) -> None:
     _info, metadata = kept(at, folder, "cat", "--until", "login: ", "{telnet_login}/")
     assert metadata.events[-1]["outcome"] == "done"
     assert "login: " in "".join(each["octets"] for each in metadata.of("receive"))
 
 
-def test_no_password_is_kept(at: dict[str, str], folder: Path) -> None:
+def test_warc_contains_no_password(at: dict[str, str], folder: Path) -> None:
     member = at["ftp"].replace("//", "//alice:wonderland@", 1)
     site = at["http"].replace("//", "//alice:wonderland@", 1)
     words = ["cat", "-q", "--warc", "a.warc", "--allow-password", "-H", "X-Token: wonderland-too"]
@@ -215,7 +215,7 @@ def test_no_password_is_kept(at: dict[str, str], folder: Path) -> None:
 
 
 @pytest.mark.parametrize("keeps", [False, True])
-def test_warc_cookie_that_a_server_sets_is_kept_only_with_warc_cookies(
+def test_warc_set_cookie_is_stored_only_with_warc_cookies(
     at: dict[str, str], folder: Path, keeps: bool
 ) -> None:
     found = kept(at, folder, "cat", *(["--warc-cookies"] if keeps else []), "{cookies}/set")
@@ -231,7 +231,7 @@ def test_warc_cookies_without_warc_is_a_usage_error(at: dict[str, str], folder: 
     assert "--warc" in done.told
 
 
-def test_warc_file_that_is_made_is_for_its_owner_alone(at: dict[str, str], folder: Path) -> None:
+def test_warc_new_files_are_private(at: dict[str, str], folder: Path) -> None:
     (folder / "b.warc").touch()
     (folder / "b.warc").chmod(0o640)
     umask = os.umask(0o022)
@@ -247,14 +247,14 @@ def test_warc_file_that_is_made_is_for_its_owner_alone(at: dict[str, str], folde
     assert {"a.warc", "a.cdxj", "a-00001.warc", "a-00001.cdxj"} <= set(modes)
 
 
-def test_a_short_answer_says_why(at: dict[str, str], folder: Path) -> None:
+def test_warc_truncated_response_has_reason(at: dict[str, str], folder: Path) -> None:
     found = kept(at, folder, "cat", "--tries", "1", "{short}/", status=10)
     assert found[1].head.get_first("WARC-Truncated") == "disconnect"
     assert found[1].block.endswith(b"\r\n\r\nabc")
     assert (found[3].events[-1]["outcome"], found[3].events[-1]["expected"]) == ("truncated", 10)
 
 
-def test_another_run_goes_on_behind_the_last_whole_record(at: dict[str, str], folder: Path) -> None:
+def test_warc_second_run_appends_after_last_complete_record(at: dict[str, str], folder: Path) -> None:
     first = kept(at, folder, "cat", "{http}/about.txt")
     path = folder / "a.warc.gz"
     octets = path.read_bytes()
@@ -270,13 +270,13 @@ def test_another_run_goes_on_behind_the_last_whole_record(at: dict[str, str], fo
 
 
 @pytest.mark.parametrize("name", ["a.warc", "a.warc.gz"])
-def test_what_another_program_began_is_left_alone(name: str, at: dict[str, str], folder: Path) -> None:
+def test_warc_file_of_other_program_is_unchanged(name: str, at: dict[str, str], folder: Path) -> None:
     (folder / name).write_bytes(b"what a person wrote\n")
     assert resolve("cat", "--warc", name, f"{at['http']}/about.txt").status == 3
     assert (folder / name).read_bytes() == b"what a person wrote\n"
 
 
-def test_damage_is_not_taken_for_a_cut(at: dict[str, str], folder: Path) -> None:
+def test_warc_damaged_file_is_refused_and_unchanged(at: dict[str, str], folder: Path) -> None:
     kept(at, folder, "cat", "{http}/about.txt")
     path = folder / "a.warc.gz"
     octets = bytearray(path.read_bytes())
@@ -288,7 +288,7 @@ def test_damage_is_not_taken_for_a_cut(at: dict[str, str], folder: Path) -> None
     assert path.read_bytes() == octets
 
 
-def test_a_name_says_whether_it_is_packed(at: dict[str, str], folder: Path) -> None:
+def test_warc_file_name_selects_compression(at: dict[str, str], folder: Path) -> None:
     assert resolve("cat", "--warc", "a.zip", f"{at['http']}/about.txt").status == 2
     assert resolve("cat", "-q", "--warc", "a.warc", f"{at['http']}/about.txt").status == 0
     assert (folder / "a.warc").read_bytes().startswith(b"WARC/1.1\r\n")
@@ -301,7 +301,7 @@ def index(path: Path) -> list[tuple[str, dict[str, str]]]:
     return [(line.split(" ")[0], json.loads(line.split(" ", 2)[2])) for line in lines]
 
 
-def test_the_index_says_where_each_object_is(at: dict[str, str], folder: Path) -> None:
+def test_warc_index_has_offset_of_each_object(at: dict[str, str], folder: Path) -> None:
     kept(at, folder, "cat", "{http}/about.txt", "{gopher}/1/sub", "{ftp}/pub/a.txt")
     rows = index(folder / "a.cdxj")
     assert {row["url"] for _, row in rows} == {
@@ -319,7 +319,7 @@ def test_the_index_says_where_each_object_is(at: dict[str, str], folder: Path) -
     assert (http["mime"], http["status"], http["filename"]) == ("text/plain", "200", "a.warc.gz")
 
 
-def test_the_index_of_a_file_that_is_gone_on_with_has_all_of_it(at: dict[str, str], folder: Path) -> None:
+def test_warc_index_of_resumed_file_is_complete(at: dict[str, str], folder: Path) -> None:
     kept(at, folder, "cat", "{http}/about.txt", "{http}/gzip")
     before = index(folder / "a.cdxj")
     (folder / "a.cdxj").write_text("nonsense\n")
@@ -329,7 +329,7 @@ def test_the_index_of_a_file_that_is_gone_on_with_has_all_of_it(at: dict[str, st
     assert len(after) == len(before) + 1
 
 
-def test_what_is_the_same_again_refers_to_the_first(at: dict[str, str], folder: Path) -> None:
+def test_warc_repeated_body_is_revisit(at: dict[str, str], folder: Path) -> None:
     (folder / "big.txt").write_bytes(b"x" * 600)
     (folder / "same.txt").write_bytes(b"x" * 600)
     (folder / "small.txt").write_bytes(b"x" * 100)
@@ -352,7 +352,7 @@ def test_what_is_the_same_again_refers_to_the_first(at: dict[str, str], folder: 
     assert [row.get("mime") for _, row in index(folder / "a.cdxj")].count("warc/revisit") == 1
 
 
-def test_a_revisit_of_http_has_the_head_of_its_answer(at: dict[str, str], folder: Path) -> None:
+def test_warc_http_revisit_has_response_head(at: dict[str, str], folder: Path) -> None:
     found = kept(at, folder, "cat", "{large}/", "{large}/?again")
     original, revisit = [each for each in found if each.head.type in ("response", "revisit")]
     assert (original.head.type, revisit.head.type) == ("response", "revisit")
@@ -361,7 +361,7 @@ def test_a_revisit_of_http_has_the_head_of_its_answer(at: dict[str, str], folder
     assert revisit.head.get_first("WARC-Truncated") == "length"
 
 
-def test_from_a_size_on_there_is_another_file(at: dict[str, str], folder: Path) -> None:
+def test_warc_size_starts_new_volume(at: dict[str, str], folder: Path) -> None:
     urls = [f"{at['http']}/about.txt", f"{at['gopher']}/1/sub"]
     for _ in range(2):
         assert resolve("cat", "-q", "--warc", "a.warc.gz", "--warc-size", "500", *urls).status == 0
@@ -388,7 +388,7 @@ def objects(path: Path) -> list[Found]:
     return [each for each in records(path) if each.head.type in ("response", "resource", "revisit")]
 
 
-def test_a_second_run_refers_to_the_files_of_the_first(at: dict[str, str], folder: Path) -> None:
+def test_warc_dedup_refers_to_earlier_archive(at: dict[str, str], folder: Path) -> None:
     (folder / "big.txt").write_bytes(b"x" * 600)
     urls = [f"{at['large']}/", (folder / "big.txt").as_uri(), f"{at['http']}/about.txt"]
     assert resolve("cat", "-q", "--warc", "a.warc.gz", *urls).status == 0
@@ -409,7 +409,7 @@ def test_a_second_run_refers_to_the_files_of_the_first(at: dict[str, str], folde
     check(folder / "b.warc.gz", folder / "a.warc.gz")  # every reference has a target
 
 
-def test_more_than_one_index_may_be_named(at: dict[str, str], folder: Path) -> None:
+def test_warc_dedup_accepts_several_indexes(at: dict[str, str], folder: Path) -> None:
     for name, octets in (("a", b"x" * 600), ("b", b"y" * 600)):
         (folder / name).write_bytes(octets)
         assert resolve("cat", "-q", "--warc", f"{name}.warc.gz", (folder / name).as_uri()).status == 0
@@ -418,7 +418,7 @@ def test_more_than_one_index_may_be_named(at: dict[str, str], folder: Path) -> N
     assert [each.head.type for each in objects(folder / "c.warc.gz")] == ["revisit"] * 2
 
 
-def test_an_index_that_lies_changes_nothing(at: dict[str, str], folder: Path) -> None:
+def test_warc_dedup_wrong_index_is_ignored(at: dict[str, str], folder: Path) -> None:
     url = f"{at['large']}/"
     assert resolve("cat", "-q", "--warc", "a.warc.gz", url).status == 0
     (folder / "a.warc.gz").write_bytes(b"what a person wrote")
@@ -426,9 +426,7 @@ def test_an_index_that_lies_changes_nothing(at: dict[str, str], folder: Path) ->
     assert [each.head.type for each in objects(folder / "b.warc.gz")] == ["response"]
 
 
-def test_an_index_that_cannot_be_read_is_an_error_before_anything_is_made(
-    at: dict[str, str], folder: Path
-) -> None:
+def test_warc_dedup_unreadable_index_creates_no_file(at: dict[str, str], folder: Path) -> None:
     (folder / "a.cdxj").write_text("nonsense\n")
     for name in ("a.cdxj", "none.cdxj"):
         words = ["cat", "--warc", "b.warc.gz", "--warc-dedup", name, f"{at['http']}/about.txt"]
@@ -438,7 +436,7 @@ def test_an_index_that_cannot_be_read_is_an_error_before_anything_is_made(
         assert not (folder / "b.warc.gz").exists()
 
 
-def test_lines_of_no_use_are_told(at: dict[str, str], folder: Path) -> None:
+def test_warc_dedup_invalid_lines_are_reported(at: dict[str, str], folder: Path) -> None:
     url = f"{at['large']}/"
     assert resolve("cat", "-q", "--warc", "a.warc.gz", url).status == 0
     with (folder / "a.cdxj").open("a") as file:
@@ -448,12 +446,12 @@ def test_lines_of_no_use_are_told(at: dict[str, str], folder: Path) -> None:
     assert [each.head.type for each in objects(folder / "b.warc.gz")] == ["revisit"]
 
 
-def test_it_takes_an_archive() -> None:
+def test_warc_dedup_without_warc_is_usage_error() -> None:
     assert resolve("get", "--warc-dedup", "a.cdxj", "http://h.example/").status == 2
 
 
 @pytest.mark.skipif(shutil.which("wget") is None, reason="there is no wget")
-def test_what_wget_has_kept_is_referred_to(at: dict[str, str], folder: Path) -> None:
+def test_warc_dedup_refers_to_wget_archive(at: dict[str, str], folder: Path) -> None:
     url = f"{at['large']}/"
     words = ["wget", "-q", "--no-config", "--warc-file=made/by-wget", "--warc-cdx", "-O", "out", url]
     (folder / "made").mkdir()
@@ -498,7 +496,7 @@ def warc_aside_kept(path: Path) -> list[str | None]:
     return [each.head.target for each in records(path) if each.head.type in ("response", "resource")]
 
 
-async def test_a_disk_that_stands_still_keeps_nobody_else_waiting(
+async def test_warc_slow_write_delays_only_its_response(
     at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = f"{at['http']}/about.txt", f"{at['gopher']}/00/about"
@@ -521,7 +519,7 @@ async def test_a_disk_that_stands_still_keeps_nobody_else_waiting(
     assert warc_aside_kept(folder / "a.warc.gz") == [second, first]
 
 
-async def test_what_is_cancelled_while_it_is_written_is_written(
+async def test_warc_cancel_during_write_keeps_record(
     at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"{at['http']}/about.txt"
@@ -536,7 +534,7 @@ async def test_what_is_cancelled_while_it_is_written_is_written(
     assert warc_aside_kept(folder / "a.warc.gz") == [url]
 
 
-async def test_what_is_cancelled_before_it_is_written_is_written(at: dict[str, str], folder: Path) -> None:
+async def test_warc_cancel_before_write_keeps_record(at: dict[str, str], folder: Path) -> None:
     url = f"{at['http']}/about.txt"
     with Recorder("a.warc.gz") as recorder:
         async with Resolver(recorder=recorder, policy=ANY_PORT) as session:
@@ -573,7 +571,7 @@ class Disk:
             self._all.set()
 
 
-async def test_captures_that_wait_for_the_disk_wait_for_it_together(
+async def test_warc_concurrent_captures_share_sync(
     at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     urls = [f"{at['gopher']}/00/about"] * 8
@@ -587,7 +585,7 @@ async def test_captures_that_wait_for_the_disk_wait_for_it_together(
     assert 2 <= disk.syncs <= 3  # a capture that is written but not yet counted may miss the second sync
 
 
-async def test_what_waits_for_the_disk_is_on_it_before_there_is_another_file(
+async def test_warc_volume_is_synced_before_next_volume(
     at: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     synced = list[str]()
@@ -604,7 +602,7 @@ async def test_what_waits_for_the_disk_is_on_it_before_there_is_another_file(
 # `resolve warc`: the content of archives, and their validity.
 
 
-def test_a_record_a_line(folder: Path) -> None:
+def test_warc_ls_prints_one_line_per_record(folder: Path) -> None:
     done = resolve("warc", "ls", str(WARC / "news.warc.gz"), "--under", "news:gone@example.test")
     assert done.status == 0
     assert done.out.decode().splitlines() == [
@@ -612,7 +610,7 @@ def test_a_record_a_line(folder: Path) -> None:
     ]
 
 
-def test_every_recorded_file_is_listed() -> None:
+def test_warc_ls_lists_every_recorded_file() -> None:
     paths = [str(path) for path in sorted(WARC.glob("*.warc.gz"))]
     done = resolve("warc", "ls", "--json", *paths)
     assert done.status == 0
@@ -633,7 +631,7 @@ def test_every_recorded_file_is_listed() -> None:
     }
 
 
-def test_what_is_below_a_url(folder: Path) -> None:
+def test_warc_ls_under_selects_urls_below(folder: Path) -> None:
     urls = ("ftp://h.example/a", "ftp://h.example/a/b", "ftp://h.example/ab", "ftp://g.example/a/b", "x y")
     (folder / "a.warc").write_bytes(b"".join(record(WARC_Target_URI=url) for url in urls))
     done = resolve("warc", "ls", "a.warc", "--under", "ftp://h.example/a/", "--json")
@@ -641,13 +639,13 @@ def test_what_is_below_a_url(folder: Path) -> None:
     assert resolve("warc", "ls", "a.warc", "--under", "no url").status == 12
 
 
-def test_no_password_of_a_url_is_shown() -> None:
+def test_warc_ls_and_check_mask_password() -> None:
     for words in (["ls"], ["ls", "--json"], ["check", "--json"]):
         done = resolve("warc", *words, str(WARC / "foreign" / "wget-ftp.warc.gz"))
         assert b"secret" not in done.out + done.err
 
 
-def test_what_is_wrong_a_line_each(folder: Path) -> None:
+def test_warc_check_prints_line_per_fault(folder: Path) -> None:
     octets = packed(record(), record(b"x", length="7"), record(WARC_Record_ID="<2>", WARC_Refers_To="<3>"))
     (folder / "a.warc.gz").write_bytes(octets)
     done = resolve("warc", "check", "a.warc.gz")
@@ -666,7 +664,7 @@ def test_what_is_wrong_a_line_each(folder: Path) -> None:
     assert all(set(each) == contract.RECORD_FINDING for each in told)
 
 
-def test_what_is_right_needs_no_words() -> None:
+def test_warc_check_valid_files_prints_summary() -> None:
     done = resolve("warc", "check", str(WARC / "gopher.warc.gz"), str(WARC / "http.warc.gz"))
     assert (done.status, done.out, done.told.count("\n")) == (0, b"", 1)
     assert all(word in done.told for word in ("41 complete", "2 files"))
@@ -674,13 +672,13 @@ def test_what_is_right_needs_no_words() -> None:
     assert resolve("warc", "check", "-q", str(WARC / "gopher.warc.gz")).told == ""
 
 
-def test_a_damaged_file_is_listed_as_far_as_it_can_be() -> None:
+def test_warc_ls_damaged_file_lists_readable_records() -> None:
     done = resolve("warc", "ls", str(WARC / "hostile" / "damage-in-the-middle.warc.gz"))
     assert (done.status, len(done.out.splitlines())) == (10, 27)
     assert "byte 2340" in done.told
 
 
-def test_files_that_cannot_be_read(folder: Path) -> None:
+def test_warc_check_unreadable_file_exits_with_status_3(folder: Path) -> None:
     (folder / "a.warc").write_bytes(b"WARC/0.18\r\n")
     os.mkfifo(folder / "pipe")
     for path, words in {
@@ -705,5 +703,5 @@ def test_files_that_cannot_be_read(folder: Path) -> None:
         ["warc", "check", "a.warc", "--under", "ftp://h.example/"],
     ],
 )
-def test_other_words_are_a_usage_error(words: list[str]) -> None:
+def test_warc_invalid_arguments_are_usage_errors(words: list[str]) -> None:
     assert resolve(*words).status == 2

@@ -83,7 +83,7 @@ def test_warcio_indexes_each_record(at: dict[str, str], folder: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not (PYWB / "pywb").exists(), reason=f"there is no pywb in {PYWB}")
 @pytest.mark.parametrize("index", ["its own", "ours"])
-def test_pywb_replays_what_we_keep(index: str, at: dict[str, str], folder: Path) -> None:
+def test_pywb_replays_archive(index: str, at: dict[str, str], folder: Path) -> None:
     bodies = archived(at, folder)
     run(PYWB / "python", PYWB / "wb-manager", "init", "x", folder=folder)
     place = folder / "collections" / "x"
@@ -137,7 +137,7 @@ def payloads(path: Path) -> dict[str, tuple[int | None, bytes]]:
 
 
 @pytest.mark.skipif(shutil.which("wget") is None, reason="there is no wget")
-def test_what_wget_keeps_of_pages_is_what_we_keep_of_them(at: dict[str, str], folder: Path) -> None:
+def test_wget_archive_has_same_payloads(at: dict[str, str], folder: Path) -> None:
     bodies = archived(at, folder)
     run(*_WGET, *bodies, f"{at['http']}/moved", f"{at['http']}/gone", folder=folder)
     resolve("cat", "-q", "--warc", "a.warc.gz", f"{at['http']}/gone")

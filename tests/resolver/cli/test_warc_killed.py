@@ -48,7 +48,7 @@ def check(moment: dict[str, Any]) -> None:
     assert not moment["twice"], moment
 
 
-def test_killed_before_each_call_and_within_each_that_writes(at: dict[str, str], folder: Path) -> None:
+def test_warc_killed_around_calls_keeps_complete_records(at: dict[str, str], folder: Path) -> None:
     """Kill at a sample of the calls.
 
     Each part of the run has another offset. After a run that ended, each URL has a complete object.
@@ -63,7 +63,7 @@ def test_killed_before_each_call_and_within_each_that_writes(at: dict[str, str],
 
 
 @pytest.mark.slow
-def test_killed_at_moments_that_nobody_chose(at: dict[str, str], folder: Path) -> None:
+def test_warc_killed_at_random_moments_keeps_complete_records(at: dict[str, str], folder: Path) -> None:
     found = moments(folder, "random", "100" if FULL else "4", *urls(at, folder))
     assert len(found) == (100 if FULL else 4)
     for moment in found:

@@ -25,7 +25,7 @@ CHECKOUT = Path(__file__).parents[3]
 ANY_PORT = Policy(allow_port=frozenset(range(1, 65_536)))
 
 
-def test_a_list_with_a_ledger_is_kept_and_files_are_saved(at: dict[str, str], folder: Path) -> None:
+def test_warc_with_ledger_stores_list_and_saves_files(at: dict[str, str], folder: Path) -> None:
     urls = [f"{at['http']}/about.txt", f"{at['ftp']}/pub/a.txt", f"{at['gopher']}/00/about"]
     (folder / "list").write_text("".join(f"{url}\n" for url in urls))
     words = ["get", "-q", "-i", "list", "-d", "out", "--host-directories"]
@@ -44,7 +44,7 @@ def test_a_list_with_a_ledger_is_kept_and_files_are_saved(at: dict[str, str], fo
     assert types[-1] == "warcinfo"
 
 
-def test_a_tree_is_kept_listings_and_all(at: dict[str, str], folder: Path) -> None:
+def test_warc_tree_stores_files_and_listings(at: dict[str, str], folder: Path) -> None:
     words = ["get", "-q", "-r", "-d", "out", "--warc", "a.warc.gz", f"{at['ftp']}/pub/"]
     assert resolve(*words).status == 8  # no user can read one of the files
     check(folder / "a.warc.gz")
@@ -55,7 +55,7 @@ def test_a_tree_is_kept_listings_and_all(at: dict[str, str], folder: Path) -> No
     assert sorted(each.block for each in documents) == sorted(path.read_bytes() for path in files)
 
 
-def test_what_came_in_an_earlier_run_is_fetched_again(at: dict[str, str], folder: Path) -> None:
+def test_warc_partial_file_is_fetched_completely(at: dict[str, str], folder: Path) -> None:
     assert resolve("get", "-q", "--tries", "1", "-O", "x", f"{at['short']}/").status == 10
     words = ["get", "-q", "-O", "y", "--exists", "resume", "--warc", "a.warc.gz", f"{at['http']}/about.txt"]
     (folder / "y").write_bytes(b"A text")
@@ -65,7 +65,7 @@ def test_what_came_in_an_earlier_run_is_fetched_again(at: dict[str, str], folder
     assert response.block.startswith(b"HTTP/1.1 200 ")
 
 
-async def test_a_program_keeps_what_it_fetches(at: dict[str, str], folder: Path) -> None:
+async def test_recorder_stores_requests_of_resolver(at: dict[str, str], folder: Path) -> None:
     with Recorder("a.warc.gz") as recorder:
         async with Resolver(recorder=recorder, policy=ANY_PORT) as session:
             response = await session.fetch(f"{at['http']}/about.txt")
@@ -86,7 +86,7 @@ async def test_a_program_keeps_what_it_fetches(at: dict[str, str], folder: Path)
     assert blocks[f"{at['http']}/none", "response"].startswith(b"HTTP/1.1 404 ")
 
 
-async def test_requests_of_httpx_are_kept(at: dict[str, str], folder: Path) -> None:
+async def test_recorder_stores_requests_of_httpx(at: dict[str, str], folder: Path) -> None:
     with Recorder("a.warc.gz") as recorder:
         async with httpx.AsyncClient(transport=HttpxTransport(recorder=recorder)) as client:
             answer = await client.get(f"{at['http']}/moved", follow_redirects=True)
@@ -107,7 +107,7 @@ async def test_requests_of_httpx_are_kept(at: dict[str, str], folder: Path) -> N
     assert len(lines) == 2  # a URL does not identify the content of a POST request
 
 
-async def test_what_nobody_read_to_its_end_is_not_told_as_whole(at: dict[str, str], folder: Path) -> None:
+async def test_recorder_marks_unread_body_as_truncated(at: dict[str, str], folder: Path) -> None:
     with Recorder("a.warc") as recorder:
         async with Resolver(recorder=recorder, policy=ANY_PORT) as session:
             async with session.stream(f"{at['gopher']}/") as reply:
@@ -119,7 +119,7 @@ async def test_what_nobody_read_to_its_end_is_not_told_as_whole(at: dict[str, st
     assert [each.head.get_first("WARC-Truncated") for each in kept] == ["unspecified", "disconnect"]
 
 
-async def test_what_is_too_large_says_so(at: dict[str, str], folder: Path) -> None:
+async def test_recorder_marks_too_large_body_as_truncated(at: dict[str, str], folder: Path) -> None:
     with Recorder("a.warc") as recorder:
         async with Resolver(recorder=recorder, limits=Limits(body=100)) as session:
             with pytest.raises(Exception, match="max-size"):
@@ -129,7 +129,7 @@ async def test_what_is_too_large_says_so(at: dict[str, str], folder: Path) -> No
 
 
 @pytest.mark.parametrize("name", ["a.warc.gz", "a.warc"])
-def test_wherever_it_was_cut_off_it_is_gone_on_with(name: str, at: dict[str, str], folder: Path) -> None:
+def test_warc_volume_resumes_at_any_truncation(name: str, at: dict[str, str], folder: Path) -> None:
     urls = [f"{at['http']}/about.txt", f"{at['gopher']}/00/about"]
     assert resolve("cat", "-q", "--warc", name, *urls).status == 0
     octets = (folder / name).read_bytes()
@@ -150,7 +150,7 @@ def test_wherever_it_was_cut_off_it_is_gone_on_with(name: str, at: dict[str, str
     assert path.read_bytes() == octets[: ends[0] - 1]
 
 
-def test_a_run_that_was_killed_is_gone_on_with(at: dict[str, str], folder: Path) -> None:
+def test_warc_of_killed_run_is_resumed(at: dict[str, str], folder: Path) -> None:
     urls = [f"{at['http']}/about.txt", f"{at['ftp_mute']}/a"]
     script = [sys.executable, "-m", "resolver", "cat", "-q", "--warc", str(folder / "a.warc.gz"), *urls]
     with subprocess.Popen(script, cwd=CHECKOUT, stdout=subprocess.PIPE) as run:
@@ -167,14 +167,14 @@ def test_a_run_that_was_killed_is_gone_on_with(at: dict[str, str], folder: Path)
     ]
 
 
-def test_a_part_is_kept_only_where_it_says_that_it_is_one() -> None:
+def test_capture_keeps_range_only_for_http() -> None:
     options = Options(start=5, stop=9, prompt=True)
     assert (CaptureRecording.options(parse("http://h.example/a"), options).start, options.stop) == (5, 9)
     whole = CaptureRecording.options(parse("ftp://h.example/a"), options)
     assert (whole.start, whole.stop, whole.prompt) == (0, None, False)
 
 
-def test_a_full_disk_leaves_no_damage(folder: Path) -> None:
+def test_warc_on_full_disk_has_no_damage(folder: Path) -> None:
     urls = []
     for name, octets in (
         ("first", b"x" * 100),
@@ -194,9 +194,7 @@ def test_a_full_disk_leaves_no_damage(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("size", ["1000000", "500"])
-def test_warc_with_a_ledger_keeps_again_only_what_changed(
-    size: str, at: dict[str, str], folder: Path
-) -> None:
+def test_warc_with_ledger_stores_only_changed_objects(size: str, at: dict[str, str], folder: Path) -> None:
     """The case is a kill between the records and the ledger row, also with a volume that is then full."""
     url = f"{at['http']}/about.txt"
 
