@@ -525,7 +525,7 @@ def test_request_refused_is_both_kinds_of_error() -> None:
 
 _SECRET = "s3cret"
 
-#: Names that are valid or not, also in combination with the values.
+#: Header names, valid or not; the tests combine each with every value.
 NAMES = [
     *("Authorization", "Cookie", "X-Api-Key", "User-Agent", "Host", "Content-Length", "Transfer-Encoding"),
     *("Connection", "Expect", "Upgrade", "TE", "Range", "Accept-Encoding", "no name", "Cookie\r\nX", ""),

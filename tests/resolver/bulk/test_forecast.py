@@ -16,15 +16,15 @@ from tests.sampled import FULL, sampled
 
 POLITE = HostPace(rate=2.0)
 
-#: 100,000 URLs over 1,000 hosts, a tenth of those in `python -m bench.bulk_plan`; or a tenth of the hosts.
-#: The largest host needs minutes, of which a slice is a small part.
+#: The complete suite uses 100,000 URLs over 1,000 hosts, a tenth of those in `python -m bench.bulk_plan`;
+#: other runs use 30,000 over 300. The largest host needs minutes, of which a slice is a small part.
 MANY = sizes(100_000, 1_000, 5_000) if FULL else sizes(30_000, 300, 2_400)
 SLOWEST = MANY[0] / 2.0
 
 
 @pytest.mark.parametrize("slots", sampled([2, 8, 10, 20, 64, 300], lambda slots: slots in (2, 8, 10)))
 def test_simulated_run_is_near_the_lower_bound(slots: int) -> None:
-    """The larger of the two counts; both are limits in this table."""
+    """The lower bound is the larger of the two; each is the larger one for some of these slots."""
     with planned(MANY, POLITE) as plan:
         done = simulate(plan, slots, perform=answering(POLITE, lambda host: 0.3))
         assert plan.bound == SLOWEST

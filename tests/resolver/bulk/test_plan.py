@@ -237,9 +237,9 @@ def test_plan_learns_host_speed_from_results() -> None:
             sizes.append(len(slice.items))
             plan.end(slice, slice.items[begun:], seconds)
     assert sizes == [
-        360,  # took longer than predicted, though without a rest: perhaps because of another host
+        360,  # took longer than predicted, but all were begun: perhaps because of another host
         720,  # twice as many are tried, and end within a minute
-        720,  # no new information; of these, 100 are begun within the minute that they have
+        720,  # this is now the known rate; of these, 100 are begun within their minute
         100,  # exactly as many
         100,  # and once more; a learned rate holds until it is refuted
     ]

@@ -129,7 +129,7 @@ def test_fetch_slice_with_warc_writes_no_body_files(site: Site, out: str) -> Non
 def test_is_under_way_is_true_during_fetch_slice(
     site: Site, out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A second run into the same output does not begin before the first has ended."""
+    """After an aborted run its output is not used again before its slices have ended."""
     known = []
 
     def answer(target: str) -> Sent:

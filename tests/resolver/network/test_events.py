@@ -200,7 +200,7 @@ async def test_log_is_off_by_default(nursery: trio.Nursery, caplog: pytest.LogCa
 async def test_events_without_listener_are_not_created(
     logged: bool, nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The log, when enabled, gets all events but progress; `Started` and `Finished` are always reported."""
+    """Listeners always get `Started` and `Finished`; an enabled log all but `Progress` and `Closed`."""
     caplog.set_level(logging.DEBUG if logged else logging.WARNING, logger="resolver")
     server = await serve(nursery)
     heard: dict[str, set[type[Event]]] = {}

@@ -78,7 +78,7 @@ async def test_lookup_cache_evicts_oldest_answer(monkeypatch: pytest.MonkeyPatch
 
 
 class FakeResolver(trio.abc.HostnameResolver):
-    """The system's answer, without a request to the system."""
+    """A fixed answer or error in place of the system's resolver."""
 
     def __init__(self, answer: list[str] | Exception) -> None:
         self.answer = answer

@@ -419,7 +419,7 @@ async def test_move_with_splice_does_not_call_write(nursery: trio.Nursery, tmp_p
 async def test_move_falls_back_to_write_without_splice_support(
     nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some report it only when it is tried; then the bytes already in the pipe are written."""
+    """Some file systems report it only on a call; then the bytes already in the pipe are written."""
     real = os.splice
 
     with file_sink(tmp_path / "got") as sink:

@@ -426,7 +426,7 @@ async def test_https_proxy_saves_plain_http_body_complete(
 async def test_https_proxy_certificate_for_another_name_is_an_error(
     url: str, name: str, nursery: trio.Nursery, authority: trustme.CA, cafile: str
 ) -> None:
-    """A proxy that does not receives neither the target nor the credentials, and is contacted once."""
+    """Such a proxy receives neither the target nor the credentials, and is contacted once."""
     proxy = await serve_http_proxy(nursery, tls=context(authority, name))
     async with Resolver(
         proxy=proxy.url("bob:secret@", "https"), cafile=cafile, patience=RetryPolicy(tries=5)

@@ -152,7 +152,7 @@ def _hosts(plan: Plan) -> list[object]:
     return [step["host"] for step in plan.steps if step["action"] == "connect"]
 
 
-#: The user information does not matter when a proxy is compared with the trusted one.
+#: The only allowed proxy; the user information in a proxy's URL does not matter.
 TRUSTED = "http://gate.example:3128"
 
 

@@ -189,7 +189,7 @@ def test_octet_script_fails_for_wrong_number_of_connections() -> None:
         Player(dialogue(Connect()), OctetScript(b"xy")).play(surplus=b"x")
 
 
-# -- performed steps
+# Steps that the player performs.
 
 
 def test_player_records_steps_lines_and_values() -> None:
