@@ -127,7 +127,9 @@ def begin(
     }
     told, tells = socket.socketpair()
     with tells:
-        socket.send_fds(_having(loaded, alone), [json.dumps(asked).encode()], [*streams, tells.fileno()])
+        socket.send_fds(
+            _forking_process(loaded, alone), [json.dumps(asked).encode()], [*streams, tells.fileno()]
+        )
     octets, (pidfd,), _, _ = socket.recv_fds(told, 100, 1)
     told.setblocking(False)
     return Begun(int(octets), pidfd, told)
@@ -231,7 +233,7 @@ class Program:
 
 
 @cache
-def _having(modules: tuple[str, ...], alone: bool) -> socket.socket:
+def _forking_process(modules: tuple[str, ...], alone: bool) -> socket.socket:
     """Return a socket to the process that has these modules loaded; it ends with this process."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LARGEST)
@@ -276,7 +278,7 @@ def keep(asked: dict[str, Any], *descriptors: int) -> str:
     *streams, tells = descriptors
     if (process := os.fork()) == 0:
         os.close(tells)
-        become(asked, streams)
+        set_up_process(asked, streams)
         return str(asked["program"])
     os.setsid()  # signals for other processes do not arrive here
     for descriptor in streams:
@@ -289,7 +291,7 @@ def keep(asked: dict[str, Any], *descriptors: int) -> str:
     os._exit(0)
 
 
-def become(asked: dict[str, Any], streams: list[int]) -> None:
+def set_up_process(asked: dict[str, Any], streams: list[int]) -> None:
     """Set up the process like a Python started with these settings."""
     os.setsid()
     for target, source in enumerate(streams):

@@ -13,7 +13,7 @@ from textwrap import dedent
 import pytest
 
 from tests.architecture import doors, line_ends, never, schemes, shape
-from tests.architecture.extras import lacking
+from tests.architecture.extras import missing_requirements
 from tests.architecture.planted import BROKEN, KEPT, Rule, planted
 from tests.architecture.source import Module, modules, read_once, words
 from tools.requirements import read_pyproject
@@ -142,7 +142,7 @@ def test_exception_from_rule_is_still_needed(rule: Rule, name: str) -> None:
 
 def test_imports_of_package_come_with_its_extra() -> None:
     metadata = read_pyproject()["project"]
-    assert lacking(SOURCES, metadata["dependencies"], metadata["optional-dependencies"]) == []
+    assert missing_requirements(SOURCES, metadata["dependencies"], metadata["optional-dependencies"]) == []
 
 
 def test_import_outside_extra_is_found() -> None:
@@ -154,13 +154,16 @@ def test_import_outside_extra_is_found() -> None:
     ]
     extras = {"warm": ["red>=1"], "cold": ["green[more]~=1.0"]}
     rooms = {"warm": words("resolver.one"), "cold": words("resolver.two")}
-    assert lacking(house, ["base>=1"], extras, rooms) == ["resolver.two takes red"]
-    assert lacking(house[:2], [], extras, {}) == ["resolver takes base", "resolver.one takes base red"]
+    assert missing_requirements(house, ["base>=1"], extras, rooms) == ["resolver.two takes red"]
+    assert missing_requirements(house[:2], [], extras, {}) == [
+        "resolver takes base",
+        "resolver.one takes base red",
+    ]
 
 
 def test_tests_have_no_possessive_patterns() -> None:
     others = modules(CHECKOUT, "fixtures", "tests")
-    assert [finding for module in others for finding in shape.patterns_let_go(module)] == []
+    assert [finding for module in others for finding in shape.patterns_are_not_possessive(module)] == []
 
 
 def test_late_imports_have_no_cycle() -> None:

@@ -63,7 +63,7 @@ def test_public_function_documents_parameters_and_errors(name: str) -> None:
     assert "Raises:\n" in text or "never raises" in text.lower()
 
 
-def is_shown_with_what_raises_or_tells_it(name: str) -> bool:
+def is_error_or_event(name: str) -> bool:
     """Return whether the class is an error or event: the examples of functions show it."""
     value = getattr(resolver, name)
     return inspect.isclass(value) and issubclass(value, (ResolveError, *get_args(resolver.Event)))
@@ -71,7 +71,7 @@ def is_shown_with_what_raises_or_tells_it(name: str) -> bool:
 
 @pytest.mark.parametrize("name", [name for name in resolver.__all__ if name != "Event"])
 def test_public_name_has_example(name: str) -> None:
-    assert name in EXAMPLES or is_shown_with_what_raises_or_tells_it(name)
+    assert name in EXAMPLES or is_error_or_event(name)
 
 
 def test_session_classes_have_examples() -> None:

@@ -21,7 +21,7 @@ SLACK = 0.1
 
 
 @pytest.fixture
-def crowd() -> Iterator[None]:
+def busy_cpu() -> Iterator[None]:
     """Run this process and two busy ones on one CPU."""
     if not os.path.exists("/proc/self/schedstat"):
         pytest.skip("this kernel does not tell")
@@ -52,7 +52,7 @@ def test_clock_counts_sleep() -> None:
     assert trio.run(sleep, clock=ScheduledClock()) >= 0.05
 
 
-def test_clock_does_not_count_waits_for_cpu(crowd: None) -> None:
+def test_clock_does_not_count_waits_for_cpu(busy_cpu: None) -> None:
     """The wait occurs before and after a sleep; the kernel reports some of it only at its end."""
     clock = ScheduledClock()
     began, waited = clock.current_time(), 0.0

@@ -39,10 +39,10 @@ def _read() -> Iterator[None]:
 
 
 def _calls(module: Module) -> list[tuple[str, ast.Call]]:
-    return [(_last_word(node.func), node) for node in module.nodes if isinstance(node, ast.Call)]
+    return [(_called_name(node.func), node) for node in module.nodes if isinstance(node, ast.Call)]
 
 
-def _last_word(called: ast.expr) -> str:
+def _called_name(called: ast.expr) -> str:
     """Return the name of a called function without its qualifier; empty without a name."""
     match called:
         case ast.Name(id=name) | ast.Attribute(attr=name):
@@ -50,7 +50,7 @@ def _last_word(called: ast.expr) -> str:
     return ""
 
 
-def waits_until_it_hangs(module: Module) -> list[str]:
+def deadlines_are_hang(module: Module) -> list[str]:
     """Find deadlines other than HANG: no test may fail because it is slow."""
     return [
         f"{module.name}:{call.lineno} gives {ast.unparse(call)} and not HANG"
@@ -59,7 +59,7 @@ def waits_until_it_hangs(module: Module) -> list[str]:
     ]
 
 
-def gives_others_until_it_hangs(module: Module) -> list[str]:
+def timeouts_are_hang(module: Module) -> list[str]:
     """Find timeouts of processes, threads and sockets other than HANG."""
     return [
         f"{module.name}:{call.lineno} gives {ast.unparse(keyword)} and not HANG"
@@ -79,7 +79,7 @@ def reads_no_clock(module: Module) -> list[str]:
     ]
 
 
-def does_not_ask_how_late_it_is(module: Module) -> list[str]:
+def reads_no_time_of_loop(module: Module) -> list[str]:
     if module.name in ASKS_THE_TIME or "MockClock" in module.source:
         return []
     return [
@@ -98,7 +98,7 @@ def leaves_hypothesis_to_the_profile(module: Module) -> list[str]:
     ]
 
 
-def packs_the_same_each_time(module: Module) -> list[str]:
+def gzip_has_fixed_mtime(module: Module) -> list[str]:
     """Find gzip output without a fixed mtime.
 
     gzip stores the time, so the output differs a second later: a test's parameters, and so its name, would
@@ -112,7 +112,7 @@ def packs_the_same_each_time(module: Module) -> list[str]:
     ]
 
 
-def brings_nothing_heavy_before_it_is_used(module: Module) -> list[str]:
+def imports_no_heavy_library_early(module: Module) -> list[str]:
     """Find module-level imports of heavy libraries.
 
     Every worker collects all tests, and each of these libraries costs half a second and 35 MB.
@@ -129,16 +129,16 @@ def brings_nothing_heavy_before_it_is_used(module: Module) -> list[str]:
 
 
 BROKEN: list[tuple[Callable[[Module], list[str]], str]] = [
-    (waits_until_it_hangs, "with trio.fail_after(5): ..."),
-    (waits_until_it_hangs, "with fail_after(LIMIT): ..."),
-    (gives_others_until_it_hangs, "subprocess.run(command, timeout=60)"),
+    (deadlines_are_hang, "with trio.fail_after(5): ..."),
+    (deadlines_are_hang, "with fail_after(LIMIT): ..."),
+    (timeouts_are_hang, "subprocess.run(command, timeout=60)"),
     (reads_no_clock, "began = time.perf_counter()"),
     (reads_no_clock, "began = time.time()"),
-    (does_not_ask_how_late_it_is, "assert trio.current_time() - sent < SOON"),
-    (packs_the_same_each_time, "gzip.compress(b'octets')"),
-    (brings_nothing_heavy_before_it_is_used, "import dask.dataframe"),
-    (brings_nothing_heavy_before_it_is_used, "from distributed import Client"),
-    (brings_nothing_heavy_before_it_is_used, "import pandas"),
+    (reads_no_time_of_loop, "assert trio.current_time() - sent < SOON"),
+    (gzip_has_fixed_mtime, "gzip.compress(b'octets')"),
+    (imports_no_heavy_library_early, "import dask.dataframe"),
+    (imports_no_heavy_library_early, "from distributed import Client"),
+    (imports_no_heavy_library_early, "import pandas"),
     (leaves_hypothesis_to_the_profile, "@settings(max_examples=5, deadline=None)\ndef f(): ..."),
 ]
 
@@ -158,7 +158,7 @@ def test_exceptions_from_rules_are_still_needed(name: str) -> None:
     (module,) = (module for module in TESTS if module.name == name)
     pretended = Module("tests.pretended", module.source)
     assert (reads_no_clock(pretended) != []) == (name in CLOCKS)
-    assert name not in ASKS_THE_TIME or does_not_ask_how_late_it_is(pretended) != []
+    assert name not in ASKS_THE_TIME or reads_no_time_of_loop(pretended) != []
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ _PARTS = {
 }
 
 
-def lacking(
+def missing_requirements(
     sources: Iterable[Module],
     base: Iterable[str],
     extras: Mapping[str, Iterable[str]],
@@ -46,18 +46,18 @@ def lacking(
     """Return modules that import libraries outside `base` and their extra, and the libraries."""
     modules = {module.name: module for module in sources}
     house = {name: set(_imported_first(module)) for name, module in modules.items()}
-    always = _brought_by(base)
+    always = _libraries_of(base)
     found = []
     for name, module in modules.items():
         extra = next((extra for extra, places in rooms.items() if _is_in(name, places)), None)
-        brought = always if extra is None else always | _brought_by(extras[extra])
+        brought = always if extra is None else always | _libraries_of(extras[extra])
         taken = house[name] if extra is None else {imported for imported, _ in module.imports}
-        if more := set(_libraries(_reached({name, *taken}, house))) - brought:
+        if more := set(_libraries(_transitive_imports({name, *taken}, house))) - brought:
             found.append(f"{name} takes {' '.join(sorted(more))}")
     return found
 
 
-def _brought_by(requirements: Iterable[str]) -> frozenset[str]:
+def _libraries_of(requirements: Iterable[str]) -> frozenset[str]:
     """Return the libraries by requirement name, which is also the import name."""
     names = frozenset(re.split(r"[^\w-]", text, maxsplit=1)[0].lower() for text in requirements)
     return names.union(*(_PARTS[name] for name in names & _PARTS.keys()))
@@ -79,7 +79,7 @@ def _imported_first(module: Module) -> Iterator[str]:
     return (name for name, line in module.imports if line not in late)
 
 
-def _reached(names: Iterable[str], house: Mapping[str, set[str]]) -> set[str]:
+def _transitive_imports(names: Iterable[str], house: Mapping[str, set[str]]) -> set[str]:
     """Return all transitive imports of these modules, with the packages around each."""
     found: set[str] = set()
     waiting = set(names)

@@ -94,17 +94,19 @@ def only_wire_ends_lines(module: Module) -> list[str]:
     """Find each CR that is produced outside `wire`."""
     if module.name == WRITER:
         return []
-    return [f"{module.name}:{node.lineno} holds a CR" for node in _produced(module.tree, is_read=False)]
+    return [
+        f"{module.name}:{node.lineno} holds a CR" for node in _literals_with_cr(module.tree, is_read=False)
+    ]
 
 
-def _produced(node: ast.AST, *, is_read: bool) -> Iterator[ast.expr]:
+def _literals_with_cr(node: ast.AST, *, is_read: bool) -> Iterator[ast.expr]:
     """Yield literals with a CR below `node` that are not only search arguments."""
     if _makes_control(node) or (isinstance(node, ast.Constant) and not is_read and _has_cr(node.value)):
         assert isinstance(node, ast.expr)
         yield node
     for child in ast.iter_child_nodes(node):
         if not _is_docstring(node, child):
-            yield from _produced(child, is_read=_reads(node, child, is_read=is_read))
+            yield from _literals_with_cr(child, is_read=_reads(node, child, is_read=is_read))
 
 
 def _has_cr(value: object) -> bool:

@@ -62,8 +62,8 @@ def uses_nothing_forbidden(module: Module) -> list[str]:
     never = [
         name
         for rooms, names in NEVER
-        if any(stands_in(module, room) for room in rooms.split())
-        if not any(stands_in(module, room[1:]) for room in rooms.split() if room.startswith("-"))
+        if any(is_in_module(module, room) for room in rooms.split())
+        if not any(is_in_module(module, room[1:]) for room in rooms.split() if room.startswith("-"))
         for name in names.split()
     ]
     return [
@@ -78,11 +78,11 @@ def reaches_nothing_by_name(module: Module) -> list[str]:
     return [
         f"{module.name}:{node.lineno} reaches into {what} without a name"
         for node in module.nodes
-        if isinstance(node, ast.expr) and (what := _reached(module, node))
+        if isinstance(node, ast.expr) and (what := _reached_module(module, node))
     ]
 
 
-def stands_in(module: Module, room: str) -> bool:
+def is_in_module(module: Module, room: str) -> bool:
     """Return whether the module is in `room`: `a.__init__` is only the package, `a` all its modules."""
     return is_within(f"{module.name}.__init__" if module.is_package else module.name, room)
 
@@ -98,7 +98,7 @@ _REACHES = words("builtins.delattr builtins.dir builtins.setattr builtins.vars")
 _INSIDES = words("__builtins__ __dict__ __globals__ __loader__ __subclasses__")
 
 
-def _reached(module: Module, node: ast.expr) -> str:
+def _reached_module(module: Module, node: ast.expr) -> str:
     """Return the module that an expression reaches into without a name."""
     match node:
         case ast.Call(args=[value, ast.Constant(), *_]) if module.origin(node.func) in _LOOKS:

@@ -84,7 +84,7 @@ BROKEN: Mapping[Rule, str] = {
         resolver.transfer.session: import contextlib as c ¶ with c.suppress(OSError, BaseException): x
         resolver.transfer.session: class A: ¶   def __exit__(self, *a): ¶     return True
     """,
-    shape.patterns_let_go: r"""
+    shape.patterns_are_not_possessive: r"""
         protocols.ftp: import re ¶ re.compile(r'(?:a|b)*+')
         protocols.ftp: import re ¶ A = rb'[^]]++]' ¶ re.match(A, b)
         protocols.ftp: from re import match ¶ match(f'[{a}]?+', b)
@@ -141,7 +141,7 @@ KEPT: Mapping[Rule, str] = {
         resolver.transfer.session: from contextlib import suppress ¶ with suppress(OSError): x
         resolver.transfer.session: class A: ¶   def __exit__(self, *a): ¶     return None
     """,
-    shape.patterns_let_go: r"""
+    shape.patterns_are_not_possessive: r"""
         protocols.ftp: re.compile(r'[A-Z*+]+[+]+\++\*+(?:a)*?b+?')
         protocols.ftp: import re ¶ A = 'C++'
     """,

@@ -43,10 +43,10 @@ def only_the_tables_name_schemes(module: Module) -> list[str]:
     return [
         f"{module.name}:{node.lineno} names the scheme {node.value!r}"
         for node in module.nodes
-        if isinstance(node, ast.Constant) and id(node) not in wants and _names_one(node.value)
+        if isinstance(node, ast.Constant) and id(node) not in wants and _is_scheme_name(node.value)
     ]
 
 
-def _names_one(value: object) -> bool:
+def _is_scheme_name(value: object) -> bool:
     text = value.decode("latin-1") if isinstance(value, bytes) else value
     return isinstance(text, str) and _NAME.fullmatch(text) is not None

@@ -42,7 +42,7 @@ def _loses(module: Module, node: ast.AST) -> bool:
     return False
 
 
-def patterns_let_go(module: Module) -> list[str]:
+def patterns_are_not_possessive(module: Module) -> list[str]:
     """Find possessive quantifiers and atomic groups: `re` before Python 3.11.5 mismatches groups in them."""
     if _POSSESSIVE.search(module.source) is None:  # most modules, in a hundredth of the time
         return []

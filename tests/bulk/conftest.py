@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.bulk.forked import QUIET, Cluster, open_cluster
-from tests.bulk.house import House, open_house
-from tests.bulk.real import open_news, open_real_house
+from tests.bulk.hosts import Hosts, open_hosts
+from tests.bulk.real import open_news, open_real_hosts
 from tests.sampled import FULL
 from tests.servers.conftest import (  # noqa: F401
     _gophernicus,
@@ -34,10 +34,10 @@ OBJECTS = 100 if FULL else 4
 
 
 @pytest.fixture(scope="package")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def hosts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     """Run mock servers, which need no programs on the machine."""
-    with open_house(tmp_path_factory.mktemp("house"), objects=OBJECTS) as house:
-        yield house
+    with open_hosts(tmp_path_factory.mktemp("hosts"), objects=OBJECTS) as hosts:
+        yield hosts
 
 
 @pytest.fixture(scope="package")
@@ -71,12 +71,12 @@ def local_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
 
 
 @pytest.fixture(scope="module")
-def real_house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def real_hosts(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hosts]:
     """Run real servers, for all 4,000 URLs."""
-    news_folder, folder = tmp_path_factory.mktemp("news"), tmp_path_factory.mktemp("real_house")
+    news_folder, folder = tmp_path_factory.mktemp("news"), tmp_path_factory.mktemp("real_hosts")
     with (
         open_news(news_folder, request.getfixturevalue("certificates"), OBJECTS) as news,
-        open_real_house(
+        open_real_hosts(
             folder,
             objects=OBJECTS,
             trees={scheme: request.getfixturevalue(f"{scheme}_tree") for scheme in ("ftp", "http", "gopher")},
@@ -84,6 +84,6 @@ def real_house(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
             nginx=request.getfixturevalue("nginx"),
             gophernicus=request.getfixturevalue("gophernicus"),
             news=news,
-        ) as house,
+        ) as hosts,
     ):
-        yield house
+        yield hosts

@@ -25,7 +25,7 @@ from subprocess import PIPE, Popen
 from typing import IO, Any
 
 from tests.bulk import client
-from tests.bulk.house import ended
+from tests.bulk.hosts import ended
 
 CHECKOUT = Path(__file__).parents[2]
 LOOPBACK = "127.0.0.1"

@@ -204,14 +204,14 @@ class Front:
     async def _hear(self, talk: Talk, client: trio.SocketStream, server: trio.SocketStream) -> None:
         with suppress(*_GONE):
             while octets := await client.receive_some(_MOST):
-                self._end_for_those_who_are_gone()
+                self._end_requests_of_gone_clients()
                 if _is_gone(client):
                     break
                 talk.hear(octets)
                 await server.send_all(octets)
             await server.send_eof()
 
-    def _end_for_those_who_are_gone(self) -> None:
+    def _end_requests_of_gone_clients(self) -> None:
         """End the requests of clients that are gone.
 
         The successor of a killed client may connect before the end of the killed client's connection is read.

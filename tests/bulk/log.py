@@ -40,7 +40,7 @@ def asked(lines: Iterable[Line]) -> Counter[tuple[str, str]]:
     return Counter((line.host, line.name) for line in lines if line.what == "began")
 
 
-def at_once(lines: Iterable[Line]) -> dict[str, int]:
+def max_concurrent(lines: Iterable[Line]) -> dict[str, int]:
     """Return the maximum of concurrent requests at each host, by the order of the lines."""
     now: Counter[str] = Counter()
     most: Counter[str] = Counter()
@@ -53,7 +53,7 @@ def at_once(lines: Iterable[Line]) -> dict[str, int]:
     return dict(most)
 
 
-def in_any_second(lines: Iterable[Line]) -> dict[str, int]:
+def max_per_second(lines: Iterable[Line]) -> dict[str, int]:
     """Return the maximum of requests that began at each host within a second.
 
     A host that paused receives the requests of a longer time together, so this is informative and must not be
@@ -65,7 +65,7 @@ def in_any_second(lines: Iterable[Line]) -> dict[str, int]:
     }
 
 
-def sooner(lines: list[Line], rate: float) -> list[tuple[str, int]]:
+def requests_above_rate(lines: list[Line], rate: float) -> list[tuple[str, int]]:
     """Return requests that began before the rate allows, by host and position.
 
     The lines begin with a mark that precedes all requests. Delays only make requests later, never earlier, so

@@ -28,7 +28,7 @@ from fixtures.gopher.tree import Item
 from fixtures.http.site import Page
 from fixtures.nntp.spool import Group, Spool, write_article
 from tests.bulk.front import Front, LogFile
-from tests.bulk.house import EACH, SCHEMES, content, is_missing
+from tests.bulk.hosts import EACH, SCHEMES, content, is_missing
 
 Address = tuple[str, int]
 

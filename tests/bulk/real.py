@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.bulk.house import EACH, SCHEMES, House, content, is_missing, open_house
+from tests.bulk.hosts import EACH, SCHEMES, Hosts, content, is_missing, open_hosts
 from tests.hang import HANG
 from tests.servers.certificates import Certificates
 from tests.servers.ftp_servers import FtpSite, vsftpd_at
@@ -21,7 +21,7 @@ Trees = Mapping[str, Path]
 
 
 @contextmanager
-def open_real_house(
+def open_real_hosts(
     folder: Path,
     *,
     objects: int,
@@ -30,7 +30,7 @@ def open_real_house(
     nginx: HttpServer,
     gophernicus: GopherServer,
     news: tuple[NewsServer, Mapping[int, Article]],
-) -> Iterator[House]:
+) -> Iterator[Hosts]:
     """Write the objects into `trees`, which the servers of each scheme serve, and run the hosts.
 
     The objects are removed at the end.
@@ -46,12 +46,12 @@ def open_real_house(
             "gopher": [(LOOPBACK, gophernicus.port)],
             "nntp": [(LOOPBACK, served.ports["plain"])],
         }
-        house = stack.enter_context(open_house(folder, objects=objects, real=real))
-        for url in house.whole:
+        hosts = stack.enter_context(open_hosts(folder, objects=objects, real=real))
+        for url in hosts.whole:
             if url.startswith("nntp:"):
                 article = articles.get(int(url.rpartition("/")[2]))
-                house.whole[url] = None if article is None else article.body
-        yield house
+                hosts.whole[url] = None if article is None else article.body
+        yield hosts
 
 
 def _write(scheme: str, folder: Path, objects: int, stack: ExitStack) -> None:

@@ -13,8 +13,8 @@ import resolver.blocking
 from resolver import Policy
 from resolver.bulk import BulkSummary, run
 from resolver.bulk.plan import BulkPlan
-from tests.bulk import log, told
-from tests.bulk.house import House
+from tests.bulk import log, outcomes
+from tests.bulk.hosts import Hosts
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -24,51 +24,51 @@ RATE = 5.0
 FEW = ("127.0.1.1", "127.0.1.2", "127.0.1.3", "127.0.1.4")
 
 
-def fetch(house: House, client: Client, out: Path, **more: Any) -> BulkSummary:
-    return run(house.urls, client=client, out=str(out), policy=policy_for(house), **more)
+def fetch(hosts: Hosts, client: Client, out: Path, **more: Any) -> BulkSummary:
+    return run(hosts.urls, client=client, out=str(out), policy=policy_for(hosts), **more)
 
 
-def policy_for(house: House) -> Policy:
-    return Policy(allow_port=house.ports, allow_address=frozenset({"127.0.0.0/8"}))
+def policy_for(hosts: Hosts) -> Policy:
+    return Policy(allow_port=hosts.ports, allow_address=frozenset({"127.0.0.0/8"}))
 
 
-def check_summary(found: BulkSummary, house: House) -> None:
-    missing = sum(whole is None for whole in house.whole.values())
-    assert (found.requests, found.hosts) == (len(house.urls), 40)
+def check_summary(found: BulkSummary, hosts: Hosts) -> None:
+    missing = sum(whole is None for whole in hosts.whole.values())
+    assert (found.requests, found.hosts) == (len(hosts.urls), 40)
     assert (found.done, found.failed) == (found.requests - missing, missing)
     assert (found.skipped, found.refused, found.exit) == (0, 0, 8)
 
 
 def test_run_fetches_urls_once_within_host_limit(
-    real_house: House, local_client: Client, tmp_path: Path
+    real_hosts: Hosts, local_client: Client, tmp_path: Path
 ) -> None:
-    real_house.mark("real")
-    found = fetch(real_house, local_client, tmp_path, per_host=2)
-    check_summary(found, real_house)
-    told.check(real_house.whole, tmp_path)
-    assert real_house.asked("real") == dict.fromkeys(real_house.urls, 1)
-    assert max(log.at_once(real_house.lines("real")).values()) == 2
+    real_hosts.mark("real")
+    found = fetch(real_hosts, local_client, tmp_path, per_host=2)
+    check_summary(found, real_hosts)
+    outcomes.check(real_hosts.whole, tmp_path)
+    assert real_hosts.asked("real") == dict.fromkeys(real_hosts.urls, 1)
+    assert max(log.max_concurrent(real_hosts.lines("real")).values()) == 2
 
 
-def test_run_outcomes_equal_those_of_save_all(house: House, local_client: Client, tmp_path: Path) -> None:
+def test_run_outcomes_equal_those_of_save_all(hosts: Hosts, local_client: Client, tmp_path: Path) -> None:
     """A repeated run requests no finished URL."""
-    fetch(house, local_client, tmp_path, format="jsonl")
+    fetch(hosts, local_client, tmp_path, format="jsonl")
     alone = tmp_path / "alone"
-    with resolver.blocking.Resolver(policy=policy_for(house)) as session:
-        running = session.save_all(house.urls, directory=alone, concurrency=40, digest=True)
+    with resolver.blocking.Resolver(policy=policy_for(hosts)) as session:
+        running = session.save_all(hosts.urls, directory=alone, concurrency=40, digest=True)
         became = {str(each.url): each for each in running}
-    for row in told.rows(tmp_path):
+    for row in outcomes.rows(tmp_path):
         each = became[row["url"]]
         error = None if each.error is None else type(each.error).__name__
         assert (row["status"], row["exit"], row["error"]) == (each.status, each.exit, error)
         if each.status == "done":
             assert (row["bytes"], row["digest"]) == (each.bytes, each.digest)
             assert (row["media_type"], row["final_url"]) == (each.media_type, str(each.final_url))
-    first = told.alike(told.rows(tmp_path))
-    house.mark("again")
-    fetch(house, local_client, tmp_path, format="jsonl")
-    assert all(house.whole[url] is None for url in house.asked("again"))
-    assert told.alike(told.rows(tmp_path)) == first
+    first = outcomes.comparable_rows(outcomes.rows(tmp_path))
+    hosts.mark("again")
+    fetch(hosts, local_client, tmp_path, format="jsonl")
+    assert all(hosts.whole[url] is None for url in hosts.asked("again"))
+    assert outcomes.comparable_rows(outcomes.rows(tmp_path)) == first
 
 
 #: The module, because the package exports a function with the same name.
@@ -77,7 +77,7 @@ RUN = sys.modules["resolver.bulk.run"]
 
 @pytest.mark.parametrize("most", [1, 3])
 def test_run_keeps_per_host_limit(
-    house: House, local_client: Client, tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
+    hosts: Hosts, local_client: Client, tmp_path: Path, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Slices contain several hosts, and some hosts are in several slices.
 
@@ -86,21 +86,21 @@ def test_run_keeps_per_host_limit(
     """
     monkeypatch.setattr(RUN, "PARTITIONS", 16)
     monkeypatch.setattr(RUN, "BulkPlan", partial(BulkPlan, box=1.0))
-    house.mark(f"most-{most}")
-    found = fetch(house, local_client, tmp_path, per_host=most)
+    hosts.mark(f"most-{most}")
+    found = fetch(hosts, local_client, tmp_path, per_host=most)
     assert found.slices > 16
-    assert max(log.at_once(house.lines(f"most-{most}")).values()) == most
+    assert max(log.max_concurrent(hosts.lines(f"most-{most}")).values()) == most
 
 
 def test_run_keeps_host_rate(
-    house: House, local_client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    hosts: Hosts, local_client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rate holds also between slices of a single request each, on any worker."""
     monkeypatch.setattr(RUN, "BulkPlan", partial(BulkPlan, box=0.5 / RATE))
-    few = [url for url in house.urls if house.named(url)[0] in FEW]
-    house.mark("rate")
-    found = run(few, client=local_client, out=str(tmp_path), policy=policy_for(house), host_rate=RATE)
+    few = [url for url in hosts.urls if hosts.named(url)[0] in FEW]
+    hosts.mark("rate")
+    found = run(few, client=local_client, out=str(tmp_path), policy=policy_for(hosts), host_rate=RATE)
     assert (found.requests, found.slices) == (len(few), len(few))
-    lines = house.lines("rate")
-    assert log.sooner(lines, RATE) == []
-    assert log.asked(lines).keys() == {house.named(url) for url in few}
+    lines = hosts.lines("rate")
+    assert log.requests_above_rate(lines, RATE) == []
+    assert log.asked(lines).keys() == {hosts.named(url) for url in few}

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from tests.bulk import log, told
+from tests.bulk import log, outcomes
 from tests.bulk.elsewhere import SCHEME
 from tests.bulk.forked import Cluster
-from tests.bulk.house import House
+from tests.bulk.hosts import Hosts
 from tests.sampled import FULL, SEED, sampled
 
 KILLS = 20 if FULL else 7  # more than twenty in the three rounds of CI
@@ -31,7 +31,7 @@ PER_HOST = 2
 class Runs:
     """Runs over a list into one location, on a cluster of which each process may be killed."""
 
-    house: House
+    hosts: Hosts
     cluster: Cluster
     folder: Path
     kept: str
@@ -48,7 +48,7 @@ class Runs:
 
     def prepare(self) -> None:
         more = {"per_host": PER_HOST, "format": "jsonl", "warc": self.kept == "archives"}
-        listed = {"urls": self.house.urls, "ports": sorted(self.house.ports), "more": more}
+        listed = {"urls": self.hosts.urls, "ports": sorted(self.hosts.ports), "more": more}
         (self.folder / "list").write_text(json.dumps(listed))
 
     def complete(self) -> None:
@@ -67,12 +67,12 @@ class Runs:
 
     def left(self) -> int:
         """Return the number of existing objects that are not yet fetched."""
-        there = sum(whole is not None for whole in self.house.whole.values())
-        return there - len(told.done(self.out))
+        there = sum(whole is not None for whole in self.hosts.whole.values())
+        return there - len(outcomes.done(self.out))
 
     def wait(self, requests: int) -> bool:
         """Wait for so many more requests, or the end of the client; return whether they began."""
-        return self.house.wait(requests, self.running["client"][0])
+        return self.hosts.wait(requests, self.running["client"][0])
 
     def kill(self, role: str) -> None:
         """Kill a process. With the scheduler, workers and client end soon; the next run does not wait.
@@ -100,42 +100,42 @@ class Runs:
                 self.cluster.kill(process)
 
 
-def run_undisturbed(house: House, cluster: Cluster, folder: Path, kept: str) -> list[dict[str, Any]]:
+def run_undisturbed(hosts: Hosts, cluster: Cluster, folder: Path, kept: str) -> list[dict[str, Any]]:
     folder.mkdir()
-    runs = Runs(house, cluster, folder, kept)
+    runs = Runs(hosts, cluster, folder, kept)
     runs.prepare()
     runs.end()
-    told.check(house.whole, runs.out)
-    return told.alike(told.rows(runs.out))
+    outcomes.check(hosts.whole, runs.out)
+    return outcomes.comparable_rows(outcomes.rows(runs.out))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kept", sampled(["files", "archives", "elsewhere"], lambda kept: None))
 def test_run_resumes_after_any_process_was_killed(
-    kept: str, house: House, forked: Cluster, tmp_path: Path
+    kept: str, hosts: Hosts, forked: Cluster, tmp_path: Path
 ) -> None:
-    expected = run_undisturbed(house, forked, tmp_path / "undisturbed", kept)
+    expected = run_undisturbed(hosts, forked, tmp_path / "undisturbed", kept)
     source = random.Random(SEED)
     victims = [*VICTIMS, *source.choices(VICTIMS, k=KILLS)][:KILLS]
     source.shuffle(victims)
-    runs = Runs(house, forked, tmp_path, kept)
+    runs = Runs(hosts, forked, tmp_path, kept)
     runs.prepare()
-    house.mark(kept)
+    hosts.mark(kept)
     moments: list[tuple[str, set[str]]] = []
     for kills, victim in enumerate(victims):
         runs.complete()
         runs.wait(1 + source.randrange(1 + 2 * runs.left() // (KILLS - kills + 1)))
-        while kills == KILLS - 1 and not told.done(runs.out) and runs.wait(10):
+        while kills == KILLS - 1 and not outcomes.done(runs.out) and runs.wait(10):
             pass  # at least once some URLs must be requested again
         runs.kill(victim)
-        done = told.done(runs.out)
-        house.mark(f"{kept}-{kills}")
+        done = outcomes.done(runs.out)
+        hosts.mark(f"{kept}-{kills}")
         moments.append((f"{kept}-{kills}", done))
-        told.check_names(house, runs.out)
+        outcomes.check_names(hosts, runs.out)
     runs.end()
     for mark, done in moments:
-        assert not done & house.asked(mark).keys(), (mark, victims)
+        assert not done & hosts.asked(mark).keys(), (mark, victims)
     assert any(done for _, done in moments)
-    told.check(house.whole, runs.out)
-    assert told.alike(told.rows(runs.out)) == expected
-    assert max(log.at_once(house.lines(kept)).values()) <= PER_HOST
+    outcomes.check(hosts.whole, runs.out)
+    assert outcomes.comparable_rows(outcomes.rows(runs.out)) == expected
+    assert max(log.max_concurrent(hosts.lines(kept)).values()) <= PER_HOST

@@ -37,14 +37,14 @@ def test_asked_counts_requests_by_name(lines: list[log.Line]) -> None:
     assert log.asked(log.since(lines, "later")) == {("a", "three"): 1}
 
 
-def test_at_once_returns_maximum_by_host(lines: list[log.Line]) -> None:
-    assert log.at_once(lines) == {"a": 2, "b": 1}
+def test_max_concurrent_counts_by_host(lines: list[log.Line]) -> None:
+    assert log.max_concurrent(lines) == {"a": 2, "b": 1}
 
 
-def test_sooner_finds_requests_above_rate(lines: list[log.Line]) -> None:
-    assert log.in_any_second(lines) == {"a": 3, "b": 1}
-    assert log.sooner(lines, 4.0) == [("a", 1), ("a", 2)]
-    assert log.sooner(lines, 10.0) == []
+def test_requests_above_rate_are_found(lines: list[log.Line]) -> None:
+    assert log.max_per_second(lines) == {"a": 3, "b": 1}
+    assert log.requests_above_rate(lines, 4.0) == [("a", 1), ("a", 2)]
+    assert log.requests_above_rate(lines, 10.0) == []
 
 
 #: The bytes of a connection: the client's request, then the server's reply and the pieces forwarded.
@@ -108,4 +108,4 @@ async def test_new_request_ends_those_of_gone_clients(tmp_path: Path) -> None:
             nursery.cancel_scope.cancel()
     lines = log.read(tmp_path / "log")
     assert len(lines) == 20
-    assert log.at_once(lines) == {"h": 1}
+    assert log.max_concurrent(lines) == {"h": 1}

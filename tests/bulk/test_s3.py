@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.bulk import told
+from tests.bulk import outcomes
 from tests.bulk.bucket import NAME, fetch, open_bucket
-from tests.bulk.house import CHECKOUT, House
+from tests.bulk.hosts import CHECKOUT, Hosts
 from tests.hang import HANG
 from tests.sampled import sampled
 
@@ -55,22 +55,24 @@ def bulk(
 @pytest.mark.slow
 @pytest.mark.parametrize("words", sampled([[], ["--warc"]], lambda words: None))
 def test_run_into_bucket_saves_files_and_skips_done(
-    words: list[str], house: House, bucket: dict[str, str], tmp_path: Path
+    words: list[str], hosts: Hosts, bucket: dict[str, str], tmp_path: Path
 ) -> None:
-    ports = sorted(house.ports)[::EVERY]
-    whole = {url: octets for url, octets in house.whole.items() if urlsplit(url).port in ports}
+    ports = sorted(hosts.ports)[::EVERY]
+    whole = {url: octets for url, octets in hosts.whole.items() if urlsplit(url).port in ports}
     missing = {url for url, octets in whole.items() if octets is None}
     there = len(whole) - len(missing)
 
     first = bulk(whole, ports, words, bucket)
     assert (first["done"], first["skipped"], first["failed"]) == (there, 0, len(missing))
     fetch(PLACE, tmp_path / "first", bucket)
-    told.check(whole, tmp_path / "first")
+    outcomes.check(whole, tmp_path / "first")
 
     mark = "".join(["bucket", *words])
-    house.mark(mark)
+    hosts.mark(mark)
     second = bulk(whole, ports, words, bucket)
     assert (second["done"], second["skipped"], second["failed"]) == (0, there, len(missing))
-    assert house.asked(mark).keys() == missing
+    assert hosts.asked(mark).keys() == missing
     fetch(PLACE, tmp_path / "second", bucket)
-    assert told.alike(told.rows(tmp_path / "second")) == told.alike(told.rows(tmp_path / "first"))
+    assert outcomes.comparable_rows(outcomes.rows(tmp_path / "second")) == outcomes.comparable_rows(
+        outcomes.rows(tmp_path / "first")
+    )

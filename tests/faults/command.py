@@ -93,7 +93,7 @@ async def _started(
         stdin=stdin,
         stdout=stdout,
         stderr=subprocess.PIPE,
-        preexec_fn=partial(_begin, before),
+        preexec_fn=partial(_reset_signals, before),
     )
     return await open_process()
 
@@ -120,7 +120,7 @@ def _forked(
     return process
 
 
-def _begin(before: Callable[[], None] | None) -> None:
+def _reset_signals(before: Callable[[], None] | None) -> None:
     """Reset signals in the new process: background shells ignore SIGINT, and children inherit that."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_DFL)
@@ -128,7 +128,7 @@ def _begin(before: Callable[[], None] | None) -> None:
         before()
 
 
-async def told_by(*command: str) -> list[dict[str, Any]]:
+async def json_lines_of(*command: str) -> list[dict[str, Any]]:
     """Return the JSON objects, one per line, that a test program prints; a limit applies to each read."""
     told: list[dict[str, Any]] = []
     octets = b""

@@ -100,7 +100,7 @@ def save(source: Path, target: Path, exists: Exists, meta: bool) -> str:
     return "done"
 
 
-def in_a_child(action: Callable[[], str], at: int | None) -> tuple[int, str]:
+def run_in_child(action: Callable[[], str], at: int | None) -> tuple[int, str]:
     """Run the action in a child, killed before call `at`; return its exit status and its result."""
     reader, writer = os.pipe()
     child = os.fork()
@@ -123,11 +123,13 @@ def main(folder: Path, every: int, first: int) -> None:
         source = folder / f"source{row}"
         source.write_bytes(content)
         number = 1 + (first + row) % every
-        while one(source, folder / f"{row}-{number}", exists, held, meta, number):
+        while run_moment(source, folder / f"{row}-{number}", exists, held, meta, number):
             number += every
 
 
-def one(source: Path, place: Path, exists: Exists, held: bytes | None, meta: bool, number: int) -> bool:
+def run_moment(
+    source: Path, place: Path, exists: Exists, held: bytes | None, meta: bool, number: int
+) -> bool:
     """Run killed before call `number`, then not killed; return whether there is such a call."""
     place.mkdir()
     target = place / "object"
@@ -137,11 +139,11 @@ def one(source: Path, place: Path, exists: Exists, held: bytes | None, meta: boo
         described = {"format": FORMAT, "digests": {"sha256": hashlib.sha256(held or b"").hexdigest()}}
         sidecar_of(target).write_text(json.dumps(described, indent=2))
     action = partial(save, source, target, exists, meta)
-    status, _ = in_a_child(action, number)
+    status, _ = run_in_child(action, number)
     left_then = sorted(os.listdir(place))
     if status == KILLED:
         then = describes(target)
-        again, said = in_a_child(action, None)
+        again, said = run_in_child(action, None)
         found = report(source.read_bytes(), exists, number, place, left_then, again, said)
         print(json.dumps({**found, "sidecar": [then, describes(target)] if meta else None}), flush=True)
     return status == KILLED

@@ -35,7 +35,7 @@ _NEEDED = (
 )
 
 
-def killed(arguments: list[str], moment: Callable[[], bool]) -> None:
+def run_killed(arguments: list[str], moment: Callable[[], bool]) -> None:
     """Run once, killed at a moment in any state, unless it ends before."""
     child = os.fork()
     if child == 0:
@@ -50,14 +50,14 @@ def killed(arguments: list[str], moment: Callable[[], bool]) -> None:
 
 def choose(source: random.Random, size: int) -> Callable[[], bool]:
     """Return a random moment: soon, or after a share of the missing bytes; never if no byte is missing."""
-    share, held = source.uniform(-0.3, 1), held_now()
+    share, held = source.uniform(-0.3, 1), bytes_now()
     if share < 0:
         until = time.monotonic() + source.uniform(0, _BEGINNING)
         return lambda: time.monotonic() >= until
-    return lambda: held < size and held_now() >= held + share * (size - held)
+    return lambda: held < size and bytes_now() >= held + share * (size - held)
 
 
-def held_now() -> int:
+def bytes_now() -> int:
     return sum(size for name, size in sizes().items() if name.endswith(".part"))
 
 
@@ -76,7 +76,7 @@ def main(times: int, *arguments: str) -> None:
     content = Path("../content").read_bytes()
     source = random.Random(times)
     for _ in range(times):
-        killed(list(arguments), choose(source, len(content)))
+        run_killed(list(arguments), choose(source, len(content)))
         left = sizes()
         print(json.dumps(left), flush=True)  # flush before the next fork, which would inherit the buffer
         whole = {name for name in left if not name.endswith((".part", ".part-state", ".new"))}

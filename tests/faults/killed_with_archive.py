@@ -28,7 +28,7 @@ from warcio.checker import Checker
 
 from resolver.cli import main as resolve
 from resolver.warc.records import DamagedSpan, WarcRecord, read_records
-from tests.faults.killed import CALLS, KILLED, CountedCalls, in_a_child
+from tests.faults.killed import CALLS, KILLED, CountedCalls, run_in_child
 from tests.faults.killed_with_ledger import Counted
 from tests.resolver.warc.archives import Kept, Octets
 from tests.scheduled import has_ended
@@ -93,7 +93,7 @@ def whole(path: Path) -> tuple[int, list[str], bool]:
     return end, urls, damaged
 
 
-def passes(path: Path, size: int) -> bool:
+def is_accepted_by_warcio(path: Path, size: int) -> bool:
     """Return whether `warcio check` accepts the first `size` bytes of the file."""
     part = path.with_name(f"checked-{path.name}")
     part.write_bytes(path.read_bytes()[:size])
@@ -106,11 +106,11 @@ def report(place: Path, name: str, urls: list[str], moment: str) -> None:
     path = place / name
     left = path.stat().st_size if path.exists() else 0
     end, _, damaged = whole(path)
-    then = passes(path, end) if end else True
+    then = is_accepted_by_warcio(path, end) if end else True
     begun = path.read_bytes()[:end] if path.exists() else b""
     if left and not end:  # not even the first record: the file does not show its owner
         path.unlink()
-    again, said = in_a_child(partial(run, place, name, urls), None)
+    again, said = run_in_child(partial(run, place, name, urls), None)
     last, found, damaged_now = whole(path)
     told = {
         "moment": moment,
@@ -119,17 +119,17 @@ def report(place: Path, name: str, urls: list[str], moment: str) -> None:
         "right": then and not damaged,
         "status": (again, said),
         "kept": path.read_bytes().startswith(begun),
-        "right_now": not damaged_now and last == path.stat().st_size and passes(path, last),
+        "right_now": not damaged_now and last == path.stat().st_size and is_accepted_by_warcio(path, last),
         "missing": sorted(set(urls) - set(found)),
         "twice": sorted(url for url, count in Counter(found).items() if count > 1),
     }
     print(json.dumps(told), flush=True)
 
 
-def one(place: Path, name: str, urls: list[str], number: int, *, within: bool) -> bool:
+def run_moment(place: Path, name: str, urls: list[str], number: int, *, within: bool) -> bool:
     """Return whether there is such a moment."""
     place.mkdir()
-    status, _ = in_a_child(partial(run, place, name, urls, within), number)
+    status, _ = run_in_child(partial(run, place, name, urls, within), number)
     if status == KILLED:
         report(place, name, urls, f"{'within write' if within else 'before call'} {number}")
     return status == KILLED
@@ -139,7 +139,7 @@ def main(folder: Path, every: int, first: int, urls: list[str]) -> None:
     for row, (name, within) in enumerate((name, within) for name in _NAMES for within in (False, True)):
         step = max(1, every // 5) if within else every
         number = 1 + (first + row) % step
-        while one(folder / f"{row}-{number}", name, urls, number, within=within):
+        while run_moment(folder / f"{row}-{number}", name, urls, number, within=within):
             number += step
 
 
@@ -148,7 +148,7 @@ def at_random(folder: Path, times: int, urls: list[str]) -> None:
     chance = random.Random(times)
     for name in _NAMES:
         (folder / f"whole-{name}").mkdir()
-        assert in_a_child(partial(run, folder / f"whole-{name}", name, urls), None) == (0, "0")
+        assert run_in_child(partial(run, folder / f"whole-{name}", name, urls), None) == (0, "0")
     for time_ in range(times):
         name = _NAMES[time_ % len(_NAMES)]
         place = folder / str(time_)

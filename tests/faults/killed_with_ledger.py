@@ -18,7 +18,7 @@ from pathlib import Path
 
 from protocols.file.dialogue import guess_media_type
 from resolver.cli import main as resolve
-from tests.faults.killed import KILLED, CountedCalls, in_a_child
+from tests.faults.killed import KILLED, CountedCalls, run_in_child
 
 CONTENT = {name: bytes(range(256)) * size for name, size in (("a", 300), ("b", 1), ("c", 0))}
 
@@ -29,7 +29,7 @@ HELD: tuple[tuple[str, bytes | None], ...] = (("fail", None), ("replace", bytes(
 class Counted(sqlite3.Connection):
     """A connection that may end the process before each step of the ledger.
 
-    It does not wait for the disk: see `in_a_child`.
+    It does not wait for the disk: see `run_in_child`.
     """
 
     def execute(self, sql: str, parameters: Sequence[object] = (), /) -> sqlite3.Cursor:  # type: ignore[override]
@@ -75,21 +75,21 @@ def main(folder: Path, every: int, first: int) -> None:
     list_.write_text("".join((source / name).as_uri() + "\n" for name in CONTENT))
     for row, (exists, held) in enumerate(HELD):
         number = 1 + (first + row) % every
-        while one(folder / f"{exists}-{number}", list_, exists, held, number):
+        while run_moment(folder / f"{exists}-{number}", list_, exists, held, number):
             number += every
 
 
-def one(place: Path, list_: Path, exists: str, held: bytes | None, number: int) -> bool:
+def run_moment(place: Path, list_: Path, exists: str, held: bytes | None, number: int) -> bool:
     """Run killed before call `number`, then not killed; return whether there is such a call."""
     (place / ("" if exists == "tree" else "files")).mkdir(parents=True)
     if held is not None:
         (place / "files" / "a").write_bytes(held)
     action = partial(run, place, list_, exists)
-    status, _ = in_a_child(action, number)
+    status, _ = run_in_child(action, number)
     if status != KILLED:
         return False
     whole = [name for name in CONTENT if is_whole(place / "files" / name, name)]
-    again, said = in_a_child(action, None)
+    again, said = run_in_child(action, None)
     records = map(json.loads, (place / "out").read_text().splitlines())
     outcomes = {record["path"]: record["status"] for record in records}
     report = {

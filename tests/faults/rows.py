@@ -69,7 +69,7 @@ class Row:
         return " ".join(word for word in words if word)
 
 
-def both(row: Row) -> Iterator[Row]:
+def once_and_always(row: Row) -> Iterator[Row]:
     """Yield the row, and the row with a single failing connection."""
     yield row
     fault = row.manner.fault
@@ -155,9 +155,9 @@ def _cells(
             row = replace(row, received=None if scheme.startswith("nntp") else reached)
         # A peer that never greets gets one attempt.
         if scheme in ("ftp", "nntp") and (kind, fault.at) == ("silence", "connect"):
-            yield from (replace(each, error=error, tries=1) for each in both(row))
+            yield from (replace(each, error=error, tries=1) for each in once_and_always(row))
         else:
-            yield from both(row)
+            yield from once_and_always(row)
 
 
 def is_raced(row: Row) -> bool:
@@ -172,24 +172,24 @@ def is_raced(row: Row) -> bool:
 def refusals() -> Iterator[Row]:
     """Yield rows for closed ports, temporary refusals, and replies that do not parse."""
     for scheme in PLAIN + SECURED:
-        yield _final(scheme, Manner(fault=NOBODY), Unreachable)
+        yield _final_row(scheme, Manner(fault=NOBODY), Unreachable)
     for scheme in ("ftp", "ftps", "http", "https", "nntp", "nntps"):
-        yield from both(Row(scheme, Manner(fault=Fault("later", "greeting")), TryLater))
-    yield from both(Row("nntp", Manner(fault=Fault("later", "body")), TryLater))
+        yield from once_and_always(Row(scheme, Manner(fault=Fault("later", "greeting")), TryLater))
+    yield from once_and_always(Row("nntp", Manner(fault=Fault("later", "body")), TryLater))
     for scheme in ("ftp", "nntp"):
         for moment in ("greeting", "login"):
             manner = Manner(login=scheme == "nntp")
-            yield _final(scheme, replace(manner, fault=Fault("stray", moment)), ProtocolError)
-            yield _final(scheme, replace(manner, fault=Fault("endless", moment)), LimitExceeded)
-    yield replace(_final("ftp", Manner(fault=Fault("stray", "end")), ProtocolError), held=SIZE)
-    yield replace(_final("ftp", Manner(fault=Fault("endless", "end")), LimitExceeded), held=SIZE)
+            yield _final_row(scheme, replace(manner, fault=Fault("stray", moment)), ProtocolError)
+            yield _final_row(scheme, replace(manner, fault=Fault("endless", moment)), LimitExceeded)
+    yield replace(_final_row("ftp", Manner(fault=Fault("stray", "end")), ProtocolError), held=SIZE)
+    yield replace(_final_row("ftp", Manner(fault=Fault("endless", "end")), LimitExceeded), held=SIZE)
     for scheme in ("http", "wais"):
-        yield _final(scheme, Manner(fault=Fault("stray", "greeting")), ProtocolError)
-    yield _final("http", Manner(fault=Fault("endless", "greeting")), LimitExceeded)
-    yield _final("wais", Manner(fault=Fault("endless", "greeting")), ProtocolError)
+        yield _final_row(scheme, Manner(fault=Fault("stray", "greeting")), ProtocolError)
+    yield _final_row("http", Manner(fault=Fault("endless", "greeting")), LimitExceeded)
+    yield _final_row("wais", Manner(fault=Fault("endless", "greeting")), ProtocolError)
 
 
-def _final(scheme: str, manner: Manner, error: Error) -> Row:
+def _final_row(scheme: str, manner: Manner, error: Error) -> Row:
     """Return a row whose error is final: it is not retried."""
     return Row(scheme, manner, error, tries=1)
 
@@ -198,16 +198,16 @@ def lengths() -> Iterator[Row]:
     """Yield rows for fewer or more bytes than announced, and for bytes reported as failed."""
     for scheme in ("ftp", "ftps"):
         for kind in ("short", "final", "later"):
-            yield from both(_broken_off(scheme, Fault(kind, "body", 50), SIZE // 2))
-        yield from both(_broken_off(scheme, Fault("final", "body", 100), SIZE))
-    yield from both(_broken_off("ftp", Fault("short", "body", 0), 0))
-    yield from both(Row("ftp", Manner(fault=Fault("final", "body", 0)), TryLater))
+            yield from once_and_always(_broken_off(scheme, Fault(kind, "body", 50), SIZE // 2))
+        yield from once_and_always(_broken_off(scheme, Fault("final", "body", 100), SIZE))
+    yield from once_and_always(_broken_off("ftp", Fault("short", "body", 0), 0))
+    yield from once_and_always(Row("ftp", Manner(fault=Fault("final", "body", 0)), TryLater))
     yield Row("ftp", Manner(fault=Fault("later", "body", 0)), TryLater)
     yield Row("ftp", Manner(fault=Fault("later", "body", 0, times=1)), None, tries=1)  # ftp page, section 5
     fault, more = Fault("short", "end"), SIZE + 1_000
     once = replace(fault, times=1)
     for scheme in ("gopher", "gophers"):
-        yield from both(Row(scheme, Manner(fault=fault), Truncated, received=SIZE, expected=more))
+        yield from once_and_always(Row(scheme, Manner(fault=fault), Truncated, received=SIZE, expected=more))
     for scheme in ("http", "https"):
         # The announced bytes never existed: a later announced size is that of another object.
         yield Row(scheme, Manner(fault=fault), Truncated, held=SIZE, received=SIZE, expected=more, taken_up=0)
@@ -264,13 +264,13 @@ def data_connections() -> Iterator[Row]:
     """Yield rows for FTP's data connection: refused, silent, never opened."""
     for scheme in ("ftp", "ftps"):
         for kind, error in (("close", Unreachable), ("silence", TimedOut), ("never", TimedOut)):
-            yield from both(Row(scheme, Manner(fault=Fault(kind, "data")), error))  # type: ignore[arg-type]
+            yield from once_and_always(Row(scheme, Manner(fault=Fault(kind, "data")), error))  # type: ignore[arg-type]
 
 
 def secured() -> Iterator[Row]:
     """Yield rows for peers without TLS, and for an end without length or close_notify."""
     for scheme in SECURED:
-        yield _final(scheme, Manner(fault=Fault("stray", "connect")), TlsError)
+        yield _final_row(scheme, Manner(fault=Fault("stray", "connect")), TlsError)
     finding = "gophers:end-not-authenticated"
     yield Row("gophers", Manner(fault=Fault("cut", "end"), framing="close"), None, tries=1, finding=finding)
 

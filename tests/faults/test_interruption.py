@@ -22,7 +22,7 @@ import trio
 
 from fixtures.faulty import Fault, FaultyServer, Manner, serve
 from resolver import Policy, Resolver, Saved
-from tests.faults.command import BUFFERING, CHECKOUT, options_for, resolve, size_of, told_by, until
+from tests.faults.command import BUFFERING, CHECKOUT, json_lines_of, options_for, resolve, size_of, until
 from tests.faults.killed import LARGE, SMALL
 from tests.faults.killed_with_ledger import CONTENT
 from tests.hang import NEVER
@@ -130,7 +130,7 @@ async def test_signal_ends_cat_with_full_pipe(
     """No process reads the pipe: a thread blocks in write(2) and cannot be canceled."""
     server = await serve(nursery, "http", INTERRUPTION_CONTENT)
     words = ["cat", *PATIENT, *options_for(server), server.url()]
-    with unread() as (writer, is_full):
+    with unread_pipe() as (writer, is_full):
         async with resolve(tmp_path, *words, stdout=writer, buffering=buffering) as running:
             await until(is_full)
             running.process.send_signal(number)
@@ -152,7 +152,7 @@ async def test_signal_ends_listing_with_full_pipe(
         (served / f"{index:0200d}").touch()
     (tmp_path / "list").write_text(f"{served.as_uri()}/{0:0200d}\n" * 500)
     words = [*verb, f"{served.as_uri()}/"]
-    with unread() as (writer, is_full):
+    with unread_pipe() as (writer, is_full):
         async with resolve(tmp_path, *words, stdout=writer, buffering=buffering) as running:
             await until(is_full)
             running.process.send_signal(number)
@@ -161,7 +161,7 @@ async def test_signal_ends_listing_with_full_pipe(
 
 
 @contextmanager
-def unread() -> Iterator[tuple[int, Callable[[], bool]]]:
+def unread_pipe() -> Iterator[tuple[int, Callable[[], bool]]]:
     """Yield the write end of an unread pipe, and a function that returns whether it is over half full."""
     reader, writer = os.pipe()
     waiting = b"\0" * 4
@@ -261,7 +261,7 @@ async def test_save_killed_before_every_step_finishes(tmp_path: Path) -> None:
     most steps. By default every eighth step is tried.
     """
     every = ["1", "0"] if FULL else ["8", "0"]
-    results = await told_by("tests.faults.killed", str(tmp_path), "002", *every)
+    results = await json_lines_of("tests.faults.killed", str(tmp_path), "002", *every)
     assert {result["exists"] for result in results} == {"fail", "replace", "resume", "rename"}
     assert {result["size"] for result in results} == {len(LARGE), len(SMALL)}
     assert len(results) > 40 // int(every[0])
@@ -317,7 +317,7 @@ async def test_list_killed_before_every_step_fetches_files_once(tmp_path: Path) 
     The next run sends no request for it. See `killed_with_ledger`.
     """
     every = ["1", "0"] if FULL else ["29", "0"]
-    moments = await told_by("tests.faults.killed_with_ledger", str(tmp_path), *every)
+    moments = await json_lines_of("tests.faults.killed_with_ledger", str(tmp_path), *every)
     assert {moment["exists"] for moment in moments} == {"fail", "replace", "tree"}
     for moment in moments:
         assert moment["status"] == [0, "0"], moment

@@ -38,7 +38,9 @@ PEERS: dict[str, Fault] = {
 NOT_ASKED = {("wais", "drips its greeting"), ("wais", "drips the body from its first octet")}
 
 
-async def take(url: str, port: int, limits: Limits, patience: RetryPolicy, path: Path) -> ResolveError | None:
+async def save_within(
+    url: str, port: int, limits: Limits, patience: RetryPolicy, path: Path
+) -> ResolveError | None:
     policy = Policy(allow_port=frozenset({port}))
     async with Resolver(policy=policy, limits=limits, patience=patience) as session:
         try:
@@ -48,7 +50,7 @@ async def take(url: str, port: int, limits: Limits, patience: RetryPolicy, path:
     return None
 
 
-async def take_all(
+async def save_from_all(
     peer: str, limits: Limits, patience: RetryPolicy, folder: Path
 ) -> dict[str, ResolveError | None]:
     """Save from all schemes concurrently; return the error of each."""
@@ -57,7 +59,7 @@ async def take_all(
 
     async def one(scheme: str) -> None:
         server = await serve(servers, scheme, CONTENT, Manner(fault=PEERS[peer]))
-        found[scheme] = await take(server.url(), server.port, limits, patience, folder / scheme)
+        found[scheme] = await save_within(server.url(), server.port, limits, patience, folder / scheme)
 
     async with trio.open_nursery() as servers:
         with trio.fail_after(HANG):
@@ -69,7 +71,7 @@ async def take_all(
     return found
 
 
-def check_told(error: ResolveError | None, setting: str) -> None:
+def check_names_setting(error: ResolveError | None, setting: str) -> None:
     """Check that the error is a timeout which names the setting of its limit."""
     assert isinstance(error, TimedOut)
     assert error.message.startswith("timed out")
@@ -79,26 +81,26 @@ def check_told(error: ResolveError | None, setting: str) -> None:
 @pytest.mark.parametrize("peer", PEERS)
 async def test_total_limit_covers_every_attempt(peer: str, tmp_path: Path) -> None:
     limits = Limits(connect=NEVER, idle=NEVER, total=LIMIT)
-    found = await take_all(peer, limits, ALL_TRIES, tmp_path)
+    found = await save_from_all(peer, limits, ALL_TRIES, tmp_path)
     for scheme, error in found.items():
         assert isinstance(error, TimedOut), scheme
         assert (error.exit_code, error.url is not None) == (11, True)
         assert f"within {LIMIT:g} s" in error.message
-        check_told(error, "max_time")
+        check_names_setting(error, "max_time")
 
 
 @pytest.mark.parametrize("peer", ["is silent from the start", "is silent in its greeting"])
 async def test_head_limit_ends_slow_head(peer: str, tmp_path: Path) -> None:
     limits = Limits(connect=NEVER, idle=NEVER, head=LIMIT)
-    for error in (await take_all(peer, limits, RetryPolicy(), tmp_path)).values():
-        check_told(error, "limit head=S")
+    for error in (await save_from_all(peer, limits, RetryPolicy(), tmp_path)).values():
+        check_names_setting(error, "limit head=S")
 
 
 @pytest.mark.parametrize("peer", [peer for peer in PEERS if "silent" in peer])
 async def test_idle_limit_ends_silent_peer(peer: str, tmp_path: Path) -> None:
-    found = await take_all(peer, Limits(connect=NEVER, idle=LIMIT), RetryPolicy(), tmp_path)
+    found = await save_from_all(peer, Limits(connect=NEVER, idle=LIMIT), RetryPolicy(), tmp_path)
     for error in found.values():
-        check_told(error, "idle_timeout")
+        check_names_setting(error, "idle_timeout")
         assert error is not None
         assert error.attempts == 1
 
@@ -109,11 +111,11 @@ async def test_min_rate_ends_slow_peer(peer: str, tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("resolver.network.clock._RATE_WINDOW", LIMIT)
     limits = Limits(connect=NEVER, idle=2 * LIMIT, min_rate=1_000_000)
     patience = ALL_TRIES if "body" in peer else RetryPolicy()
-    found = await take_all(peer, limits, patience, tmp_path)
+    found = await save_from_all(peer, limits, patience, tmp_path)
     for scheme, error in found.items():
         assert isinstance(error, TimedOut), scheme
         assert error.attempts == 1
-        check_told(error, "min_rate")
+        check_names_setting(error, "min_rate")
 
 
 VERBS: dict[str, Callable[[Resolver, str], Awaitable[object]]] = {
@@ -143,7 +145,7 @@ async def test_min_rate_holds_in_every_method(
         async with Resolver(policy=policy, limits=limits) as session:
             with pytest.raises(TimedOut) as caught, trio.fail_after(HANG):
                 await VERBS[verb](session, server.url())
-            check_told(caught.value, "min_rate")
+            check_names_setting(caught.value, "min_rate")
 
     async with trio.open_nursery() as clients:
         for scheme in set(PLAIN) - {"wais"}:
@@ -161,7 +163,7 @@ async def test_min_rate_ends_slow_datagrams(nursery: trio.Nursery, monkeypatch: 
     async with Resolver(policy=Policy(allow_port=frozenset({port})), limits=limits) as session:
         with pytest.raises(TimedOut) as caught, trio.fail_after(HANG):
             await session.fetch(f"prospero://127.0.0.1:{port}/x")
-        check_told(caught.value, "min_rate")
+        check_names_setting(caught.value, "min_rate")
 
 
 async def drip_packets(sock: trio.socket.SocketType) -> None:
@@ -204,7 +206,7 @@ async def test_connect_limit_ends_full_backlog(crowded_port: int) -> None:
         with pytest.raises(TimedOut, match=f"within {LIMIT:g} s") as caught:
             with trio.fail_after(HANG):
                 await session.fetch(f"http://127.0.0.1:{crowded_port}/")
-    check_told(caught.value, "connect_timeout")
+    check_names_setting(caught.value, "connect_timeout")
 
 
 async def test_limits_end_datagrams_and_pipes(tmp_path: Path, nursery: trio.Nursery) -> None:
@@ -232,4 +234,4 @@ async def test_limits_end_datagrams_and_pipes(tmp_path: Path, nursery: trio.Nurs
     os.close(keep_open)
     assert len(found) == 4
     for asked, error in found.items():
-        check_told(error, "max_time" if asked.endswith(f" {LIMIT}") else "idle_timeout")
+        check_names_setting(error, "max_time" if asked.endswith(f" {LIMIT}") else "idle_timeout")

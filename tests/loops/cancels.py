@@ -16,7 +16,7 @@ Arrival: TypeAlias = Literal["waiting", "ready", "timeout"]
 ARRIVALS: tuple[Arrival, ...] = ("waiting", "ready", "timeout")
 
 
-class Stepped(Coroutine[Any, Any, Any]):
+class SteppedCoroutine(Coroutine[Any, Any, Any]):
     """A coroutine whose steps are counted; `strike` is called with the awaited object of step `at`."""
 
     def __init__(
@@ -27,10 +27,10 @@ class Stepped(Coroutine[Any, Any, Any]):
         self._strike = strike
         self.count = 0
 
-    def __await__(self) -> Stepped:
+    def __await__(self) -> SteppedCoroutine:
         return self
 
-    def __iter__(self) -> Stepped:
+    def __iter__(self) -> SteppedCoroutine:
         return self
 
     def __next__(self) -> object:
@@ -52,7 +52,7 @@ class Stepped(Coroutine[Any, Any, Any]):
         return awaited
 
 
-async def cancelled_at(
+async def cancel_at(
     at: int | None, arrival: Arrival, operation: Callable[[], Awaitable[object]]
 ) -> tuple[int, BaseException | None]:
     """Run the operation in a separate task, canceled at step `at` (None: never).
@@ -72,7 +72,7 @@ async def cancelled_at(
     async def operate() -> None:
         await operation()
 
-    steps = Stepped(operate(), at, strike)
+    steps = SteppedCoroutine(operate(), at, strike)
 
     async def run() -> None:
         async with limit:

@@ -27,7 +27,7 @@ from tests.faults.rows import ROWS, SECURED, Row, is_raced
 from tests.faults.test_matrix import check
 from tests.loops.test_contract import rows
 from tests.loops.test_matrix import secured
-from tests.loops.waited import WaitedSetting
+from tests.loops.waited import BlockingSetting
 from tests.resolver.blocking.test_session import tasks
 from tests.sampled import FULL, sampled
 
@@ -54,7 +54,7 @@ def started() -> None:
 
 @pytest.mark.parametrize(("setting", "check"), TESTS, indirect=["setting"], ids=str)
 def test_blocking_session_keeps_contract(setting: CaseSetting, check: ContractCheck, tmp_path: Path) -> None:
-    asyncio.run(check.function(WaitedSetting.of(setting), tmp_path))
+    asyncio.run(check.function(BlockingSetting.of(setting), tmp_path))
 
 
 class Interrupter(trio.abc.Instrument):
@@ -120,7 +120,7 @@ def operations(session: blocking.Resolver, setting: CaseSetting) -> dict[str, Ca
 def test_interrupt_at_every_step_keeps_session_usable(setting: CaseSetting, tmp_path: Path) -> None:
     """The session stays usable; a file is complete or absent, and no task is left."""
     before = portal().run(tasks)
-    with WaitedSetting.of(setting).waiting() as session:
+    with BlockingSetting.of(setting).waiting() as session:
         for name, operation in operations(session, setting).items():
             steps = interrupted(0, lambda: operation(tmp_path / f"whole {name}"))  # noqa: B023
             for number in spread(steps, 1_000_000 if FULL else 4):

@@ -16,7 +16,7 @@ from resolver import Kind
 from resolver.testing.contract import CaseSetting
 from resolver.testing.contract.case import check_nothing_left, wait_until_settled
 from resolver.testing.contract.endings import ASKED, LEFT, MOST, is_whole, spread
-from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at, ended_by
+from tests.loops.cancels import ARRIVALS, Arrival, cancel_at, ended_by
 from tests.loops.conftest import Run
 
 
@@ -36,11 +36,11 @@ async def _cancel(setting: CaseSetting, url: str, name: str, arrival: Arrival, f
     before = await wait_until_settled()
     async with setting.resolver() as session:
         whole = partial(LEFT[name], session, url, folder / "whole")
-        count, _ = await cancelled_at(None, arrival, whole)
+        count, _ = await cancel_at(None, arrival, whole)
         for number in spread(count, MOST):
             path = folder / f"{number}"
             operation = partial(LEFT[name], session, url, path)
-            _, left = await cancelled_at(number, arrival, operation)
+            _, left = await cancel_at(number, arrival, operation)
             assert left is None or type(left) is ended_by(arrival)
             if name != "save" or not is_whole(path, setting.case.content):
                 await operation()
@@ -61,9 +61,9 @@ def test_cancel_at_every_step_of_session_closes_connections(
 
     async def main() -> None:
         before = await wait_until_settled()
-        count, _ = await cancelled_at(None, arrival, whole)
+        count, _ = await cancel_at(None, arrival, whole)
         for number in spread(count, MOST):
-            await cancelled_at(number, arrival, whole)
+            await cancel_at(number, arrival, whole)
         await check_nothing_left(before)
 
     either(main())
@@ -83,9 +83,9 @@ def test_loop_is_idle_after_cancel(setting: CaseSetting, arrival: Arrival) -> No
     async def main() -> int:
         async with setting.resolver() as session:
             fetch = partial(session.fetch, setting.url(setting.case.document))
-            count, _ = await cancelled_at(None, arrival, fetch)
+            count, _ = await cancel_at(None, arrival, fetch)
             for number in spread(count, MOST):
-                await cancelled_at(number, arrival, fetch)
+                await cancel_at(number, arrival, fetch)
             await wait_until_settled()
             before = Counting.turns
             await asyncio.sleep(0.01)

@@ -18,14 +18,14 @@ from resolver import Disconnected, Policy, Resolver
 from resolver.network import connecting
 from resolver.network.connecting import ConnectAttempts, first_of
 from resolver.testing.contract.case import check_nothing_left, wait_until_settled
-from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at
+from tests.loops.cancels import ARRIVALS, Arrival, cancel_at
 from tests.loops.conftest import Run
 
 #: A runner for each loop.
 RUNS: tuple[Callable[..., Any], ...] = (trio.run, lambda function: asyncio.run(function()))
 
 
-class Hasty(socket.socket):
+class ResetSocket(socket.socket):
     """A socket whose peer has reset the connection before `connect` returns."""
 
     listener: socket.socket
@@ -45,9 +45,9 @@ def test_peer_that_resets_immediately_is_disconnected(
     way: str, one: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error is not `Unreachable`: the machine's speed does not matter."""
-    with socket.create_server(("127.0.0.1", 0)) as Hasty.listener:
-        port = Hasty.listener.getsockname()[1]
-        monkeypatch.setattr("socket.socket", Hasty)
+    with socket.create_server(("127.0.0.1", 0)) as ResetSocket.listener:
+        port = ResetSocket.listener.getsockname()[1]
+        monkeypatch.setattr("socket.socket", ResetSocket)
         session = Resolver(policy=Policy(allow_port=frozenset({port})))
         with pytest.raises(Disconnected) as caught:
             one(partial(getattr(session, way), f"gopher://127.0.0.1:{port}/0a"))
@@ -56,7 +56,7 @@ def test_peer_that_resets_immediately_is_disconnected(
 
 
 @pytest.fixture
-def two() -> Iterator[tuple[list[str], int]]:
+def two_addresses() -> Iterator[tuple[list[str], int]]:
     """Yield two addresses of this machine with listeners at the same port."""
     while True:
         one = socket.create_server(("127.0.0.1", 0))
@@ -69,10 +69,10 @@ def two() -> Iterator[tuple[list[str], int]]:
 
 @pytest.mark.parametrize("arrival", ARRIVALS)
 def test_cancel_at_every_step_of_race_closes_sockets(
-    arrival: Arrival, two: tuple[list[str], int], run: Run, monkeypatch: pytest.MonkeyPatch
+    arrival: Arrival, two_addresses: tuple[list[str], int], run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No socket stays open, even if both connect in the same turn."""
-    addresses, port = two
+    addresses, port = two_addresses
     monkeypatch.setattr(connecting, "ATTEMPT_DELAY", 0.0)
     monkeypatch.setattr(connecting, "_peer_of", lambda sock: None)  # as for a remote peer, connect must wait
 
@@ -82,10 +82,10 @@ def test_cancel_at_every_step_of_race_closes_sockets(
 
     async def main() -> None:
         before = await wait_until_settled()
-        count, _ = await cancelled_at(None, arrival, connect)
+        count, _ = await cancel_at(None, arrival, connect)
         assert count > 1
         for number in range(1, count + 1):
-            await cancelled_at(number, arrival, connect)
+            await cancel_at(number, arrival, connect)
             await check_nothing_left(before)
 
     run(main())
@@ -117,10 +117,10 @@ def test_first_of_canceled_ends_both_tasks(arrival: Arrival, run: Run) -> None:
     async def main() -> None:
         for turns in ((1, 1), (2, 1), (1, 3), (3, 3)):
             both = partial(first_of, partial(wait, "one", turns[0]), partial(wait, "other", turns[1]))
-            count, left = await cancelled_at(None, arrival, both)
+            count, left = await cancel_at(None, arrival, both)
             assert left is None
             for number in range(1, count + 1):
-                await cancelled_at(number, arrival, both)
+                await cancel_at(number, arrival, both)
                 assert under_way == set()
 
     run(main())

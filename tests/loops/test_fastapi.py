@@ -70,7 +70,7 @@ class Service:
     async def _fetch(self, fetch: Fetch, url: str, request: Request) -> Response:
         """Fetch, and stop if the client disconnects: Starlette does not cancel a plain endpoint."""
         self.waiting.append(url)
-        fetching, going = asyncio.ensure_future(fetch(url)), asyncio.ensure_future(gone(request))
+        fetching, going = asyncio.ensure_future(fetch(url)), asyncio.ensure_future(disconnected(request))
         try:
             await asyncio.wait([fetching, going], return_when=asyncio.FIRST_COMPLETED)
             return Response(fetching.result().content if fetching.done() else b"")
@@ -81,7 +81,7 @@ class Service:
             self.waiting.remove(url)
 
 
-async def gone(request: Request) -> None:
+async def disconnected(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
 

@@ -22,7 +22,7 @@ from resolver import HttpxTransport, Policy
 from resolver.testing.contract.case import ListeningSockets, check_nothing_left, wait_until_settled
 from resolver.testing.contract.endings import MOST, spread
 from tests.elsewhere import Elsewhere
-from tests.loops.cancels import ARRIVALS, Arrival, cancelled_at
+from tests.loops.cancels import ARRIVALS, Arrival, cancel_at
 from tests.loops.conftest import Run
 from tests.resolver.transfer.test_http2 import SITE
 from tests.sampled import sampled
@@ -109,9 +109,9 @@ def test_cancel_at_every_step_keeps_client_usable(
         before = await wait_until_settled()
         async with client(secured[1]) as plain:
             get = partial(plain.get, framed.url(path))
-            count, _ = await cancelled_at(None, arrival, get)
+            count, _ = await cancel_at(None, arrival, get)
             for number in spread(count, MOST):
-                await cancelled_at(number, arrival, get)
+                await cancel_at(number, arrival, get)
                 assert (await get()).content == SITE[path].content
         await check_nothing_left(before)
 

@@ -17,7 +17,7 @@ from resolver import Disconnected, Policy, Resolver
 from tests.elsewhere import Elsewhere
 from tests.faults.cell import lines_of
 from tests.faults.rows import SECURED
-from tests.loops.cancels import Arrival, cancelled_at
+from tests.loops.cancels import Arrival, cancel_at
 from tests.loops.conftest import Run
 
 LARGE = lines_of(2_000_000)
@@ -26,7 +26,7 @@ LARGE = lines_of(2_000_000)
 ASKING = {"wais"}
 
 
-async def taken(body: AsyncIterator[bytes], arrival: Arrival) -> bytes:
+async def read_all(body: AsyncIterator[bytes], arrival: Arrival) -> bytes:
     """Read the complete body, with two of three calls canceled."""
     pieces: list[bytes] = []
 
@@ -35,7 +35,7 @@ async def taken(body: AsyncIterator[bytes], arrival: Arrival) -> bytes:
 
     while not pieces or pieces[-1]:
         for at in (1, 2, None):
-            await cancelled_at(at, arrival, take)
+            await cancel_at(at, arrival, take)
     return b"".join(pieces)
 
 
@@ -50,7 +50,7 @@ def test_canceled_reads_lose_no_byte(
     async def main() -> bytes:
         policy = Policy(allow_port=frozenset({server.port}))
         async with Resolver(policy=policy) as session, session.stream(server.url()) as reply:
-            return await taken(reply.body, arrival)
+            return await read_all(reply.body, arrival)
 
     try:
         assert run(main()) == LARGE

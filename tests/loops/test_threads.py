@@ -75,7 +75,7 @@ def test_cancel_waits_for_thread_working_on_file(
             url = (tmp_path / "from").as_uri()
             saving = asyncio.create_task(session.save(url, path, digest=True))
             await asyncio.to_thread(gate.reached.wait, HANG)
-            await cancelled_in_vain(saving)
+            await cancel_without_effect(saving)
             gate.opened.set()
             with pytest.raises(asyncio.CancelledError):
                 await saving
@@ -99,7 +99,7 @@ def test_cancel_waits_for_thread_reading_directory(
         async with Resolver() as session:
             fetching = asyncio.create_task(session.fetch(tmp_path.as_uri()))
             await asyncio.to_thread(gate.reached.wait, HANG)
-            await cancelled_in_vain(fetching)
+            await cancel_without_effect(fetching)
             gate.opened.set()
             with pytest.raises(asyncio.CancelledError):
                 await fetching
@@ -108,7 +108,7 @@ def test_cancel_waits_for_thread_reading_directory(
     assert gate.passed
 
 
-async def cancelled_in_vain(task: asyncio.Task[object]) -> None:
+async def cancel_without_effect(task: asyncio.Task[object]) -> None:
     """Cancel the task several times, and check that it does not end."""
     for _ in range(3):
         task.cancel()

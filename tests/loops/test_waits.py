@@ -76,7 +76,7 @@ class Waits:
             self.came[name] = error
         self._ended.set()
 
-    async def one_ends(self) -> None:
+    async def wait_for_one(self) -> None:
         await self._ended.wait()
         self._ended = self.loop.event()
 
@@ -118,7 +118,7 @@ def test_expired_wait_leaves_concurrent_wait_running(one: str, pair: Pair) -> No
             nursery.start_soon(waits.writable, "write", pair[0], math.inf)
             await waits.loop.checkpoint()
             nursery.start_soon(waits.readable, "read", pair[0], OVER)
-            await waits.one_ends()
+            await waits.wait_for_one()
             assert waits.came == {"read": False}
             for _ in range(10):
                 await waits.loop.checkpoint()

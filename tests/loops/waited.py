@@ -17,13 +17,13 @@ from resolver.testing.contract.case import PATIENT
 T = TypeVar("T")
 
 
-class Each(Generic[T]):
+class IteratorAdapter(Generic[T]):
     """An async iterator over an iterator."""
 
     def __init__(self, given: Iterator[T]) -> None:
         self._given = given
 
-    def __aiter__(self) -> Each[T]:
+    def __aiter__(self) -> IteratorAdapter[T]:
         return self
 
     async def __anext__(self) -> T:
@@ -35,19 +35,19 @@ class Each(Generic[T]):
         raise StopAsyncIteration
 
 
-class WaitedReply:
+class BlockingReplyAdapter:
     def __init__(self, reply: blocking.LiveReply) -> None:
         self.kind = reply.kind
-        self.body = Each(iter(reply.body))
+        self.body = IteratorAdapter(iter(reply.body))
 
 
-class Waited:
+class BlockingAdapter:
     """A session whose `await` blocks the test's loop; no other task needs that loop."""
 
     def __init__(self, session: blocking.Resolver) -> None:
         self._session = session
 
-    async def __aenter__(self) -> Waited:
+    async def __aenter__(self) -> BlockingAdapter:
         self._session.__enter__()
         return self
 
@@ -64,22 +64,22 @@ class Waited:
         return self._session.save(url, path, **given)
 
     @asynccontextmanager
-    async def stream(self, url: str) -> AsyncIterator[WaitedReply]:
+    async def stream(self, url: str) -> AsyncIterator[BlockingReplyAdapter]:
         with self._session.stream(url) as reply:
-            yield WaitedReply(reply)
+            yield BlockingReplyAdapter(reply)
 
     @asynccontextmanager
-    async def entries(self, url: str) -> AsyncIterator[Each[Entry]]:
+    async def entries(self, url: str) -> AsyncIterator[IteratorAdapter[Entry]]:
         with self._session.entries(url) as entries:
-            yield Each(entries)
+            yield IteratorAdapter(entries)
 
 
 @dataclass(frozen=True)
-class WaitedSetting(CaseSetting):
+class BlockingSetting(CaseSetting):
     """A contract setting whose sessions are blocking."""
 
     @classmethod
-    def of(cls, setting: CaseSetting) -> WaitedSetting:
+    def of(cls, setting: CaseSetting) -> BlockingSetting:
         return cls(**{each.name: getattr(setting, each.name) for each in fields(CaseSetting)})
 
     def waiting(self, **settings: Any) -> blocking.Resolver:
@@ -99,4 +99,4 @@ class WaitedSetting(CaseSetting):
         session = self.waiting(
             options=options, limits=limits, policy=policy, patience=patience, on_event=on_event
         )
-        return cast(Resolver, Waited(session))
+        return cast(Resolver, BlockingAdapter(session))

@@ -91,7 +91,7 @@ def vsftpd_at(hosts: Iterable[str], site: FtpSite, folder: Path) -> Iterator[lis
     cell = folder / "cell"
     cell.mkdir(0o755)
     configuration = _write(folder / "plain.conf", _plain_vsftpd(site, cell))
-    command = _always([str(files.path(program)), str(configuration)])
+    command = _constant_command([str(files.path(program)), str(configuration)])
     log = folder / "plain.log"
     with ExitStack() as stack:
         yield [
@@ -174,12 +174,12 @@ def _flavours(
         ports: dict[str, int] = {}
         for flavour in flavours:
             log = folder / f"{flavour}.log"
-            service = inetd(_always(command(flavour)), files.environment(), log, site.wrapper)
+            service = inetd(_constant_command(command(flavour)), files.environment(), log, site.wrapper)
             ports[flavour] = stack.enter_context(service)
         yield ports
 
 
-def _always(command: list[str]) -> Callable[[int], list[str]]:
+def _constant_command(command: list[str]) -> Callable[[int], list[str]]:
     return lambda port: command
 
 

@@ -44,7 +44,7 @@ def serve(listener: socket.socket, command: list[str]) -> None:
             ready = {key.fd for key, _ in selector.select()}
             if 0 in ready and not os.read(0, 1024):
                 break
-            running -= _buried()
+            running -= _reap_children()
             if listener.fileno() in ready:
                 connection, _ = listener.accept()
                 with connection:
@@ -57,7 +57,7 @@ def _spawn(command: list[str], descriptors: tuple[int, int, int]) -> int:
     return os.posix_spawnp(command[0], command, os.environ, file_actions=actions, setsid=True, setsigmask=())
 
 
-def _buried() -> set[int]:
+def _reap_children() -> set[int]:
     """Reap and return the children that ended, adopted orphans included."""
     ended: set[int] = set()
     with contextlib.suppress(ChildProcessError):
@@ -72,7 +72,7 @@ def _end(running: set[int]) -> None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process, number)
         deadline = time.monotonic() + _GRACE
-        while (running := running - _buried()) and (left := deadline - time.monotonic()) > 0:
+        while (running := running - _reap_children()) and (left := deadline - time.monotonic()) > 0:
             signal.sigtimedwait({signal.SIGCHLD}, left)
 
 

@@ -57,14 +57,14 @@ def hashed_password(password: str = PASSWORD) -> str:
 def _write_passwords(folder: Path, tree: Path) -> None:
     accounts = {"ftp": f"anonymous:{tree}", USER: f"a person:{tree}/./home/{USER}"}
     users = "".join(f"{name}:x:{_NOBODY}:{_NOBODY}:{rest}:/bin/sh\n" for name, rest in accounts.items())
-    (folder / "passwd").write_text(_without(accounts, "/etc/passwd") + users)
+    (folder / "passwd").write_text(_lines_without(accounts, "/etc/passwd") + users)
     secrets = f"ftp:*:19000:0:99999:7:::\n{USER}:{hashed_password()}:19000:0:99999:7:::\n"
     shadow = folder / "shadow"
     shadow.touch(0o600)
-    shadow.write_text(_without(accounts, "/etc/shadow") + secrets)
+    shadow.write_text(_lines_without(accounts, "/etc/shadow") + secrets)
 
 
-def _without(names: dict[str, str], path: str) -> str:
+def _lines_without(names: dict[str, str], path: str) -> str:
     """Return the machine's file without the lines of these users; a missing final line end is added."""
     lines = Path(path).read_text().splitlines()
     return "".join(f"{line}\n" for line in lines if line.partition(":")[0] not in names)

@@ -62,12 +62,12 @@ def inn(folder: Path, certificates: Certificates) -> Iterator[NewsServer]:
         feed(ports["transit"], _PATIENCE)
         for flavour, arguments in _READERS.items():
             reader = command("nnrpd", "-n", *arguments)
-            service = inetd(_always(reader), environment, folder / f"{flavour}.log")
+            service = inetd(_constant_command(reader), environment, folder / f"{flavour}.log")
             ports[flavour] = stack.enter_context(service)
         yield NewsServer(ports, certificates.authority)
 
 
-def _always(command: list[str]) -> Callable[[int], list[str]]:
+def _constant_command(command: list[str]) -> Callable[[int], list[str]]:
     return lambda port: command
 
 

@@ -47,7 +47,7 @@ def inetd(
     with socket.create_server((host, 0)) as listener, log.open("ab") as output:
         port = listener.getsockname()[1]
         keeper = [*wrapper, *_KEEPER, "--listen", str(listener.fileno()), *command_for(port)]
-        with _given(listener, keeper, environment, output):
+        with _run_with_socket(listener, keeper, environment, output):
             yield port
 
 
@@ -60,12 +60,12 @@ def activated(command: Sequence[str], environment: Mapping[str, str], log: Path)
     with socket.create_server((LOOPBACK, 0)) as listener, log.open("ab") as output:
         port = listener.getsockname()[1]
         keeper = [*_KEEPER, *_TAKE_OVER, str(listener.fileno()), *command]
-        with _given(listener, keeper, environment, output):
+        with _run_with_socket(listener, keeper, environment, output):
             yield port
 
 
 @contextmanager
-def _given(
+def _run_with_socket(
     listener: socket.socket, keeper: Sequence[str], environment: Mapping[str, str], output: IO[bytes]
 ) -> Iterator[None]:
     """Run a keeper that inherits the socket under the same number; close the socket here."""
@@ -78,7 +78,7 @@ def _given(
         pass_fds=[listener.fileno()],
     )
     listener.close()
-    with _ended(process):
+    with _end_on_exit(process):
         yield
 
 
@@ -96,7 +96,7 @@ def daemon(command: Sequence[str], environment: Mapping[str, str], log: Path, re
     output = _Output(process.stdout, log, ready)
     output.start()
     try:
-        with _ended(process):
+        with _end_on_exit(process):
             if not output.is_up():
                 raise RuntimeError(f"{command[0]} did not come up:\n{log.read_text(errors='replace')}")
             yield
@@ -144,7 +144,7 @@ def reserved_port() -> Iterator[int]:
 
 
 @contextmanager
-def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
+def _end_on_exit(process: subprocess.Popen[bytes]) -> Iterator[None]:
     """End the keeper, and so the server, by closing its standard input."""
     assert process.stdin is not None
     try:

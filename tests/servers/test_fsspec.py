@@ -71,7 +71,7 @@ class Fixtures(abstract.AbstractFixtures):
     @pytest.fixture
     def fs_path(self, vsftpd: FtpServer, ftp_tree: Path) -> Iterator[str]:
         (ftp_tree / "fsspec").mkdir()
-        yield f"{place_of(vsftpd)}/fsspec"
+        yield f"{host_and_port_of(vsftpd)}/fsspec"
         shutil.rmtree(ftp_tree / "fsspec")
 
     @pytest.fixture
@@ -100,13 +100,13 @@ def policy_for(server: FtpServer) -> resolver.Policy:
     return resolver.Policy(allow_port={server.ports["plain"]}, allow_password=True)
 
 
-def place_of(server: FtpServer) -> str:
+def host_and_port_of(server: FtpServer) -> str:
     return f"127.0.0.1:{server.ports['plain']}"
 
 
 def test_ls_reports_kinds_sizes_and_dates(fs: FtpFileSystem, vsftpd: FtpServer, ftp_tree: Path) -> None:
     """LIST reports kinds, sizes and dates; the targets of links are queried."""
-    place = f"{place_of(vsftpd)}/pub"
+    place = f"{host_and_port_of(vsftpd)}/pub"
     records = {record["name"].removeprefix(f"{place}/"): record for record in fs.ls(place)}
     assert set(records) >= {"a.txt", "names", "link.txt", "dirlink", "broken", "emptydir"}
     assert (records["a.txt"]["type"], records["a.txt"]["size"]) == ("file", len(LINES))
@@ -120,7 +120,7 @@ def test_ls_reports_kinds_sizes_and_dates(fs: FtpFileSystem, vsftpd: FtpServer, 
 
 def test_glob_finds_every_name(fs: FtpFileSystem, vsftpd: FtpServer) -> None:
     """Names with any bytes are found. The server does not list names with a leading dot."""
-    names = fs.glob(f"{place_of(vsftpd)}/pub/names/*")
+    names = fs.glob(f"{host_and_port_of(vsftpd)}/pub/names/*")
     found = {unquote_to_bytes(name.rpartition("/")[2]): name for name in names if fs.isfile(name)}
     shown = [name for name in NAMES if not name.startswith(b".")]
     for name in shown:
@@ -128,7 +128,7 @@ def test_glob_finds_every_name(fs: FtpFileSystem, vsftpd: FtpServer) -> None:
 
 
 def test_open_large_file_reads_any_offset(fs: FtpFileSystem, vsftpd: FtpServer) -> None:
-    with fs.open(f"{place_of(vsftpd)}/pub/big.bin", block_size=100_000) as file:
+    with fs.open(f"{host_and_port_of(vsftpd)}/pub/big.bin", block_size=100_000) as file:
         for start in (5_000_000, 16, 7_999_999, 0):
             file.seek(start)
             assert file.read(1_000) == BIG[start : start + 1_000]
@@ -136,7 +136,7 @@ def test_open_large_file_reads_any_offset(fs: FtpFileSystem, vsftpd: FtpServer) 
         assert file.read() == BIG[-10:]
     ranges = [(0, 10), (8_388_600, 8_388_700), (100, 90), (-16, None), (3_000_000, 3_000_010)]
     starts, ends = zip(*ranges, strict=True)
-    found = fs.cat_ranges([f"{place_of(vsftpd)}/pub/big.bin"] * len(ranges), list(starts), list(ends))
+    found = fs.cat_ranges([f"{host_and_port_of(vsftpd)}/pub/big.bin"] * len(ranges), list(starts), list(ends))
     assert found == [BIG[start:end] for start, end in ranges]
 
 

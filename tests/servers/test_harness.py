@@ -32,7 +32,7 @@ with socket.socket(fileno=3) as listener, listener.accept()[0] as connection:
 """
 
 
-def _ask(port: int, line: bytes) -> bytes:
+def _exchange_line(port: int, line: bytes) -> bytes:
     with socket.create_connection((LOOPBACK, port)) as connection, connection.makefile("rb") as answer:
         connection.sendall(line)
         return answer.read()
@@ -40,7 +40,7 @@ def _ask(port: int, line: bytes) -> bytes:
 
 def test_inetd_runs_command_per_connection_until_exit(tmp_path: Path) -> None:
     with inetd(lambda port: [sys.executable, "-c", _ECHO], os.environ, tmp_path / "log") as port:
-        assert [_ask(port, b"one\n"), _ask(port, b"two\n")] == [b"ONE\n", b"TWO\n"]
+        assert [_exchange_line(port, b"one\n"), _exchange_line(port, b"two\n")] == [b"ONE\n", b"TWO\n"]
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((LOOPBACK, port))
 
@@ -58,7 +58,7 @@ def test_activated_server_inherits_socket(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _ACTIVATED]
     for _ in range(3):  # another process may take the port immediately
         with activated(command, os.environ, tmp_path / "log") as port:
-            assert _ask(port, b"one\n") == b"ONE\n"
+            assert _exchange_line(port, b"one\n") == b"ONE\n"
         try:
             socket.create_connection((LOOPBACK, port)).close()
         except ConnectionRefusedError:
@@ -101,7 +101,7 @@ def test_missing_server_skips_or_fails(
 @pytest.mark.parametrize("name", ["gophernicus", "pygopherd"])
 def test_gopher_servers_answer(name: str, request: pytest.FixtureRequest) -> None:
     server: GopherServer = request.getfixturevalue(name)
-    assert b"A text of two lines." in _ask(server.port, b"/about.txt\r\n")
+    assert b"A text of two lines." in _exchange_line(server.port, b"/about.txt\r\n")
 
 
 def test_ftp_servers_accept_both_logins(ftp_server: FtpServer) -> None:

@@ -44,7 +44,7 @@ BROKEN = 3
 
 
 @dataclass
-class House:
+class RealServers:
     """The servers: `contents` by file name; `asked` returns the requests of a server so far."""
 
     urls: list[str] = field(default_factory=list)
@@ -67,8 +67,8 @@ def _house(
     request: pytest.FixtureRequest,
     certificates: Certificates,
     tmp_path: Path,
-) -> Iterator[House]:
-    house = House()
+) -> Iterator[RealServers]:
+    house = RealServers()
     with ExitStack() as stack:
         gopher = stack.enter_context(relay(gophernicus.port))
         news, articles = _news(request, certificates, tmp_path, stack)
@@ -92,7 +92,7 @@ def _house(
             "inn": lambda: re.findall(r"(?:ARTICLE|BODY|HEAD) (\d+)\r", news.said().decode()),
         }
         house.ports = {nginx.port, vsftpd.ports["plain"], gopher.port, news.port}
-        _break(house, stack)
+        _add_broken_hosts(house, stack)
         yield house
 
 
@@ -126,7 +126,7 @@ def _write(folder: Path, files: dict[str, bytes], stack: ExitStack) -> None:
         (folder / name).chmod(0o644)
 
 
-def _break(house: House, stack: ExitStack) -> None:
+def _add_broken_hosts(house: RealServers, stack: ExitStack) -> None:
     """Add a host with a closed port, and a host that accepts connections and never sends a byte."""
     mute = stack.enter_context(socket.create_server(("127.0.0.2", 0), backlog=99))
     deaf = stack.enter_context(socket.socket())
@@ -148,7 +148,7 @@ class Runs:
     """Runs over one list, with one ledger."""
 
     folder: Path
-    house: House
+    house: RealServers
 
     def __post_init__(self) -> None:
         (self.folder / "list").write_text("".join(f"{url}\n" for url in self.house.urls))
@@ -175,7 +175,7 @@ class Runs:
         return found
 
 
-def test_killed_runs_fetch_every_file_once(house: House, tmp_path: Path) -> None:
+def test_killed_runs_fetch_every_file_once(house: RealServers, tmp_path: Path) -> None:
     runs = Runs(tmp_path, house)
     all_of_them = 4 * FILES
     for _ in range(KILLS):
@@ -300,12 +300,12 @@ def test_killed_runs_skip_complete_files(nginx: HttpServer, tmp_path: Path) -> N
     (tmp_path / "list").write_text("".join(f"{url}\n" for url in (*urls[:5], missing, *urls[5:])))
     whole: list[set[str]] = []
     for run in range(KILLS):
-        whole.append(whole_in(tmp_path))
+        whole.append(complete_requests(tmp_path))
         work(tmp_path, nginx, run, most=LEDGER_FILES // (KILLS + 1))
-    whole.append(whole_in(tmp_path))
+    whole.append(complete_requests(tmp_path))
     assert whole[-1]
     assert work(tmp_path, nginx, KILLS, most=None) == 8
-    assert whole_in(tmp_path) == {f"/data.bin?{number}" for number in range(LEDGER_FILES)}
+    assert complete_requests(tmp_path) == {f"/data.bin?{number}" for number in range(LEDGER_FILES)}
     asked = nginx.requests()
     for run, had in enumerate(whole):
         paths = [words.split()[1] for _, words, _, _, cookie in asked if cookie == f"run={run}"]
@@ -323,7 +323,7 @@ def work(folder: Path, nginx: HttpServer, run: int, most: int | None) -> int:
     return save_list(folder, "--allow-port", str(nginx.port), "-H", f"Cookie: run={run}", most=most)
 
 
-def whole_in(folder: Path) -> set[str]:
+def complete_requests(folder: Path) -> set[str]:
     """Return the request paths of the files that have their final name."""
     names = os.listdir(folder / "files") if (folder / "files").exists() else []
     found = [name for name in names if ".part" not in name]

@@ -38,13 +38,13 @@ def proxy(request: pytest.FixtureRequest) -> str:
     return server.url(LOGINS.get(name, ""), scheme or None)
 
 
-def _through(proxy: str, port: int, authority: Path | None = None) -> Resolver:
+def _session_through(proxy: str, port: int, authority: Path | None = None) -> Resolver:
     cafile = None if authority is None else str(authority)
     return Resolver(proxy=proxy, policy=Policy(allow_port={port}), cafile=cafile)
 
 
 async def test_http_through_proxy(proxy: str, nginx: HttpServer) -> None:
-    async with _through(proxy, nginx.port, nginx.authority) as session:
+    async with _session_through(proxy, nginx.port, nginx.authority) as session:
         for url in (nginx.url("/long.txt"), nginx.url("/long.txt", "https"), nginx.http2_url("/long.txt")):
             response = await session.fetch(url)
             assert (response.content, response.peer) == (http_servers.LONG, LOOPBACK)
@@ -57,7 +57,7 @@ async def test_http_through_proxy(proxy: str, nginx: HttpServer) -> None:
 async def test_ftp_through_proxy(flavour: str, proxy: str, vsftpd: FtpServer) -> None:
     """Data connections of ftp, and TLS on both connections; vsftpd demands session resumption."""
     scheme, port = "ftp" if flavour == "plain" else "ftps", vsftpd.ports[flavour]
-    async with _through(proxy, port, vsftpd.authority) as session:
+    async with _session_through(proxy, port, vsftpd.authority) as session:
         response = await session.fetch(f"{scheme}://{LOOPBACK}:{port}/pub/bin.dat")
         assert response.content == ftp_tree.OCTETS
         async with session.entries(f"{scheme}://{LOOPBACK}:{port}/pub/") as found:
@@ -67,7 +67,7 @@ async def test_ftp_through_proxy(flavour: str, proxy: str, vsftpd: FtpServer) ->
 async def test_gopher_through_proxy(
     proxy: str, gophernicus: GopherServer, certificates: Certificates
 ) -> None:
-    async with _through(proxy, gophernicus.port, certificates.authority) as session:
+    async with _session_through(proxy, gophernicus.port, certificates.authority) as session:
         response = await session.fetch(gophernicus.url("0/about.txt"))
     assert response.content.startswith(b"A text of two lines.")
 
@@ -75,7 +75,7 @@ async def test_gopher_through_proxy(
 @pytest.mark.parametrize("scheme", ["nntp", "nntps"])
 async def test_news_through_proxy(scheme: str, proxy: str, inn: NewsServer) -> None:
     port = inn.ports["plain" if scheme == "nntp" else "implicit"]
-    async with _through(proxy, port, inn.authority) as session:
+    async with _session_through(proxy, port, inn.authority) as session:
         async with session.entries(f"{scheme}://{LOOPBACK}:{port}/test.prose") as found:
             names = [entry.name async for entry in found]
         assert names[:3] == ["1", "2", "3"]
@@ -115,7 +115,7 @@ async def test_proxy_login_missing_or_wrong_is_an_error(
     server: ProxyServer = request.getfixturevalue(name)
     urls = [nginx.url("/about.txt", "https"), gophernicus.url("0/about.txt")]
     for user, error in (("", resolver.LoginRequired), ("bob:wrong@", resolver.AccessDenied)):
-        async with _through(server.url(user), gophernicus.port) as session:
+        async with _session_through(server.url(user), gophernicus.port) as session:
             for url in urls:
                 with pytest.raises(error, match="the proxy ") as caught:
                     await session.fetch(url)
@@ -137,7 +137,7 @@ async def test_proxy_refuses_port(gophernicus: GopherServer, nginx: HttpServer, 
             (http, f"port {port}"),
             (socks, f"{LOOPBACK} port {port}"),
         ):
-            async with _through(proxy.url(), port) as session:
+            async with _session_through(proxy.url(), port) as session:
                 with pytest.raises(resolver.AccessDenied, match=words) as caught:
                     await session.fetch(gophernicus.url("0/about.txt"))
                 assert caught.value.exit_code == 6
@@ -150,6 +150,6 @@ async def test_proxy_login_is_not_sent_to_origin(
     """A tinyproxy without a login forwards the Proxy-Authorization that it receives."""
     server = await serve(nursery)
     for proxy in (tinyproxy, tinyproxy_with_login):
-        async with _through(proxy.url(f"{USER}:{PASSWORD}@"), server.port) as session:
+        async with _session_through(proxy.url(f"{USER}:{PASSWORD}@"), server.port) as session:
             assert (await session.fetch(server.url("/about.txt"))).content == ABOUT
     assert not any(request.values("proxy-authorization") for request in server.requests)

@@ -65,7 +65,7 @@ def planted(folder: Path) -> Iterator[Path]:
         shutil.rmtree(top)
 
 
-async def check(url: str, port: int, into: Path, exists: Exists, *, tops: str = "oak elm odd") -> None:
+async def check_mirror(url: str, port: int, into: Path, exists: Exists, *, tops: str = "oak elm odd") -> None:
     """Mirror the tree, check that it is complete, and that a second run fetches no file."""
     session = resolver.Resolver(policy=resolver.Policy(allow_port={port}))
     found = await mirror(url, into=into, session=session)
@@ -73,14 +73,14 @@ async def check(url: str, port: int, into: Path, exists: Exists, *, tops: str = 
     files = {name: octets for name, octets in contents(into / "top").items() if octets is not None}
     expected = {name.replace("/-", "/_"): octets for name, octets in FOREST.items()}  # S14
     for each in tops.split():
-        assert below(files, each) == below(expected, each)
+        assert files_below(files, each) == files_below(expected, each)
     assert len(files) == len(expected)
     session = resolver.Resolver(policy=resolver.Policy(allow_port={port}))
     again = await mirror(url, into=into, session=session, exists=exists)
     assert (again.fetched, again.failed) == ([], {})
 
 
-def below(files: dict[str, bytes], top: str) -> dict[str, bytes]:
+def files_below(files: dict[str, bytes], top: str) -> dict[str, bytes]:
     return {name: octets for name, octets in files.items() if name.startswith(top)}
 
 
@@ -92,7 +92,7 @@ async def test_mirror_of_ftp_tree(
     server: FtpServer = request.getfixturevalue(name)
     port = server.ports["plain"]
     with planted(ftp_tree / "pub"):
-        await check(f"ftp://127.0.0.1:{port}/pub/forest", port, tmp_path, "newer")
+        await check_mirror(f"ftp://127.0.0.1:{port}/pub/forest", port, tmp_path, "newer")
 
 
 async def test_mirror_fails_directory_truncated_by_pure_ftpd(
@@ -113,7 +113,7 @@ async def test_mirror_of_index_pages_detects_loop(nginx: HttpServer, http_tree: 
     with planted(http_tree) as top:
         for name in LINKS:
             (top / name).unlink()
-        await check(nginx.url("/rounded/forest/"), nginx.port, tmp_path, "newer")
+        await check_mirror(nginx.url("/rounded/forest/"), nginx.port, tmp_path, "newer")
         (top / "oak" / "up").symlink_to("..")
         session = resolver.Resolver(policy=resolver.Policy(allow_port={nginx.port}))
         found = await mirror(nginx.url("/rounded/forest/"), into=tmp_path / "loop", session=session)
@@ -126,9 +126,9 @@ async def test_mirror_of_gopher_menus(gophernicus: GopherServer, gopher_tree: Pa
     with planted(gopher_tree) as top:
         for name in LINKS:
             (top / name).unlink()
-        await check(gophernicus.url("1/forest/"), gophernicus.port, tmp_path, "skip", tops="oak elm")
+        await check_mirror(gophernicus.url("1/forest/"), gophernicus.port, tmp_path, "skip", tops="oak elm")
 
 
 async def test_mirror_of_local_tree(tmp_path: Path) -> None:
     with planted(tmp_path) as top:
-        await check(top.as_uri(), 1, tmp_path / "out", "newer")
+        await check_mirror(top.as_uri(), 1, tmp_path / "out", "newer")

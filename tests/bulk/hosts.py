@@ -36,7 +36,7 @@ def is_missing(scheme: str, number: int) -> bool:
     return scheme != "gopher" and number % _MISSING == 2
 
 
-class House:
+class Hosts:
     """The hosts: `ports` are those of all hosts; `whole` maps a URL to its content, None if missing."""
 
     def __init__(self, process: subprocess.Popen[str], path: Path, objects: int) -> None:
@@ -111,13 +111,13 @@ def ended(process: int, *others: IO[str]) -> list[int]:
 
 
 @contextmanager
-def open_house(
+def open_hosts(
     folder: Path,
     *,
     objects: int,
     pause: float = 0.002,
     real: Mapping[str, Sequence[tuple[str, int]]] | None = None,
-) -> Iterator[House]:
+) -> Iterator[Hosts]:
     """Run all hosts, with so many objects each; see `tests.bulk.peers`. The log is in the folder."""
     words = [str(folder / "hosts.log"), str(pause), str(objects), json.dumps(real or {})]
     process = subprocess.Popen(
@@ -129,4 +129,4 @@ def open_house(
         bufsize=1,
     )
     with process:
-        yield House(process, folder / "hosts.log", objects)
+        yield Hosts(process, folder / "hosts.log", objects)

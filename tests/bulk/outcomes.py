@@ -16,7 +16,7 @@ from resolver.ledger import LedgerFault
 from resolver.ledger.book import check_is_ours, connect, faults_of
 from resolver.ledger.report import FinishedRow, list_finished
 from tests.bulk.elsewhere import is_coming
-from tests.bulk.house import House
+from tests.bulk.hosts import Hosts
 
 #: Fields that may differ between two runs: the times, and the number of attempts.
 _OF_ONE_RUN = ("attempts", "ended", "modified")
@@ -39,7 +39,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def alike(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def comparable_rows(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the outcomes without the fields that may differ between runs."""
     return [{name: row[name] for name in row if name not in _OF_ONE_RUN} for row in found]
 
@@ -90,10 +90,10 @@ def bodies(out: Path) -> Iterator[Path]:
 def done(out: Path) -> set[str]:
     """Return the URLs that the ledgers list as done now."""
     ledgers = (str(path) for path in (out / "ledger").glob("*.ledger") if path.stat().st_size)
-    return {row.url for ledger in ledgers for row in _became(ledger) if row.status == "done"}
+    return {row.url for ledger in ledgers for row in _finished_rows(ledger) if row.status == "done"}
 
 
-def _became(ledger: str) -> list[FinishedRow]:
+def _finished_rows(ledger: str) -> list[FinishedRow]:
     """Return the finished rows; retry, because SQLite refuses to read while an orphaned worker closes it."""
     for _ in range(_TRIES):
         with suppress(LedgerFault):
@@ -107,9 +107,9 @@ def _is_begun(ledger: str) -> bool:
         return check_is_ours(connection, ledger)
 
 
-def check_names(house: House, out: Path) -> None:
+def check_names(hosts: Hosts, out: Path) -> None:
     """Check that each body and table with its final name is complete while the run is in progress."""
-    whole = {octets for octets in house.whole.values() if octets is not None}
+    whole = {octets for octets in hosts.whole.values() if octets is not None}
     for path in bodies(out):
         if ".part" not in path.name:
             octets = path.read_bytes()
