@@ -79,10 +79,7 @@ def target() -> Iterator[Site]:
 
 @pytest.fixture(scope="package")
 def permissive(chromium: Browser) -> Iterator[Opened]:
-    """Run a server whose policy lets pages link to this machine.
-
-    The policy refuses nothing here, so only the access rules of the web UI protect it.
-    """
+    """Run a server whose policy lets pages link to this machine; only the access rules protect it."""
     settings = Settings(policy=Policy(allow_address={"127.0.0.0/8"}))
     with served(settings=settings) as opened:
         yield opened

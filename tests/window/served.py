@@ -41,10 +41,7 @@ class Opened:
         return entered
 
     def keep(self, octets: bytes, media_type: str = headers.TEXT, *, inline: bool = True) -> str:
-        """Store a document in the session and return its URL on the content port.
-
-        A page of the web UI stores fetched documents in the same way.
-        """
+        """Store a document in the session, as pages do, and return its URL on the content port."""
         document = ContentDocument(octets, media_type, "kept", inline)
         kept: str = trio.from_thread.run_sync(self._server.session.keep, document, trio_token=self._token)
         return f"{self.content}/d/{kept}/kept"

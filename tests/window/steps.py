@@ -18,10 +18,7 @@ def enter(page: Page, window: Opened) -> None:
 
 
 def give_cookie(page: Page, window: Opened) -> None:
-    """Give the browser the session cookie.
-
-    The first browser enters by the entry link; later browsers get its cookie.
-    """
+    """Enter by the entry link, or add the cookie of the first browser that entered."""
     if window.cookies:
         page.context.add_cookies(window.cookies)
     else:
@@ -49,10 +46,7 @@ def open_(page: Page, url: str) -> None:
 
 
 def open_typed(page: Page, window: Opened, url: str) -> None:
-    """Open a URL as if typed, without the keyboard, in a browser with the session cookie.
-
-    A page of the web UI requests the address that the address bar leads to, which counts as typed.
-    """
+    """Open a URL as if typed: a page of the web UI requests the address that the address bar leads to."""
     enter(page, window)
     with page.expect_navigation(url=re.compile(r"/look\?")):
         page.evaluate("at => { location = at }", f"/look?url={quote(url, safe='')}")

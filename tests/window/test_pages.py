@@ -152,10 +152,7 @@ SHEETS = sampled(product(["menu", "article", "results"], ["light", "dark"]), lam
 def test_page_prints_dark_on_white(
     kind: str, scheme: Literal["light", "dark"], viewer: Viewer, populated: PopulatedServer
 ) -> None:
-    """The print is dark on white for each color scheme.
-
-    Controls are left out. The protocol exchange is printed if it is open.
-    """
+    """The print is dark on white and omits controls; the exchange is printed if it is open."""
     page = viewer.page(Look(700, scheme), storage_state=populated.state)
     visit(page, populated.window, populated.places, kind)
     page.emulate_media(media="print", color_scheme=scheme)

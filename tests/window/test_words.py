@@ -37,10 +37,7 @@ _PARTS = """() => {
 
 
 def parts(page: Page, name: str, text: str) -> list[object]:
-    """Return the elements of a page with this text in each field, its handlers, and whether a script ran.
-
-    The page has no policy, so that only the escaping protects it.
-    """
+    """Return the elements and handlers of a page of this text without a policy, and whether a script ran."""
     page.goto("about:blank")
     page.set_content(rendered(PAGES[name](text), text))
     found: list[object] = page.evaluate(_PARTS)
@@ -103,10 +100,7 @@ def hrefs(page: Page) -> list[str]:
 def test_links_of_untrusted_pages_lead_to_the_web_ui(
     kind: str, viewer: Viewer, permissive: Opened, menu: FixedServer, untrusted: Site
 ) -> None:
-    """All links lead to the web UI or the content port.
-
-    The web UI refuses local files, and schemes that only a browser knows.
-    """
+    """The links lead to the web UI or the content port; local files and browser schemes are refused."""
     untrusted.pages |= {
         "/text": ("text/plain", _TEXT),
         "/HTML": ("text/html", _HTML),

@@ -1,7 +1,4 @@
-"""Access rules of the web UI: raw requests against each rule, and their effect when the rule is missing.
-
-Requests from other sites, other local programs and other users of the machine are refused.
-"""
+"""Access rules of the web UI: raw requests against each rule, and their effect when the rule is missing."""
 
 from __future__ import annotations
 
@@ -54,10 +51,7 @@ def defence(recording: Path) -> str:
 
 
 def recorded_request(recording: Path, browser: Browser, proof: str | None = None) -> bytes:
-    """Return the recorded request with this server's port, cookie and form token.
-
-    `proof` replaces the form token.
-    """
+    """Return a recording with this server's port, cookie and form token, or with `proof` as token."""
     (exchanged,) = json.loads(recording.read_text())["exchanges"]
     head, _, body = bytes.fromhex(exchanged["hex"]).partition(b"\r\n\r\n")
     port = b"%d" % browser.server.house.port
@@ -71,10 +65,7 @@ def recorded_request(recording: Path, browser: Browser, proof: str | None = None
 
 
 def classify(answer: Answer) -> str:
-    """Classify the response.
-
-    The framework has no route for the recorded paths, so an allowed request gets its 404.
-    """
+    """Classify the response; no route has a recorded path, so an allowed request gets status 404."""
     if b"asked to open this" in answer.body:
         return "ask"
     return "allow" if (answer.status, answer.body) == (404, b"Not Found") else "refuse"
