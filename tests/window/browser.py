@@ -31,7 +31,7 @@ ARGUMENTS = (
     "--metrics-recording-only",
     "--no-first-run",
     "--no-pings",
-    # One process for all sites: starting a process takes longer than most of our pages.
+    # One renderer process per site: a process takes longer to start than most of our pages.
     "--renderer-process-limit=1",
 )
 #: No host name resolves, except the attacker's, which the attacker points to this machine.

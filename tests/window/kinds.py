@@ -27,7 +27,7 @@ class Kind(NamedTuple):
 
 
 GIF = bytes.fromhex("47494638396101000100800000000000ffffff21f90400000000002c00000000010001000002024401003b")
-#: Documents of each media type, which no mock server has.
+#: Documents of media types that no mock server has.
 SHELF: Mapping[str, tuple[str, str] | Sent] = {
     "/picture": Sent("image/gif", GIF),
     "/paper": Sent("application/pdf", b"%PDF-1.4\n"),

@@ -182,7 +182,7 @@ def test_navigation_from_untrusted_page_asks_first(
     assert permissive.log == ["refused GET /u/" + line.partition("/u/")[2] for line in permissive.log]
 
 
-#: The same sample as in `LED`.
+#: Sampled as `LED`.
 SENT = sampled(
     [
         (PORT, "script", "application/x-www-form-urlencoded"),
