@@ -56,7 +56,7 @@ BASIC = b64encode(b"u:" + SPOKEN)
 
 
 @dataclass(frozen=True)
-class EchoServer:
+class Parrot:
     """A server that repeats the password in its replies.
 
     `answers` maps command prefixes to replies; the longest prefix counts. `|` splits a reply into two chunks.
@@ -74,7 +74,7 @@ class EchoServer:
 
 
 HALF, REST = SPOKEN[:4], SPOKEN[4:]
-FTP = EchoServer(
+FTP = Parrot(
     f"ftp://u:{WRITTEN}@{{at}}/pub/x",
     b"220 ready\r\n",
     {
@@ -86,7 +86,7 @@ FTP = EchoServer(
         b"": b"550 who said " + SPOKEN + b"?\r\n",
     },
 )
-NNTP = EchoServer(
+NNTP = Parrot(
     f"nntp://u:{WRITTEN}@{{at}}/a.b/1",
     b"200 ready\r\n",
     {
@@ -100,7 +100,7 @@ NNTP = EchoServer(
         b"": b"400 who said " + SPOKEN + b"?\r\n",
     },
 )
-HTTP = EchoServer(
+HTTP = Parrot(
     f"http://u:{WRITTEN}@{{at}}/x",
     b"",
     {
@@ -114,7 +114,7 @@ HTTP = EchoServer(
     },
     end=b"\r\n\r\n",
 )
-MOVED = EchoServer(
+MOVED = Parrot(
     f"http://u:{WRITTEN}@{{at}}/x",
     b"",
     {
@@ -123,10 +123,10 @@ MOVED = EchoServer(
     },
     end=b"\r\n\r\n",
 )
-GARBAGE = EchoServer(HTTP.url, b"", {b"": b"HTTP/1.1 " + SPOKEN + b"\r\n\r\n"}, end=b"\r\n\r\n")
+GARBAGE = Parrot(HTTP.url, b"", {b"": b"HTTP/1.1 " + SPOKEN + b"\r\n\r\n"}, end=b"\r\n\r\n")
 
 
-async def attend(server: EchoServer, heard: list[bytes], stream: trio.SocketStream) -> None:
+async def attend(server: Parrot, heard: list[bytes], stream: trio.SocketStream) -> None:
     async with stream:
         await stream.send_all(server.greeting)
         buffer = b""
@@ -148,7 +148,7 @@ async def attend(server: EchoServer, heard: list[bytes], stream: trio.SocketStre
     "server", [FTP, NNTP, HTTP, MOVED, GARBAGE], ids=["ftp", "nntp", "http", "moved", "garbage"]
 )
 async def test_password_repeated_by_server_is_masked(
-    server: EchoServer, way: str, nursery: trio.Nursery, tmp_path: Path
+    server: Parrot, way: str, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """The second request of the session reuses the connection on which the password was sent."""
     heard: list[bytes] = []
