@@ -260,7 +260,7 @@ COUNTING: list[tuple[list[bytes], list[bytes]]] = [
 
 
 @pytest.mark.parametrize(("kinds", "expected"), COUNTING)
-def test_values_of_prefers_object_attributes(kinds: list[bytes], expected: list[bytes]) -> None:
+def test_values_of_selects_by_attribute_kind(kinds: list[bytes], expected: list[bytes]) -> None:
     attributes = attributes_of(
         *(b"%s FIELD N SEQUENCE %d" % (kind, index) for index, kind in enumerate(kinds))
     )
