@@ -59,8 +59,8 @@ class RemoteStore:
     def fetch(self, name: str, path: str) -> bool:
         """Copy the file to a local path, and return whether it exists.
 
-        The file counts as missing only if a new query to the file system says so, not because of a cached
-        listing or a network error: finished work would be repeated otherwise.
+        The file counts as missing only if a new query to the file system says so. A cached listing or a
+        network error is not enough, because finished work would be repeated.
         """
         with self._faults():
             try:
