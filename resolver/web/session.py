@@ -197,8 +197,8 @@ class WebSession:
     def way_to(self, url: str, from_id: str) -> UrlOrigin:
         """Return the origin of a URL that a path of the web UI names.
 
-        A request without an ID was chosen by the user elsewhere. The ID of a dropped page may stand for any
-        page.
+        A URL without an ID was chosen by the user elsewhere. A URL with the ID of a dropped page counts as
+        derived, because the page may have been any page; it has no referrer.
         """
         if not from_id:
             return UrlOrigin("chosen")
