@@ -335,8 +335,6 @@ def perform(command: Command) -> int:
 
 
 class _BulkCommand:
-    """A run of the command."""
-
     def __init__(self, command: Command) -> None:
         self._command = command
         self._statuses: set[int] = set()

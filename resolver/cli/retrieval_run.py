@@ -415,8 +415,6 @@ class _RetrievalRun:
 
 
 class _TargetTask:
-    """A target as a task of the batch."""
-
     def __init__(
         self,
         run: _RetrievalRun,

@@ -161,7 +161,6 @@ class RunSummary:
             yield from islice(targets_as_given(self._command, fetched), self._read, None)
 
     def _format_list_line(self, target: CommandTarget) -> str:
-        """Return a line of a list for this target."""
         chosen, url = self._command.origin, target.url
         led = None if self._command.referrer is None else (redact(self._command.referrer), None)
         more = collect_list_facts(target)
