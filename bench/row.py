@@ -126,7 +126,7 @@ class Target:
     """A new directory for each run: `path` leads to the newest one, which is empty.
 
     No directory is removed during a measurement. When ext4 creates a file, it examines the inodes of files
-    that were removed in the last half minute, which makes any process ten times slower.
+    that were removed in the last half minute. The creation then takes ten times as long, for any process.
     """
 
     def __init__(self, folder: Path) -> None:
