@@ -117,7 +117,8 @@ def _workers(found: Forecast) -> list[BarRow]:
 def _draw_rows(rows: Sequence[BarRow], columns: int, glyphs: BarGlyphs) -> list[str]:
     """Return lines with labels, aligned figures and bars.
 
-    With fewer columns only the last figure is shown; with fewer still the bars are left out.
+    On a narrow terminal only the last figure is shown; on a narrower one the bars are
+    left out.
     """
     wanted = min(_LEAST_LABEL, max(len(row.label) for row in rows)) + len("  ") + _LEAST_BAR
     most = len(rows[0].figures)

@@ -148,7 +148,7 @@ def targets_as_given(command: Command, fetched: Mapping[str, FetchedList]) -> It
 
 
 def _as_url(target: CommandTarget, command: Command) -> CommandTarget:
-    """Convert a typed IRI to a URL (RFC 3987) and report the conversion; `parse` gets the text unchanged."""
+    """Convert a typed IRI to a URL (RFC 3987) and report that; the command `parse` gets the text itself."""
     if target.url.isascii() or target.origin != "user" or command.strict or command.verb == "parse":
         return target
     try:
