@@ -115,7 +115,7 @@ class ResolveError(Exception):
         other.__cause__ = hidden
         return other
 
-    def with_setting(self, setting: str) -> Self:
+    def with_setting(self, setting: str | None) -> Self:
         """Return a copy that names the setting which decides the outcome."""
         return self._but({"setting": setting})
 

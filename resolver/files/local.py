@@ -262,8 +262,8 @@ class OpenedFile:
             await self._loop.wait_readable(self._fd)
         if scope.cancelled_caught:
             raise TimedOut(
-                f"timed out: no data from {os.fsdecode(self._path)!r} for {self._idle:g} s (idle timeout)"
-            )
+                f"timed out: no data from {os.fsdecode(self._path)!r} for {self._idle:g} s"
+            ).with_setting("idle_timeout")
 
     def modified_since(self) -> bool:
         return os.fstat(self._fd).st_mtime_ns != self._opened_at

@@ -217,7 +217,8 @@ class Retrier:
             with clock.limit_time():
                 await clock.loop.sleep(pause)
         except TimedOut as over:
-            reported = TimedOut(f"{over.message}; the last try: {error.message}", url=error.url)
+            words = f"{over.message}; the last try: {error.message}"
+            reported = TimedOut(words, url=error.url).with_setting(over.setting)
             raise reported.tried(self.attempts) from error
 
     async def _try(self, clock: Clock) -> StreamingResponse:

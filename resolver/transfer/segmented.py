@@ -342,7 +342,8 @@ class SegmentedDownload:
             with self._clock.limit_time():
                 await self._clock.loop.sleep(pause)
         except TimedOut as over:
-            raise TimedOut(f"{over.message}; the last try: {error.message}", url=error.url) from error
+            words = f"{over.message}; the last try: {error.message}"
+            raise TimedOut(words, url=error.url).with_setting(over.setting) from error
         return True
 
     # -- progress
