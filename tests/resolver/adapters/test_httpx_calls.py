@@ -317,8 +317,8 @@ def test_sync_transport_serves_several_threads(server: HttpServer) -> None:
 
     with waiting_client(transport) as plain, ThreadPoolExecutor(4) as threads:
         asked = set(threads.map(ask, range(4)))
-    told = {ident for ident, event in heard if not isinstance(event, Closed)}
-    assert told == asked  # the thread that closes the transport closes its pooled connections
+    notified = {ident for ident, event in heard if not isinstance(event, Closed)}
+    assert notified == asked  # the thread that closes the transport closes its pooled connections
     assert len(asked) == 4
 
 

@@ -534,11 +534,11 @@ _ODD = ("", "\0", "\r", "\n", "\r\n", "\v", "\f", "\x01", "\x7f", "\xff")
 VALUES = [f"Bearer {_SECRET}{octet}x" for octet in _ODD]
 
 
-def everything_told(error: BaseException) -> str:
+def logged_text(error: BaseException) -> str:
     """Return everything that a log could print of an error and of its causes and contexts."""
-    told = "".join(traceback.format_exception(error))
+    text = "".join(traceback.format_exception(error))
     chained = [each for each in (error.__cause__, error.__context__) if each is not None]
-    return "".join([told, repr(error), *(everything_told(each) for each in chained)])
+    return "".join([text, repr(error), *(logged_text(each) for each in chained)])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -549,7 +549,7 @@ async def test_client_error_does_not_show_header_value(name: str) -> None:
                 headers = httpx.Headers([(name.encode("latin-1"), value.encode("latin-1"))])
                 with pytest.raises(httpx.TransportError) as caught:
                     await client.get(f"http://127.0.0.1:{port}/", headers=headers)
-                assert _SECRET not in everything_told(caught.value)
+                assert _SECRET not in logged_text(caught.value)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -560,7 +560,7 @@ async def test_resolver_error_does_not_show_header_value(name: str) -> None:
             async with Resolver(options=options) as session:
                 with pytest.raises(ResolveError) as caught:
                     await session.fetch(f"http://127.0.0.1:{port}/")
-            assert _SECRET not in everything_told(caught.value)
+            assert _SECRET not in logged_text(caught.value)
 
 
 # The httpx timeout that applies while two phases wait concurrently.
@@ -568,11 +568,11 @@ async def test_resolver_error_does_not_show_header_value(name: str) -> None:
 
 async def test_httpx_timeouts_name_write_while_sending() -> None:
     times = HttpxTimeouts({}, Clock(None), None)
-    told: list[str] = []
+    phases: list[str] = []
     times.begin_saying()
     times.late = "write"
     times.late = "read"  # the last one woken
-    told.append(times.late)
+    phases.append(times.late)
     times.end_saying()
     times.late = "read"
-    assert [*told, times.late] == ["write", "read"]
+    assert [*phases, times.late] == ["write", "read"]

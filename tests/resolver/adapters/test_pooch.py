@@ -40,12 +40,12 @@ def test_registry_reports_whether_file_is_available(gopher: GopherServer, tmp_pa
 def test_downloader_shows_and_reports_progress(
     gopher: GopherServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    told: list[resolver.Event] = []
-    downloader = Downloader(progressbar=True, policy=allowing(gopher), on_event=told.append)
+    events: list[resolver.Event] = []
+    downloader = Downloader(progressbar=True, policy=allowing(gopher), on_event=events.append)
     url = f"gopher://127.0.0.1:{gopher.port}/9data.bin"
     pooch.retrieve(url, HASH, fname="data.bin", path=tmp_path, downloader=downloader)
     assert "102k" in capsys.readouterr().err
-    assert any(isinstance(event, resolver.Progress) for event in told)
+    assert any(isinstance(event, resolver.Progress) for event in events)
 
 
 def test_truncated_download_leaves_no_file(gopher: GopherServer, tmp_path: Path) -> None:

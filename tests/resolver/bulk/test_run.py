@@ -100,11 +100,11 @@ def test_run_accepts_urls_of_any_collection(
     from pyarrow import parquet
 
     urls = [f"{site.origin}/{name}" for name in NAMES]
-    told: list[BulkProgress] = []
-    summary = run(given(urls), client=client, out=str(tmp_path), policy=POLICY, on_progress=told.append)
+    reports: list[BulkProgress] = []
+    summary = run(given(urls), client=client, out=str(tmp_path), policy=POLICY, on_progress=reports.append)
     assert (summary.requests, summary.hosts, summary.done, summary.exit) == (6, 1, 6, 0)
     assert summary.bytes == sum(map(len, NAMES))
-    assert (told[-1].ended, told[-1].counts, told[-1].under_way) == (6, {"done": 6}, 0)
+    assert (reports[-1].ended, reports[-1].counts, reports[-1].under_way) == (6, {"done": 6}, 0)
     (table,) = (parquet.read_table(part).to_pylist() for part in (tmp_path / "outcomes").iterdir())
     assert [row["url"] for row in table] == urls
     assert {path.suffix for path in (tmp_path / "ledger").iterdir()} == {".ledger"}
@@ -114,14 +114,14 @@ def test_run_accepts_urls_of_any_collection(
 
 def test_run_reports_are_picklable(client: Client, site: Site, tmp_path: Path) -> None:
     """The values survive pickling and Dask unchanged."""
-    told: list[BulkProgress] = []
+    reports: list[BulkProgress] = []
     urls = [f"{site.origin}/0.txt", f"{site.origin}/none", "gopher://127.0.0.1:25/"]
-    summary = run(urls, client=client, out=str(tmp_path), policy=POLICY, on_progress=told.append)
+    summary = run(urls, client=client, out=str(tmp_path), policy=POLICY, on_progress=reports.append)
     report = SliceReport(
         7, 0, (BulkRequest("http://h.example/", "h.example/a", None),), {"done": 1}, {0: 1}, 3, 0.5, {}
     )
     assert (summary.done, summary.failed, summary.refused) == (1, 1, 1)
-    for value in (summary, *told, report):
+    for value in (summary, *reports, report):
         for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
             again = pickle.loads(pickle.dumps(value, protocol))
             assert (type(again), again) == (type(value), value)
@@ -180,10 +180,10 @@ def test_run_waits_for_earlier_run_on_remote_store(
 
 def test_run_queues_no_slice_behind_busy_threads(client: Client, tmp_path: Path) -> None:
     """There are two threads: a slice of the slowest host never waits behind the slices of others."""
-    told: list[BulkProgress] = []
+    reports: list[BulkProgress] = []
     refused = [f"gopher://127.0.0.{number}:25/" for number in range(1, 13)]
-    run(refused, client=client, out=str(tmp_path), policy=POLICY, on_progress=told.append)
-    assert [each.under_way for each in told] == [2] * 10 + [1, 0]
+    run(refused, client=client, out=str(tmp_path), policy=POLICY, on_progress=reports.append)
+    assert [each.under_way for each in reports] == [2] * 10 + [1, 0]
 
 
 @pytest.mark.parametrize("version", [None, "9.9"])
@@ -194,11 +194,11 @@ def test_run_waits_for_workers(version: str | None, tmp_path: Path, monkeypatch:
     """
     from distributed import Client, LocalCluster
 
-    told: list[BulkProgress] = []
+    reports: list[BulkProgress] = []
 
     def hear(progress: BulkProgress) -> None:
-        told.append(progress)
-        if len(told) == 1:
+        reports.append(progress)
+        if len(reports) == 1:
             if version is not None:
                 monkeypatch.setattr("resolver.bulk.messages.get_version", lambda: "9.9")
             cluster.scale(1)
@@ -222,8 +222,8 @@ def test_run_waits_for_workers(version: str | None, tmp_path: Path, monkeypatch:
             return
         summary = run(refused, client=client, out=str(tmp_path), policy=POLICY, on_progress=hear)
     assert summary.refused == 6
-    assert (told[0].threads, told[0].ended, told[0].requests) == (0, 0, 6)
-    assert (told[-1].threads, told[-1].ended) == (3, 6)
+    assert (reports[0].threads, reports[0].ended, reports[0].requests) == (0, 0, 6)
+    assert (reports[-1].threads, reports[-1].ended) == (3, 6)
 
 
 def test_run_sends_nothing_to_cluster_of_other_version(

@@ -55,23 +55,23 @@ class EventRecorder:
     """The events of each transfer, by its number."""
 
     def __init__(self) -> None:
-        self.told: dict[int, list[TransferEvent]] = defaultdict(list)
+        self.events: dict[int, list[TransferEvent]] = defaultdict(list)
 
     def hear(self, event: Event) -> None:
         if isinstance(event, TransferEvent):
-            self.told[event.transfer].append(event)
+            self.events[event.transfer].append(event)
 
     def session(self) -> Resolver:
         return Resolver(patience=RetryPolicy(tries=2, delay=0.0), on_event=self.hear)
 
     def progress(self, transfer: int) -> list[Progress]:
-        return [event for event in self.told[transfer] if isinstance(event, Progress)]
+        return [event for event in self.events[transfer] if isinstance(event, Progress)]
 
     def tries(self, transfer: int) -> list[int]:
-        return [event.attempt for event in self.told[transfer] if isinstance(event, Started)]
+        return [event.attempt for event in self.events[transfer] if isinstance(event, Started)]
 
     def last(self, transfer: int) -> TransferEvent:
-        return self.told[transfer][-1]
+        return self.events[transfer][-1]
 
 
 async def test_events_of_concurrent_transfers_have_distinct_numbers(
@@ -83,12 +83,12 @@ async def test_events_of_concurrent_transfers_have_distinct_numbers(
     async with recorder.session() as session, trio.open_nursery() as inner:
         for name in "abc":
             inner.start_soon(session.save, server.url("/moved"), tmp_path / name)
-    assert sorted(recorder.told) == [1, 2, 3]
-    for transfer in recorder.told:
-        assert recorder.told[transfer][0] == Started(server.url("/moved"), 1)
+    assert sorted(recorder.events) == [1, 2, 3]
+    for transfer in recorder.events:
+        assert recorder.events[transfer][0] == Started(server.url("/moved"), 1)
         assert recorder.last(transfer) == Finished(server.url("/moved"), None)
-        told = [(event.url, event.start, event.expected) for event in recorder.progress(transfer)]
-        assert set(told) == {(server.url("/object"), 0, len(OBJECT))}
+        found = [(event.url, event.start, event.expected) for event in recorder.progress(transfer)]
+        assert set(found) == {(server.url("/object"), 0, len(OBJECT))}
         assert recorder.progress(transfer)[-1].received == len(OBJECT)
 
 
@@ -107,9 +107,9 @@ async def test_events_of_all_attempts_have_the_same_number(
     async with recorder.session() as session:
         mirrors = [second.url("/moved")] if mirrored else []
         await session.save(first.url("/object"), tmp_path / "object", mirrors=mirrors)
-    assert list(recorder.told) == [1]
+    assert list(recorder.events) == [1]
     assert recorder.tries(1) == [1, 2]
-    (failed,) = [event.error for event in recorder.told[1] if isinstance(event, Retrying)]
+    (failed,) = [event.error for event in recorder.events[1] if isinstance(event, Retrying)]
     assert isinstance(failed, Disconnected if mirrored else Truncated)
     begun = 0 if mirrored else HALF - OVERLAP
     assert {event.start for event in recorder.progress(1)} == {0, begun}
@@ -122,9 +122,9 @@ async def test_checksum_requests_have_separate_numbers(nursery: trio.Nursery, tm
     recorder = EventRecorder()
     async with recorder.session() as session:
         await session.save(server.url("/object"), tmp_path / "object", checksum="auto")
-    assert {event.url for event in recorder.told[1]} == {server.url("/object")}
-    asked = {event.url: transfer for transfer in recorder.told for event in recorder.told[transfer]}
-    assert len(asked) == len(recorder.told) > 2
+    assert {event.url for event in recorder.events[1]} == {server.url("/object")}
+    asked = {event.url: transfer for transfer in recorder.events for event in recorder.events[transfer]}
+    assert len(asked) == len(recorder.events) > 2
 
 
 async def test_event_equality_ignores_transfer_number() -> None:
@@ -212,8 +212,8 @@ async def test_events_without_listener_are_not_created(
     assert heard["wire"] == {Started, Finished, *wire}
     assert heard["tries"] == {Started, Finished}
     assert heard["progress"] == {Started, Finished, Progress}
-    told = {type(vars(record)["event"]) for record in caplog.records if record.name == "resolver"}
-    assert told == ({Started, Finished, *wire} - {Closed} if logged else set())
+    logged_types = {type(vars(record)["event"]) for record in caplog.records if record.name == "resolver"}
+    assert logged_types == ({Started, Finished, *wire} - {Closed} if logged else set())
 
 
 async def test_log_lines_name_the_url(nursery: trio.Nursery, log: pytest.LogCaptureFixture) -> None:
@@ -222,13 +222,13 @@ async def test_log_lines_name_the_url(nursery: trio.Nursery, log: pytest.LogCapt
     heard: list[Event] = []
     await resolver.fetch(url, on_event=heard.append)
     assert {(record.name, record.levelname) for record in log.records} == {("resolver", "DEBUG")}
-    told = [record.getMessage() for record in log.records]
-    assert told[0] == f"{url}: try 1"
-    assert told[1] == f"{url}: *: connected to 127.0.0.1 port {server.port}"
-    assert told[2].startswith(f"{url}: C: GET /about.txt HTTP/1.1\\r\\n")
-    assert told[3].startswith(f"{url}: S: HTTP/1.1 200 OK\\r\\n")
-    assert told[-1] == f"{url}: *: done"
-    assert ABOUT.decode() not in "".join(told)
+    lines = [record.getMessage() for record in log.records]
+    assert lines[0] == f"{url}: try 1"
+    assert lines[1] == f"{url}: *: connected to 127.0.0.1 port {server.port}"
+    assert lines[2].startswith(f"{url}: C: GET /about.txt HTTP/1.1\\r\\n")
+    assert lines[3].startswith(f"{url}: S: HTTP/1.1 200 OK\\r\\n")
+    assert lines[-1] == f"{url}: *: done"
+    assert ABOUT.decode() not in "".join(lines)
     assert [vars(record)["event"] for record in log.records] == [
         event for event in heard if not isinstance(event, Progress | Closed)
     ]
@@ -263,9 +263,9 @@ async def test_password_is_in_no_log_line_and_no_event(
     policy = resolver.Policy(allow_port=frozenset({server.port}))
     with pytest.raises(resolver.Declined):
         await resolver.fetch(url, credentials=None if where == "in the URL" else given, policy=policy)
-    told = [record.getMessage() for record in log.records]
-    assert any("PASS ****" in line for line in told)
-    assert any("550 **** has no such file" in line for line in told)
+    lines = [record.getMessage() for record in log.records]
+    assert any("PASS ****" in line for line in lines)
+    assert any("550 **** has no such file" in line for line in lines)
     for record in log.records:
         event = vars(record)["event"]
         for said in (

@@ -459,7 +459,7 @@ async def test_pipeline_new_generation_resends_all_in_order(nursery: trio.Nurser
     harness.state.room = 0
     await slots[0].stream.send(PIPELINE_LINE)
     await trio.testing.wait_all_tasks_blocked()
-    assert turns == [[None]] * 3, "all but the first are told that they have to send again"
+    assert turns == [[None]] * 3, "all but the first must send again"
     again = [started(nursery, partial(send, slot)) for slot in reversed(slots[1:])]
     await trio.testing.wait_all_tasks_blocked()
     assert again == [[], []]

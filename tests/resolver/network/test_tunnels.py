@@ -40,8 +40,10 @@ async def test_proxy_credentials_are_sent_only_to_a_proxy_that_asks(nursery: tri
     """
     server = await serve(nursery)
     asking = await serve_http_proxy(nursery, HttpProxy(login=LOGIN))
-    told: list[Event] = []
-    async with Resolver(proxy=asking.url(USER), policy=_policy(server.port), on_event=told.append) as session:
+    events: list[Event] = []
+    async with Resolver(
+        proxy=asking.url(USER), policy=_policy(server.port), on_event=events.append
+    ) as session:
         for _ in range(3):
             response = await session.fetch(server.url("/about.txt"))
     assert [("proxy-authorization" in asked.fields) for asked in asking.asked] == [False, True, True, True]
@@ -50,7 +52,7 @@ async def test_proxy_credentials_are_sent_only_to_a_proxy_that_asks(nursery: tri
         await session.fetch(server.url("/about.txt"))
     assert [set(asked.fields) & {"proxy-authorization"} for asked in open_.asked] == [set()]
     assert not any(request.values("proxy-authorization") for request in server.requests)
-    assert "cret" not in "".join(map(repr, (told, response, response.as_json())))
+    assert "cret" not in "".join(map(repr, (events, response, response.as_json())))
     assert (asking.violations, open_.violations, server.violations) == ([], [], [])
 
 
@@ -300,15 +302,15 @@ async def test_socks_proxy_without_extra_sends_nothing(monkeypatch: pytest.Monke
 
 async def test_ignored_proxy_variable_is_found_each_time_and_warned_once(nursery: trio.Nursery) -> None:
     server = await serve(nursery, {"/": moved("/about"), "/about": Page(ABOUT)})
-    told: list[Event] = []
+    events: list[Event] = []
     environment = {"HTTP_PROXY": "http://proxy.example:3128"}
     async with Resolver(
-        policy=_policy(server.port), on_event=told.append, environment=environment
+        policy=_policy(server.port), on_event=events.append, environment=environment
     ) as session:
         found = [await session.fetch(server.url(path)) for path in ("/", "/about")]
     assert [response.content for response in found] == [ABOUT, ABOUT]
     assert [[finding.rule for finding in response.findings] for response in found] == [["S09"], ["S09"]]
-    warned = [event for event in told if isinstance(event, Warned)]
+    warned = [event for event in events if isinstance(event, Warned)]
     assert [(event.url, event.finding.rule) for event in warned] == [(server.url("/"), "S09")]
 
 
@@ -600,11 +602,11 @@ async def test_proxy_digest_authenticates_tunnels_and_requests(nursery: trio.Nur
     """`uri` is the target as sent to the proxy; all requests of a run count the nonce."""
     server, files = await serve(nursery), await fixtures.ftp.serve(nursery)
     proxy = await serve_http_proxy(nursery, HttpProxy(guard=guard))
-    told: list[Event] = []
+    events: list[Event] = []
     async with Resolver(
         proxy=proxy.url(SECURED_PROXIES_USER),
         policy=_secured_proxies_policy(server.port, files.port),
-        on_event=told.append,
+        on_event=events.append,
     ) as session:
         for _ in range(3):
             assert (await session.fetch(server.url("/about.txt?x=1"))).content == ABOUT
@@ -615,7 +617,7 @@ async def test_proxy_digest_authenticates_tunnels_and_requests(nursery: trio.Nur
     assert len(unasked) == 1
     assert not any(request.values("proxy-authorization") for request in server.requests)
     for word in ("wonder", *(asked.fields.get("proxy-authorization", "Digest")[7:] for asked in proxy.asked)):
-        assert not word or word not in "".join(map(repr, told))
+        assert not word or word not in "".join(map(repr, events))
 
 
 async def test_proxy_digest_reuses_one_connection(nursery: trio.Nursery) -> None:

@@ -413,11 +413,11 @@ async def test_shared_connection_follows_settings_of_second_url(
         first, second = user(network, a, NEVER), user(network, b, SHORT)
         _, stream = await sharing(stack, first, second)
         assert (first.urls(), second.urls(), checked_urls) == ({a}, set(), [a])
-        told = len(first.heard)
+        count = len(first.heard)
         await second.listen(stream, SECRET)
         with trio.fail_after(HANG), pytest.raises(TimedOut, match=f" {SHORT:g} s$"):
             await stream.receive()
-        assert (len(first.heard), second.urls(), checked_urls) == (told, {b}, [a, b])
+        assert (len(first.heard), second.urls(), checked_urls) == (count, {b}, [a, b])
     assert len(connections) == 1
 
 

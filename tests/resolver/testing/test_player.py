@@ -328,7 +328,7 @@ def test_recite_outcome_includes_error() -> None:
     assert (outcome.kind, outcome.body, outcome.error) == ("document", b"12345", "Truncated")
 
 
-def test_tests_do_not_drive_dialogues_without_player() -> None:
+def test_dialogues_are_driven_only_by_the_player() -> None:
     """No test may send answers into a generator of steps itself: that would be another player."""
     driving = re.compile(r"(?<!await )\b(\w+)\.(?:send\((?:answer|None|step|held|used)|throw\()")
     found = {

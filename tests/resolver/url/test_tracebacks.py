@@ -26,18 +26,18 @@ Way: TypeAlias = Callable[[str, Path], Awaitable[object]]
 
 def shown(error: BaseException) -> Iterator[traceback.TracebackException]:
     """Yield the error and its causes or contexts, as Python prints them."""
-    told: traceback.TracebackException | None = traceback.TracebackException.from_exception(error)
-    while told is not None:
-        yield told
-        told = told.__cause__ or (None if told.__suppress_context__ else told.__context__)
+    current: traceback.TracebackException | None = traceback.TracebackException.from_exception(error)
+    while current is not None:
+        yield current
+        current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
 
 
 def frames(error: BaseException) -> list[str]:
     """Return the printed frames that belong to our packages."""
     return [
         f"{frame.filename}:{frame.lineno} {frame.name}"
-        for told in shown(error)
-        for frame in told.stack
+        for printed in shown(error)
+        for frame in printed.stack
         if frame.filename.startswith(OURS)
     ]
 
@@ -136,9 +136,9 @@ async def test_traceback_of_refused_connection_keeps_reason_and_caller(
     monkeypatch.delenv("RESOLVE_TRACEBACK")
     with closed_port() as port, pytest.raises(resolver.Unreachable) as caught:
         await resolver.fetch(f"http://127.0.0.1:{port}/")
-    told = "".join(traceback.format_exception(caught.value))
-    assert "in test_traceback_of_refused_connection_keeps_reason_and_caller" in told
-    assert "resolver/transfer/functions.py" in told
+    text = "".join(traceback.format_exception(caught.value))
+    assert "in test_traceback_of_refused_connection_keeps_reason_and_caller" in text
+    assert "resolver/transfer/functions.py" in text
     assert len(frames(caught.value)) <= MOST
 
 

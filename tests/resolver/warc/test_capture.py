@@ -37,8 +37,8 @@ def test_http_capture_masks_cookies_unless_kept(
         answer.write(came)
         facts = exchange.make_records(lambda octets: octets, is_whole=True, keeps_cookies=keeps)
         block = b"" if facts.object is None else b"".join(facts.object.block.pieces())
-    told = block + b"".join(octets for _, octets in facts.said)
-    assert told.count(b"sekret") == (came.count(b"sekret") if keeps else 0)
+    recorded = block + b"".join(octets for _, octets in facts.said)
+    assert recorded.count(b"sekret") == (came.count(b"sekret") if keeps else 0)
     assert (facts.masked == []) is keeps
 
 

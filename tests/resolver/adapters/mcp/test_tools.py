@@ -107,8 +107,8 @@ def test_safe_text_escapes_control_characters(text: str, shown: str) -> None:
         ),
     )
 )
-def test_record_is_bounded_for_any_content(told: dict[str, object]) -> None:
-    record = Record(told)
+def test_record_is_bounded_for_any_content(content: dict[str, object]) -> None:
+    record = Record(content)
     assert len(json.dumps(record)) < 3 * RECORD
     assert Record(record) == record
 
