@@ -45,7 +45,8 @@ CALLS = (
 KILLED = 99
 
 #: Rows: the content, the `exists` setting, the content of the existing file, and whether to write a sidecar.
-#: Both resumable content and content of another object occur. A sidecar of the existing file is present.
+#: With "resume" the existing file is a prefix of the content, or of another object and then restored.
+#: With a sidecar, an existing file has a sidecar before the save, too.
 HELD: tuple[tuple[bytes, Exists, bytes | None, bool], ...] = (
     (LARGE, "fail", None, True),
     (LARGE, "replace", b"older", False),

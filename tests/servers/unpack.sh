@@ -1,12 +1,12 @@
 #!/bin/bash
-# Unpack the Debian servers that tests/servers talks to, and the programs that read what manual/ makes.
-# Nothing is installed and no daemon starts: several of these packages conflict with one another, so each
-# goes into a folder of its own.
+# Unpack the Debian servers for tests/servers, and the programs that read the output of manual/.
+# No package is installed and no daemon starts. Several of these packages conflict, so each is unpacked
+# into a separate folder.
 #
 # usage: unpack.sh [SERVER...]        (default: all of them)
 #
-# Into $RESOLVE_SERVERS_ROOT, by default .servers beside the Makefile. Needs Debian's apt-get and
-# dpkg-deb and package lists that are not empty (apt-get update); root is not needed.
+# The target is $RESOLVE_SERVERS_ROOT, by default .servers next to the Makefile. The script needs Debian's
+# apt-get and dpkg-deb, and non-empty package lists (apt-get update); it does not need root.
 set -eu
 
 cd "$(dirname "$0")/../.."
@@ -28,20 +28,20 @@ packages_of() {
         groff) echo groff-base ;;
         squid) echo squid-openssl ;;
         apache) echo apache2-bin ;;
-        aria2) echo aria2 ;;  # this and the next two are for bench alone
+        aria2) echo aria2 ;;  # only for bench, like the next two
         wget2) echo wget2 ;;
         lftp) echo lftp ;;
         telnetd) echo inetutils-telnetd ;;
         dictd) echo dictd dictfmt dictzip ;;
         fingerd) echo fingerd ;;
         molly-brown) echo molly-brown ;;
-        screens) echo less vim-tiny ;;  # programs that a telnet session shows
+        screens) echo less vim-tiny ;;  # full-screen programs for telnet sessions
         *) echo "unpack.sh: no such server: $1" >&2; return 2 ;;
     esac
 }
 
-# apt works out which further packages this machine lacks; --reinstall fetches the named ones even
-# where they are installed. Only the download happens.
+# apt finds the missing dependencies; --reinstall downloads the named packages even if they are
+# installed. Nothing is installed.
 download() {
     local archives=$1 sandbox=()
     shift
