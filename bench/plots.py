@@ -76,14 +76,14 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
     from matplotlib.ticker import LogLocator
 
     for line in panel["lines"]:
-        colour, _, mark = _LOOKS[line["name"]]
+        color, _, mark = _LOOKS[line["name"]]
         ours = line["name"].startswith("resolver")
         places = range(len(panel["places"]))
         found = [(place, value) for place, value in zip(places, line["values"], strict=True) if value]
         axes.plot(
             [place for place, _ in found],
             [value for _, value in found],
-            color=colour,
+            color=color,
             marker=mark,
             linewidth=2.6 if ours else 1.4,
             markersize=6 if ours else 5,

@@ -38,7 +38,7 @@ _NAMES_BY_MODULE = {
         "Closed Connected Event Finished Kept LookedUp Progress Received Retrying Sent Started TlsBegun "
         "Warned"
     ),
-    "resolver.policy.judgement": "check guard",
+    "resolver.policy.judgment": "check guard",
     "resolver.policy.settings": "Host Policy",
     "resolver.policy.subject": "Verdict",
     "resolver.terminal.prompts": "prompt",

@@ -58,8 +58,8 @@ from resolver.network.events import Sent as Sent
 from resolver.network.events import Started as Started
 from resolver.network.events import TlsBegun as TlsBegun
 from resolver.network.events import Warned as Warned
-from resolver.policy.judgement import check as check
-from resolver.policy.judgement import guard as guard
+from resolver.policy.judgment import check as check
+from resolver.policy.judgment import guard as guard
 from resolver.policy.settings import Host as Host
 from resolver.policy.settings import Policy as Policy
 from resolver.policy.subject import Verdict as Verdict

@@ -65,7 +65,7 @@ FULL: Mapping[str, str] = {
         tests/resolver/adapters/fsspec/test_file.py::test_unclosed_file_is_collected_without_warnings
         tests/resolver/files/test_local.py::test_device_is_read_in_chunks
         tests/resolver/network/test_stream.py::test_move_of_64_mib_uses_less_than_two
-        tests/resolver/policy/test_judgement.py::test_check_of_long_url_takes_linear_time
+        tests/resolver/policy/test_judgment.py::test_check_of_long_url_takes_linear_time
         tests/resolver/transfer/test_caches.py
         tests/resolver/transfer/test_codings_of_nothing.py
         tests/resolver/transfer/test_extras.py::test_coding_bomb_is_decoded_in_bounded_pieces

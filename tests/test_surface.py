@@ -158,10 +158,10 @@ def test_parse_imports_no_dialogue_and_no_policy() -> None:
     imported = _imported_by("import resolver; resolver.parse('ftp://h.example/a')")
     assert "protocols.ftp.url" in imported
     assert (
-        imported & {"protocols.step", "protocols.wire", "protocols.other", "resolver.policy.judgement"}
+        imported & {"protocols.step", "protocols.wire", "protocols.other", "resolver.policy.judgment"}
         == set()
     )
-    assert "resolver.policy.judgement" not in _imported_by(_command("parse", "ftp://h.example/a"))
+    assert "resolver.policy.judgment" not in _imported_by(_command("parse", "ftp://h.example/a"))
 
 
 def test_heavy_import_is_detected() -> None:

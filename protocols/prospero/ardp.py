@@ -148,7 +148,7 @@ def encode_piece(
     return encode_datagram(_header(connection, number, total, received_through, rest), piece)
 
 
-def encode_acknowledgement(connection: int, received_through: int) -> Line:
+def encode_acknowledgment(connection: int, received_through: int) -> Line:
     """Encode an acknowledgment: only the last packet of the reply received without a gap."""
     return encode_datagram(_header(connection, _CONTROL, 0, received_through))
 
@@ -437,7 +437,7 @@ class ArdpExchange:
 
     def _acknowledge(self) -> Line:
         self._owes = False
-        return encode_acknowledgement(self._connection, self._reply.received_through)
+        return encode_acknowledgment(self._connection, self._reply.received_through)
 
     def _progress(self, now: float) -> None:
         """Restart all timers after progress."""

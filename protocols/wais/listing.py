@@ -81,16 +81,16 @@ class HitReader:
 
 
 def substitute_in(records: WaisRecords) -> DocumentHeader | None:
-    """Return the catalogue that a server gives in place of hits, or None if there are hits."""
-    return records.headers[0] if len(records.headers) == 1 and _is_catalogue(records.headers[0]) else None
+    """Return the catalog that a server gives in place of hits, or None if there are hits."""
+    return records.headers[0] if len(records.headers) == 1 and _is_catalog(records.headers[0]) else None
 
 
-def _is_catalogue(only: DocumentHeader) -> bool:
+def _is_catalog(only: DocumentHeader) -> bool:
     return only.score == 0 and (only.headline or b"").startswith(_NO_RESULT)
 
 
 def hits_in(records: WaisRecords) -> tuple[DocumentHeader, ...]:
-    """Return the hits; a catalogue in place of hits is not a hit."""
+    """Return the hits; a catalog in place of hits is not a hit."""
     return records.headers if substitute_in(records) is None else ()
 
 
@@ -98,7 +98,7 @@ def read_hits(group: bytes) -> Iterator[DocumentHeader]:
     """Yield the hits in the bytes of the records."""
     headers = (record for record in read_records(group) if isinstance(record, DocumentHeader))
     first = list(islice(headers, 2))
-    if len(first) != 1 or not _is_catalogue(first[0]):
+    if len(first) != 1 or not _is_catalog(first[0]):
         yield from first
         yield from headers
 
@@ -258,10 +258,10 @@ def describe(chunk: Chunk) -> JsonValue:
 
 def _oddities(url: WaisUrl, records: WaisRecords, agreed: int, hits: int, most: int) -> Iterator[Finding]:
     """Report the limits of a list of hits: the server does not say that it left out hits."""
-    catalogue = substitute_in(records)
-    if catalogue is not None:
-        there = document_url(catalogue, catalogue.best_type, url)
-        yield Finding("wais:no-result", "allow", f"no hits; the catalogue is {there}")
+    catalog = substitute_in(records)
+    if catalog is not None:
+        there = document_url(catalog, catalog.best_type, url)
+        yield Finding("wais:no-result", "allow", f"no hits; the catalog is {there}")
     elif hits == 0:
         yield Finding("wais:no-result", "allow", "no hits")
     elif hits >= most:

@@ -19,7 +19,7 @@ from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.output import BufferedLines
 from resolver.cli.targets import CommandTarget
-from resolver.policy.environment import colours_here
+from resolver.policy.environment import colors_here
 from resolver.terminal.text import escape_line
 from resolver.transfer.session import Resolver
 from resolver.transfer.streaming import StreamingResponse, listing_line, long_line
@@ -93,31 +93,31 @@ def _day(entry: Entry) -> str:
 
 _ROUNDED = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGTPE]?)", re.IGNORECASE)
 #: A valid color of LS_COLORS. Only SGR parameters reach a terminal.
-_COLOUR = re.compile(r"[0-9]{1,3}(?:;[0-9]{1,3}){0,9}")
+_COLOR = re.compile(r"[0-9]{1,3}(?:;[0-9]{1,3}){0,9}")
 #: The defaults of ls(1), for kinds without a color in LS_COLORS.
 _DEFAULTS = {"di": "01;34", "ln": "01;36"}
-_MOST_COLOURS = 65_536
+_MOST_COLORS = 65_536
 
 
 @dataclass(frozen=True)
 class EntryColors:
-    """The colors of names by kind and extension, from LS_COLORS; without `colours`, no color."""
+    """The colors of names by kind and extension, from LS_COLORS; without `colors`, no color."""
 
-    colours: Mapping[str, str]
+    colors: Mapping[str, str]
 
     def paint(self, entry: Entry, shown: str) -> str:
-        colour = self._colour(entry)
-        return f"\x1b[{colour}m{shown}\x1b[0m" if colour else shown
+        color = self._color(entry)
+        return f"\x1b[{color}m{shown}\x1b[0m" if color else shown
 
-    def _colour(self, entry: Entry) -> str:
+    def _color(self, entry: Entry) -> str:
         match entry.kind:
             case Kind.DIRECTORY | Kind.GROUP:
-                return self.colours.get("di", "")
+                return self.colors.get("di", "")
             case Kind.LINK | Kind.SERVICE:
-                return self.colours.get("ln", "")
+                return self.colors.get("ln", "")
             case Kind.DOCUMENT:
                 ending = "*." + entry.name.rpartition(".")[2].lower() if "." in entry.name else ""
-                return self.colours.get(ending, "") or self.colours.get("fi", "")
+                return self.colors.get(ending, "") or self.colors.get("fi", "")
         return ""
 
 
@@ -125,11 +125,11 @@ def painter(environment: Mapping[str, str]) -> EntryColors:
     """Return the colors of the environment; NO_COLOR and TERM=dumb disable them (no-color.org)."""
     if environment.get("NO_COLOR") or environment.get("TERM", "dumb") == "dumb":
         return EntryColors({})
-    words = environment.get("LS_COLORS", "")[:_MOST_COLOURS].split(":")
+    words = environment.get("LS_COLORS", "")[:_MOST_COLORS].split(":")
     said = dict(word.partition("=")[::2] for word in words if "=" in word)
-    found = {name.lower() if name.startswith("*") else name: colour for name, colour in said.items()}
+    found = {name.lower() if name.startswith("*") else name: color for name, color in said.items()}
     return EntryColors(
-        {name: colour for name, colour in {**_DEFAULTS, **found}.items() if _COLOUR.fullmatch(colour)}
+        {name: color for name, color in {**_DEFAULTS, **found}.items() if _COLOR.fullmatch(color)}
     )
 
 
@@ -141,7 +141,7 @@ class EntryPrinter:
         self._terminal = streams.output_is_terminal()
         self._columns = streams.output_columns() if self._terminal and self._long else ROOMY
         self._escape: Callable[[str], str] = escape_line if self._terminal and not raw else str
-        self._painter = painter(colours_here()) if self._terminal else EntryColors({})
+        self._painter = painter(colors_here()) if self._terminal else EntryColors({})
         self._count = 0
 
     def __call__(self, entry: Entry) -> str:

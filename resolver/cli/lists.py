@@ -21,7 +21,7 @@ from resolver.cli.arguments import ONLINE, Command
 from resolver.cli.secrets import CommandSecrets
 from resolver.cli.session_settings import policy_of
 from resolver.files.archive import open_archive
-from resolver.policy.judgement import check
+from resolver.policy.judgment import check
 from resolver.transfer.naming import make_sibling_url
 from resolver.transfer.session import Resolver
 from resolver.trees.lists import BadItem, ListedDigest, ListedFile, parse_sum, parts_of, safe_path

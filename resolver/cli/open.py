@@ -27,8 +27,8 @@ from resolver.cli.console import ESCAPE, Console, HungUp, Mode
 from resolver.cli.hints import advise
 from resolver.cli.output import Output, StandardOutput
 from resolver.cli.targets import CommandTarget
-from resolver.policy.environment import colours_here
-from resolver.policy.judgement import judge
+from resolver.policy.environment import colors_here
+from resolver.policy.judgment import judge
 from resolver.policy.schemes import rules_of
 from resolver.terminal.screen import TerminalOutput
 from resolver.transfer.forms import (
@@ -342,7 +342,7 @@ async def _sit_at(
     session: Resolver, url: HostUrl, target: CommandTarget, command: Command
 ) -> tuple[Finding, ...]:
     advise(url, quiet=command.is_quiet)
-    plain, told = command.plain, colours_here().get("TERM", "dumb")
+    plain, told = command.plain, colors_here().get("TERM", "dumb")
     dumb = plain or told in ("", "dumb")
     with Console() as console:
         shown = TerminalOutput(plain=plain, raw=session.policy.allow_raw, utf8=console.utf8)

@@ -42,7 +42,7 @@ from resolver.policy.environment import (
     state_folder,
     state_home,
 )
-from resolver.policy.judgement import judge
+from resolver.policy.judgment import judge
 from resolver.transfer.session import Resolver
 from resolver.transfer.settings import Settings
 

@@ -16,7 +16,7 @@ from resolver.network.mask import CredentialCache, Mask
 from resolver.network.pool import ConnectionPool, Pipelines
 from resolver.network.stream_settings import Contacts, Tap
 from resolver.network.tls import Pins, Trust
-from resolver.policy.judgement import judge_credentials, judge_subject, sift_addresses
+from resolver.policy.judgment import judge_credentials, judge_subject, sift_addresses
 from resolver.policy.proxies import variables_at
 from resolver.policy.redirects import may_go_unasked
 from resolver.policy.settings import NOTHING, Host, HostSettings, Policy

@@ -10,7 +10,7 @@ Modules:
 - `components`: rules on bytes, names, ports and forms.
 - `addresses`, `proxies`, `redirects`, `files`: rules on their subjects.
 - `schemes`: the permissions of each scheme.
-- `judgement`: the order of the rules, and `guard` for other HTTP clients.
+- `judgment`: the order of the rules, and `guard` for other HTTP clients.
 
 A rule is a generator over a `Subject` that yields `Decision`s. It reports only the first objection of each
 kind, in linear time: a hostile URL may have thousands.

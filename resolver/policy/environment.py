@@ -64,7 +64,7 @@ def runtime_folder() -> str | None:
     return None
 
 
-def colours_here() -> dict[str, str]:
+def colors_here() -> dict[str, str]:
     """Return the color settings: NO_COLOR, LS_COLORS, and the terminal type."""
     return {name: os.environ[name] for name in ("NO_COLOR", "LS_COLORS", "TERM") if name in os.environ}
 

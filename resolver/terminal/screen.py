@@ -236,7 +236,7 @@ _UNDO = {
     "cursor": f"{_ESC}[0 q",
     "charset": f"{_ESC}(B",
     "shift": "\x0f",
-    "colours": f"{_ESC}[m",
+    "colors": f"{_ESC}[m",
 }
 #: Modes that are on by default in a terminal.
 _USUALLY_ON = frozenset({"?25", "?7"})
@@ -268,7 +268,7 @@ class ScreenModes:
         elif final == "r":
             self._note("margins", parameters != "")
         elif final == "m":
-            self._note("colours", parameters.strip("0;") != "")
+            self._note("colors", parameters.strip("0;") != "")
         elif final == "q":
             self._note("cursor", parameters.strip("0 ") != "")
 

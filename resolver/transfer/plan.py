@@ -55,7 +55,7 @@ from protocols.text import brief, quote_text
 from protocols.wire import Rest
 from resolver.policy.addresses import literal_addresses
 from resolver.policy.environment import HOW_TO_SET, NewsServerSetting, needs_server, server_of
-from resolver.policy.judgement import judge
+from resolver.policy.judgment import judge
 from resolver.policy.proxies import proxy_variables, variables_at
 from resolver.policy.schemes import no_handler, through_gateway
 from resolver.policy.settings import HostSettings, Policy

@@ -26,7 +26,7 @@ from protocols.errors import (
 from protocols.http.response import format_date
 from protocols.location import Finding, JsonValue, mask_cookie
 from protocols.text import brief, codec_of, instant, quote_text
-from resolver.policy.judgement import check
+from resolver.policy.judgment import check
 from resolver.policy.settings import Policy
 from resolver.url import registry
 from resolver.url.parsing import parse, redact

@@ -5,7 +5,7 @@ file from end to end: it unpacks, reads the heads of records and reports damage.
 whole files with their digests and lengths. The readers do not open files; their caller passes a
 `RecordSource`.
 
-An `Archive` serves the objects in files. A `catalogue` of all records finds a record by its URL (`http`) and
+An `Archive` serves the objects in files. A `catalog` of all records finds a record by its URL (`http`) and
 time (`archive`). It reads blocks on demand and joins the parts of an answer. `metadata` reads the stored
 dialogue. `replay` retrieves from an archive.
 

@@ -14,7 +14,7 @@ from protocols.location import Url
 from resolver.files.archive import open_archive
 from resolver.network.admission import Admission
 from resolver.network.url_gate import UrlGate
-from resolver.warc.catalogue import Catalogue, FoundCapture, choose_latest
+from resolver.warc.catalog import Catalog, FoundCapture, choose_latest
 from resolver.warc.http import normalize_target
 
 _TIME = r"[T ]?([0-9]{2})(?::?([0-9]{2})(?::?([0-9]{2})(\.[0-9]{1,9})?)?)?Z?"
@@ -91,7 +91,7 @@ class Archive:
         self.at = read_moment(at) if isinstance(at, str) else at
         if self.at is not None and self.at.tzinfo is None:
             self.at = self.at.replace(tzinfo=UTC)
-        self._catalogue = Catalogue([])
+        self._catalog = Catalog([])
         self._opened = ExitStack()
         try:
             for path in paths:
@@ -102,7 +102,7 @@ class Archive:
 
     def _read(self, path: str) -> None:
         try:
-            self._catalogue.read(self._opened.enter_context(open_archive(path)))
+            self._catalog.read(self._opened.enter_context(open_archive(path)))
         except LocalError as error:
             raise LocalError(f"{path}: {error.message}") from error
 
@@ -126,23 +126,23 @@ class Archive:
 
     def find(self, url: Url, *, wants_facts: bool = False) -> FoundCapture:
         """Return the best capture of a URL; raise `NotFound`."""
-        catalogue, sought = self._catalogue, normalize_target(url)
-        objects, failed = catalogue.objects(sought), catalogue.find_alone(sought, "failed")
-        facts = catalogue.find_alone(sought, "info") if wants_facts else []
+        catalog, sought = self._catalog, normalize_target(url)
+        objects, failed = catalog.objects(sought), catalog.find_alone(sought, "failed")
+        facts = catalog.find_alone(sought, "info") if wants_facts else []
         for candidates in ([*objects, *facts], failed):
             if (taken := choose_latest(candidates, self.at)) is not None:
-                parts = [] if taken.is_whole else catalogue.parts(sought, taken.date, self.at)
-                return FoundCapture(catalogue, taken, parts)
+                parts = [] if taken.is_whole else catalog.parts(sought, taken.date, self.at)
+                return FoundCapture(catalog, taken, parts)
         if found := [*objects, *failed]:
             first = min(each.date for each in found)
             raise NotFound(
                 f"not in the archive at that time: the first capture is of {first:%Y-%m-%dT%H:%M:%SZ}"
             ).with_setting("at")
-        raise NotFound(_explain_nothing(catalogue, sought))
+        raise NotFound(_explain_nothing(catalog, sought))
 
 
-def _explain_nothing(catalogue: Catalogue, sought: str) -> str:
+def _explain_nothing(catalog: Catalog, sought: str) -> str:
     other = sought.removesuffix("/") if sought.endswith("/") else f"{sought}/"
-    if catalogue.objects(other):
+    if catalog.objects(other):
         return f"not in the archive, which has {other}"
     return "not in the archive (`resolve warc ls FILE` lists its URLs)"

@@ -48,7 +48,7 @@ from resolver.network.admission import Admission
 from resolver.network.url_gate import UrlGate
 from resolver.url import registry
 from resolver.url.parsing import parse
-from resolver.warc.catalogue import FoundCapture, join_pieces
+from resolver.warc.catalog import FoundCapture, join_pieces
 from resolver.warc.group import frame_pieces
 from resolver.warc.http import MOST_HEAD, find_answer
 from resolver.warc.metadata import (

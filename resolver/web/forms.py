@@ -29,7 +29,7 @@ from protocols.errors import (
 )
 from protocols.location import HostUrl, Url
 from resolver.network.mask import CredentialCache, Given, Place
-from resolver.policy.judgement import judge
+from resolver.policy.judgment import judge
 from resolver.policy.redirects import may_go_unasked
 from resolver.policy.schemes import rules_of
 from resolver.policy.settings import Policy

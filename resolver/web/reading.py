@@ -14,7 +14,7 @@ from protocols.errors import InvalidUrl, ResolveError
 from protocols.location import JsonValue, Referrer, Url
 from protocols.options import Options
 from resolver.policy.environment import find_setting, proxies_here
-from resolver.policy.judgement import check
+from resolver.policy.judgment import check
 from resolver.policy.subject import Verdict
 from resolver.transfer.plan import Plan, explain
 from resolver.transfer.response import Response

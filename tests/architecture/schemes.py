@@ -22,7 +22,7 @@ NAME_SCHEMES: Mapping[str, str] = {
         for module in ("access", "application", "running", "server")
     },
     "resolver.cli.serve": "what browsers have dropped, for the desktop",
-    "resolver.policy.judgement": "who keeps a client most often keeps one of http",
+    "resolver.policy.judgment": "who keeps a client most often keeps one of http",
     "resolver.adapters.guard.sockets": "the same",
     "resolver.adapters.guard.streams": "the same",
     "resolver.adapters.guard.requests": "a client of http and https",

@@ -21,7 +21,7 @@ import fixtures.prospero
 import fixtures.wais
 from fixtures.ftp.tree import TEXT
 from fixtures.http import ABOUT, Page
-from fixtures.nntp.flavour import COMPRESSING, LOGIN
+from fixtures.nntp.flavor import COMPRESSING, LOGIN
 from fixtures.prospero.tree import TEXT as HELLO
 from resolver import Kind, Options
 from resolver.testing.contract import SECRET, Case, MockServer
@@ -32,7 +32,7 @@ async def _ftp(nursery: trio.Nursery, tls: ssl.SSLContext) -> MockServer:
 
 
 async def _ftps(nursery: trio.Nursery, tls: ssl.SSLContext) -> MockServer:
-    strict = fixtures.ftp.Behaviour(resumes_sessions=True)
+    strict = fixtures.ftp.Behavior(resumes_sessions=True)
     return await fixtures.ftp.serve(nursery, strict, tls=tls, implicit=True)
 
 
@@ -50,11 +50,11 @@ async def _news(nursery: trio.Nursery, tls: ssl.SSLContext, *, secured: bool) ->
 
 
 async def _packing_news(nursery: trio.Nursery, tls: ssl.SSLContext) -> MockServer:
-    return await fixtures.nntp.serve(nursery, flavour=COMPRESSING)
+    return await fixtures.nntp.serve(nursery, flavor=COMPRESSING)
 
 
 async def _locked_news(nursery: trio.Nursery, tls: ssl.SSLContext) -> MockServer:
-    return await fixtures.nntp.serve(nursery, flavour=LOGIN)
+    return await fixtures.nntp.serve(nursery, flavor=LOGIN)
 
 
 async def _wais(nursery: trio.Nursery, tls: ssl.SSLContext) -> MockServer:

@@ -19,14 +19,14 @@ import fixtures.ftp
 import fixtures.gopher
 import fixtures.http
 import resolver
-from fixtures.gopher import Behaviour, GopherServer
+from fixtures.gopher import Behavior, GopherServer
 from resolver.testing.contract.case import check_nothing_left, wait_until_settled
 from tests.elsewhere import Elsewhere, settle_anywhere
 from tests.hang import HANG
 from tests.loops.conftest import Run
 
 AT_ONCE = 100
-SILENT = {b"silent": Behaviour(silent=True, stays=True)}
+SILENT = {b"silent": Behavior(silent=True, stays=True)}
 
 Fetch: TypeAlias = Callable[[str], Awaitable[resolver.Response]]
 
@@ -129,7 +129,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 @pytest.fixture
 def gopher(elsewhere: Elsewhere) -> GopherServer:
-    return elsewhere.run(partial(fixtures.gopher.serve, behaviours=SILENT), elsewhere.nursery)
+    return elsewhere.run(partial(fixtures.gopher.serve, behaviors=SILENT), elsewhere.nursery)
 
 
 @pytest.mark.parametrize("way", ["shared", "alone", "stream"])

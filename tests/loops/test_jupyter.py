@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 import fixtures.gopher
-from fixtures.gopher import Behaviour
+from fixtures.gopher import Behavior
 from tests.elsewhere import Elsewhere
 from tests.fresh import environment
 from tests.hang import HANG
@@ -27,8 +27,8 @@ and again 39
 
 
 def test_notebook_cells_await_and_block(elsewhere: Elsewhere, tmp_path: Path) -> None:
-    behaviours = {b"/silent": Behaviour(silent=True, stays=True)}
-    server = elsewhere.run(partial(fixtures.gopher.serve, behaviours=behaviours), elsewhere.nursery)
+    behaviors = {b"/silent": Behavior(silent=True, stays=True)}
+    server = elsewhere.run(partial(fixtures.gopher.serve, behaviors=behaviors), elsewhere.nursery)
     folders = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("CONFIG", "DATA", "RUNTIME")}
     done = subprocess.run(
         [sys.executable, "-m", "tests.loops.notebook", str(server.port)],

@@ -1,6 +1,6 @@
 """vsftpd, ProFTPD and Pure-FTPd from Debian's packages, each serving `ftp_tree`, inetd style.
 
-Each server has a port per flavour:
+Each server has a port per flavor:
 - `plain`
 - `tls`: AUTH TLS is required
 - `implicit`: TLS from the first byte (not Pure-FTPd, which does not support it)
@@ -40,7 +40,7 @@ class FtpSite:
 
 @dataclass(frozen=True)
 class FtpServer:
-    """A running server: its port by flavour, and the authority of its certificate.
+    """A running server: its port by flavor, and the authority of its certificate.
 
     `log` has a line for each file sent, written before the server reports the end of the transfer.
     """
@@ -66,17 +66,17 @@ def vsftpd(site: FtpSite, folder: Path) -> Iterator[FtpServer]:
     common = _plain_vsftpd(site, cell)
     tls = [*_VSFTPD_TLS, f"rsa_cert_file={pem}", f"rsa_private_key_file={pem}"]
     log = folder / "sent.log"
-    flavours = {
+    flavors = {
         "plain": [*common, "xferlog_enable=YES", f"xferlog_file={log}", "xferlog_std_format=YES"],
         "ascii": [*common, "ascii_download_enable=YES"],
         "tls": [*common, *tls],
         "implicit": [*common, *tls, "implicit_ssl=YES"],
     }
 
-    def command(flavour: str) -> list[str]:
-        return [str(files.path(program)), str(_write(folder / f"{flavour}.conf", flavours[flavour]))]
+    def command(flavor: str) -> list[str]:
+        return [str(files.path(program)), str(_write(folder / f"{flavor}.conf", flavors[flavor]))]
 
-    with _flavours(site, files, folder, flavours, command) as ports:
+    with _flavors(site, files, folder, flavors, command) as ports:
         yield FtpServer("vsftpd", ports, site.certificates.authority, log)
 
 
@@ -129,17 +129,17 @@ def proftpd(site: FtpSite, folder: Path) -> Iterator[FtpServer]:
     ).splitlines()
     tls = [*_PROFTPD_TLS, f"TLSRSACertificateFile {site.certificates.chain}"]
     tls += [f"TLSRSACertificateKeyFile {site.certificates.key}", f"TLSLog {folder}/mod_tls.log"]
-    flavours = {
+    flavors = {
         "plain": common,
         "tls": [*common, *tls],
         "implicit": [*common, *tls, "TLSOptions UseImplicitSSL"],
     }
 
-    def command(flavour: str) -> list[str]:
-        configuration = _write(folder / f"{flavour}.conf", flavours[flavour])
+    def command(flavor: str) -> list[str]:
+        configuration = _write(folder / f"{flavor}.conf", flavors[flavor])
         return [str(files.path(program)), "-c", str(configuration)]
 
-    with _flavours(site, files, folder, flavours, command) as ports:
+    with _flavors(site, files, folder, flavors, command) as ports:
         yield FtpServer("proftpd", ports, site.certificates.authority)
 
 
@@ -148,34 +148,34 @@ def pure_ftpd(site: FtpSite, folder: Path) -> Iterator[FtpServer]:
     program = "usr/sbin/pure-ftpd"
     files = find("pure-ftpd", program)
     #: 0 no TLS, 2 required for the control connection, 3 for data connections too
-    flavours = {"plain": "0", "few": "0", "tls": "2", "tls-data": "3"}
+    flavors = {"plain": "0", "few": "0", "tls": "2", "tls-data": "3"}
 
-    def command(flavour: str) -> list[str]:
+    def command(flavor: str) -> list[str]:
         # -A chroot, -H no DNS lookups, -u 1 any uid except root's, -z names with a dot, -l unix: the test
         # accounts
         switches = ["-A", "-H", "-u", "1", "-z", "-f", "none", "-l", "unix"]
-        tls = ["-Y", flavours[flavour], "-2", str(site.certificates.combined)]
-        few = ["-L", "20:1"] if flavour == "few" else []
+        tls = ["-Y", flavors[flavor], "-2", str(site.certificates.combined)]
+        few = ["-L", "20:1"] if flavor == "few" else []
         return [str(files.path(program)), *switches, *tls, *few]
 
-    with _flavours(site, files, folder, flavours, command) as ports:
+    with _flavors(site, files, folder, flavors, command) as ports:
         yield FtpServer("pure-ftpd", ports, site.certificates.authority)
 
 
 @contextmanager
-def _flavours(
+def _flavors(
     site: FtpSite,
     files: Unpacked,
     folder: Path,
-    flavours: Iterable[str],
+    flavors: Iterable[str],
     command: Callable[[str], list[str]],
 ) -> Iterator[dict[str, int]]:
     with ExitStack() as stack:
         ports: dict[str, int] = {}
-        for flavour in flavours:
-            log = folder / f"{flavour}.log"
-            service = inetd(_constant_command(command(flavour)), files.environment(), log, site.wrapper)
-            ports[flavour] = stack.enter_context(service)
+        for flavor in flavors:
+            log = folder / f"{flavor}.log"
+            service = inetd(_constant_command(command(flavor)), files.environment(), log, site.wrapper)
+            ports[flavor] = stack.enter_context(service)
         yield ports
 
 

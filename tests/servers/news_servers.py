@@ -1,6 +1,6 @@
 """INN from Debian's packages with the articles of `news_spool`.
 
-A port per flavour:
+A port per flavor:
 - `transit`: innd, which hands a reader over to nnrpd at MODE READER
 - `plain`: anonymous users read all groups except private.*; STARTTLS is offered
 - `login`: every access needs a login
@@ -36,7 +36,7 @@ _AS_NEWS = ["unshare", "--user", "--map-user=9", "--map-group=9"]
 
 @dataclass(frozen=True)
 class NewsServer:
-    """A running server: its port by flavour, and the authority of its certificate."""
+    """A running server: its port by flavor, and the authority of its certificate."""
 
     ports: Mapping[str, int]
     authority: Path
@@ -60,10 +60,10 @@ def inn(folder: Path, certificates: Certificates) -> Iterator[NewsServer]:
         log = folder / "innd.log"
         ports = {"transit": stack.enter_context(activated(command("innd", "-d"), environment, log))}
         feed(ports["transit"], _PATIENCE)
-        for flavour, arguments in _READERS.items():
+        for flavor, arguments in _READERS.items():
             reader = command("nnrpd", "-n", *arguments)
-            service = inetd(_constant_command(reader), environment, folder / f"{flavour}.log")
-            ports[flavour] = stack.enter_context(service)
+            service = inetd(_constant_command(reader), environment, folder / f"{flavor}.log")
+            ports[flavor] = stack.enter_context(service)
         yield NewsServer(ports, certificates.authority)
 
 

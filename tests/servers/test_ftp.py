@@ -41,12 +41,12 @@ LOOPBACK = "127.0.0.1"
 
 
 class Site:
-    """A server in one flavour, a `Resolver` for it, and the bytes sent to the server."""
+    """A server in one flavor, a `Resolver` for it, and the bytes sent to the server."""
 
-    def __init__(self, server: FtpServer, flavour: str = "plain", options: Options | None = None) -> None:
+    def __init__(self, server: FtpServer, flavor: str = "plain", options: Options | None = None) -> None:
         self.server = server
-        self.flavour = flavour
-        self.port = server.ports[flavour]
+        self.flavor = flavor
+        self.port = server.ports[flavor]
         self.events: list[Event] = []
         self.resolver = self.session(options)
 
@@ -61,7 +61,7 @@ class Site:
         )
 
     def url(self, path: str, login: str = "") -> str:
-        scheme = "ftps" if self.flavour == "implicit" else "ftp"
+        scheme = "ftps" if self.flavor == "implicit" else "ftp"
         return f"{scheme}://{login}{LOOPBACK}:{self.port}/{path}"
 
     @property
@@ -354,12 +354,12 @@ async def test_stream_from_offset_has_rest_of_file(held: int, ftp_server: FtpSer
 SECURED = ["tls", "tls-data", "implicit"]
 
 
-@pytest.mark.parametrize("flavour", SECURED)
-async def test_tls_transfers_are_verified(flavour: str, ftp_server: FtpServer) -> None:
+@pytest.mark.parametrize("flavor", SECURED)
+async def test_tls_transfers_are_verified(flavor: str, ftp_server: FtpServer) -> None:
     """Data connections of vsftpd and ProFTPD must resume the control connection's session."""
-    if flavour not in ftp_server.ports:
+    if flavor not in ftp_server.ports:
         return
-    site = Site(ftp_server, flavour, Options(tls="require", keep=True))
+    site = Site(ftp_server, flavor, Options(tls="require", keep=True))
     async with site.resolver as session:
         for _ in range(2):
             response = await session.fetch(site.url("pub/bin.dat"))
@@ -404,14 +404,14 @@ async def test_save_newer_of_unchanged_file_transfers_no_body(ftp_server: FtpSer
 TRANSFER = (b"PASV", b"EPSV", b"RETR")
 
 
-@pytest.mark.parametrize("flavour", ["plain", "tls"])
+@pytest.mark.parametrize("flavor", ["plain", "tls"])
 async def test_save_with_three_segments(
-    ftp_server: FtpServer, flavour: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ftp_server: FtpServer, flavor: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each transfer is aborted before its end, and no server refuses the next one."""
     monkeypatch.setattr("resolver.transfer.segments.LEAST_WITHOUT_END", 1_048_576)
-    options = Options(tls="require") if flavour == "tls" else None
-    site = Site(ftp_server, flavour, options)
+    options = Options(tls="require") if flavor == "tls" else None
+    site = Site(ftp_server, flavor, options)
     site.resolver = site.session(options, segments=3)
     async with site.resolver as session:
         saved = await session.save(site.url("pub/big.bin"), tmp_path / "big")

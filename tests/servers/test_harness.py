@@ -118,9 +118,9 @@ def test_ftp_servers_accept_both_logins(ftp_server: FtpServer) -> None:
 
 
 def test_ftp_servers_speak_tls(ftp_server: FtpServer) -> None:
-    for flavour in set(ftp_server.ports) - {"plain", "few", "ascii", "implicit"}:
+    for flavor in set(ftp_server.ports) - {"plain", "few", "ascii", "implicit"}:
         with ftplib.FTP_TLS() as client:
-            client.connect(LOOPBACK, ftp_server.ports[flavour])
+            client.connect(LOOPBACK, ftp_server.ports[flavor])
             assert client.auth().startswith("234")
             client.login(USER, PASSWORD)
             assert client.prot_p().startswith("2")

@@ -27,15 +27,15 @@ LOGIN = f"{USER}:{quote(PASSWORD, safe='')}@"
 LEFT = {number: article for number, article in PROSE.items() if number != GONE}
 SEEN = {name for name, *_ in GROUPS if not name.startswith("private.")}
 COMPRESSED = [b"CAPABILITIES", b"COMPRESS DEFLATE"]
-READING = pytest.mark.parametrize("flavour", ["plain", "transit", "implicit"])
+READING = pytest.mark.parametrize("flavor", ["plain", "transit", "implicit"])
 
 
 class Site:
-    """A flavour of the server, a `Resolver` for it, and the bytes sent to the server."""
+    """A flavor of the server, a `Resolver` for it, and the bytes sent to the server."""
 
-    def __init__(self, server: NewsServer, flavour: str = "plain", options: Options | None = None) -> None:
-        self.port = server.ports[flavour]
-        self.implicit = flavour == "implicit"
+    def __init__(self, server: NewsServer, flavor: str = "plain", options: Options | None = None) -> None:
+        self.port = server.ports[flavor]
+        self.implicit = flavor == "implicit"
         self.events: list[Event] = []
         self.resolver = resolver.Resolver(
             policy=resolver.Policy(allow_port={self.port}, allow_password=True),
@@ -80,19 +80,19 @@ def check_article(response: Response, article: Article) -> None:
 
 
 @READING
-async def test_fetch_articles_by_number(inn: NewsServer, flavour: str) -> None:
+async def test_fetch_articles_by_number(inn: NewsServer, flavor: str) -> None:
     """Each article is complete, and the next reply on the connection is right, despite lone LF and CR."""
-    site = Site(inn, flavour)
+    site = Site(inn, flavor)
     async with site.resolver as session:
         for number, article in LEFT.items():
             check_article(await session.fetch(site.nntp(f"test.prose/{number}")), article)
     assert site.connections == 1
-    assert site.sent.count(b"MODE READER") == (1 if flavour == "transit" else 0)
+    assert site.sent.count(b"MODE READER") == (1 if flavor == "transit" else 0)
 
 
 @READING
-async def test_fetch_articles_by_message_id(inn: NewsServer, flavour: str) -> None:
-    site = Site(inn, flavour)
+async def test_fetch_articles_by_message_id(inn: NewsServer, flavor: str) -> None:
+    site = Site(inn, flavor)
     async with site.resolver as session:
         for article in LEFT.values():
             check_article(await session.fetch(site.news(quote(article.message_id, safe="@"))), article)
@@ -141,8 +141,8 @@ async def test_crosspost_has_a_number_in_each_group(inn: NewsServer) -> None:
 
 
 @READING
-async def test_group_lists_its_articles(inn: NewsServer, flavour: str) -> None:
-    site = Site(inn, flavour)
+async def test_group_lists_its_articles(inn: NewsServer, flavor: str) -> None:
+    site = Site(inn, flavor)
     async with site.resolver as session:
         response = await session.fetch(site.nntp("test.prose"))
         assert response.kind is Kind.GROUP
@@ -181,14 +181,14 @@ async def test_empty_group_has_no_entries(inn: NewsServer) -> None:
 
 
 @READING
-async def test_news_wildcard_lists_every_group(inn: NewsServer, flavour: str) -> None:
+async def test_news_wildcard_lists_every_group(inn: NewsServer, flavor: str) -> None:
     """Innd accepts LIST before MODE READER and then hides no group."""
-    site = Site(inn, flavour)
+    site = Site(inn, flavor)
     async with site.resolver as session:
         response = await session.fetch("news:*" if not site.implicit else site.news("*"))
         assert response.kind is Kind.DIRECTORY
         entries = {entry.name: entry for entry in response.entries or ()}
-        hidden = set() if flavour != "transit" else {"private.notes"}
+        hidden = set() if flavor != "transit" else {"private.notes"}
         assert set(entries) == SEEN | hidden
         for name, entry in entries.items():
             assert (entry.kind, entry.title) == (Kind.GROUP, DESCRIPTIONS.get(name))
@@ -217,9 +217,9 @@ MISSING = {
 
 
 @READING
-async def test_missing_article_or_group_is_not_found(inn: NewsServer, flavour: str) -> None:
+async def test_missing_article_or_group_is_not_found(inn: NewsServer, flavor: str) -> None:
     """After each error the connection is still in sync."""
-    site = Site(inn, flavour)
+    site = Site(inn, flavor)
     async with site.resolver as session:
         for place, code in MISSING.items():
             with pytest.raises(resolver.NotFound) as caught:
@@ -230,8 +230,8 @@ async def test_missing_article_or_group_is_not_found(inn: NewsServer, flavour: s
 
 
 @READING
-async def test_missing_message_id_is_not_found(inn: NewsServer, flavour: str) -> None:
-    site = Site(inn, flavour)
+async def test_missing_message_id_is_not_found(inn: NewsServer, flavor: str) -> None:
+    site = Site(inn, flavor)
     async with site.resolver as session:
         for message_id in (PROSE[GONE].message_id, "never@example.test"):
             with pytest.raises(resolver.NotFound) as caught:
@@ -255,12 +255,12 @@ async def test_info_of_article_and_groups(inn: NewsServer) -> None:
 
 
 @READING
-async def test_compressed_group_list_equals_plain(inn: NewsServer, flavour: str) -> None:
+async def test_compressed_group_list_equals_plain(inn: NewsServer, flavor: str) -> None:
     """Compressed and uncompressed replies are equal, also inside TLS.
 
-    The flavour that needs MODE READER is not compressed. Later replies stay in sync.
+    The flavor that needs MODE READER is not compressed. Later replies stay in sync.
     """
-    site, plain = Site(inn, flavour), Site(inn, flavour)
+    site, plain = Site(inn, flavor), Site(inn, flavor)
     async with plain.resolver as session:
         whole = await session.fetch(plain.news("test.*"))
     async with site.resolver as session:
@@ -269,39 +269,39 @@ async def test_compressed_group_list_equals_plain(inn: NewsServer, flavour: str)
         check_article(await session.fetch(site.nntp("test.prose/5")), PROSE[5])
     assert set(whole.content.split(b"\r\n")) <= set(groups.content.split(b"\r\n"))
     assert site.connections == 1
-    offered = COMPRESSED[:1] if flavour == "transit" else COMPRESSED
+    offered = COMPRESSED[:1] if flavor == "transit" else COMPRESSED
     assert site.sent[: len(offered) + 1] == [*offered, b"LIST ACTIVE"]
 
 
-@pytest.mark.parametrize("flavour", ["plain", "transit", "implicit", "login", "secret"])
-async def test_login_is_sent_once_per_connection(inn: NewsServer, flavour: str) -> None:
+@pytest.mark.parametrize("flavor", ["plain", "transit", "implicit", "login", "secret"])
+async def test_login_is_sent_once_per_connection(inn: NewsServer, flavor: str) -> None:
     """A login is sent once per connection; if the server accepts it only inside TLS, STARTTLS comes first."""
-    site = Site(inn, flavour)
+    site = Site(inn, flavor)
     async with site.resolver as session:
         check_article(await session.fetch(site.nntp("private.notes/1", LOGIN)), HIDDEN)
         check_article(await session.fetch(site.nntp("private.notes/1", LOGIN)), HIDDEN)
         group = await session.fetch(site.nntp("private.notes", LOGIN))
     assert [fact(entry, "message_id") for entry in group.entries or ()] == [HIDDEN.message_id]
-    assert site.sent.count(b"STARTTLS") == (1 if flavour == "secret" else 0)
+    assert site.sent.count(b"STARTTLS") == (1 if flavor == "secret" else 0)
     assert PASSWORD.encode() not in b"".join(site.sent)
     assert site.connections == 1
 
 
-@pytest.mark.parametrize("flavour", ["plain", "login"])
-async def test_login_for_a_message_id(inn: NewsServer, flavour: str) -> None:
-    site = Site(inn, flavour)
+@pytest.mark.parametrize("flavor", ["plain", "login"])
+async def test_login_for_a_message_id(inn: NewsServer, flavor: str) -> None:
+    site = Site(inn, flavor)
     async with site.resolver as session:
         check_article(await session.fetch(site.news(HIDDEN.message_id, LOGIN)), HIDDEN)
 
 
-@pytest.mark.parametrize("flavour", ["plain", "secret"])
+@pytest.mark.parametrize("flavor", ["plain", "secret"])
 @pytest.mark.parametrize(
     ("login", "error"), [("", resolver.LoginRequired), (f"{USER}:wrong@", resolver.AccessDenied)]
 )
 async def test_missing_or_wrong_login_is_an_error(
-    inn: NewsServer, flavour: str, login: str, error: type[resolver.ResolveError]
+    inn: NewsServer, flavor: str, login: str, error: type[resolver.ResolveError]
 ) -> None:
-    site = Site(inn, flavour)
+    site = Site(inn, flavor)
     async with site.resolver as session:
         with pytest.raises(error) as caught:
             await session.fetch(site.nntp("private.notes/1", login))
@@ -310,10 +310,10 @@ async def test_missing_or_wrong_login_is_an_error(
     assert site.sent.count(b"AUTHINFO PASS ****") == (1 if login else 0)
 
 
-@pytest.mark.parametrize("flavour", ["plain", "transit"])
-async def test_tls_required_sends_starttls_first(inn: NewsServer, flavour: str) -> None:
+@pytest.mark.parametrize("flavor", ["plain", "transit"])
+async def test_tls_required_sends_starttls_first(inn: NewsServer, flavor: str) -> None:
     """Innd does not offer STARTTLS until MODE READER."""
-    site = Site(inn, flavour, Options(tls="require", keep=True))
+    site = Site(inn, flavor, Options(tls="require", keep=True))
     async with site.resolver as session:
         for number, article in LEFT.items():
             check_article(await session.fetch(site.nntp(f"test.prose/{number}")), article)
@@ -322,9 +322,9 @@ async def test_tls_required_sends_starttls_first(inn: NewsServer, flavour: str) 
     assert not [line for line in site.sent[: site.sent.index(b"STARTTLS")] if b"GROUP" in line]
 
 
-@pytest.mark.parametrize("flavour", ["plain", "implicit"])
-async def test_tls_with_unknown_authority_is_an_error(inn: NewsServer, flavour: str) -> None:
-    site = Site(inn, flavour)
+@pytest.mark.parametrize("flavor", ["plain", "implicit"])
+async def test_tls_with_unknown_authority_is_an_error(inn: NewsServer, flavor: str) -> None:
+    site = Site(inn, flavor)
     policy = resolver.Policy(allow_port={site.port})
     async with resolver.Resolver(policy=policy, options=Options(tls="require")) as session:
         with pytest.raises(resolver.TlsError):

@@ -53,10 +53,10 @@ async def test_http_through_proxy(proxy: str, nginx: HttpServer) -> None:
             await session.fetch(nginx.url("/none"))
 
 
-@pytest.mark.parametrize("flavour", ["plain", "implicit"])
-async def test_ftp_through_proxy(flavour: str, proxy: str, vsftpd: FtpServer) -> None:
+@pytest.mark.parametrize("flavor", ["plain", "implicit"])
+async def test_ftp_through_proxy(flavor: str, proxy: str, vsftpd: FtpServer) -> None:
     """Data connections of ftp, and TLS on both connections; vsftpd demands session resumption."""
-    scheme, port = "ftp" if flavour == "plain" else "ftps", vsftpd.ports[flavour]
+    scheme, port = "ftp" if flavor == "plain" else "ftps", vsftpd.ports[flavor]
     async with _session_through(proxy, port, vsftpd.authority) as session:
         response = await session.fetch(f"{scheme}://{LOOPBACK}:{port}/pub/bin.dat")
         assert response.content == ftp_tree.OCTETS

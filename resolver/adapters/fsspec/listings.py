@@ -183,7 +183,7 @@ def read_only(name: str) -> NoReturn:
 class NamedByUrls(AbstractFileSystem):
     """A file system with URLs as names; with a `_host`, names may begin with a slash."""
 
-    cachable = True
+    cacheable = True
     root_marker = ""
     #: The names in the registry of fsspec; the last is `resolve+` and the scheme.
     protocol: ClassVar[tuple[str, ...]]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import trio
 
-from fixtures.ftp import Behaviour, Data, Order, serve
+from fixtures.ftp import Behavior, Data, Order, serve
 from fixtures.ftp.tree import ALL_OCTETS, TEXT
 from fixtures.ftp_urls import ASKED, ROWS, Row
 from fixtures.transcript import transcripts
@@ -47,7 +47,7 @@ ON_A_SOCKET = [row for row in ROWS if row.commands]
 @pytest.mark.parametrize("row", ON_A_SOCKET, ids=lambda row: row.number)
 async def test_url_table_row_over_socket(row: Row, nursery: trio.Nursery) -> None:
     """The commands match the table as far as this server has the requested files."""
-    server = await serve(nursery, Behaviour(null_cwd=True))
+    server = await serve(nursery, Behavior(null_cwd=True))
     place, _, path = row.url.partition("://")[2].partition("/")
     login = place[: place.rindex("@") + 1] if "@" in place else ""
     taken = await retrieve(server, path, login=login)
@@ -79,49 +79,49 @@ BODIES = {
 
 
 LONG = b"x" * 17_000
-TOLERABLE: list[tuple[str, Behaviour]] = [
-    ("as it should be", Behaviour()),
-    ("226 behind the data", Behaviour(order=Order.EAGER)),
-    ("150 and 226 in one segment", Behaviour(order=Order.TOGETHER)),
-    ("226 at once", Behaviour(order=Order.AT_ONCE)),
-    ("data first", Behaviour(order=Order.DATA_FIRST)),
-    ("a greeting of many lines", Behaviour(greeting=b"220-hi\r\n230 not yet\r\n\r\n220 go\r\n")),
-    ("120 first", Behaviour(greeting=b"120 soon\r\n220 go\r\n")),
-    ("bare LF", Behaviour(greeting=b"220 go\n", first=b"150 a\n", final=b"226-a\n226 b\n")),
-    ("17,000 octets in a line", Behaviour(replies={b"CWD": b"250 " + LONG + b"\r\n"})),
+TOLERABLE: list[tuple[str, Behavior]] = [
+    ("as it should be", Behavior()),
+    ("226 behind the data", Behavior(order=Order.EAGER)),
+    ("150 and 226 in one segment", Behavior(order=Order.TOGETHER)),
+    ("226 at once", Behavior(order=Order.AT_ONCE)),
+    ("data first", Behavior(order=Order.DATA_FIRST)),
+    ("a greeting of many lines", Behavior(greeting=b"220-hi\r\n230 not yet\r\n\r\n220 go\r\n")),
+    ("120 first", Behavior(greeting=b"120 soon\r\n220 go\r\n")),
+    ("bare LF", Behavior(greeting=b"220 go\n", first=b"150 a\n", final=b"226-a\n226 b\n")),
+    ("17,000 octets in a line", Behavior(replies={b"CWD": b"250 " + LONG + b"\r\n"})),
     (
         "300 lines of 3,000 octets",
-        Behaviour(replies={b"CWD": b"250-\n" + (LONG[:3000] + b"\n") * 300 + b"250 \n"}),
+        Behavior(replies={b"CWD": b"250-\n" + (LONG[:3000] + b"\n") * 300 + b"250 \n"}),
     ),
-    ("codes that change in the middle", Behaviour(replies={b"CWD": b"250-a\r\n550 b\r\n421-c\r\n250 d\r\n"})),
-    ("150 of many lines", Behaviour(first=b"150-Accepted\r\n150 8192.0 kbytes\r\n")),
-    ("1yz again", Behaviour(final=b"150 still\r\n226 done\r\n")),
-    ("IAC doubled", Behaviour(replies={b"CWD": b"250 \xff\xff\r\n"})),
-    ("Telnet options", Behaviour(greeting=b"\xff\xfd\x06220 \xff\xfb\x01go\r\n")),
-    ("230 for a greeting", Behaviour(greeting=b"230 in\r\n")),
-    ("230 to USER", Behaviour(replies={b"USER": b"230 in\r\n"})),
-    ("SIZE unknown", Behaviour(replies={b"SIZE": b"500 what?\r\n"})),
-    ("EPSV unknown", Behaviour(replies={b"EPSV": b"500 what?\r\n"})),
-    ("EPSV says no", Behaviour(replies={b"EPSV": b"522 no\r\n"})),
-    ("EPSV's port is closed", Behaviour(unreachable=frozenset({b"EPSV"}))),
-    ("EPSV answered with 314", Behaviour(replies={b"EPSV": b"314 hm\r\n"})),
-    ("EPSV's port is low", Behaviour(replies={b"EPSV": b"229 (|||25|)\r\n"})),
-    ("PASV names another host", Behaviour(replies={b"EPSV": b"502 no\r\n"}, host=b"192,0,2,1")),
+    ("codes that change in the middle", Behavior(replies={b"CWD": b"250-a\r\n550 b\r\n421-c\r\n250 d\r\n"})),
+    ("150 of many lines", Behavior(first=b"150-Accepted\r\n150 8192.0 kbytes\r\n")),
+    ("1yz again", Behavior(final=b"150 still\r\n226 done\r\n")),
+    ("IAC doubled", Behavior(replies={b"CWD": b"250 \xff\xff\r\n"})),
+    ("Telnet options", Behavior(greeting=b"\xff\xfd\x06220 \xff\xfb\x01go\r\n")),
+    ("230 for a greeting", Behavior(greeting=b"230 in\r\n")),
+    ("230 to USER", Behavior(replies={b"USER": b"230 in\r\n"})),
+    ("SIZE unknown", Behavior(replies={b"SIZE": b"500 what?\r\n"})),
+    ("EPSV unknown", Behavior(replies={b"EPSV": b"500 what?\r\n"})),
+    ("EPSV says no", Behavior(replies={b"EPSV": b"522 no\r\n"})),
+    ("EPSV's port is closed", Behavior(unreachable=frozenset({b"EPSV"}))),
+    ("EPSV answered with 314", Behavior(replies={b"EPSV": b"314 hm\r\n"})),
+    ("EPSV's port is low", Behavior(replies={b"EPSV": b"229 (|||25|)\r\n"})),
+    ("PASV names another host", Behavior(replies={b"EPSV": b"502 no\r\n"}, host=b"192,0,2,1")),
     (
         "PASV without parentheses",
-        Behaviour(replies={b"EPSV": b"502 no\r\n", b"PASV": b"227 1,2,3,4,{high},{low}\n"}),
+        Behavior(replies={b"EPSV": b"502 no\r\n", b"PASV": b"227 1,2,3,4,{high},{low}\n"}),
     ),
-    ("421 on the first connection: PASS", Behaviour(replies={b"PASS": b"421 bye\r\n"}, connections=1)),
-    ("421 on the first connection: RETR", Behaviour(replies={b"RETR": b"421 bye\r\n"}, connections=1)),
-    ("421 unasked", Behaviour(greeting=b"220 go\r\n421 idle\r\n", connections=1)),
+    ("421 on the first connection: PASS", Behavior(replies={b"PASS": b"421 bye\r\n"}, connections=1)),
+    ("421 on the first connection: RETR", Behavior(replies={b"RETR": b"421 bye\r\n"}, connections=1)),
+    ("421 unasked", Behavior(greeting=b"220 go\r\n421 idle\r\n", connections=1)),
 ]
 
 
-@pytest.mark.parametrize(("why", "behaviour"), TOLERABLE, ids=[row[0] for row in TOLERABLE])
+@pytest.mark.parametrize(("why", "behavior"), TOLERABLE, ids=[row[0] for row in TOLERABLE])
 async def test_retrieve_from_tolerable_server_succeeds(
-    why: str, behaviour: Behaviour, nursery: trio.Nursery
+    why: str, behavior: Behavior, nursery: trio.Nursery
 ) -> None:
-    server = await serve(nursery, behaviour)
+    server = await serve(nursery, behavior)
     taken = await retrieve(server, "pub/a.bin")
     assert taken.error is None
     assert taken.body == ALL_OCTETS
@@ -132,77 +132,77 @@ async def test_retrieve_from_tolerable_server_succeeds(
     assert server.refused_options == ([b"\xff\xfc\x06", b"\xff\xfe\x01"] if why == "Telnet options" else [])
 
 
-FAULTY: list[tuple[str, Behaviour, type[ResolveError]]] = [
-    ("no greeting", Behaviour(greeting=b""), TimedOut),
-    ("421 for a greeting", Behaviour(greeting=b"421 full\r\n"), TryLater),
-    ("530 for a greeting", Behaviour(greeting=b"530 no\r\n"), AccessDenied),
-    ("something else", Behaviour(greeting=b"HTTP/1.1 400 Bad Request\r\n"), ProtocolError),
-    ("NUL", Behaviour(replies={b"CWD": b"250 \0\r\n"}), ProtocolError),
-    ("a line without end", Behaviour(replies={b"CWD": b"250 " + b"x" * 70_000}), LimitExceeded),
-    ("lines without end", Behaviour(replies={b"CWD": b"250-\r\n" * 2000}), LimitExceeded),
+FAULTY: list[tuple[str, Behavior, type[ResolveError]]] = [
+    ("no greeting", Behavior(greeting=b""), TimedOut),
+    ("421 for a greeting", Behavior(greeting=b"421 full\r\n"), TryLater),
+    ("530 for a greeting", Behavior(greeting=b"530 no\r\n"), AccessDenied),
+    ("something else", Behavior(greeting=b"HTTP/1.1 400 Bad Request\r\n"), ProtocolError),
+    ("NUL", Behavior(replies={b"CWD": b"250 \0\r\n"}), ProtocolError),
+    ("a line without end", Behavior(replies={b"CWD": b"250 " + b"x" * 70_000}), LimitExceeded),
+    ("lines without end", Behavior(replies={b"CWD": b"250-\r\n" * 2000}), LimitExceeded),
     (
         "more than 1 MiB",
-        Behaviour(replies={b"CWD": b"250-\n" + (LONG + b"\n") * 300 + b"250 \n"}),
+        Behavior(replies={b"CWD": b"250-\n" + (LONG + b"\n") * 300 + b"250 \n"}),
         LimitExceeded,
     ),
-    ("no answer to CWD", Behaviour(mute=frozenset({b"CWD"})), TimedOut),
-    ("closed behind TYPE", Behaviour(hangs_up=frozenset({b"TYPE"})), Disconnected),
-    ("421 twice", Behaviour(replies={b"TYPE": b"421 bye\r\n"}), TryLater),
-    ("an account", Behaviour(replies={b"PASS": b"332 account\r\n"}), LoginRequired),
-    ("no port", Behaviour(replies={b"EPSV": b"229 (|||0|)\r\n"}), ProtocolError),
-    ("an address in 229", Behaviour(replies={b"EPSV": b"229 (|1|127.0.0.1|{port}|)\r\n"}), ProtocolError),
-    ("no passive", Behaviour(replies={b"EPSV": b"500 no\r\n", b"PASV": b"500 no\r\n"}), Declined),
-    ("a low port", Behaviour(claimed=25), Refused),
-    ("PASV and a low port", Behaviour(replies={b"EPSV": b"500 no\r\n"}, claimed=25), Refused),
+    ("no answer to CWD", Behavior(mute=frozenset({b"CWD"})), TimedOut),
+    ("closed behind TYPE", Behavior(hangs_up=frozenset({b"TYPE"})), Disconnected),
+    ("421 twice", Behavior(replies={b"TYPE": b"421 bye\r\n"}), TryLater),
+    ("an account", Behavior(replies={b"PASS": b"332 account\r\n"}), LoginRequired),
+    ("no port", Behavior(replies={b"EPSV": b"229 (|||0|)\r\n"}), ProtocolError),
+    ("an address in 229", Behavior(replies={b"EPSV": b"229 (|1|127.0.0.1|{port}|)\r\n"}), ProtocolError),
+    ("no passive", Behavior(replies={b"EPSV": b"500 no\r\n", b"PASV": b"500 no\r\n"}), Declined),
+    ("a low port", Behavior(claimed=25), Refused),
+    ("PASV and a low port", Behavior(replies={b"EPSV": b"500 no\r\n"}, claimed=25), Refused),
     (
         "a low port and no PASV",
-        Behaviour(replies={b"EPSV": b"229 (|||25|)\r\n", b"PASV": b"500 no\r\n"}),
+        Behavior(replies={b"EPSV": b"229 (|||25|)\r\n", b"PASV": b"500 no\r\n"}),
         Refused,
     ),
-    ("no port is open", Behaviour(unreachable=frozenset({b"EPSV", b"PASV"})), Unreachable),
-    ("425", Behaviour(replies={b"RETR": b"425 no\r\n"}), TryLater),
+    ("no port is open", Behavior(unreachable=frozenset({b"EPSV", b"PASV"})), Unreachable),
+    ("425", Behavior(replies={b"RETR": b"425 no\r\n"}), TryLater),
     (
         "550 when all is set up",
-        Behaviour(replies={b"RETR": b"550 no\r\n", b"CWD a.bin": b"550 no\r\n"}),
+        Behavior(replies={b"RETR": b"550 no\r\n", b"CWD a.bin": b"550 no\r\n"}),
         NotFound,
     ),
-    ("no 150 and no data", Behaviour(mute=frozenset({b"RETR"})), TimedOut),
-    ("data never comes", Behaviour(data=Data.DEAF, most=0), TimedOut),
-    ("data stops coming", Behaviour(data=Data.DEAF, most=100), TimedOut),
+    ("no 150 and no data", Behavior(mute=frozenset({b"RETR"})), TimedOut),
+    ("data never comes", Behavior(data=Data.DEAF, most=0), TimedOut),
+    ("data stops coming", Behavior(data=Data.DEAF, most=100), TimedOut),
 ]
 
 
-@pytest.mark.parametrize(("why", "behaviour", "error"), FAULTY, ids=[row[0] for row in FAULTY])
+@pytest.mark.parametrize(("why", "behavior", "error"), FAULTY, ids=[row[0] for row in FAULTY])
 async def test_retrieve_from_faulty_server_raises(
-    why: str, behaviour: Behaviour, error: type[ResolveError], nursery: trio.Nursery
+    why: str, behavior: Behavior, error: type[ResolveError], nursery: trio.Nursery
 ) -> None:
-    server = await serve(nursery, behaviour)
+    server = await serve(nursery, behavior)
     taken = await retrieve(server, "pub/a.bin", limits=SHORT)
     assert type(taken.error) in (error, *error.__subclasses__())
     assert server.violations == []
 
 
-TRUNCATED: list[tuple[str, Behaviour, int]] = [
-    ("226 and too few octets", Behaviour(most=100), 100),
-    ("226 and none", Behaviour(most=0), 0),
-    ("reset", Behaviour(most=100, data=Data.RESET), 100),
-    ("reset, 226 behind", Behaviour(most=100, data=Data.RESET, order=Order.EAGER), 100),
-    ("reset, 226 before", Behaviour(most=100, data=Data.RESET, order=Order.TOGETHER), 100),
-    ("426", Behaviour(most=100, final=b"426 broken\r\n"), 100),
-    ("426 and all is there", Behaviour(final=b"426 broken\r\n"), len(ALL_OCTETS)),
-    ("451", Behaviour(most=100, final=b"451 trouble\r\n"), 100),
-    ("421", Behaviour(most=100, final=b"421 bye\r\n"), 100),
-    ("no final reply, closed", Behaviour(final=b""), len(ALL_OCTETS)),
-    ("no final reply, silence", Behaviour(final=b"", leaves=False), len(ALL_OCTETS)),
-    ("half a final reply", Behaviour(final=b"226", leaves=True), len(ALL_OCTETS)),
+TRUNCATED: list[tuple[str, Behavior, int]] = [
+    ("226 and too few octets", Behavior(most=100), 100),
+    ("226 and none", Behavior(most=0), 0),
+    ("reset", Behavior(most=100, data=Data.RESET), 100),
+    ("reset, 226 behind", Behavior(most=100, data=Data.RESET, order=Order.EAGER), 100),
+    ("reset, 226 before", Behavior(most=100, data=Data.RESET, order=Order.TOGETHER), 100),
+    ("426", Behavior(most=100, final=b"426 broken\r\n"), 100),
+    ("426 and all is there", Behavior(final=b"426 broken\r\n"), len(ALL_OCTETS)),
+    ("451", Behavior(most=100, final=b"451 trouble\r\n"), 100),
+    ("421", Behavior(most=100, final=b"421 bye\r\n"), 100),
+    ("no final reply, closed", Behavior(final=b""), len(ALL_OCTETS)),
+    ("no final reply, silence", Behavior(final=b"", leaves=False), len(ALL_OCTETS)),
+    ("half a final reply", Behavior(final=b"226", leaves=True), len(ALL_OCTETS)),
 ]
 
 
-@pytest.mark.parametrize(("why", "behaviour", "received"), TRUNCATED, ids=[row[0] for row in TRUNCATED])
+@pytest.mark.parametrize(("why", "behavior", "received"), TRUNCATED, ids=[row[0] for row in TRUNCATED])
 async def test_transfer_truncated_raises(
-    why: str, behaviour: Behaviour, received: int, nursery: trio.Nursery
+    why: str, behavior: Behavior, received: int, nursery: trio.Nursery
 ) -> None:
-    server = await serve(nursery, behaviour)
+    server = await serve(nursery, behavior)
     taken = await retrieve(server, "pub/a.bin", limits=SHORT)
     assert isinstance(taken.error, Truncated)
     assert taken.error.expected == len(ALL_OCTETS)
@@ -218,7 +218,7 @@ async def test_transfer_truncated_raises(
 async def test_ipv6_does_not_use_pasv(nursery: trio.Nursery) -> None:
     server = await serve(nursery, host="::1")
     assert (await retrieve(server, "pub/a.txt")).body == TEXT
-    server = await serve(nursery, Behaviour(replies={b"EPSV": b"522 use (1)\r\n"}), host="::1")
+    server = await serve(nursery, Behavior(replies={b"EPSV": b"522 use (1)\r\n"}), host="::1")
     taken = await retrieve(server, "pub/a.txt")
     assert isinstance(taken.error, Declined)
     assert taken.error.code == "522"
@@ -226,14 +226,14 @@ async def test_ipv6_does_not_use_pasv(nursery: trio.Nursery) -> None:
 
 
 async def test_data_reset_before_first_byte_raises_disconnected(nursery: trio.Nursery) -> None:
-    server = await serve(nursery, Behaviour(most=0, data=Data.RESET))
+    server = await serve(nursery, Behavior(most=0, data=Data.RESET))
     taken = await retrieve(server, "pub/a.bin")
     assert isinstance(taken.error, Disconnected)
 
 
 async def test_leaving_body_early_does_not_wait(nursery: trio.Nursery) -> None:
     """No timeout would end the wait."""
-    server = await serve(nursery, Behaviour(data=Data.DEAF))
+    server = await serve(nursery, Behavior(data=Data.DEAF))
     url = parse_as(FtpUrl, server.url("pub/a.bin"))
     async with network(server, limits=Limits(idle=NEVER)) as opened:
         with trio.fail_after(HANG):

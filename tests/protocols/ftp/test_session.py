@@ -10,7 +10,7 @@ import trio
 import trustme
 
 import resolver
-from fixtures.ftp import Behaviour, Data, Order, serve
+from fixtures.ftp import Behavior, Data, Order, serve
 from fixtures.ftp.tree import ALL_OCTETS, TEXT
 from protocols.step import Connect, RequestCredentials, StartTls
 from resolver import (
@@ -329,8 +329,8 @@ async def test_tls_data_connections_resume_session(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("127.0.0.1").configure_cert(context)
     context.maximum_version = version
-    behaviour = Behaviour(order=order, resumes_sessions=True)
-    server = await serve(nursery, behaviour, tls=context, implicit=implicit, needs_tls=True)
+    behavior = Behavior(order=order, resumes_sessions=True)
+    server = await serve(nursery, behavior, tls=context, implicit=implicit, needs_tls=True)
     taken = await retrieve(server, "pub/a.bin", cafile=cafile, options=Options(tls="require"))
     assert taken.error is None
     assert taken.body == ALL_OCTETS
@@ -338,34 +338,34 @@ async def test_tls_data_connections_resume_session(
     assert server.violations == []
 
 
-TLS_FAILURES: list[tuple[str, Behaviour, type[ResolveError]]] = [
-    ("AUTH refused", Behaviour(replies={b"AUTH": b"502 no\r\n"}), TlsError),
-    ("greeted as logged in", Behaviour(greeting=b"230 in\r\n"), TlsError),
+TLS_FAILURES: list[tuple[str, Behavior, type[ResolveError]]] = [
+    ("AUTH refused", Behavior(replies={b"AUTH": b"502 no\r\n"}), TlsError),
+    ("greeted as logged in", Behavior(greeting=b"230 in\r\n"), TlsError),
     (
         "replies behind AUTH in the clear",
-        Behaviour(replies={b"AUTH": b"234 go\r\n230 in\n"}),
+        Behavior(replies={b"AUTH": b"234 go\r\n230 in\n"}),
         ProtocolError,
     ),
-    ("PROT refused", Behaviour(replies={b"PROT": b"536 no\r\n"}), TlsError),
-    ("cut without close_notify", Behaviour(data=Data.CUT), Truncated),
+    ("PROT refused", Behavior(replies={b"PROT": b"536 no\r\n"}), TlsError),
+    ("cut without close_notify", Behavior(data=Data.CUT), Truncated),
     (
         "550 instead of a handshake",
-        Behaviour(replies={b"RETR": b"550 no\r\n"}),
+        Behavior(replies={b"RETR": b"550 no\r\n"}),
         NotFound,
     ),
 ]
 
 
-@pytest.mark.parametrize(("why", "behaviour", "error"), TLS_FAILURES, ids=[row[0] for row in TLS_FAILURES])
+@pytest.mark.parametrize(("why", "behavior", "error"), TLS_FAILURES, ids=[row[0] for row in TLS_FAILURES])
 async def test_tls_failure_raises_before_login(
     why: str,
-    behaviour: Behaviour,
+    behavior: Behavior,
     error: type[ResolveError],
     server_tls: ssl.SSLContext,
     cafile: Path,
     nursery: trio.Nursery,
 ) -> None:
-    server = await serve(nursery, behaviour, tls=server_tls)
+    server = await serve(nursery, behavior, tls=server_tls)
     taken = await retrieve(server, "pub/a.bin", cafile=cafile, options=Options(tls="require"), limits=SHORT)
     assert type(taken.error) is error
     assert (b"USER anonymous" in server.commands) == (error not in (TlsError, ProtocolError))
@@ -419,7 +419,7 @@ async def test_resolver_requests_pwd_and_single_fetch_does_not(nursery: trio.Nur
 
 
 async def test_connection_after_failure_is_not_pooled(nursery: trio.Nursery) -> None:
-    server = await serve(nursery, Behaviour(final=b"426 broken\r\n", connections=1))
+    server = await serve(nursery, Behavior(final=b"426 broken\r\n", connections=1))
     async with network(server) as opened:
         assert isinstance((await take(server.url("pub/a.txt"), opened)).error, Truncated)
         assert (await take(server.url("pub/a.txt"), opened)).error is None

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 import trio
 
-from fixtures.ftp import Behaviour, Style, serve
+from fixtures.ftp import Behavior, Style, serve
 from fixtures.ftp.tree import ALL_OCTETS, TEXT
 from protocols.ftp.transfer import NetworkText
 from protocols.step import CloseData, CopyBody, OpenData
@@ -374,21 +374,21 @@ def test_network_text_short_inputs_do_not_depend_on_split() -> None:
 # Types, listings, metadata, resumption and logins against the mock server on loopback.
 
 TYPES = [
-    ("pub/a.txt;type=a", Behaviour(), TEXT),
-    ("pub/a.txt;type=a", Behaviour(converts=False), TEXT),  # vsftpd: bare LF
-    ("pub/crlf.txt;type=a", Behaviour(converts=False), TEXT),
-    ("pub/crlf.txt;type=a", Behaviour(), TEXT.replace(b"\n", b"\r\n")),  # Pure-FTPd: CR CR LF
-    ("pub/bare-cr.txt;type=a", Behaviour(), b"one\rtwo\rthree\r"),
-    ("pub/crlf.txt;type=i", Behaviour(), TEXT.replace(b"\n", b"\r\n")),
-    ("pub/empty.bin", Behaviour(), b""),
+    ("pub/a.txt;type=a", Behavior(), TEXT),
+    ("pub/a.txt;type=a", Behavior(converts=False), TEXT),  # vsftpd: bare LF
+    ("pub/crlf.txt;type=a", Behavior(converts=False), TEXT),
+    ("pub/crlf.txt;type=a", Behavior(), TEXT.replace(b"\n", b"\r\n")),  # Pure-FTPd: CR CR LF
+    ("pub/bare-cr.txt;type=a", Behavior(), b"one\rtwo\rthree\r"),
+    ("pub/crlf.txt;type=i", Behavior(), TEXT.replace(b"\n", b"\r\n")),
+    ("pub/empty.bin", Behavior(), b""),
 ]
 
 
-@pytest.mark.parametrize(("path", "behaviour", "octets"), TYPES)
+@pytest.mark.parametrize(("path", "behavior", "octets"), TYPES)
 async def test_type_a_and_i_over_socket(
-    path: str, behaviour: Behaviour, octets: bytes, nursery: trio.Nursery
+    path: str, behavior: Behavior, octets: bytes, nursery: trio.Nursery
 ) -> None:
-    server = await serve(nursery, behaviour)
+    server = await serve(nursery, behavior)
     taken = await retrieve(server, path)
     assert (taken.body, taken.error) == (octets, None)
     assert taken.kind is Kind.DOCUMENT
@@ -411,7 +411,7 @@ FORMS = ["pub", "pub/", "pub;type=d", "pub/;type=d", "%2Fpub;type=d", "%2Fpub/"]
 @pytest.mark.parametrize("style", Style)
 @pytest.mark.parametrize("path", FORMS)
 async def test_directory_forms_give_same_entries(style: Style, path: str, nursery: trio.Nursery) -> None:
-    server = await serve(nursery, Behaviour(style=style))
+    server = await serve(nursery, Behavior(style=style))
     taken = await retrieve(server, path)
     assert taken.error is None
     assert taken.kind is Kind.DIRECTORY
@@ -424,7 +424,7 @@ async def test_directory_forms_give_same_entries(style: Style, path: str, nurser
 @pytest.mark.parametrize("style", Style)
 @pytest.mark.parametrize("path", ["pub/empty", "pub/empty/", "pub/empty;type=d"])
 async def test_empty_directory_has_no_entries(style: Style, path: str, nursery: trio.Nursery) -> None:
-    server = await serve(nursery, Behaviour(style=style))
+    server = await serve(nursery, Behavior(style=style))
     taken = await retrieve(server, path)
     assert (taken.error, taken.kind, taken.entries) == (None, Kind.DIRECTORY, [])
 
@@ -432,13 +432,13 @@ async def test_empty_directory_has_no_entries(style: Style, path: str, nursery: 
 @pytest.mark.parametrize("style", Style)
 @pytest.mark.parametrize("path", ["pub/no", "pub/no/", "pub/no;type=d", "no/a"])
 async def test_missing_path_raises_not_found(style: Style, path: str, nursery: trio.Nursery) -> None:
-    server = await serve(nursery, Behaviour(style=style))
+    server = await serve(nursery, Behavior(style=style))
     taken = await retrieve(server, path)
     assert isinstance(taken.error, NotFound)
 
 
 async def test_listed_urls_can_be_fetched(nursery: trio.Nursery) -> None:
-    server = await serve(nursery, Behaviour(style=Style.PUREFTPD))
+    server = await serve(nursery, Behavior(style=Style.PUREFTPD))
     async with network(server) as opened:
         listed = await take(server.url("pub/names/"), opened)
         assert len(listed.entries) == 19

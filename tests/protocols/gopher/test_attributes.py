@@ -320,7 +320,7 @@ POLL = [
     b"Note: A small poll",
     b"Ask: What is your name?\tFrodo",
     b"AskP: What is your password?",
-    b"Choose: Which colour?\tred\tgreen\tblue",
+    b"Choose: Which color?\tred\tgreen\tblue",
     b"Select: Newsletter?",
     b"Select: Magazine?",
     b"Ask: Last question",

@@ -12,7 +12,7 @@ import trio
 
 import resolver
 from fixtures.gopher import serve
-from fixtures.gopher.flavour import PYGOPHERD, UMN23, UMN30, Flavour
+from fixtures.gopher.flavor import PYGOPHERD, UMN23, UMN30, Flavor
 from fixtures.transcript import transcripts
 from resolver import GopherUrl, Limits, Policy
 from resolver.testing import DialogueTranscript, check
@@ -68,14 +68,14 @@ def blocks(octets: bytes) -> list[bytes]:
 
 
 #: A sample of one server: the subject of these tests is the command.
-FLAVOURS = sampled([UMN23, UMN30, PYGOPHERD], lambda flavour: None)
+FLAVORS = sampled([UMN23, UMN30, PYGOPHERD], lambda flavor: None)
 
 
-@pytest.mark.parametrize("flavour", FLAVOURS, ids=lambda flavour: flavour.name)
+@pytest.mark.parametrize("flavor", FLAVORS, ids=lambda flavor: flavor.name)
 async def test_command_item_attributes_are_its_blocks(
-    flavour: Flavour, nursery: trio.Nursery, tmp_path: Path
+    flavor: Flavor, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    server = await serve(nursery, flavour=flavour)
+    server = await serve(nursery, flavor=flavor)
     url = server.url("00/story%09%09!")
     status, out, err = await command("cat", "-q", url)
     assert (status, err, blocks(out)) == (0, b"", STORY)

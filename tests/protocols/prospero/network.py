@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeVar
 
-from fixtures.prospero import DISTRIBUTED, Behaviour, Flavour, Service, Thing, Weather
+from fixtures.prospero import DISTRIBUTED, Behavior, Flavor, Service, Thing, Weather
 from protocols.contract import Datagram, Line, Timer
 from resolver import HostUrl, Limits, Options, Refused, Unreachable
 from tests.protocols.typed_url import parse_as
@@ -47,12 +47,12 @@ class Network:
         self,
         host: str,
         tree: Mapping[bytes, Thing],
-        behaviours: Mapping[bytes | None, Behaviour] | None = None,
+        behaviors: Mapping[bytes | None, Behavior] | None = None,
         port: int = 1525,
-        flavour: Flavour = DISTRIBUTED,
+        flavor: Flavor = DISTRIBUTED,
     ) -> Service:
         name = host if port == 1525 else f"{host}({port})"
-        service = Service(tree, name.encode("ascii"), behaviours, flavour=flavour)
+        service = Service(tree, name.encode("ascii"), behaviors, flavor=flavor)
         self.hosts[host, port] = Host(f"192.0.2.{len(self.hosts) + 1}", service)
         return service
 

@@ -25,7 +25,7 @@ from protocols.prospero.ardp import (
     decode_packet,
     decode_queue,
     decode_redirect,
-    encode_acknowledgement,
+    encode_acknowledgment,
     encode_cancel,
     encode_piece,
 )
@@ -101,12 +101,12 @@ def test_packets_equal_sent_packets() -> None:
     ]
 
 
-def test_request_beyond_window_waits_for_acknowledgement() -> None:
+def test_request_beyond_window_waits_for_acknowledgment() -> None:
     request = bytes(20 * 1250)
     machine = exchange(request)
     first = octets(machine.begin(0.0))
     assert [packet[3:5] for packet in first] == [number.to_bytes(2) for number in range(1, 17)]
-    # the last packet of the window requests an acknowledgement
+    # the last packet of the window requests an acknowledgment
     assert [packet[0] for packet in first] == [9] * 15 + [12]
     assert first[-1][11] == 0x80
     more = octets(machine.take(b"\x09\x12\x34\0\0\0\0\0\x03", PEER, 1.0))
@@ -154,7 +154,7 @@ def test_numbered_control_packet_counts_as_empty() -> None:
     assert machine.pieces == [b"a", b"", b"c"]
 
 
-def test_acknowledgement_is_sent_after_pending_packets() -> None:
+def test_acknowledgment_is_sent_after_pending_packets() -> None:
     machine = begun()
     machine.take(numbered(1, 0, b"a", flags=0x80), PEER, 0.0)
     assert machine.deadline == float("-inf")
@@ -170,7 +170,7 @@ def test_complete_reply_is_acknowledged_on_request() -> None:
     assert machine.complete
 
 
-def test_gap_in_reply_repeats_request_with_acknowledgement() -> None:
+def test_gap_in_reply_repeats_request_with_acknowledgment() -> None:
     machine = begun()
     machine.take(numbered(1, 0, b"a"), PEER, 0.5)
     machine.take(numbered(3, 3, b"c"), PEER, 0.6)
@@ -677,7 +677,7 @@ def test_encoders_write_client_packets() -> None:
     assert encode_piece(0x1101, 1, 2, 3, message, acknowledge=True).octets == (
         bytes.fromhex("0c 1101 0001 0002 0003 0000 80") + b"A\n"
     )
-    assert encode_acknowledgement(0x1104, 16).octets == bytes.fromhex("09 1104 0000 0000 0010")
+    assert encode_acknowledgment(0x1104, 16).octets == bytes.fromhex("09 1104 0000 0000 0010")
     assert encode_cancel(0x78A6).octets == bytes.fromhex("0d 78a6 0000 0000 0000 0000 00 01")
 
 

@@ -19,7 +19,7 @@ import fixtures.ftp
 import fixtures.gopher
 import fixtures.wais
 import resolver
-from fixtures.prospero import Behaviour, Moved, ProsperoServer, Thing, Weather, file, method, serve
+from fixtures.prospero import Behavior, Moved, ProsperoServer, Thing, Weather, file, method, serve
 from fixtures.prospero.tree import CONTENTS, LOCAL, OCTETS, TEXT, Link, intrinsic
 from protocols.conversation.driver import hold
 from protocols.prospero.ardp import RetransmitTiming
@@ -142,7 +142,7 @@ async def test_body_limit_counts_bytes_of_object(nursery: trio.Nursery) -> None:
 
 
 async def test_total_timeout_cancels_request(nursery: trio.Nursery) -> None:
-    server = await serve(nursery, behaviours={None: Behaviour(silent=True)})
+    server = await serve(nursery, behaviors={None: Behavior(silent=True)})
     with pytest.raises(TimedOut, match=r" 0\.2 s$"):
         await resolver.fetch(server.url("x"), limits=Limits(total=0.2))
     with trio.fail_after(HANG):
@@ -151,14 +151,14 @@ async def test_total_timeout_cancels_request(nursery: trio.Nursery) -> None:
 
 
 async def test_idle_timeout_raises(nursery: trio.Nursery) -> None:
-    server = await serve(nursery, behaviours={None: Behaviour(silent=True)})
+    server = await serve(nursery, behaviors={None: Behavior(silent=True)})
     with pytest.raises(TimedOut) as raised:
         await resolver.fetch(server.url("x"), limits=Limits(idle=0.2))
     assert raised.value.exit_code == 11
 
 
 async def test_wait_packet_beyond_idle_limit_times_out(nursery: trio.Nursery) -> None:
-    server = await serve(nursery, behaviours={None: Behaviour(wait=900, silent=True)})
+    server = await serve(nursery, behaviors={None: Behavior(wait=900, silent=True)})
     with pytest.raises(TimedOut, match=" 900 s"):
         await resolver.fetch(server.url("x"), limits=Limits(idle=0.2))
 
@@ -166,16 +166,16 @@ async def test_wait_packet_beyond_idle_limit_times_out(nursery: trio.Nursery) ->
 async def test_answer_from_other_port_counts_from_other_address_not(
     nursery: trio.Nursery,
 ) -> None:
-    server = await serve(nursery, behaviours={None: Behaviour(other_port=True)})
+    server = await serve(nursery, behaviors={None: Behavior(other_port=True)})
     assert (await resolver.fetch(server.url("AFTP/pub/hello.txt"))).content == TEXT
-    server.service.behaviours[None] = Behaviour(other_address=True)
+    server.service.behaviors[None] = Behavior(other_address=True)
     with pytest.raises(TimedOut):
         await resolver.fetch(server.url("AFTP/pub/hello.txt"), limits=Limits(idle=0.2))
 
 
 async def test_redirect_needs_permitted_port(nursery: trio.Nursery) -> None:
     second = await serve(nursery)
-    first = await serve(nursery, behaviours={None: Behaviour(redirect=("127.0.0.1", second.port))})
+    first = await serve(nursery, behaviors={None: Behavior(redirect=("127.0.0.1", second.port))})
     with pytest.raises(Refused) as raised:
         await resolver.fetch(first.url("AFTP/pub/hello.txt"))
     assert (raised.value.rule, raised.value.exit_code, second.received) == ("S04", 15, 0)
@@ -437,7 +437,7 @@ UNANSWERED = intrinsic(b"ACCESS-METHOD", b"PROSPERO-CONTENTS", b"", b"", b"", b"
 
 
 async def serve_silent_contents(nursery: trio.Nursery, *ways: Any) -> ProsperoServer:
-    silent: dict[bytes | None, Behaviour] = {b"y": Behaviour(silent=True)}
+    silent: dict[bytes | None, Behavior] = {b"y": Behavior(silent=True)}
     return await serve(nursery, {**objects(*ways), b"y": file(b"never")}, silent)
 
 
@@ -472,7 +472,7 @@ async def test_unanswered_contents_are_requested_once(
 
 
 async def test_silent_server_is_retried(nursery: trio.Nursery) -> None:
-    server = await serve(nursery, behaviours={None: Behaviour(silent=True)})
+    server = await serve(nursery, behaviors={None: Behavior(silent=True)})
     async with resolver.Resolver(limits=Limits(idle=0.2), patience=PATIENT) as session:
         with pytest.raises(TimedOut) as raised:
             await session.fetch(server.url("x"))
@@ -502,8 +502,8 @@ async def test_access_methods_are_limited_by_hops(nursery: trio.Nursery) -> None
 
 async def test_truncated_transfer_does_not_fall_back(nursery: trio.Nursery) -> None:
     """The client already emitted bytes: only the caller can retry the complete transfer."""
-    cut = {b"0/about": fixtures.gopher.Behaviour(reset_at=10)}
-    gopher = await fixtures.gopher.serve(nursery, behaviours=cut)
+    cut = {b"0/about": fixtures.gopher.Behavior(reset_at=10)}
+    gopher = await fixtures.gopher.serve(nursery, behaviors=cut)
     ways = (way(b"GOPHER", gopher.port, b"0/about"), CONTENTS)
     server = await serve(nursery, objects(*ways, contents=b"from here"))
     async with resolver.Resolver(policy=allowing(server.port, gopher.port)) as session:

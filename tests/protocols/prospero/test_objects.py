@@ -65,8 +65,8 @@ ASKED: list[tuple[str, bytes]] = [
         b"ASCII x 0\nSELECT OBJECT FIELD ID SEQUENCE A 1\nSELECT OBJECT FIELD ID SEQUENCE B 2\n",
     ),
     (
-        "prospero://h/x;Colour=dark%20blue",
-        b"ASCII x 0\nSELECT OBJECT FIELD COLOUR SEQUENCE dark' blue'\n",
+        "prospero://h/x;Color=dark%20blue",
+        b"ASCII x 0\nSELECT OBJECT FIELD COLOR SEQUENCE dark' blue'\n",
     ),
     ("prospero://h/x;a'b%20c=", b"ASCII x 0\nSELECT OBJECT FIELD A'''B C' SEQUENCE ''\n"),
     (

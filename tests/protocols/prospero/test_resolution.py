@@ -12,8 +12,8 @@ from fixtures.prospero import (
     DISTRIBUTED,
     EXAMPLE,
     MOVED_OBJECTS,
-    Behaviour,
-    Flavour,
+    Behavior,
+    Flavor,
     Link,
     Moved,
     Thing,
@@ -91,11 +91,11 @@ def get(network: Network, url: str, *, limits: Limits | None = None, options: Op
 
 
 def network(
-    tree: Mapping[bytes, Thing] = EXAMPLE, behaviours: Mapping[bytes | None, Behaviour] | None = None
+    tree: Mapping[bytes, Thing] = EXAMPLE, behaviors: Mapping[bytes | None, Behavior] | None = None
 ) -> Network:
     """Return a network with one server, `h`."""
     found = Network()
-    found.add("h", tree, behaviours)
+    found.add("h", tree, behaviors)
     return found
 
 
@@ -491,7 +491,7 @@ def test_filters_are_reported_and_not_run() -> None:
 
 def test_warnings_and_odd_lines_are_findings() -> None:
     reply = b"WARNING OUT-OF-DATE 'old links'\nNEW x\nLINK L FILE n INTERNET-D h ASCII x 0\n"
-    got = get(network(ONLY_LISTED, {b"q": Behaviour(instead=reply)}), "prospero://h/q")
+    got = get(network(ONLY_LISTED, {b"q": Behavior(instead=reply)}), "prospero://h/q")
     warning, odd_line = got.reply.findings[:2]
     assert tuple(warning) == ("prospero:warning", "warn", "OUT-OF-DATE old links")
     assert (odd_line.rule, odd_line.action) == ("prospero:odd-line", "warn")
@@ -502,7 +502,7 @@ def test_filter_and_warnings_of_union_are_reported() -> None:
     rule = attribute(b"LINK", b"FIELD", b"FILTER", b"FILTER", b"DIRECTORY", b"CLIENT", b"POST", b"X")
     links = (Link(b"DIRECTORY", b"", b"u", ltype=b"U", attributes=(rule,)),)
     warning = b"WARNING MESSAGE hello\nNONE-FOUND\n"
-    net = network({b"d": Thing(links=links), b"u": Thing()}, {b"u": Behaviour(instead=warning)})
+    net = network({b"d": Thing(links=links), b"u": Thing()}, {b"u": Behavior(instead=warning)})
     assert get(net, "prospero://h/d").findings == ["prospero:warning", "prospero:filter"]
 
 
@@ -513,7 +513,7 @@ NO_LISTINGS = [b"ATTRIBUTE OBJECT INTRINSIC SIZE SEQUENCE '3 bytes'\n", b"UNRESO
 @pytest.mark.parametrize("instead", NO_LISTINGS)
 @pytest.mark.parametrize("options", [Options(), FACTS])
 def test_answer_without_links_is_not_a_directory(instead: bytes, options: Options) -> None:
-    net = network(ONLY_LISTED, {b"q": Behaviour(instead=instead)})
+    net = network(ONLY_LISTED, {b"q": Behavior(instead=instead)})
     if options is FACTS:
         assert get(net, "prospero://h/q", options=options).reply.kind is Kind.UNKNOWN
     else:
@@ -524,7 +524,7 @@ def test_answer_without_links_is_not_a_directory(instead: bytes, options: Option
 
 def test_union_without_directory_is_reported() -> None:
     tree = {b"d": Thing(links=(*named(b"a"), *union(b"h"))), b"u": Thing()}
-    got = get(network(tree, {b"u": Behaviour(instead=NO_LISTINGS[0])}), "prospero://h/d")
+    got = get(network(tree, {b"u": Behavior(instead=NO_LISTINGS[0])}), "prospero://h/d")
     assert ([entry.name for entry in got.entries], got.findings) == (["a"], ["prospero:incomplete"])
 
 
@@ -545,10 +545,10 @@ def test_file_with_directory_modes_is_retrieved() -> None:
     assert asked(net)[2] == LIST
 
 
-@pytest.mark.parametrize("flavour", [DISTRIBUTED, MOVED_OBJECTS])
-def test_file_is_retrieved_from_any_server_flavor(flavour: Flavour) -> None:
+@pytest.mark.parametrize("flavor", [DISTRIBUTED, MOVED_OBJECTS])
+def test_file_is_retrieved_from_any_server_flavor(flavor: Flavor) -> None:
     net = Network()
-    net.add("h", EXAMPLE, flavour=flavour)
+    net.add("h", EXAMPLE, flavor=flavor)
     assert get(net, "prospero://h/AFTP/pub/hello.txt").body == TEXT
 
 
@@ -613,7 +613,7 @@ def test_total_size_of_replies_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_silent_server_times_out_at_idle_limit() -> None:
-    net = network(behaviours={None: Behaviour(silent=True)})
+    net = network(behaviors={None: Behavior(silent=True)})
     before = net.now
     with pytest.raises(TimedOut):
         get(net, "prospero://h/x", limits=Limits(idle=30.0))
@@ -623,45 +623,45 @@ def test_silent_server_times_out_at_idle_limit() -> None:
 
 #: Behaviors of servers and networks that lose no data.
 HARMLESS = [
-    Behaviour(wait=20, queue=(2, 9)),
-    Behaviour(other_port=True),
-    Behaviour(swaps=True),
+    Behavior(wait=20, queue=(2, 9)),
+    Behavior(other_port=True),
+    Behavior(swaps=True),
 ]
 
 
-@pytest.mark.parametrize("behaviour", HARMLESS)
-def test_odd_server_behavior_is_tolerated(behaviour: Behaviour) -> None:
-    net = network({b"x": file(OCTETS * 60)}, {None: behaviour})
+@pytest.mark.parametrize("behavior", HARMLESS)
+def test_odd_server_behavior_is_tolerated(behavior: Behavior) -> None:
+    net = network({b"x": file(OCTETS * 60)}, {None: behavior})
     assert get(net, "prospero://h/x").body == OCTETS * 60
 
 
 def test_nul_of_old_server_is_removed() -> None:
     reply = b"VERSION 5 A51x\nATTRIBUTE OBJECT INTRINSIC CONTENTS SEQUENCE DATA '" + b"y" * 4000 + b"'\n"
     tree = {b"x": Thing(attributes=(intrinsic(b"ACCESS-METHOD", b"PROSPERO-CONTENTS", b"", b"", b"", b"y"),))}
-    net = network(tree, {b"y": Behaviour(instead=reply, ends_with_nul=True)})
+    net = network(tree, {b"y": Behavior(instead=reply, ends_with_nul=True)})
     assert get(net, "prospero://h/x").body == b"y" * 4000
 
 
 def test_answer_from_other_address_is_ignored() -> None:
-    net = network(behaviours={None: Behaviour(other_address=True)})
+    net = network(behaviors={None: Behavior(other_address=True)})
     with pytest.raises(TimedOut):
         get(net, "prospero://h/AFTP/pub/hello.txt")
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "code"),
-    [(Behaviour(refuses=True), "refused"), (Behaviour(versions=(1,)), "version not supported")],
+    ("behavior", "code"),
+    [(Behavior(refuses=True), "refused"), (Behavior(versions=(1,)), "version not supported")],
 )
-def test_refusing_server_is_declined(behaviour: Behaviour, code: str) -> None:
+def test_refusing_server_is_declined(behavior: Behavior, code: str) -> None:
     with pytest.raises(Declined) as raised:
-        get(network(behaviours={None: behaviour}), "prospero://h/x")
+        get(network(behaviors={None: behavior}), "prospero://h/x")
     assert raised.value.code == code
 
 
 @pytest.mark.parametrize("lasting", [False, True])
 def test_redirect_is_followed(lasting: bool) -> None:
     net = Network()
-    net.add("h", {}, {None: Behaviour(redirect=("192.0.2.2", 1600), lasting=lasting)})
+    net.add("h", {}, {None: Behavior(redirect=("192.0.2.2", 1600), lasting=lasting)})
     net.add("b", EXAMPLE, port=1600)
     assert get(net, "prospero://h/AFTP/pub/hello.txt").body == TEXT
     turns = [("192.0.2.1:1525", 1 if lasting else 2), ("192.0.2.2:1600", 2)]
@@ -671,7 +671,7 @@ def test_redirect_is_followed(lasting: bool) -> None:
 
 def test_redirect_refused_by_policy_is_not_followed() -> None:
     net = Network(forbidden=frozenset({"192.0.2.2"}))
-    net.add("h", {}, {None: Behaviour(redirect=("192.0.2.2", 1600))})
+    net.add("h", {}, {None: Behavior(redirect=("192.0.2.2", 1600))})
     net.add("b", EXAMPLE, port=1600)
     with pytest.raises(Refused, match=r"192\.0\.2\.2") as raised:
         get(net, "prospero://h/AFTP/pub/hello.txt")
@@ -681,7 +681,7 @@ def test_redirect_refused_by_policy_is_not_followed() -> None:
 
 def test_circular_redirects_are_refused() -> None:
     net = Network()
-    net.add("h", {}, {None: Behaviour(redirect=("192.0.2.1", 1525))})
+    net.add("h", {}, {None: Behavior(redirect=("192.0.2.1", 1525))})
     with pytest.raises(Refused, match="redirects"):
         get(net, "prospero://h/x")
 
@@ -701,7 +701,7 @@ def test_file_is_retrieved_despite_30_percent_loss(seed: int) -> None:
 
 def test_reply_with_open_quote_raises() -> None:
     with pytest.raises(ProtocolError, match="quotes"):
-        get(network(behaviours={None: Behaviour(instead=b"LINK 'L\n")}), "prospero://h/x")
+        get(network(behaviors={None: Behavior(instead=b"LINK 'L\n")}), "prospero://h/x")
 
 
 def test_external_link_without_access_method_has_no_url() -> None:

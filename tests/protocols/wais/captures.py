@@ -135,14 +135,14 @@ class _Builder:
     def _database(self, name: bytes) -> Database:
         described = self._descriptions.get(name, {})
         path = b"/srv/wais/db/" + name
-        source, catalogue = described.get(b"0 0 " + path + b".src"), described.get(b"0 0 " + path + b".cat")
+        source, catalog = described.get(b"0 0 " + path + b".src"), described.get(b"0 0 " + path + b".cat")
         return Database(
             path=path,
             documents=tuple(self._document(hit) for hit in self._hits.get(name, {}).values()),
             source=None if source is None else self._text(source, b"WSRC"),
             source_lines=None if source is None else source.lines,
-            catalogue=None if catalogue is None else self._text(catalogue, b"TEXT"),
-            catalogue_lines=None if catalogue is None else catalogue.lines,
+            catalog=None if catalog is None else self._text(catalog, b"TEXT"),
+            catalog_lines=None if catalog is None else catalog.lines,
             rankings=self._rankings[name],
         )
 

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from fixtures.transcript import transcripts
-from fixtures.wais import Answers, Behaviour, Init, Search
+from fixtures.wais import Answers, Behavior, Init, Search
 from fixtures.wais.coding import HEADER_LENGTH, read_head, write_message
 from fixtures.wais.request import read_request
 from protocols.wais.apdu import (
@@ -47,7 +47,7 @@ END = "text 0, SF"
 #: A recording, and a summary of each of its answers, in order.
 ROWS: dict[str, tuple[str, ...]] = {
     "access-denied": (INIT, "T2", "T2"),
-    "catalogue": (INIT, "2 hits", "text 550"),
+    "catalog": (INIT, "2 hits", "text 550"),
     "chunk-too-large": (INIT, "nothing"),
     "header-version-1": ("1 hits",),
     "init-rejected": ("refused", "1 hits"),
@@ -228,7 +228,7 @@ DOCUMENTS = [name for name in ROWS if capture(name).document is not None]
 
 def scripted(name: str, requests: list[bytes]) -> Connection:
     """Return a connection of the recorded server: this client's requests and the server's answers."""
-    answers = Answers(world_of(name), RECORDED, Behaviour())
+    answers = Answers(world_of(name), RECORDED, Behavior())
     turns: list[TranscriptTurn] = []
     for request in requests:
         head = read_head(request[:HEADER_LENGTH])

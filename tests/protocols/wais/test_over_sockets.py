@@ -14,7 +14,7 @@ import pytest
 import trio
 
 import resolver
-from fixtures.wais import EXAMPLE, Behaviour, Database, Document, Search, WaisServer, World, serve
+from fixtures.wais import EXAMPLE, Behavior, Database, Document, Search, WaisServer, World, serve
 from fixtures.wais.coding import write_element
 from protocols.wais.url import write_opaque
 from resolver import (
@@ -242,45 +242,45 @@ def instead(octets: bytes) -> bytes:
 HEADER = bytes.fromhex("000e 17 00 000000 000001 000000 1b0100")
 
 #: A behavior, a path, and the error. With an error, the body received before it is kept.
-BEHAVIOURS = [
-    ("refuses Init", Behaviour(refuses=True), QUAY, "Declined"),
-    ("can answer nothing", Behaviour(spoilt=0, instead=b"0000000000z2wais        0"), "demo", "Declined"),
-    ("S2", Behaviour(diagnostic=(b"S2", b"overloaded")), QUAY, "TryLater"),
-    ("T2", Behaviour(diagnostic=(b"T2", b"no")), "demo?x", "AccessDenied"),
-    ("SF", Behaviour(diagnostic=(b"SF", b"")), QUAY, "NotFound"),
-    ("SF of a search", Behaviour(diagnostic=(b"SF", b"")), "demo?x", "Declined"),
-    ("extra text", Behaviour(extra_text=b"x" * 9_880), QUAY, "ProtocolError"),
-    ("extra text after a full range", Behaviour(extra_text=b"x"), LOGBOOK, "ProtocolError"),
-    ("a count too large", Behaviour(spoilt=1, count_off=5), QUAY, "TimedOut"),
-    ("a count too small", Behaviour(spoilt=1, count_off=-5), QUAY, "ProtocolError"),
-    ("a huge count", Behaviour(spoilt=1, count_off=10**9), QUAY, "ProtocolError"),
-    ("a truncated element", Behaviour(spoilt=1, truncated=3), QUAY, "ProtocolError"),
-    ("a truncated element of a search", Behaviour(spoilt=1, truncated=3), "demo?ferry", "ProtocolError"),
-    ("a truncated Init-Response", Behaviour(spoilt=0, truncated=1), QUAY, "ProtocolError"),
-    ("no message", Behaviour(spoilt=0, instead=b"220 ftp.example ready"), QUAY, "ProtocolError"),
-    ("an empty answer to a search", Behaviour(spoilt=1, instead=instead(b"")), "demo?x", "Declined"),
-    ("empty answers", Behaviour(empty_above=0), QUAY, "Declined"),
-    ("neither text nor reason", Behaviour(spoilt=1, instead=instead(HEADER)), QUAY, "ProtocolError"),
-    ("closes immediately", Behaviour(spoilt=0, closes=True), QUAY, "Disconnected"),
-    ("closes without an answer", Behaviour(spoilt=1, closes=True), QUAY, "Disconnected"),
-    ("closed within an answer", Behaviour(spoilt=1, cut_at=100), QUAY, "Disconnected"),
-    ("reset within an answer", Behaviour(spoilt=1, reset_at=100), QUAY, "Disconnected"),
-    ("silent", Behaviour(spoilt=1, silent=True), QUAY, "TimedOut"),
-    ("no room for a document", Behaviour(offered=200), QUAY, "ProtocolError"),
-    ("closes after two ranges", Behaviour(spoilt=3, closes=True), LOGBOOK, "Truncated"),
-    ("closed within a later answer", Behaviour(spoilt=3, cut_at=1_000), LOGBOOK, "Truncated"),
-    ("reset within a later answer", Behaviour(spoilt=3, reset_at=1_000), LOGBOOK, "Truncated"),
-    ("silent after two ranges", Behaviour(spoilt=3, silent=True), LOGBOOK, "TimedOut"),
+BEHAVIORS = [
+    ("refuses Init", Behavior(refuses=True), QUAY, "Declined"),
+    ("can answer nothing", Behavior(spoilt=0, instead=b"0000000000z2wais        0"), "demo", "Declined"),
+    ("S2", Behavior(diagnostic=(b"S2", b"overloaded")), QUAY, "TryLater"),
+    ("T2", Behavior(diagnostic=(b"T2", b"no")), "demo?x", "AccessDenied"),
+    ("SF", Behavior(diagnostic=(b"SF", b"")), QUAY, "NotFound"),
+    ("SF of a search", Behavior(diagnostic=(b"SF", b"")), "demo?x", "Declined"),
+    ("extra text", Behavior(extra_text=b"x" * 9_880), QUAY, "ProtocolError"),
+    ("extra text after a full range", Behavior(extra_text=b"x"), LOGBOOK, "ProtocolError"),
+    ("a count too large", Behavior(spoilt=1, count_off=5), QUAY, "TimedOut"),
+    ("a count too small", Behavior(spoilt=1, count_off=-5), QUAY, "ProtocolError"),
+    ("a huge count", Behavior(spoilt=1, count_off=10**9), QUAY, "ProtocolError"),
+    ("a truncated element", Behavior(spoilt=1, truncated=3), QUAY, "ProtocolError"),
+    ("a truncated element of a search", Behavior(spoilt=1, truncated=3), "demo?ferry", "ProtocolError"),
+    ("a truncated Init-Response", Behavior(spoilt=0, truncated=1), QUAY, "ProtocolError"),
+    ("no message", Behavior(spoilt=0, instead=b"220 ftp.example ready"), QUAY, "ProtocolError"),
+    ("an empty answer to a search", Behavior(spoilt=1, instead=instead(b"")), "demo?x", "Declined"),
+    ("empty answers", Behavior(empty_above=0), QUAY, "Declined"),
+    ("neither text nor reason", Behavior(spoilt=1, instead=instead(HEADER)), QUAY, "ProtocolError"),
+    ("closes immediately", Behavior(spoilt=0, closes=True), QUAY, "Disconnected"),
+    ("closes without an answer", Behavior(spoilt=1, closes=True), QUAY, "Disconnected"),
+    ("closed within an answer", Behavior(spoilt=1, cut_at=100), QUAY, "Disconnected"),
+    ("reset within an answer", Behavior(spoilt=1, reset_at=100), QUAY, "Disconnected"),
+    ("silent", Behavior(spoilt=1, silent=True), QUAY, "TimedOut"),
+    ("no room for a document", Behavior(offered=200), QUAY, "ProtocolError"),
+    ("closes after two ranges", Behavior(spoilt=3, closes=True), LOGBOOK, "Truncated"),
+    ("closed within a later answer", Behavior(spoilt=3, cut_at=1_000), LOGBOOK, "Truncated"),
+    ("reset within a later answer", Behavior(spoilt=3, reset_at=1_000), LOGBOOK, "Truncated"),
+    ("silent after two ranges", Behavior(spoilt=3, silent=True), LOGBOOK, "TimedOut"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "path", "error"), [row[1:] for row in BEHAVIOURS], ids=[row[0] for row in BEHAVIOURS]
+    ("behavior", "path", "error"), [row[1:] for row in BEHAVIORS], ids=[row[0] for row in BEHAVIORS]
 )
 async def test_misbehaving_server_yields_error(
-    behaviour: Behaviour, path: str, error: str, nursery: trio.Nursery
+    behavior: Behavior, path: str, error: str, nursery: trio.Nursery
 ) -> None:
-    server = await serve(nursery, behaviour=behaviour)
+    server = await serve(nursery, behavior=behavior)
     with trio.fail_after(HANG):
         found = await fetch(server, path, idle=0.2)
     assert found.error == error
@@ -292,12 +292,12 @@ async def test_misbehaving_server_yields_error(
 
 
 async def test_early_end_is_retryable(nursery: trio.Nursery) -> None:
-    for behaviour, path, kind in [
-        (Behaviour(spoilt=1, closes=True), QUAY, Disconnected),
-        (Behaviour(spoilt=1, cut_at=100), QUAY, Disconnected),
-        (Behaviour(spoilt=3, closes=True), LOGBOOK, Truncated),
+    for behavior, path, kind in [
+        (Behavior(spoilt=1, closes=True), QUAY, Disconnected),
+        (Behavior(spoilt=1, cut_at=100), QUAY, Disconnected),
+        (Behavior(spoilt=3, closes=True), LOGBOOK, Truncated),
     ]:
-        server = await serve(nursery, behaviour=behaviour)
+        server = await serve(nursery, behavior=behavior)
         with pytest.raises(ResolveError) as caught:
             await take_all(server, path)
         assert (type(caught.value), caught.value.retryable) == (kind, True)
@@ -307,19 +307,19 @@ async def test_early_end_is_retryable(nursery: trio.Nursery) -> None:
 
 #: Tolerated deviations of servers: behavior, findings, verification.
 TOLERATED = [
-    (Behaviour(knows_no_init=True), [], ("terminator",)),
-    (Behaviour(offered=10**9), [], ("terminator",)),
-    (Behaviour(offered=3_000), [], ("terminator",)),
-    (Behaviour(empty_above=3_000), [], ("terminator",)),
-    (Behaviour(mute=True), ["wais:end-not-told"], ()),
+    (Behavior(knows_no_init=True), [], ("terminator",)),
+    (Behavior(offered=10**9), [], ("terminator",)),
+    (Behavior(offered=3_000), [], ("terminator",)),
+    (Behavior(empty_above=3_000), [], ("terminator",)),
+    (Behavior(mute=True), ["wais:end-not-told"], ()),
 ]
 
 
-@pytest.mark.parametrize(("behaviour", "findings", "verified"), TOLERATED)
+@pytest.mark.parametrize(("behavior", "findings", "verified"), TOLERATED)
 async def test_deviating_server_is_tolerated(
-    behaviour: Behaviour, findings: list[str], verified: tuple[str, ...], nursery: trio.Nursery
+    behavior: Behavior, findings: list[str], verified: tuple[str, ...], nursery: trio.Nursery
 ) -> None:
-    server = await serve(nursery, behaviour=behaviour)
+    server = await serve(nursery, behavior=behavior)
     for headline in (b"Quay notes", b"Even", b"Nothing at all"):
         found = await fetch(server, path_of(headline))
         assert (found.body, found.error) == (DEMO[headline].text, None)
@@ -328,7 +328,7 @@ async def test_deviating_server_is_tolerated(
 
 
 async def test_offered_message_size_limits_range(nursery: trio.Nursery) -> None:
-    server = await serve(nursery, behaviour=Behaviour(offered=3_000))
+    server = await serve(nursery, behavior=Behavior(offered=3_000))
     await fetch(server, QUAY)
     search = server.requests[-1]
     assert isinstance(search, Search)
@@ -337,7 +337,7 @@ async def test_offered_message_size_limits_range(nursery: trio.Nursery) -> None:
 
 
 async def test_endless_document_ends_with_reader(nursery: trio.Nursery) -> None:
-    server = await serve(nursery, behaviour=Behaviour(endless=True))
+    server = await serve(nursery, behavior=Behavior(endless=True))
     url = parse_as(WaisUrl, server.url(QUAY))
     received = 0
     async with open_url(url, network(server).admit(url)) as reply:
@@ -360,7 +360,7 @@ async def test_dropped_hits_are_reported(nursery: trio.Nursery, size: int, least
             ),
         )
     }
-    server = await serve(nursery, World(many), Behaviour(offered=size))
+    server = await serve(nursery, World(many), Behavior(offered=size))
     found = await fetch(server, "demo?fog", options=Options(entries=0))
     assert found.findings == ["wais:dropped"]
     assert least < len(found.entries) < size // 400
@@ -471,7 +471,7 @@ async def test_info_returns_kind_and_size(nursery: trio.Nursery) -> None:
 
 
 async def test_endless_document_over_limit_raises(nursery: trio.Nursery) -> None:
-    server = await serve(nursery, behaviour=Behaviour(endless=True))
+    server = await serve(nursery, behavior=Behavior(endless=True))
     async with resolver.Resolver(limits=resolver.Limits(body=45_000)) as session:
         with pytest.raises(LimitExceeded) as caught:
             await session.fetch(server.url(QUAY))
@@ -503,7 +503,7 @@ async def test_refused_url_opens_no_connection(nursery: trio.Nursery) -> None:
 
 async def test_get_resumes_after_repeated_disconnects(nursery: trio.Nursery, tmp_path: Path) -> None:
     """Each connection ends after two ranges; the next connection resumes after the last byte."""
-    server = await serve(nursery, behaviour=Behaviour(spoilt=3, closes=True))
+    server = await serve(nursery, behavior=Behavior(spoilt=3, closes=True))
     target = tmp_path / "logbook"
     status, _, said = await command("-q", "-O", str(target), "--retry-delay", "0.01", server.url(LOGBOOK))
     assert (status, said) == (0, b"")
@@ -535,7 +535,7 @@ async def test_ls_json_lists_hits(nursery: trio.Nursery) -> None:
     assert all(each["url"].startswith(server.url("pictures/")) for each in found)
     assert b"S04" in said
     assert b"wais:more: 2 hits received" in said
-    assert b"wais:no-result: no hits; the catalogue is wais://127.0.0.1:" in said
+    assert b"wais:no-result: no hits; the catalog is wais://127.0.0.1:" in said
 
 
 async def test_get_json_reports_saved_file(nursery: trio.Nursery, tmp_path: Path) -> None:

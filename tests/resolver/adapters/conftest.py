@@ -27,15 +27,15 @@ ITEMS = {
 }
 
 
-BEHAVIOURS = {
-    b"reset.bin": fixtures.gopher.Behaviour(reset_at=20_000),
-    b"silent": fixtures.gopher.Behaviour(silent=True, stays=True),
+BEHAVIORS = {
+    b"reset.bin": fixtures.gopher.Behavior(reset_at=20_000),
+    b"silent": fixtures.gopher.Behavior(silent=True, stays=True),
 }
 
 
 @pytest.fixture
 def gopher() -> Iterator[GopherServer]:
-    with served(partial(fixtures.gopher.serve, tree=ITEMS, behaviours=BEHAVIOURS)) as server:
+    with served(partial(fixtures.gopher.serve, tree=ITEMS, behaviors=BEHAVIORS)) as server:
         yield server
 
 

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 import fixtures.http
-from fixtures.http import ABOUT, DATA, Behaviour, HttpServer, Page, moved, serve
+from fixtures.http import ABOUT, DATA, Behavior, HttpServer, Page, moved, serve
 from resolver import Closed, Event, HttpxTransport, Limits, Policy
 from resolver.adapters.httpx_transport import RequestRefused
 from resolver.blocking.portal import portal
@@ -154,24 +154,24 @@ async def test_response_before_end_of_request_is_returned(nursery: trio.Nursery)
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "path", "error"),
+    ("behavior", "path", "error"),
     [
-        (Behaviour(cut_at=0), "/about.txt", httpx.ReadError),
-        (Behaviour(cut_at=20), "/about.txt", httpx.ReadError),
-        (Behaviour(reset_at=20), "/about.txt", httpx.ReadError),
-        (Behaviour(length_off=5, unannounced=True), "/about.txt", httpx.RemoteProtocolError),
-        (Behaviour(cut_at=9000), "/data/chunked", httpx.RemoteProtocolError),
-        (Behaviour(reset_at=9000), "/data", httpx.RemoteProtocolError),
-        (Behaviour(instead=b"SSH-2.0-x\r\n\r\n"), "/about.txt", httpx.RemoteProtocolError),
-        (Behaviour(endless="line"), "/about.txt", httpx.RemoteProtocolError),
-        (Behaviour(endless="headers"), "/about.txt", httpx.RemoteProtocolError),
-        (Behaviour(endless="interim"), "/about.txt", httpx.RemoteProtocolError),
+        (Behavior(cut_at=0), "/about.txt", httpx.ReadError),
+        (Behavior(cut_at=20), "/about.txt", httpx.ReadError),
+        (Behavior(reset_at=20), "/about.txt", httpx.ReadError),
+        (Behavior(length_off=5, unannounced=True), "/about.txt", httpx.RemoteProtocolError),
+        (Behavior(cut_at=9000), "/data/chunked", httpx.RemoteProtocolError),
+        (Behavior(reset_at=9000), "/data", httpx.RemoteProtocolError),
+        (Behavior(instead=b"SSH-2.0-x\r\n\r\n"), "/about.txt", httpx.RemoteProtocolError),
+        (Behavior(endless="line"), "/about.txt", httpx.RemoteProtocolError),
+        (Behavior(endless="headers"), "/about.txt", httpx.RemoteProtocolError),
+        (Behavior(endless="interim"), "/about.txt", httpx.RemoteProtocolError),
     ],
 )
 async def test_faulty_server_raises_httpx_error(
-    behaviour: Behaviour, path: str, error: type[httpx.TransportError], nursery: trio.Nursery
+    behavior: Behavior, path: str, error: type[httpx.TransportError], nursery: trio.Nursery
 ) -> None:
-    server = await serve(nursery, behaviours={path: behaviour})
+    server = await serve(nursery, behaviors={path: behavior})
     async with client() as plain:
         with pytest.raises(error) as caught:
             await plain.get(server.url(path))
@@ -185,12 +185,12 @@ async def test_faulty_server_raises_httpx_error(
     ids=["the client's", "the limit's"],
 )
 @pytest.mark.parametrize(
-    "behaviour", [Behaviour(silent=True), Behaviour(instead=b"HTTP/1.1 200 OK\r\n\r\nhe", stays=True)]
+    "behavior", [Behavior(silent=True), Behavior(instead=b"HTTP/1.1 200 OK\r\n\r\nhe", stays=True)]
 )
 async def test_idle_server_raises_read_timeout(
-    behaviour: Behaviour, patience: httpx.Timeout | None, limits: Limits, nursery: trio.Nursery
+    behavior: Behavior, patience: httpx.Timeout | None, limits: Limits, nursery: trio.Nursery
 ) -> None:
-    server = await serve(nursery, behaviours={"/": behaviour})
+    server = await serve(nursery, behaviors={"/": behavior})
     async with client(limits, patience) as plain:
         with pytest.raises(httpx.ReadTimeout):
             await plain.get(server.url())

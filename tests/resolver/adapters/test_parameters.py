@@ -194,9 +194,9 @@ def test_requests_redirects_are_bounded(site: HttpServer) -> None:
 
 
 def test_requests_truncated_body_fails_on_every_read() -> None:
-    short = {"/short": fixtures.http.Behaviour(cut_at=20_000)}
+    short = {"/short": fixtures.http.Behavior(cut_at=20_000)}
     with (
-        served(partial(fixtures.http.serve, behaviours=short, site={"/short": Page(DATA)})) as server,
+        served(partial(fixtures.http.serve, behaviors=short, site={"/short": Page(DATA)})) as server,
         mount(requests.Session(), http=True, policy=allowing(server)) as session,
     ):
         response = session.get(server.url("/short"), stream=True)

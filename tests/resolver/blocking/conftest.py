@@ -21,8 +21,8 @@ SITE = {**fixtures.http.EXAMPLE, "/private": Page(b"For you.\n", login=("user", 
 
 @pytest.fixture
 def gopher() -> Iterator[GopherServer]:
-    behaviours = {b"/silent": fixtures.gopher.Behaviour(silent=True, stays=True)}
-    with served(partial(fixtures.gopher.serve, behaviours=behaviours)) as server:
+    behaviors = {b"/silent": fixtures.gopher.Behavior(silent=True, stays=True)}
+    with served(partial(fixtures.gopher.serve, behaviors=behaviors)) as server:
         yield server
 
 

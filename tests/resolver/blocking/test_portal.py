@@ -16,7 +16,7 @@ import trio
 import trio.testing
 
 import resolver.blocking.portal
-from fixtures.gopher import Behaviour, GopherServer, Item, serve
+from fixtures.gopher import Behavior, GopherServer, Item, serve
 from fixtures.http import HttpServer
 from fixtures.ports import listen
 from fixtures.ports import listen as listen_at
@@ -34,7 +34,7 @@ LARGE = random.Random(1).randbytes(3 * MOST + 12_345)
 
 async def serve_large(nursery: trio.Nursery) -> GopherServer:
     tree = {b"/large": Item("9", b"Large", LARGE), b"/cut": Item("9", b"Cut", LARGE)}
-    return await serve(nursery, tree, behaviours={b"/cut": Behaviour(reset_at=2 * MOST)})
+    return await serve(nursery, tree, behaviors={b"/cut": Behavior(reset_at=2 * MOST)})
 
 
 def open_large(server: GopherServer, path: str = "/9/large") -> AbstractContextManager[blocking.LiveReply]:

@@ -16,8 +16,8 @@ import trio
 
 import fixtures.ftp.server
 import fixtures.http.server
-from fixtures.ftp.behaviour import Behaviour as FtpBehaviour
-from fixtures.http.server import Behaviour as HttpBehaviour
+from fixtures.ftp.behavior import Behavior as FtpBehavior
+from fixtures.http.server import Behavior as HttpBehavior
 from fixtures.http.site import Page, moved
 from tests.contract.test_contract import NNTP, SPOKEN, Parrot
 from tests.contract.test_contract import attend as attend_parrot
@@ -80,18 +80,18 @@ PAGES = {
     "/cut": Page(b"a body\n" * 9, _TYPE, reason=_WORDS, headers=_FIELDS),
 }
 SPOILT = {
-    "/cut": HttpBehaviour(length_off=9, unannounced=True),
-    "/garbage": HttpBehaviour(instead=f"HTTP/1.1 {_WORDS}\r\n\r\n".encode()),
-    "/length": HttpBehaviour(instead=f"{_HEAD}Content-Length: {_WORDS}\r\n\r\n".encode()),
-    "/chunk": HttpBehaviour(instead=f"{_HEAD}Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\nmore\r\n".encode()),
-    "/coding": HttpBehaviour(instead=f"{_HEAD}Transfer-Encoding: {PASSWORD}\r\n\r\n".encode()),
-    "/part": HttpBehaviour(
+    "/cut": HttpBehavior(length_off=9, unannounced=True),
+    "/garbage": HttpBehavior(instead=f"HTTP/1.1 {_WORDS}\r\n\r\n".encode()),
+    "/length": HttpBehavior(instead=f"{_HEAD}Content-Length: {_WORDS}\r\n\r\n".encode()),
+    "/chunk": HttpBehavior(instead=f"{_HEAD}Transfer-Encoding: chunked\r\n\r\n2\r\nab\r\nmore\r\n".encode()),
+    "/coding": HttpBehavior(instead=f"{_HEAD}Transfer-Encoding: {PASSWORD}\r\n\r\n".encode()),
+    "/part": HttpBehavior(
         instead=f"HTTP/1.1 206 {_WORDS}\r\nContent-Range: {_WORDS}\r\nContent-Length: 2\r\n\r\nab".encode()
     ),
 }
 
 _FTP_WORDS = PASSWORD.encode()
-_FTP = FtpBehaviour(
+_FTP = FtpBehavior(
     replies={
         b"PASS": b"230-" + _FTP_WORDS + b"\r\n230 you said " + _FTP_WORDS + b"\r\n",
         b"MDTM": b"213 " + _FTP_WORDS + b"\r\n",

@@ -27,7 +27,7 @@ import fixtures.wais.server
 from fixtures.__main__ import server_tls
 from fixtures.http.request import Request
 from fixtures.http.site import Page, moved
-from fixtures.nntp.flavour import LOGIN
+from fixtures.nntp.flavor import LOGIN
 from tests.hang import HANG
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ PEERS: Mapping[str, Says] = {
     "ftp_unasked": Says("ftp", b"220 go on\r\n299 'b'\r\n299 b\r\n", first=True),
     "nntp_garbage": Says("nntp", b"what \xff is {this}\r\n", first=True),
     "wais_garbage": Says("wais", b"what \xff is this, nothing that anybody knows\r\n"),
-    "wais_armoured": Says("wais", b"0000000003z2wais      uu0abc"),
+    "wais_armored": Says("wais", b"0000000003z2wais      uu0abc"),
     "wais_other": Says("wais", b"0000000003\xff2wais        0abc"),
     "gopher_odd": Says("gopher", b"0A\ta\th.example\t\xff99\r\n\xff\tb\th.example\t70\r\n.\r\n"),
     "gopher_refusal": Says("gopher", b"--2\r\n3 \xff\r\nwords\xff\r\n"),
@@ -189,7 +189,7 @@ async def _start_all(nursery: trio.Nursery, folder: Path) -> dict[str, str]:
         "prospero": (await fixtures.prospero.server.serve(nursery)).port,
         "wais": (await fixtures.wais.server.serve(nursery)).port,
     }
-    members = (await fixtures.nntp.server.serve(nursery, flavour=LOGIN)).port
+    members = (await fixtures.nntp.server.serve(nursery, flavor=LOGIN)).port
     found = {scheme: f"{scheme}://127.0.0.1:{port}" for scheme, port in ports.items()}
     return {
         **found,

@@ -77,7 +77,7 @@ def test_limit_option_sets_named_limits() -> None:
         ["x:", "--allow-address", "10.0.0.0/99"],
         ["x:", "--allow-redirect", "file"],
         ["x:", "--limit", "line"],
-        ["x:", "--limit", "colour=3"],
+        ["x:", "--limit", "color=3"],
         ["x:", "--limit", "line=-1"],
         ["x:", "--limit", "head=0"],
         ["x:", "--limit", "total=inf"],

@@ -385,7 +385,7 @@ async def test_keyring_returns_password_or_not_configured() -> None:
 
 def test_config_import_does_not_load_policy() -> None:
     """`--help` and `parse` look for the file and check no URL against the policy."""
-    program = "import sys, resolver.cli.config; print('resolver.policy.judgement' in sys.modules)"
+    program = "import sys, resolver.cli.config; print('resolver.policy.judgment' in sys.modules)"
     assert run_alone(program) == "False\n"
 
 

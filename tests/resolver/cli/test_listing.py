@@ -135,11 +135,11 @@ def test_ls_colored_name_is_escaped(monkeypatch: pytest.MonkeyPatch, folder: Pat
     assert shown.endswith(b"  \x1b[31mn\\x1b[2Jx\x1b[0m\n")
 
 
-@pytest.mark.parametrize("colour", ["", "x", "31m\x1b]0;owned\x07", "1" * 40, "31;"])
-def test_ls_invalid_color_is_ignored(colour: str) -> None:
-    colours = painter({"TERM": "xterm", "LS_COLORS": f"di={colour}:fi={colour}"})
-    assert colours.paint(Entry(name="x", kind=Kind.DOCUMENT), "x") == "x"
-    assert isinstance(colours, EntryColors)
+@pytest.mark.parametrize("color", ["", "x", "31m\x1b]0;owned\x07", "1" * 40, "31;"])
+def test_ls_invalid_color_is_ignored(color: str) -> None:
+    colors = painter({"TERM": "xterm", "LS_COLORS": f"di={color}:fi={color}"})
+    assert colors.paint(Entry(name="x", kind=Kind.DOCUMENT), "x") == "x"
+    assert isinstance(colors, EntryColors)
 
 
 NAMES = [

@@ -208,7 +208,7 @@ async def test_telnet_resize_is_sent_once(folder: Path) -> None:
         await held.hears(b"\xff\xfa\x1f\0\x28\0\x18\xff\xf0")
 
 
-def signalled(number: int) -> Callable[[Session], None]:
+def signaled(number: int) -> Callable[[Session], None]:
     return lambda held: held.command.process.send_signal(number)
 
 
@@ -228,10 +228,10 @@ def negotiates_without_end(held: Session) -> None:
 
 
 ENDS: list[tuple[Callable[[Session], None], int]] = [
-    (signalled(signal.SIGTERM), 143),
-    (signalled(signal.SIGHUP), 143),
-    (signalled(signal.SIGINT), 130),
-    (signalled(signal.SIGQUIT), -signal.SIGQUIT),
+    (signaled(signal.SIGTERM), 143),
+    (signaled(signal.SIGHUP), 143),
+    (signaled(signal.SIGINT), 130),
+    (signaled(signal.SIGQUIT), -signal.SIGQUIT),
     (closed, 0),
     (reset, 4),
     (negotiates_without_end, 7),

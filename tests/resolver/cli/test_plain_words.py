@@ -38,7 +38,7 @@ ODD = (
     *("{gopher_odd}/1", "{gopher_refusal}/0x%09%09+", "{gopher}/00/story%09%09!", "{gopher}/11/sub%09%09$"),
     *("{gopher}/00/poll%09%09?", "{gopher}/00/story%09%09!+SMELL", "gopher://h.example/hURL:x:y"),
     *("gopher://h.example/0a%09%09+%091%0D%0A", "gopher://h.example/0%FF%09%09!+A%0D"),
-    *("{wais_garbage}/db", "{wais_armoured}/db", "{wais_other}/db?x", "{wais}/demo", "{wais}/nowhere?x"),
+    *("{wais_garbage}/db", "{wais_armored}/db", "{wais_other}/db?x", "{wais}/demo", "{wais}/nowhere?x"),
     *("{wais}/demo/TEXT/%02%01x%FF", "{wais}/demo/TEXT/", "{wais}/d%40b", "{wais}/demo/%FF/%FF"),
     *(
         "{nntp_garbage}/a.b/1",

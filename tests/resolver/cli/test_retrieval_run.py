@@ -14,7 +14,7 @@ import pytest
 
 import fixtures.ftp
 import fixtures.http
-from fixtures.http import Behaviour, HttpServer, Page
+from fixtures.http import Behavior, HttpServer, Page
 from fixtures.http.request import Request
 from resolver import Event, Options, Policy, Received, Resolver
 from tests.elsewhere import served
@@ -69,8 +69,8 @@ WHOLE = Page(b"x" * 100_000, "application/octet-stream", headers=(("ETag", '"1"'
 @pytest.fixture(name="server", scope="module")
 def _server() -> Iterator[HttpServer]:
     site = {"/500": FAILED, "/leaves": FAILED, "/pub/": FAILED, "/cut": WHOLE}
-    spoilt = {"/leaves": Behaviour(instead=b"", unannounced=True), "/cut": Behaviour(cut_at=50_000, times=1)}
-    with served(partial(fixtures.http.serve, site=site, behaviours=spoilt)) as server:
+    spoilt = {"/leaves": Behavior(instead=b"", unannounced=True), "/cut": Behavior(cut_at=50_000, times=1)}
+    with served(partial(fixtures.http.serve, site=site, behaviors=spoilt)) as server:
         yield server
 
 

@@ -311,7 +311,7 @@ def tree(tmp_path: Path) -> Path:
         "out-and-back": "../root/file",
         "out-deep": "inner/deep/../../../secret",
         "out-system": "/etc/passwd",
-        "neighbour": "../root-two/file",
+        "neighbor": "../root-two/file",
         "to-out": "out",
         "self": "self",
         "one": "two",
@@ -362,7 +362,7 @@ async def test_path_inside_root_is_opened(tree: Path, path: str, content: bytes)
         "out-and-back",
         "out-deep",
         "out-system",
-        "neighbour",
+        "neighbor",
         "to-out",
         "out/missing",
         "out-to-directory/missing",  # outside the root, missing and existing files have the same error
@@ -410,7 +410,7 @@ def test_listing_shows_links_out_of_root_as_unknown(tree: Path) -> None:
     shown = {name: directory.status_of(os.fsencode(name)).kind.value for name in os.listdir(tree)}
     directory.close()
     assert {name for name, kind in shown.items() if kind == "unknown"} == {
-        "out", "out-absolute", "out-to-directory", "out-and-back", "out-deep", "out-system", "neighbour",
+        "out", "out-absolute", "out-to-directory", "out-and-back", "out-deep", "out-system", "neighbor",
         "to-out", "self", "one", "two",
     }  # fmt: skip
     assert shown["to-deep"] == "directory"

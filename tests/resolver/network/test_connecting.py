@@ -35,15 +35,15 @@ def test_interleave_puts_ipv6_first_and_alternates_families(given: list[str], or
 class Network:
     """A fake connect function with a delay and an outcome for each address; records the attempts."""
 
-    def __init__(self, **behaviour: tuple[float, bool]) -> None:
-        self.behaviour = {name.replace("_", "."): what for name, what in behaviour.items()}
+    def __init__(self, **behavior: tuple[float, bool]) -> None:
+        self.behavior = {name.replace("_", "."): what for name, what in behavior.items()}
         self.tried: list[tuple[str, float]] = []
         self.sockets: dict[str, socket.socket] = {}
         self.began = trio.current_time()
 
     async def __call__(self, address: str, port: int, until: float) -> socket.socket:
         self.tried.append((address, round(trio.current_time() - self.began, 3)))
-        delay, connects = self.behaviour[address]
+        delay, connects = self.behavior[address]
         await trio.sleep(delay)
         if not connects:
             raise ConnectionRefusedError(111, "Connection refused")
@@ -52,7 +52,7 @@ class Network:
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "winner", "tried"),
+    ("behavior", "winner", "tried"),
     [
         ({"a": (0.1, True), "b": (0, True)}, "a", [("a", 0)]),
         ({"a": (9, True), "b": (0.1, True)}, "b", [("a", 0), ("b", 0.25)]),
@@ -64,15 +64,15 @@ class Network:
     ],
 )
 async def test_connect_attempts_try_next_address_after_250_ms(
-    behaviour: dict[str, tuple[float, bool]],
+    behavior: dict[str, tuple[float, bool]],
     winner: str,
     tried: list[tuple[str, float]],
     autojump_clock: trio.testing.MockClock,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    network = Network(**behaviour)
+    network = Network(**behavior)
     monkeypatch.setattr(connecting, "connect_to", network)
-    sock, address = await ConnectAttempts("h.example port 70").connect(list(behaviour), 70)
+    sock, address = await ConnectAttempts("h.example port 70").connect(list(behavior), 70)
     assert (address, network.tried) == (winner, tried)
     assert sock is network.sockets[winner]
     sock.close()

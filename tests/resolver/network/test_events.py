@@ -16,8 +16,8 @@ import trio
 
 import fixtures.ftp
 import resolver
-from fixtures.ftp import Behaviour as LogBehaviour
-from fixtures.http import ABOUT, Behaviour, HttpServer, Page, Request, moved, serve
+from fixtures.ftp import Behavior as LogBehavior
+from fixtures.http import ABOUT, Behavior, HttpServer, Page, Request, moved, serve
 from fixtures.http.server import encode
 from resolver import (
     Closed,
@@ -45,7 +45,7 @@ from resolver.transfer.retry import OVERLAP
 OBJECT = bytes(range(250)) * 400
 HALF = len(OBJECT) // 2
 PAGE = Page(OBJECT, "application/octet-stream", headers=(("ETag", '"1"'),), parts=True)
-CUT = Behaviour(cut_at=len(encode(Request("GET", "/object"), PAGE)) - HALF, times=1)
+CUT = Behavior(cut_at=len(encode(Request("GET", "/object"), PAGE)) - HALF, times=1)
 SITE = {"/object": PAGE, "/moved": moved("/object")}
 
 TransferEvent = Started | Progress | Retrying | Finished
@@ -92,8 +92,8 @@ async def test_events_of_concurrent_transfers_have_distinct_numbers(
         assert recorder.progress(transfer)[-1].received == len(OBJECT)
 
 
-async def _two(nursery: trio.Nursery, behaviour: Behaviour) -> list[HttpServer]:
-    return [await serve(nursery, SITE, {"/object": behaviour}), await serve(nursery, SITE)]
+async def _two(nursery: trio.Nursery, behavior: Behavior) -> list[HttpServer]:
+    return [await serve(nursery, SITE, {"/object": behavior}), await serve(nursery, SITE)]
 
 
 @pytest.mark.parametrize("mirrored", [False, True])
@@ -101,8 +101,8 @@ async def test_events_of_all_attempts_have_the_same_number(
     mirrored: bool, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """The second attempt, at the same host or a mirror, reports the position at which it resumes."""
-    behaviour = replace(CUT, cut_at=0, times=None) if mirrored else CUT
-    first, second = await _two(nursery, behaviour)
+    behavior = replace(CUT, cut_at=0, times=None) if mirrored else CUT
+    first, second = await _two(nursery, behavior)
     recorder = EventRecorder()
     async with recorder.session() as session:
         mirrors = [second.url("/moved")] if mirrored else []
@@ -255,7 +255,7 @@ async def test_password_is_in_no_log_line_and_no_event(
 ) -> None:
     secret = "hunter-two"
     refuses = {b"RETR": f"550 {secret} has no such file\r\n".encode()}  # the server repeats the password
-    server = await fixtures.ftp.serve(nursery, LogBehaviour(replies=refuses))
+    server = await fixtures.ftp.serve(nursery, LogBehavior(replies=refuses))
     server.accounts = {b"me": secret.encode()}
     place = f"127.0.0.1:{server.port}/pub/a.txt"
     url = f"ftp://me:{secret}@{place}" if where == "in the URL" else f"ftp://me@{place}"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from protocols.contract import Origin
 from resolver import Policy, Referrer, Refused, check, parse
 from resolver.policy.addresses import AddressScope, classify, literal_addresses
-from resolver.policy.judgement import judge_addresses, judge_credentials
+from resolver.policy.judgment import judge_addresses, judge_credentials
 from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, PUBLIC, UNTRUSTED, Row
 
 ADDRESSES: dict[AddressScope, tuple[str, ...]] = {

@@ -10,7 +10,7 @@ import pytest
 
 from resolver import Policy, Refused, check, parse
 from resolver.policy.components import FETCH, SERVICE, check_data_port, objection_to
-from resolver.policy.judgement import judge
+from resolver.policy.judgment import judge
 from tests.resolver.policy.rows import CAUTIOUS, MENU, PAGE, UNTRUSTED, Row
 
 #: URL templates with a place for a byte, the component that contains it, and the refused and warned bytes.
@@ -288,7 +288,7 @@ def test_s07_refusal_shows_name_as_given_and_flag() -> None:
 
 def test_idna_is_imported_only_for_encoded_labels() -> None:
     program = (
-        "import sys; from resolver.policy.judgement import check; check('http://a.example/'); "
+        "import sys; from resolver.policy.judgment import check; check('http://a.example/'); "
         "before = 'idna' in sys.modules; "
         "check('http://xn--bcher-kva.example/'); print(before, 'idna' in sys.modules)"
     )

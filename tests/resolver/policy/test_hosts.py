@@ -12,7 +12,7 @@ import trustme
 
 import resolver
 from fixtures.http import Page, moved, serve
-from fixtures.http.server import Behaviour
+from fixtures.http.server import Behavior
 from fixtures.proxy import serve_http_proxy
 from resolver import Host, LimitExceeded, Limits, NotConfigured, Policy, Refused, Resolver, TimedOut, parse
 from resolver.policy.settings import HostSettings
@@ -94,7 +94,7 @@ async def test_host_limits_follow_redirect(
 
 async def test_host_idle_limit_applies(nursery: trio.Nursery) -> None:
     """A silent server is the only host with a short limit."""
-    silent = await serve(nursery, {"/": Page(BODY)}, behaviours={"/": Behaviour(silent=True)})
+    silent = await serve(nursery, {"/": Page(BODY)}, behaviors={"/": Behavior(silent=True)})
     hosts = {f"127.0.0.1:{silent.port}": Host(limits=Limits(idle=0.2))}
     async with Resolver(hosts=hosts, limits=Limits(idle=600)) as session:
         with pytest.raises(TimedOut, match=r"0\.2 s"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from resolver import Policy, Refused, check, parse
-from resolver.policy.judgement import judge_credentials
+from resolver.policy.judgment import judge_credentials
 from resolver.policy.redirects import check_chain, may_carry_credentials
 from tests.resolver.policy.rows import CAUTIOUS, DEFAULT, MENU, PAGE, PUBLIC, SECURE, UNTRUSTED, Row
 

@@ -21,7 +21,7 @@ from resolver import (
     explain,
     parse,
 )
-from resolver.policy.judgement import judge
+from resolver.policy.judgment import judge
 from resolver.policy.schemes import RULES
 from resolver.testing.contract.case import ListeningSockets
 from resolver.url import registry

@@ -16,7 +16,7 @@ from trio.testing import MockClock
 
 from fixtures import ftp, http
 from fixtures.ftp.server import MockFtp
-from fixtures.http import Behaviour, Page
+from fixtures.http import Behavior, Page
 from resolver import (
     Declined,
     Event,
@@ -495,7 +495,7 @@ async def test_pushed_back_tasks_are_repeated_without_counting(
     """Six concurrent requests receive the answer twice each; counted, three attempts would not suffice."""
     paths = [f"/{number}" for number in range(6)]
     pages = {path: Page(path.encode()) for path in paths}
-    server = await http.serve(nursery, pages, dict.fromkeys(paths, Behaviour(instead=answer, times=2)))
+    server = await http.serve(nursery, pages, dict.fromkeys(paths, Behavior(instead=answer, times=2)))
     run = Run(tmp_path, 6)
     await run.save(*map(server.url, paths))
     assert run.errors == []
@@ -505,7 +505,7 @@ async def test_pushed_back_tasks_are_repeated_without_counting(
 
 
 async def test_push_back_of_single_task_counts_as_attempt(nursery: trio.Nursery, tmp_path: Path) -> None:
-    server = await http.serve(nursery, {}, {"/a": Behaviour(instead=BUSY)})
+    server = await http.serve(nursery, {}, {"/a": Behavior(instead=BUSY)})
     run = Run(tmp_path, 6)
     await run.save(server.url("/a"))
     (result,) = run.results
@@ -514,7 +514,7 @@ async def test_push_back_of_single_task_counts_as_attempt(nursery: trio.Nursery,
 
 
 async def test_long_retry_after_fails_other_tasks_of_host(nursery: trio.Nursery, tmp_path: Path) -> None:
-    server = await http.serve(nursery, {}, {"/a": Behaviour(instead=LATER)})
+    server = await http.serve(nursery, {}, {"/a": Behavior(instead=LATER)})
     run = Run(tmp_path, 1)
     await run.save(*map(server.url, ("/a", "/b", "/c")))
     assert run.errors == [TryLater] * 3

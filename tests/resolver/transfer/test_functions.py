@@ -13,7 +13,7 @@ import pytest
 import trio
 
 import resolver
-from fixtures.http import Behaviour, serve
+from fixtures.http import Behavior, serve
 from protocols.options import HeaderFields
 from resolver import (
     Declined,
@@ -43,7 +43,7 @@ KEYWORD = object()
 RECORDS = {record.__name__: record for record in (FetchSettings, SaveSettings, once.FileSettings)}
 
 #: A response that asks for a retry after 0 s.
-LATER = Behaviour(instead=b"HTTP/1.1 503 No\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n")
+LATER = Behavior(instead=b"HTTP/1.1 503 No\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n")
 
 
 async def call(name: str, url: str, path: Path, **settings: Unpack[Settings]) -> None:
@@ -126,7 +126,7 @@ def test_options_encode_text_as_utf8(headers: Any) -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 async def test_timeout_limits_total_time(name: str, nursery: trio.Nursery, tmp_path: Path) -> None:
-    server = await serve(nursery, behaviours={"/data": Behaviour(silent=True)})
+    server = await serve(nursery, behaviors={"/data": Behavior(silent=True)})
     none = Limits(connect=NEVER, idle=NEVER, total=NEVER)
     settings: Settings = {"limits": none, "timeout": SHORT, "patience": RetryPolicy(tries=9)}
     with pytest.raises(TimedOut) as caught:
@@ -155,7 +155,7 @@ async def tries(name: str, server_url: str, path: Path, **settings: Unpack[Setti
 
 async def test_save_retries_like_the_command(nursery: trio.Nursery, tmp_path: Path) -> None:
     (said,) = (option.default for option in OPTIONS["limits"] if option.name == "tries")
-    server = await serve(nursery, behaviours={"/data": LATER})
+    server = await serve(nursery, behaviors={"/data": LATER})
     assert await tries("save", server.url("/data"), tmp_path / "file") == said == len(server.requests)
     assert await tries("save", server.url("/data"), tmp_path / "file", patience=RetryPolicy(tries=2)) == 2
     assert await tries("fetch", server.url("/data"), tmp_path / "file") == 1

@@ -13,7 +13,7 @@ import trio
 
 import resolver
 from fixtures.__main__ import server_tls
-from fixtures.http import ABOUT, DATA, EXAMPLE, Behaviour, HttpServer, Page, Request, moved, serve
+from fixtures.http import ABOUT, DATA, EXAMPLE, Behavior, HttpServer, Page, Request, moved, serve
 from fixtures.http.digest import Guard
 from fixtures.http.server import encode
 from protocols.contract import Origin
@@ -115,7 +115,7 @@ async def test_fetch_function_closes_connection(nursery: trio.Nursery) -> None:
 
 
 async def test_closed_pooled_connection_is_replaced(nursery: trio.Nursery) -> None:
-    server = await serve(nursery, behaviours={"/about.txt": Behaviour(unannounced=True)})
+    server = await serve(nursery, behaviors={"/about.txt": Behavior(unannounced=True)})
     async with Resolver() as session:
         for _ in range(3):
             assert (await session.fetch(server.url("/about.txt"))).content == ABOUT
@@ -330,36 +330,36 @@ async def test_missing_or_wrong_login_is_login_required(nursery: trio.Nursery) -
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "path", "error"),
+    ("behavior", "path", "error"),
     [
-        (Behaviour(cut_at=0), "/about.txt", Disconnected),
-        (Behaviour(reset_at=0), "/about.txt", Disconnected),
-        (Behaviour(length_off=5, unannounced=True), "/about.txt", Truncated),
-        (Behaviour(length_off=-5), "/about.txt", None),
-        (Behaviour(reset_at=500), "/data", Truncated),
-        (Behaviour(cut_at=9_000), "/data/chunked", Truncated),
+        (Behavior(cut_at=0), "/about.txt", Disconnected),
+        (Behavior(reset_at=0), "/about.txt", Disconnected),
+        (Behavior(length_off=5, unannounced=True), "/about.txt", Truncated),
+        (Behavior(length_off=-5), "/about.txt", None),
+        (Behavior(reset_at=500), "/data", Truncated),
+        (Behavior(cut_at=9_000), "/data/chunked", Truncated),
         (
-            Behaviour(instead=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"),
+            Behavior(instead=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n"),
             "/x",
             ProtocolError,
         ),
-        (Behaviour(instead=b"220 ftp.example ready\r\n\r\n"), "/x", ProtocolError),
-        (Behaviour(endless="line"), "/x", LimitExceeded),
-        (Behaviour(endless="headers"), "/x", LimitExceeded),
-        (Behaviour(endless="interim"), "/x", LimitExceeded),
-        (Behaviour(endless="body"), "/x", LimitExceeded),
-        (Behaviour(silent=True), "/x", TimedOut),
-        (Behaviour(surplus=b"more"), "/about.txt", None),
+        (Behavior(instead=b"220 ftp.example ready\r\n\r\n"), "/x", ProtocolError),
+        (Behavior(endless="line"), "/x", LimitExceeded),
+        (Behavior(endless="headers"), "/x", LimitExceeded),
+        (Behavior(endless="interim"), "/x", LimitExceeded),
+        (Behavior(endless="body"), "/x", LimitExceeded),
+        (Behavior(silent=True), "/x", TimedOut),
+        (Behavior(surplus=b"more"), "/about.txt", None),
     ],
 )
 async def test_faulty_responses_raise_specific_errors(
-    behaviour: Behaviour, path: str, error: type[ResolveError] | None, nursery: trio.Nursery
+    behavior: Behavior, path: str, error: type[ResolveError] | None, nursery: trio.Nursery
 ) -> None:
-    server = await serve(nursery, behaviours={path: behaviour})
+    server = await serve(nursery, behaviors={path: behavior})
     async with Resolver(limits=Limits(idle=0.2, body=1_000_000)) as session:
         if error is None:
             response = await session.fetch(server.url(path))
-            assert response.content == ABOUT[: len(ABOUT) + min(0, behaviour.length_off)]
+            assert response.content == ABOUT[: len(ABOUT) + min(0, behavior.length_off)]
             await session.fetch(server.url(path))
             assert server.connections == 2  # a connection with surplus bytes is not reused
             return
@@ -380,19 +380,19 @@ CHUNK_CUT = behind_head("/data/chunked", 10_000 + len("1388\r\n\r\n1388\r\n"))
 
 
 @pytest.mark.parametrize(
-    ("behaviour", "page", "ranges", "again"),
+    ("behavior", "page", "ranges", "again"),
     [
-        (Behaviour(reset_at=DATA_CUT, times=1), "/data", RANGES, "206"),
-        (Behaviour(cut_at=DATA_CUT, times=1), "/data", RANGES, "206"),
-        (Behaviour(cut_at=CHUNK_CUT, times=1), "/data/chunked", RANGES, "200"),  # does not support ranges
-        (Behaviour(cut_at=0, times=1), "/data", [], "200"),
-        (Behaviour(instead=b"HTTP/1.1 503 No\r\nRetry-After: 0\r\n\r\n", times=1), "/data", [], "200"),
+        (Behavior(reset_at=DATA_CUT, times=1), "/data", RANGES, "206"),
+        (Behavior(cut_at=DATA_CUT, times=1), "/data", RANGES, "206"),
+        (Behavior(cut_at=CHUNK_CUT, times=1), "/data/chunked", RANGES, "200"),  # does not support ranges
+        (Behavior(cut_at=0, times=1), "/data", [], "200"),
+        (Behavior(instead=b"HTTP/1.1 503 No\r\nRetry-After: 0\r\n\r\n", times=1), "/data", [], "200"),
     ],
 )
 async def test_retry_resumes_partial_file(
-    behaviour: Behaviour, page: str, ranges: list[str], again: str, nursery: trio.Nursery, tmp_path: Path
+    behavior: Behavior, page: str, ranges: list[str], again: str, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    server = await serve(nursery, behaviours={page: behaviour})
+    server = await serve(nursery, behaviors={page: behavior})
     async with Resolver(patience=RetryPolicy(tries=2, delay=0.0)) as session:
         saved = await session.save(server.url(page), str(tmp_path / "file"))
     assert (tmp_path / "file").read_bytes() == DATA
@@ -405,7 +405,7 @@ async def test_retry_resumes_partial_file(
 async def test_retry_of_changed_object_restarts(nursery: trio.Nursery, tmp_path: Path) -> None:
     old = EXAMPLE["/data"]
     site = {"/data": old}
-    server = await serve(nursery, site, {"/data": Behaviour(cut_at=DATA_CUT, times=1)})
+    server = await serve(nursery, site, {"/data": Behavior(cut_at=DATA_CUT, times=1)})
 
     def change(event: object) -> None:
         if isinstance(event, resolver.Retrying):
@@ -420,7 +420,7 @@ async def test_retry_of_changed_object_restarts(nursery: trio.Nursery, tmp_path:
 
 async def test_tls_without_close_notify_is_truncated(nursery: trio.Nursery, tmp_path: Path) -> None:
     tls, cafile = server_tls(tmp_path)
-    server = await serve(nursery, behaviours={"/data/close": Behaviour(no_notify=True)}, ssl_context=tls)
+    server = await serve(nursery, behaviors={"/data/close": Behavior(no_notify=True)}, ssl_context=tls)
     good = await serve(nursery, ssl_context=tls)
     async with Resolver(cafile=str(cafile)) as session:
         with pytest.raises(Truncated) as caught:
@@ -430,7 +430,7 @@ async def test_tls_without_close_notify_is_truncated(nursery: trio.Nursery, tmp_
 
 
 async def test_slow_body_is_limited_by_total_timeout(nursery: trio.Nursery) -> None:
-    server = await serve(nursery, behaviours={"/about.txt": Behaviour(drip=0.02)})
+    server = await serve(nursery, behaviors={"/about.txt": Behavior(drip=0.02)})
     async with Resolver(limits=Limits(idle=5.0, total=0.2)) as session:
         with pytest.raises(TimedOut):
             await session.fetch(server.url("/about.txt"))

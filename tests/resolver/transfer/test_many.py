@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from fixtures.http import Behaviour, HttpServer, Page, serve
+from fixtures.http import Behavior, HttpServer, Page, serve
 from resolver import (
     InvalidUrl,
     LocalError,
@@ -168,7 +168,7 @@ async def test_save_all_left_early_is_resumed(nursery: trio.Nursery, tmp_path: P
     """Leaving the session cancels the transfers; the partial file stays, and the next run resumes it."""
     large = Page(bytes(100_000), headers=(("ETag", '"1"'),), parts=True)
     server = await serve(
-        nursery, {"/large": large, "/small": Page(b"s")}, {"/large": Behaviour(drip=0.0, times=1)}
+        nursery, {"/large": large, "/small": Page(b"s")}, {"/large": Behavior(drip=0.0, times=1)}
     )
     urls = [server.url("/small"), server.url("/large")]
     came = trio.Event()

@@ -11,8 +11,8 @@ import trio
 import trio.testing
 
 import resolver
-from fixtures.nntp import EXAMPLE, INN, Behaviour, Flavour, Group, NewsServer, Spool, serve
-from fixtures.nntp.flavour import COMPRESSING, LOGIN, TRANSIT
+from fixtures.nntp import EXAMPLE, INN, Behavior, Flavor, Group, NewsServer, Spool, serve
+from fixtures.nntp.flavor import COMPRESSING, LOGIN, TRANSIT
 from fixtures.nntp.spool import SMUGGLING, numbered
 from protocols.news.negotiation import WORTH
 from resolver import Event, Received, Resolver, Sent
@@ -56,21 +56,19 @@ def expected_results(numbers: range) -> dict[int, str]:
     return {number: f"number {number}" if number <= COUNT else "NotFound" for number in numbers}
 
 
-FLAVOURS = [(INN, ""), (TRANSIT, ""), (LOGIN, "alice:secret@")]
+FLAVORS = [(INN, ""), (TRANSIT, ""), (LOGIN, "alice:secret@")]
 
 
-@pytest.mark.parametrize(("flavour", "login"), FLAVOURS, ids=lambda value: getattr(value, "name", ""))
-async def test_concurrent_fetches_share_connection(
-    flavour: Flavour, login: str, nursery: trio.Nursery
-) -> None:
+@pytest.mark.parametrize(("flavor", "login"), FLAVORS, ids=lambda value: getattr(value, "name", ""))
+async def test_concurrent_fetches_share_connection(flavor: Flavor, login: str, nursery: trio.Nursery) -> None:
     """Each article and each missing article is answered correctly; setup and login happen once."""
-    server = await serve(nursery, SPOOL, flavour=flavour)
+    server = await serve(nursery, SPOOL, flavor=flavor)
     numbers = range(1, COUNT + 11)
     async with session(server) as many:
         assert await ConcurrentFetches(many, server, login).fetch_all(numbers) == expected_results(numbers)
     assert (server.connections, server.violations) == (1, [])
-    assert server.commands.count(b"MODE READER") == (0 if flavour is INN else 1)
-    assert server.commands.count(b"AUTHINFO USER alice") == (1 if flavour is LOGIN else 0)
+    assert server.commands.count(b"MODE READER") == (0 if flavor is INN else 1)
+    assert server.commands.count(b"AUTHINFO USER alice") == (1 if flavor is LOGIN else 0)
 
 
 async def test_commands_are_pipelined(nursery: trio.Nursery) -> None:
@@ -104,7 +102,7 @@ async def test_not_found_names_own_command(nursery: trio.Nursery) -> None:
 
 
 async def test_wrong_password_is_sent_once(nursery: trio.Nursery) -> None:
-    server = await serve(nursery, SPOOL, flavour=LOGIN)
+    server = await serve(nursery, SPOOL, flavor=LOGIN)
     async with session(server) as many:
         results = await ConcurrentFetches(many, server, "alice:wrong@").fetch_all(range(1, 21))
     assert set(results.values()) == {"AccessDenied"}
@@ -112,7 +110,7 @@ async def test_wrong_password_is_sent_once(nursery: trio.Nursery) -> None:
 
 
 async def test_missing_login_is_login_required(nursery: trio.Nursery) -> None:
-    server = await serve(nursery, SPOOL, flavour=LOGIN)
+    server = await serve(nursery, SPOOL, flavor=LOGIN)
     async with session(server) as many:
         results = await ConcurrentFetches(many, server).fetch_all(range(1, 21))
     assert set(results.values()) == {"LoginRequired"}
@@ -161,11 +159,11 @@ async def test_closed_connections_are_replaced(after: int, nursery: trio.Nursery
 
 
 @pytest.mark.parametrize(
-    "behaviour", [Behaviour(cut_at=100), Behaviour(reset_at=100), Behaviour(instead=b"hello\r\n")]
+    "behavior", [Behavior(cut_at=100), Behavior(reset_at=100), Behavior(instead=b"hello\r\n")]
 )
-async def test_faulty_response_affects_one_fetch(behaviour: Behaviour, nursery: trio.Nursery) -> None:
+async def test_faulty_response_affects_one_fetch(behavior: Behavior, nursery: trio.Nursery) -> None:
     command = b"ARTICLE 20"
-    server = await serve(nursery, SPOOL, behaviours={command: behaviour})
+    server = await serve(nursery, SPOOL, behaviors={command: behavior})
     numbers = range(1, COUNT + 1)
     async with session(server) as many:
         results = await ConcurrentFetches(many, server).fetch_all(numbers)
@@ -214,7 +212,7 @@ async def test_silent_server_is_timed_out_once(
     nursery: trio.Nursery, mock_clock: trio.testing.MockClock
 ) -> None:
     """The mock clock advances by the idle timeout (5 s) whenever all tasks are blocked."""
-    server = await serve(nursery, SPOOL, behaviours={b"ARTICLE 1": Behaviour(silent=True)})
+    server = await serve(nursery, SPOOL, behaviors={b"ARTICLE 1": Behavior(silent=True)})
     results: dict[int, str] = {}
     waits = 0
 
@@ -301,7 +299,7 @@ async def test_mixed_urls_on_shared_connection_are_correct(
 
 async def test_different_logins_use_separate_connections(nursery: trio.Nursery) -> None:
     """S11: a connection serves one login."""
-    server = await serve(nursery, flavour=LOGIN)
+    server = await serve(nursery, flavor=LOGIN)
     async with session(server) as one:
         await one.fetch(server.url("comp.misc/1234", login="alice:secret@"))
         with pytest.raises(resolver.LoginRequired):
@@ -417,19 +415,17 @@ def received_commands(server: NewsServer) -> list[bytes]:
     return [command for command in server.commands if command != b"QUIT"]
 
 
-def spoilt(answer: bytes, cut_at: int | None) -> dict[bytes, Behaviour]:
+def spoilt(answer: bytes, cut_at: int | None) -> dict[bytes, Behavior]:
     """Return the behaviors of a server that offers compression and answers the request with `answer`."""
     offering = b"101 list\r\nVERSION 2\r\nREADER\r\nCOMPRESS DEFLATE\r\n.\r\n"
     return {
-        b"CAPABILITIES": Behaviour(instead=offering),
-        b"COMPRESS DEFLATE": Behaviour(instead=answer, cut_at=cut_at),
+        b"CAPABILITIES": Behavior(instead=offering),
+        b"COMPRESS DEFLATE": Behavior(instead=answer, cut_at=cut_at),
     }
 
 
 async def test_long_listing_is_compressed_and_equal(nursery: trio.Nursery) -> None:
-    plain, packing = [
-        await serve(nursery, COMPRESSED_SPOOL, flavour=flavour) for flavour in (INN, COMPRESSING)
-    ]
+    plain, packing = [await serve(nursery, COMPRESSED_SPOOL, flavor=flavor) for flavor in (INN, COMPRESSING)]
     events: list[Event] = []
     async with (
         compressed_session(plain) as one,
@@ -461,7 +457,7 @@ async def test_long_listing_is_compressed_and_equal(nursery: trio.Nursery) -> No
 async def test_compression_is_used_for_long_listings_only(
     path: str, commands: list[bytes], nursery: trio.Nursery
 ) -> None:
-    server = await serve(nursery, COMPRESSED_SPOOL, flavour=COMPRESSING)
+    server = await serve(nursery, COMPRESSED_SPOOL, flavor=COMPRESSING)
     url = server.url("*", scheme="news") if path.endswith("?news") else server.url(path)
     async with compressed_session(server) as one:
         response = await one.fetch(url)
@@ -472,7 +468,7 @@ async def test_compression_is_used_for_long_listings_only(
 
 @pytest.mark.parametrize("refusal", [b"403 no\r\n", b"502 no\r\n", b"503 no\r\n"])
 async def test_refused_compression_continues_uncompressed(refusal: bytes, nursery: trio.Nursery) -> None:
-    server = await serve(nursery, COMPRESSED_SPOOL, behaviours=spoilt(refusal, None))
+    server = await serve(nursery, COMPRESSED_SPOOL, behaviors=spoilt(refusal, None))
     async with compressed_session(server) as one:
         for _ in range(2):
             response = await one.fetch(server.url("many"))
@@ -497,7 +493,7 @@ async def test_data_received_before_compression_is_refused(
     answer: bytes, error: type[resolver.ResolveError], nursery: trio.Nursery
 ) -> None:
     """Bytes received together with the 206 response may come from an attacker on the path."""
-    server = await serve(nursery, COMPRESSED_SPOOL, behaviours=spoilt(answer, len(answer)))
+    server = await serve(nursery, COMPRESSED_SPOOL, behaviors=spoilt(answer, len(answer)))
     async with compressed_session(server) as one:
         with pytest.raises(error):
             await one.fetch(
@@ -508,7 +504,7 @@ async def test_data_received_before_compression_is_refused(
 
 async def test_login_uses_uncompressed_connection(nursery: trio.Nursery) -> None:
     """The login uses a separate, uncompressed connection; the first connection still serves requests."""
-    server = await serve(nursery, COMPRESSED_SPOOL, flavour=COMPRESSING)
+    server = await serve(nursery, COMPRESSED_SPOOL, flavor=COMPRESSING)
     held = {("nntp", "127.0.0.1", server.port): resolver.Credentials(b"alice", b"secret")}
 
     def credentials(scheme: str, host: str, port: int, user: bytes | None) -> resolver.Credentials | None:
@@ -529,8 +525,8 @@ async def test_login_uses_uncompressed_connection(nursery: trio.Nursery) -> None
 
 
 async def test_login_of_url_precedes_compression(nursery: trio.Nursery) -> None:
-    flavour = replace(LOGIN, compresses=True)
-    server = await serve(nursery, COMPRESSED_SPOOL, flavour=flavour)
+    flavor = replace(LOGIN, compresses=True)
+    server = await serve(nursery, COMPRESSED_SPOOL, flavor=flavor)
     async with compressed_session(server) as one:
         await one.fetch(server.url("many", login="alice:secret@"))
         await one.fetch(server.url("*", scheme="news", login="alice:secret@"))
@@ -541,7 +537,7 @@ async def test_login_of_url_precedes_compression(nursery: trio.Nursery) -> None:
 
 async def test_concurrent_fetches_during_compression_are_correct(nursery: trio.Nursery) -> None:
     """Requests pipelined on a connection that changes to compression get their responses."""
-    server = await serve(nursery, COMPRESSED_SPOOL, flavour=COMPRESSING)
+    server = await serve(nursery, COMPRESSED_SPOOL, flavor=COMPRESSING)
     found: dict[str, int] = {}
     async with compressed_session(server) as many:
 

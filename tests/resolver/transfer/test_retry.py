@@ -209,7 +209,7 @@ async def test_mirror_of_prefix_is_trusted(nursery: trio.Nursery, tmp_path: Path
 # Unreachable servers: one attempt if the error will most likely last, but all attempts after a contact.
 
 #: The behavior of a server on a connection.
-Behaviour = Callable[[trio.SocketStream], Awaitable[None]]
+Behavior = Callable[[trio.SocketStream], Awaitable[None]]
 
 #: The idle timeout in seconds, for servers that are silent.
 SILENCE = 0.2
@@ -252,8 +252,8 @@ class Peer:
     With `ends`, the port is closed after the last connection.
     """
 
-    def __init__(self, *behaviours: Behaviour, ends: bool = False) -> None:
-        self._behaviours = list(behaviours)
+    def __init__(self, *behaviors: Behavior, ends: bool = False) -> None:
+        self._behaviors = list(behaviors)
         self._ends = ends
         self.connections = 0
 
@@ -265,18 +265,18 @@ class Peer:
     async def _serve(self, listener: trio.SocketListener) -> None:
         place = listener.socket.getsockname()
         async with listener:
-            while self._behaviours:
+            while self._behaviors:
                 peer = await listener.accept()
                 self.connections += 1
-                last = len(self._behaviours) == 1
-                behaviour = self._behaviours[0] if last and not self._ends else self._behaviours.pop(0)
-                if not self._behaviours:
+                last = len(self._behaviors) == 1
+                behavior = self._behaviors[0] if last and not self._ends else self._behaviors.pop(0)
+                if not self._behaviors:
                     await listener.aclose()
-                    return await self._end(place, behaviour, peer)
+                    return await self._end(place, behavior, peer)
                 async with peer:
-                    await behaviour(peer)
+                    await behavior(peer)
 
-    async def _end(self, place: tuple[str, int], behaviour: Behaviour, peer: trio.SocketStream) -> None:
+    async def _end(self, place: tuple[str, int], behavior: Behavior, peer: trio.SocketStream) -> None:
         """Run the last behavior while the port is bound, but not listening."""
         with socket.socket() as bound:
             bound.setsockopt(
@@ -284,7 +284,7 @@ class Peer:
             )  # connections of the listener still exist
             bound.bind(place)
             async with peer:
-                await behaviour(peer)
+                await behavior(peer)
             await trio.sleep_forever()
 
 
@@ -351,7 +351,7 @@ async def test_response_of_another_protocol_is_not_retried(nursery: trio.Nursery
 
 
 @pytest.mark.parametrize("after", [silence, leaving], ids=["silent", "leaves"])
-async def test_silence_after_request_is_retried(after: Behaviour, nursery: trio.Nursery) -> None:
+async def test_silence_after_request_is_retried(after: Behavior, nursery: trio.Nursery) -> None:
     """A server that receives the first command is not expected to send a greeting."""
 
     async def asked(peer: trio.SocketStream) -> None:

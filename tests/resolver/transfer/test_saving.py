@@ -16,7 +16,7 @@ import pytest
 import trio
 
 from fixtures.gopher import serve as serve_gopher
-from fixtures.http import Behaviour, HttpServer, Page, Request, moved, serve
+from fixtures.http import Behavior, HttpServer, Page, Request, moved, serve
 from fixtures.http.server import encode
 from resolver import (
     ChecksumMismatch,
@@ -44,7 +44,7 @@ DATED = ("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")
 PAGE = Page(OBJECT, "application/octet-stream", headers=(DATED, ("ETag", '"1"')), parts=True)
 UNDATED = replace(PAGE, headers=())
 #: Half of the object is sent, although the head announces all of it.
-CUT = Behaviour(cut_at=len(encode(Request("GET", "/object"), PAGE)) - HALF)
+CUT = Behavior(cut_at=len(encode(Request("GET", "/object"), PAGE)) - HALF)
 ONCE = RetryPolicy()
 EVERY_WAY: tuple[Exists, ...] = ("fail", "resume", "skip", "newer", "replace", "rename")
 PATIENT = RetryPolicy(tries=3, delay=0.0)
@@ -352,7 +352,7 @@ async def test_existing_part_names_are_refused_before_request(
 
 
 async def test_empty_part_is_removed(nursery: trio.Nursery, tmp_path: Path) -> None:
-    server = await serve(nursery, {"/object": PAGE}, {"/object": Behaviour(cut_at=0)})
+    server = await serve(nursery, {"/object": PAGE}, {"/object": Behavior(cut_at=0)})
     with pytest.raises(Disconnected):
         await save(server, tmp_path)
     assert contents(tmp_path) == {}
@@ -364,13 +364,13 @@ async def test_empty_part_is_removed(nursery: trio.Nursery, tmp_path: Path) -> N
 async def mirrored(
     nursery: trio.Nursery,
     folder: Path,
-    first: tuple[Page | None, Behaviour],
-    second: tuple[Page | None, Behaviour],
+    first: tuple[Page | None, Behavior],
+    second: tuple[Page | None, Behavior],
     checksum: str | None,
 ) -> tuple[Saved | ResolveError, list[HttpServer]]:
     servers = [
-        await serve(nursery, {} if page is None else {"/object": page}, {"/object": behaviour})
-        for page, behaviour in (first, second)
+        await serve(nursery, {} if page is None else {"/object": page}, {"/object": behavior})
+        for page, behavior in (first, second)
     ]
     urls = [server.url("/object") for server in servers]
     async with Resolver(patience=RetryPolicy(tries=4, delay=0.0)) as session:
@@ -381,8 +381,8 @@ async def mirrored(
     return saved, servers
 
 
-WELL = Behaviour()
-DEAD = Behaviour(cut_at=0)
+WELL = Behavior()
+DEAD = Behavior(cut_at=0)
 
 
 @pytest.mark.parametrize(
@@ -397,8 +397,8 @@ DEAD = Behaviour(cut_at=0)
     ids=["missing", "dead", "cut", "not needed"],
 )
 async def test_mirror_is_used_after_failure(
-    first: tuple[Page | None, Behaviour],
-    second: tuple[Page | None, Behaviour],
+    first: tuple[Page | None, Behavior],
+    second: tuple[Page | None, Behavior],
     checksum: str | None,
     second_ranges: list[list[str]] | None,
     attempts: int,

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import trio
 
-from fixtures.gopher import FLAVOURS as GOPHER_FLAVOURS
-from fixtures.gopher import Flavour, Item
+from fixtures.gopher import FLAVORS as GOPHER_FLAVORS
+from fixtures.gopher import Flavor, Item
 from fixtures.gopher import serve as serve_gopher
-from fixtures.http import Behaviour, HttpServer, Page, moved, serve
+from fixtures.http import Behavior, HttpServer, Page, moved, serve
 from resolver import ChecksumMismatch, Resolver, RetryPolicy, Saved
 from resolver.transfer.verification import Checksum, find_digest, header_checksums
 
@@ -171,7 +171,7 @@ async def test_save_with_wrong_digest_removes_file(nursery: trio.Nursery, tmp_pa
 async def test_save_with_digest_matching_on_retry(nursery: trio.Nursery, tmp_path: Path) -> None:
     head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(WRONG)
     server = await serve(
-        nursery, {"/pub/object": PAGE}, {"/pub/object": Behaviour(instead=head + WRONG, times=1)}
+        nursery, {"/pub/object": PAGE}, {"/pub/object": Behavior(instead=head + WRONG, times=1)}
     )
     saved = await save(server.url("/pub/object"), tmp_path, f"sha256:{digest('sha256')}")
     assert (tmp_path / "object").read_bytes() == OBJECT
@@ -257,7 +257,7 @@ async def test_checksum_auto_mismatch_is_an_error(nursery: trio.Nursery, tmp_pat
 
 async def test_checksum_auto_with_failing_sidecar_is_a_warning(nursery: trio.Nursery, tmp_path: Path) -> None:
     """A digest that cannot be fetched is a warning, unless the total timeout is over."""
-    server = await serve(nursery, {"/pub/object": PAGE}, {"/pub/object.sha256": Behaviour(reset_at=0)})
+    server = await serve(nursery, {"/pub/object": PAGE}, {"/pub/object.sha256": Behavior(reset_at=0)})
     saved = await save(server.url("/pub/object"), tmp_path, "auto")
     assert saved.verified == ("length",)
     assert [finding.rule for finding in saved.findings] == ["save:no-checksum"]
@@ -301,14 +301,14 @@ GOPHER = {
 }
 
 
-@pytest.mark.parametrize("flavour", GOPHER_FLAVOURS, ids=lambda flavour: flavour.name)
+@pytest.mark.parametrize("flavor", GOPHER_FLAVORS, ids=lambda flavor: flavor.name)
 @pytest.mark.parametrize("way", GOPHER)
 async def test_checksum_auto_for_gopher_binary(
-    way: str, flavour: Flavour, nursery: trio.Nursery, tmp_path: Path
+    way: str, flavor: Flavor, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     """The digests are found next to the item, for each response of servers to missing selectors."""
     tree, count = GOPHER[way]
-    server = await serve_gopher(nursery, tree, flavour)
+    server = await serve_gopher(nursery, tree, flavor)
     saved = await save(server.url("99/pub/object"), tmp_path, "auto")
     verified = way != "of another"
     assert ("digest" in saved.verified) is verified

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import trio
 
-from fixtures.ftp import Behaviour
+from fixtures.ftp import Behavior
 from fixtures.ftp import serve as serve_ftp
-from fixtures.gopher import GOPHERNICUS, PYGOPHERD, UMN23, Flavour, Item
+from fixtures.gopher import GOPHERNICUS, PYGOPHERD, UMN23, Flavor, Item
 from fixtures.gopher import serve as serve_gopher
 from fixtures.http import Page
 from fixtures.http import serve as serve_http
@@ -197,17 +197,17 @@ async def test_prune_after_empty_listing_removes_nothing(source: Path, tmp_path:
 
 
 CUT = [
-    Behaviour(final=b"226 Output truncated to 3 matches\r\n"),
-    Behaviour(final=b"426 It broke off\r\n"),
-    Behaviour(final=b""),
+    Behavior(final=b"226 Output truncated to 3 matches\r\n"),
+    Behavior(final=b"426 It broke off\r\n"),
+    Behavior(final=b""),
 ]
 
 
-@pytest.mark.parametrize("behaviour", CUT)
+@pytest.mark.parametrize("behavior", CUT)
 async def test_prune_after_truncated_listing_removes_nothing(
-    behaviour: Behaviour, nursery: trio.Nursery, tmp_path: Path
+    behavior: Behavior, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    whole, cut = await serve_ftp(nursery), await serve_ftp(nursery, behaviour)
+    whole, cut = await serve_ftp(nursery), await serve_ftp(nursery, behavior)
     await mirror(whole.url("pub/"), into=tmp_path)
     plant(tmp_path / "top", {"old": b"x"})
     found, surplus = await _surplus(cut.url("pub/"), tmp_path)
@@ -248,7 +248,7 @@ NO_PERIOD = replace(GOPHERNICUS, menu_end=False)
 
 
 @pytest.mark.parametrize(
-    ("flavour", "tls", "gone"),
+    ("flavor", "tls", "gone"),
     [
         (GOPHERNICUS, False, ["old"]),
         (UMN23, False, ["old"]),
@@ -259,10 +259,10 @@ NO_PERIOD = replace(GOPHERNICUS, menu_end=False)
     ],
 )
 async def test_prune_of_gopher_menu_needs_proven_end(
-    flavour: Flavour, tls: bool, gone: list[str], nursery: trio.Nursery, tmp_path: Path
+    flavor: Flavor, tls: bool, gone: list[str], nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     context, cafile = server_tls(tmp_path)
-    server = await serve_gopher(nursery, BURROW, flavour, ssl_context=context if tls else None)
+    server = await serve_gopher(nursery, BURROW, flavor, ssl_context=context if tls else None)
     plant(tmp_path / "here/top", {"old": b"x"})
     found, surplus = await _surplus(server.url("1/d"), tmp_path / "here", cafile=str(cafile))
     said = f"{server.scheme}:listing-unproven" in found.rules

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from fixtures.http import Behaviour, HttpServer, Page, serve
+from fixtures.http import Behavior, HttpServer, Page, serve
 from resolver import TryLater
 from resolver.transfer.queue import HostScheduler
 from resolver.trees.robots import LONGEST_DELAY, MOST, RobotsRules
@@ -178,17 +178,17 @@ async def test_walk_without_rules_fetches_everything(
     [
         Page(b"", status=500, reason="Broken"),
         Page(b"", status=503, reason="Busy"),
-        Behaviour(reset_at=0),
-        Behaviour(instead=b"what?\r\n\r\n"),
-        Behaviour(cut_at=70),
+        Behavior(reset_at=0),
+        Behavior(instead=b"what?\r\n\r\n"),
+        Behavior(cut_at=70),
     ],
 )
 async def test_walk_with_unavailable_rules_fetches_nothing(
-    answer: Page | Behaviour, nursery: trio.Nursery, tmp_path: Path
+    answer: Page | Behavior, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
     page = answer if isinstance(answer, Page) else Page(b"User-agent: *\nDisallow:\n" * 10)
-    spoilt = {"/robots.txt": answer} if isinstance(answer, Behaviour) else {}
-    server = await serve(nursery, {**SITE, "/robots.txt": page}, behaviours=spoilt)
+    spoilt = {"/robots.txt": answer} if isinstance(answer, Behavior) else {}
+    server = await serve(nursery, {**SITE, "/robots.txt": page}, behaviors=spoilt)
     found = await mirror(server.url("/d/"), into=tmp_path, heed=True)
     assert sorted(found.failed) == [server.url(f"/d/{name}") for name in ("a.txt", "b.txt", "sub/")]
     assert all(isinstance(error, TryLater) for error in found.failed.values())

@@ -17,7 +17,7 @@ import trio
 from fixtures.ftp import serve as serve_ftp
 from fixtures.http import Page, moved
 from fixtures.http import serve as serve_http
-from fixtures.nntp import Article, Behaviour, Group, NewsServer, Spool, serve
+from fixtures.nntp import Article, Behavior, Group, NewsServer, Spool, serve
 from resolver import Declined, LocalError, Options, Outcome, ResolveError, Resolver, RetryPolicy, Saved, parse
 from resolver.files.mailbox import Maildir, Mbox
 from resolver.ledger.report import read
@@ -335,12 +335,12 @@ def test_mbox_state_is_written_as_it_grows(tmp_path: Path) -> None:
 async def test_mailbox_keeps_articles_before_failure(nursery: trio.Nursery, tmp_path: Path) -> None:
     """Articles removed on the server are skipped with a finding."""
     gone, broken = {b"ARTICLE 2": b"423 gone\r\n"}, {b"ARTICLE 4": b"503 broken\r\n"}
-    said = {command: Behaviour(instead=reply) for command, reply in {**gone, **broken}.items()}
-    server = await serve(nursery, spool(), behaviours=said)
+    said = {command: Behavior(instead=reply) for command, reply in {**gone, **broken}.items()}
+    server = await serve(nursery, spool(), behaviors=said)
     with pytest.raises(ResolveError, match="broken"):
         await gather(server, tmp_path / "box")
     assert in_mbox(tmp_path / "box") == [as_file(ARTICLES[number]) for number in (1, 3)]
-    well = await serve(nursery, spool(), behaviours={b"ARTICLE 2": Behaviour(instead=b"423 gone\r\n")})
+    well = await serve(nursery, spool(), behaviors={b"ARTICLE 2": Behavior(instead=b"423 gone\r\n")})
     saved = await gather(well, tmp_path / "well")
     assert [finding.rule for finding in saved.findings] == ["nntp:article-gone"]
     assert len(in_mbox(tmp_path / "well")) == len(ARTICLES) - 1

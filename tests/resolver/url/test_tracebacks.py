@@ -13,7 +13,7 @@ import pytest
 import trio
 
 import resolver
-from fixtures.http import EXAMPLE, Behaviour, HttpServer, moved, serve
+from fixtures.http import EXAMPLE, Behavior, HttpServer, moved, serve
 from resolver import HttpxTransport, ResolveError, Resolver
 from resolver.url.tracebacks import trim_traceback
 from tests.resolver.network.peers import closed_port
@@ -110,11 +110,11 @@ async def failure_of(asked: Awaitable[object]) -> Exception | None:
 
 async def serve_failures(nursery: trio.Nursery) -> HttpServer:
     site = {**EXAMPLE, "/circle": moved("/circle"), "/inside": moved("http://10.0.0.1/")}
-    behaviours = {
-        "/cut": Behaviour(cut_at=150),
-        "/nonsense": Behaviour(instead=b"no http\r\n\r\n"),
+    behaviors = {
+        "/cut": Behavior(cut_at=150),
+        "/nonsense": Behavior(instead=b"no http\r\n\r\n"),
     }
-    return await serve(nursery, {**site, "/cut": EXAMPLE["/data"], "/nonsense": EXAMPLE["/data"]}, behaviours)
+    return await serve(nursery, {**site, "/cut": EXAMPLE["/data"], "/nonsense": EXAMPLE["/data"]}, behaviors)
 
 
 @pytest.mark.parametrize("way", WAYS)

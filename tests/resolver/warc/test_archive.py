@@ -11,7 +11,7 @@ from protocols.contract import JsonValue
 from resolver import LocalError, ProtocolError
 from resolver.url.parsing import parse
 from resolver.warc.archive import Archive
-from resolver.warc.catalogue import RecordPosition, open_block
+from resolver.warc.catalog import RecordPosition, open_block
 from resolver.warc.records import Budget
 from resolver.warc.replay import status_from
 from tests.resolver.warc.archives import Octets, record

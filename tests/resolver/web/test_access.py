@@ -45,8 +45,8 @@ from tests.resolver.web.client import Answer, Browser, exchange, running
 RECORDINGS = sorted((FOLDER / "gateway").glob("*.json"))
 
 
-def defence(recording: Path) -> str:
-    said: str = json.loads(recording.read_text())["defence"]
+def defense(recording: Path) -> str:
+    said: str = json.loads(recording.read_text())["defense"]
     return said
 
 
@@ -77,8 +77,8 @@ async def replay(recording: Path, browser: Browser, proof: str | None = None) ->
 
 
 def test_recordings_cover_every_defense() -> None:
-    defences = [defence(recording) for recording in RECORDINGS]
-    assert {each: defences.count(each) for each in defences} == {"refuse": 42, "ask": 3, "allow": 4}
+    defenses = [defense(recording) for recording in RECORDINGS]
+    assert {each: defenses.count(each) for each in defenses} == {"refuse": 42, "ask": 3, "allow": 4}
 
 
 async def test_recorded_request_gets_expected_response() -> None:
@@ -86,15 +86,15 @@ async def test_recorded_request_gets_expected_response() -> None:
         for recording in RECORDINGS:
             del log[:]
             answer = await replay(recording, browser)
-            assert (recording.stem, classify(answer)) == (recording.stem, defence(recording))
-            assert bool(log) == (defence(recording) != "allow")
+            assert (recording.stem, classify(answer)) == (recording.stem, defense(recording))
+            assert bool(log) == (defense(recording) != "allow")
 
 
 async def list_allowed(checks: tuple[Check, ...], *, csrf: bool = True, proof: str | None = None) -> set[str]:
     """Return the recordings of untrusted requests that a server with only these rules allows."""
     async with running(checks=checks, csrf=csrf) as (browser, _):
         found = [(each, classify(await replay(each, browser, proof))) for each in RECORDINGS]
-    return {each.stem for each, became in found if became == "allow" and defence(each) != "allow"}
+    return {each.stem for each, became in found if became == "allow" and defense(each) != "allow"}
 
 
 def checks_without(*rules: Check) -> tuple[Check, ...]:

@@ -27,7 +27,7 @@ import resolver
 import resolver.adapters.fsspec.listings
 from fixtures.ftp import MockFtp
 from fixtures.ftp.tree import File, Folder
-from fixtures.gopher.flavour import GOPHERNICUS
+from fixtures.gopher.flavor import GOPHERNICUS
 from fixtures.gopher.tree import Item
 from resolver.adapters.fsspec import (
     FtpFileSystem,
@@ -81,7 +81,7 @@ def test_pandas_reads_table_by_gopher() -> None:
     import pandas
 
     tree = {b"": Item("1", b"Tables", members=(b"9/table.csv",)), b"9/table.csv": Item("9", b"table", TABLE)}
-    with served(partial(fixtures.gopher.serve, tree=tree, flavour=GOPHERNICUS)) as server:
+    with served(partial(fixtures.gopher.serve, tree=tree, flavor=GOPHERNICUS)) as server:
         url = f"gopher://127.0.0.1:{server.port}/99/table.csv"
         policy = resolver.Policy(allow_port={server.port})
         found = pandas.read_csv(f"resolve+{url}", storage_options={"policy": policy})

@@ -1,4 +1,4 @@
-"""The catalogue of an archive, and the captures that are found in it."""
+"""The catalog of an archive, and the captures that are found in it."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ _NO_OBJECTS = frozenset({"206", "304"})
 _EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 
 
-class CatalogueRecord(NamedTuple):
+class CatalogRecord(NamedTuple):
     """A record: `kind` is an http status, the outcome of a retrieval, or the type of object."""
 
     seat: RecordPosition
@@ -174,7 +174,7 @@ class CatalogueRecord(NamedTuple):
     id: bytes | None
 
 
-class CatalogueQuery(PayloadPeek):
+class CatalogQuery(PayloadPeek):
     """A reader of as much of a block as its kind requires, and of the method of a request.
 
     `is_short`: the head of an answer promises more bytes than present, even if the record does not say so.
@@ -200,15 +200,15 @@ class CatalogueQuery(PayloadPeek):
 
 
 @dataclass(slots=True)
-class Catalogue:
+class Catalog:
     """The records of all files together; `sources` are the files, by their numbers."""
 
     sources: list[RecordSource]
     _count: int = 0
-    _objects: dict[bytes, list[CatalogueRecord]] = field(default_factory=dict)
-    _alone: dict[bytes, list[CatalogueRecord]] = field(default_factory=dict)
+    _objects: dict[bytes, list[CatalogRecord]] = field(default_factory=dict)
+    _alone: dict[bytes, list[CatalogRecord]] = field(default_factory=dict)
     _told: dict[bytes, RecordPosition] = field(default_factory=dict)
-    _by_id: dict[bytes, CatalogueRecord] = field(default_factory=dict)
+    _by_id: dict[bytes, CatalogRecord] = field(default_factory=dict)
     _unserved: set[bytes] = field(default_factory=set)
 
     def read(self, source: RecordSource) -> None:
@@ -221,7 +221,7 @@ class Catalogue:
         self.sources.append(source)
         damage: DamagedSpan | None = None
         offset, number = -1, 0
-        for found in read_records(source, CatalogueQuery):
+        for found in read_records(source, CatalogQuery):
             if isinstance(found, DamagedSpan):
                 damage = damage or found
                 continue
@@ -231,7 +231,7 @@ class Catalogue:
         if damage is not None and self._count == before:
             raise LocalError(f"no complete record: byte {damage.offset}: {damage.message}")
 
-    def _note(self, record: WarcRecord[CatalogueQuery], seat: RecordPosition) -> None:
+    def _note(self, record: WarcRecord[CatalogQuery], seat: RecordPosition) -> None:
         self._count += 1
         if self._count > MOST:
             raise LocalError(f"more than {MOST} records (pass fewer files)")
@@ -249,7 +249,7 @@ class Catalogue:
             if own is not None and companions & self._unserved:
                 self._unserved.add(own)
 
-    def _take(self, record: WarcRecord[CatalogueQuery], seat: RecordPosition, own: bytes | None) -> None:
+    def _take(self, record: WarcRecord[CatalogQuery], seat: RecordPosition, own: bytes | None) -> None:
         head, type, target = record.head, record.reader.type, record.head.target
         sought = None if target is None else _make_key(target)
         if sought is None:
@@ -258,35 +258,35 @@ class Catalogue:
             head.get_first("WARC-Truncated") is None and not record.reader.is_short
         )
         date, kind = head.date or _EARLIEST, record.reader.kind()
-        taken = CatalogueRecord(seat, type, date, kind, is_whole, head.length, own)
+        taken = CatalogRecord(seat, type, date, kind, is_whole, head.length, own)
         if own is not None:
             self._by_id.setdefault(own, taken)
         into = self._alone if type == "metadata" else self._objects
         into.setdefault(sought, []).append(taken)
 
-    def objects(self, sought: str) -> list[CatalogueRecord]:
+    def objects(self, sought: str) -> list[CatalogRecord]:
         """Return the records that can be served for a URL."""
         found = self._objects.get(_digest(sought), [])
         return [each for each in found if each.id not in self._unserved and each.kind not in _NO_OBJECTS]
 
-    def parts(self, sought: str, after: datetime, at: datetime | None) -> list[CatalogueRecord]:
+    def parts(self, sought: str, after: datetime, at: datetime | None) -> list[CatalogRecord]:
         """Return the parts of an object received at that time or later, in order."""
         found = [each for each in self._objects.get(_digest(sought), []) if each.kind == "206"]
         served = [each for each in found if each.id not in self._unserved and each.type == "response"]
         in_time = [each for each in served if each.date >= after and (at is None or each.date <= at)]
         return sorted(in_time, key=lambda each: each.date)
 
-    def find_alone(self, sought: str, outcome: str) -> list[CatalogueRecord]:
+    def find_alone(self, sought: str, outcome: str) -> list[CatalogRecord]:
         """Return the outcomes of a URL without an object: `failed`, or `info`."""
         return [each for each in self._alone.get(_digest(sought), []) if each.kind == outcome]
 
-    def find_metadata(self, taken: CatalogueRecord) -> RecordPosition | None:
+    def find_metadata(self, taken: CatalogRecord) -> RecordPosition | None:
         """Return the position of the metadata of a record."""
         if taken.type == "metadata":
             return taken.seat
         return None if taken.id is None else self._told.get(taken.id)
 
-    def original(self, head: RecordHead) -> CatalogueRecord | None:
+    def original(self, head: RecordHead) -> CatalogRecord | None:
         """Return the record that a revisit refers to, by its ID, else by its URL and date.
 
         A reference to another revisit returns None.
@@ -296,7 +296,7 @@ class Catalogue:
             found = next(self._by_target(head), None)
         return None if found is None or found.type not in ("response", "resource") else found
 
-    def _by_target(self, head: RecordHead) -> Iterator[CatalogueRecord]:
+    def _by_target(self, head: RecordHead) -> Iterator[CatalogRecord]:
         target, date = head.get_first("WARC-Refers-To-Target-URI"), head.get_first("WARC-Refers-To-Date")
         sought = None if target is None else _make_key(target.removeprefix("<").removesuffix(">"))
         for each in [] if sought is None else self._objects.get(sought, []):
@@ -304,7 +304,7 @@ class Catalogue:
                 yield each
 
 
-def choose_latest(found: list[CatalogueRecord], at: datetime | None) -> CatalogueRecord | None:
+def choose_latest(found: list[CatalogRecord], at: datetime | None) -> CatalogRecord | None:
     """Return the latest complete record, not after `at`; without one, the longest truncated record."""
     by_then = sorted((each for each in found if at is None or each.date <= at), key=lambda each: each.date)
     whole = [each for each in by_then if each.is_whole]
@@ -414,8 +414,8 @@ _MOST_TIMES = 4_096
 class FoundCapture:
     """A capture found in an archive. `address` is the address of its peer."""
 
-    def __init__(self, catalogue: Catalogue, taken: CatalogueRecord, parts: list[CatalogueRecord]) -> None:
-        self._catalogue = catalogue
+    def __init__(self, catalog: Catalog, taken: CatalogRecord, parts: list[CatalogRecord]) -> None:
+        self._catalog = catalog
         self._taken = taken
         self._parts = parts
         self._budgets: dict[RecordPosition, Budget] = {}
@@ -444,14 +444,14 @@ class FoundCapture:
             return None
         return find_parts(self._part(self._taken), [self._part(each) for each in self._parts])
 
-    def _part(self, taken: CatalogueRecord) -> AnswerPart:
+    def _part(self, taken: CatalogRecord) -> AnswerPart:
         return AnswerPart(taken.length, lambda: self._open(taken.seat)[1])
 
     @cached_property
-    def _original(self) -> CatalogueRecord | None:
+    def _original(self) -> CatalogRecord | None:
         if self._taken.type != "revisit":
             return None
-        found = self._catalogue.original(self.head)
+        found = self._catalog.original(self.head)
         if found is None:
             wanted = (
                 self.head.get_first("WARC-Refers-To-Target-URI")
@@ -495,12 +495,12 @@ class FoundCapture:
         member = seat._replace(number=0)
         if (budget := self._budgets.get(member)) is None:
             budget = self._budgets[member] = Budget(seat.offset, times=_MOST_TIMES)
-        return open_block(self._catalogue.sources[seat.file], seat, budget)
+        return open_block(self._catalog.sources[seat.file], seat, budget)
 
     @cached_property
     def events(self) -> list[Json]:
         """Return the events of the dialogue, if the archive has them."""
-        seat = self._catalogue.find_metadata(self._taken)
+        seat = self._catalog.find_metadata(self._taken)
         if seat is None:
             return []
         return read_events(self._open(seat)[1])

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 import resolver.policy
 from protocols.contract import Origin
 from resolver import InvalidUrl, Policy, Refused, UnsupportedScheme, Verdict, check, parse
-from resolver.policy import judgement
+from resolver.policy import judgment
 from resolver.policy.components import judge_name, judge_octets, judge_port
-from resolver.policy.judgement import judge
+from resolver.policy.judgment import judge
 from resolver.policy.redirects import judge_hop, judge_session, judge_user_information
 from resolver.policy.subject import NewsServer, subject_of
 from resolver.url import registry
@@ -283,13 +283,13 @@ def test_judge_applies_every_rule() -> None:
     asked: set[object] = set()
     for text, origin in OF_ALL_SORTS:
         subject = subject_of(parse(text), DEFAULT, origin, None, variables={"http_proxy": "http://p/"})
-        asked |= {rule for rule, _ in judgement._rules_on(subject)}
+        asked |= {rule for rule, _ in judgment._rules_on(subject)}
     assert asked == rules()
 
 
 @pytest.mark.parametrize("text", ["x-unheard-of://-h.example/", "finger://-h.example/"])
 def test_unknown_scheme_is_checked_by_all_relevant_rules(text: str) -> None:
-    asked = [rule for rule, _ in judgement._rules_on(subject_of(parse(text), DEFAULT, "derived", None))]
+    asked = [rule for rule, _ in judgment._rules_on(subject_of(parse(text), DEFAULT, "derived", None))]
     assert {judge_hop, judge_session, judge_octets, judge_port, judge_user_information, judge_name} == {
         *asked
     }
