@@ -162,5 +162,5 @@ def test_report_with_closed_scheduler_is_a_local_error(
         raise CommClosedError("in <TCP>")
 
     monkeypatch.setattr(Future, "result", closed)
-    with pytest.raises(LocalError, match=r"scheduler .*let go"):
+    with pytest.raises(LocalError, match=r"scheduler .*was lost"):
         workers.run(tmp_path, lambda progress: None)

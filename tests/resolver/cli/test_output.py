@@ -165,7 +165,7 @@ def test_outflow_to_closed_pipe_raises_broken_pipe(read_first: int, pipe: tuple[
 
 
 def test_write_all_to_nonblocking_pipe_is_complete(pipe: tuple[int, int]) -> None:
-    """Another program that shares the descriptor may set it to non-blocking mode."""
+    """A program that shares the descriptor may set it to non-blocking mode."""
     reader, writer = pipe
     os.set_blocking(writer, False)
 

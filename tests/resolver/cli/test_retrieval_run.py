@@ -206,7 +206,7 @@ def test_full_disk_ends_list_with_one_message(
 def test_skip_reports_file_of_concurrent_run(
     under_a_run_server: HttpServer, guard: Once, tmp_path: Path
 ) -> None:
-    """Another process creates the file after the start of this run and before its end."""
+    """A second process creates the file after the start of this run and before its end."""
     path = f"/{COUNT // 2}"
     guard.act = lambda: (tmp_path / path[1:]).write_bytes(b"theirs")
     words = ["get", "--json", "--allow-port", str(under_a_run_server.port), under_a_run_server.url(path)]
