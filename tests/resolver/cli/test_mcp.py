@@ -1,7 +1,6 @@
 """`resolve mcp` with the client of the SDK.
 
-The client uses the standard streams of a separate process, or memory streams where the transport makes no
-difference.
+The client uses the standard streams of a separate process, or memory streams if the transport is irrelevant.
 """
 
 from __future__ import annotations

@@ -296,7 +296,7 @@ async def test_delete_on_terminal_asks_before_removal(
 
 
 def test_delete_of_http_index_requires_yes(at: dict[str, str], folder: Path) -> None:
-    """Servers hide names, so an index is no proof of a deletion; a page that is not an index is less."""
+    """Servers hide names: an index does not prove a deletion, and other pages prove even less."""
     for name in ("t", "book"):
         (folder / name).mkdir()
         (folder / name / "gone.txt").write_bytes(b"x")

@@ -23,7 +23,7 @@ from tests.resolver.network.peers import closed_port
 
 
 def test_rejected_logins_are_retried_later(tmp_path: Path) -> None:
-    """Six connections at once; the server allows two logins."""
+    """The server allows two logins for six concurrent connections."""
     with served(fixtures.ftp.serve) as server:
         server.logins = 2
         urls = [server.url("pub/a.txt")] * 12
