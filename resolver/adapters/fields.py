@@ -83,7 +83,7 @@ def _login(url: resolver.Url, held: resolver.Credentials) -> PlaceLogin | None:
         return None
     if not isinstance(url, resolver.HostUrl) or not _has_user(url):
         raise ValueError(
-            f"cannot use Authorization: {url.scheme} URLs have no login (nothing sent, use credentials)"
+            f"cannot use Authorization: {url.scheme} URLs have no login (nothing was sent, use credentials)"
         )
     return PlaceLogin((url.scheme, url.host, url.effective_port), held)
 

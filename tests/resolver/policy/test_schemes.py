@@ -166,7 +166,7 @@ async def test_tls_required_applies_to_plugins() -> None:
         async with Resolver(
             policy=Policy(allow_port={watch.port}), options=Options(tls="require")
         ) as session:
-            with pytest.raises(NotConfigured, match="--tls require"):
+            with pytest.raises(NotConfigured, match="TLS is required"):
                 await session.fetch(url)
         assert watch.saw_nothing()
     registry.check_tls(parse("netstring://h.example/"), "require")
