@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from manual import FILES
+from resolver.cli.manual import FILES
 
 
 def write(folder: Path) -> dict[str, Path]:

@@ -15,6 +15,7 @@ from resolver.cli.config import Configuration, load
 from resolver.cli.grammar import parse
 from resolver.cli.options import FETCH, LOCAL, CommandOptions, Option, rows
 from resolver.cli.values import UsageError, pair, suggest_nearest
+from resolver.cli.vocabulary import SHELLS
 from resolver.cli.vocabulary import VERBS as TABLE
 from resolver.policy.schemes import check_gateway
 
@@ -100,6 +101,8 @@ def read(argv: list[str]) -> Command | None:
         return _command("get", words, given)
     if words[:2] == ["warc", "extract"]:
         return _extraction(words[2:], given)
+    if verb in ("man", "completion"):  # independent of the configuration, which may be faulty
+        given = {**given, "config": "none"}
     return _command(verb, words[1:], given)
 
 
@@ -255,6 +258,10 @@ def _check_words(command: Command) -> None:
     verb, urls = command.verb, command.urls
     if verb == "schemes" and urls:
         raise UsageError("schemes does not take a URL: it lists all schemes")
+    if verb == "man" and urls:
+        raise UsageError("man does not take an argument")
+    if verb == "completion" and (len(urls) != 1 or urls[0] not in SHELLS):
+        raise UsageError(f"completion: expected one of {', '.join(SHELLS)}")
     if verb == "config" and len(urls) > 1:
         raise UsageError("config: expected at most one URL")
     if verb == "ledger" and (command.lists or len(urls) > 1 or not (urls or command.ledger)):
@@ -282,12 +289,8 @@ def _check_words(command: Command) -> None:
 
 
 def _check_urls(command: Command) -> None:
-    if (
-        not command.urls
-        and not command.lists
-        and command.extracts is None
-        and command.verb not in ("extract", "schemes", "mcp", "serve", "config", "ledger", "help")
-    ):
+    without = ("extract", "schemes", "mcp", "serve", "config", "ledger", "man", "help")
+    if not command.urls and not command.lists and command.extracts is None and command.verb not in without:
         raise UsageError("missing URL (see resolve --help)")
 
 

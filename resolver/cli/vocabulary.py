@@ -17,6 +17,9 @@ READER_GONE = 141
 TERMINATED = 143
 STATUS_BY_SIGNAL = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 
+#: The shells of `completion`.
+SHELLS = ("bash", "zsh", "fish")
+
 
 class CommandVerb(NamedTuple):
     """A command of `resolve`.
@@ -151,6 +154,20 @@ VERBS = (
         "resolve bulk urls.txt --scheduler local:4 --out crawl --host-rate 2",
         "bulk:perform",
         online=True,
+    ),
+    CommandVerb(
+        "man",
+        "",
+        "print the man page in roff format",
+        "resolve man",
+        "manual:show_page",
+    ),
+    CommandVerb(
+        "completion",
+        "bash|zsh|fish",
+        "print the completion script of a shell",
+        "resolve completion bash",
+        "manual:show_completion",
     ),
     CommandVerb(
         "help",

@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from manual import FILES
 from manual.__main__ import write
-from manual.words import value_of
+from resolver.cli.manual import FILES
+from resolver.cli.manual.words import value_of
 from resolver.cli.options import Option, rows
 from resolver.cli.vocabulary import RULES, STATUSES, VERBS
+from tests.resolver.cli.command import resolve
 from tests.servers.packages import find
 
 CHECKOUT = Path(__file__).parents[2]
@@ -43,6 +44,26 @@ def test_wheel_has_files_equal_to_tables(target: str, made: Mapping[str, Path], 
         shipped = {name.partition(".data/data/")[2]: wheel.read(name) for name in wheel.namelist()}
     for place, path in made.items():
         assert shipped[place] == path.read_bytes(), place
+
+
+@pytest.mark.parametrize(
+    ("words", "place"),
+    [("man", MAN), ("completion bash", BASH), ("completion zsh", ZSH), ("completion fish", FISH)],
+)
+def test_command_prints_file(words: str, place: str, made: Mapping[str, Path]) -> None:
+    done = resolve(*words.split())
+    assert (done.status, done.out, done.err) == (0, made[place].read_bytes(), b"")
+
+
+@pytest.mark.parametrize("words", ["man x", "completion", "completion tcsh", "completion bash zsh"])
+def test_printing_command_rejects_other_arguments(words: str) -> None:
+    assert resolve(*words.split()).status == 2
+
+
+def test_printing_command_ignores_faulty_configuration(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("tires = 8")
+    for words in (["man"], ["completion", "fish"]):
+        assert resolve(*words, "--config", str(tmp_path / "config.toml")).status == 0
 
 
 def test_files_have_every_option_and_command(made: Mapping[str, Path]) -> None:
@@ -98,6 +119,7 @@ CASES: dict[tuple[str, ...], list[str]] = {
     ("extract", "an"): ["another"],
     ("help", "S0"): [rule.name for rule in RULES if rule.name < "S1"],
     ("help", "13"): ["13", "130"],
+    ("completion", ""): ["bash", "zsh", "fish"],
 }
 
 
@@ -120,7 +142,7 @@ def test_metavariables_are_classified() -> None:
     found: dict[str, set[str]] = {}
     for row in rows():
         found.setdefault(value_of(row), set()).add(row.takes or "")
-    assert found["file"] <= {"FILE", "LIST", "FILE|none"}
+    assert found["path"] <= {"FILE", "LIST", "FILE|none"}
     assert found["directory"] == {"DIR"}
     assert not any(re.search("FILE|LIST|DIR", takes) for takes in found["text"] | found["words"])
 
@@ -183,7 +205,7 @@ def test_groff_formats_page_without_warnings(made: Mapping[str, Path]) -> None:
 
 def test_special_characters_of_purposes_are_quoted() -> None:
     """A purpose may contain quotes, brackets, colons and periods, which are special in these languages."""
-    from manual import fish, roff, zsh
+    from resolver.cli.manual import fish, roff, zsh
 
     row = Option(("--odd",), "a:b]", 'it\'s [a]: \\ "x" `y` $z', verbs="get")
     (spec,) = zsh._specs(row)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from manual.words import NOTE, options_of, topics, value_of, valued
+from resolver.cli.manual.words import NOTE, options_of, topics, value_of, valued
 from resolver.cli.options import Option
-from resolver.cli.vocabulary import VERBS
+from resolver.cli.vocabulary import SHELLS, VERBS
 
 _HEAD = """\
 #compdef resolve
@@ -31,6 +31,8 @@ _TAIL = """\
         _arguments -s -S $options '*:command:(({verbs}))'
     elif [[ $verb == help ]]; then
         _arguments -s -S $options '*:topic:({topics})'
+    elif [[ $verb == completion ]]; then
+        _arguments -s -S $options '*:shell:({shells})'
     elif [[ $verb == extract ]]; then
         _arguments -s -S $options '*:text:_files'
     else
@@ -56,7 +58,7 @@ def _lines() -> Iterator[str]:
             yield from (f"            {spec}" for spec in _specs(row))
         yield "        ) ;;"
     described = " ".join(f"{verb.name}\\:{_quoted(_described(verb.purpose))}" for verb in VERBS)
-    yield from _TAIL.format(verbs=described, topics=" ".join(topics())).splitlines()
+    yield from _TAIL.format(verbs=described, topics=" ".join(topics()), shells=" ".join(SHELLS)).splitlines()
 
 
 _EMPTY = "''"
@@ -78,7 +80,7 @@ def _value(row: Option) -> str:
             return ""
         case "words":
             return f":{row.takes}:({' '.join(row.choices or ())})"
-        case "file":
+        case "path":
             return f":{_described(row.takes or '')}:_files"
         case "directory":
             return f":{row.takes}:_files -/"

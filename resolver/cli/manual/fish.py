@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from manual.words import NOTE, topics, value_of, valued, verb_names
+from resolver.cli.manual.words import NOTE, topics, value_of, valued, verb_names
 from resolver.cli.options import Option, rows
-from resolver.cli.vocabulary import VERBS
+from resolver.cli.vocabulary import SHELLS, VERBS
 
 _HEAD = """\
 # fish completion for resolve
@@ -52,6 +52,7 @@ def _lines() -> Iterator[str]:
         purpose = _quoted(verb.purpose)
         yield f"complete -c resolve -n 'not __resolve_verb >/dev/null' -a {verb.name} -d {purpose}"
     yield f"complete -c resolve -n '__resolve_is help' -a '{' '.join(topics())}'"
+    yield f"complete -c resolve -n '__resolve_is completion' -a '{' '.join(SHELLS)}'"
     yield "complete -c resolve -n '__resolve_is extract' -F"
     yield from map(_option, rows())
 
@@ -67,7 +68,7 @@ def _value(row: Option) -> str:
             return ""
         case "words":
             return f" -x -a '{' '.join(row.choices or ())}'"
-        case "file":
+        case "path":
             return " -r -F"
         case "directory":
             return " -x -a '(__fish_complete_directories)'"

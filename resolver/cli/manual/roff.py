@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from manual.words import NOTE
+from resolver.cli.manual.words import NOTE
 from resolver.cli.options import OPTIONS, Option
 from resolver.cli.vocabulary import RULES, STATUSES, VERBS
 from resolver.version import VERSION

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from manual.words import NOTE, Value, options_of, topics, value_of, valued, verb_names
+from resolver.cli.manual.words import NOTE, Value, options_of, topics, value_of, valued, verb_names
 from resolver.cli.options import Option
+from resolver.cli.vocabulary import SHELLS
 
 _HEAD = """\
 # bash completion for resolve
@@ -53,6 +54,7 @@ def _lines() -> Iterator[str]:
         place = "get:-*|:-*" if verb == "get" else f"{verb}:-*"  # without a command: get
         yield f"        {place}) {_words(flags)} ;;"
     yield f"        :*) {_words(verbs)} ;;"
+    yield f"        completion:*) {_words(SHELLS)} ;;"
     yield f"        extract:*) {_FILES.format(kind='f')} ;;"
     yield "    esac"
     yield "}"
@@ -67,7 +69,7 @@ def _value(row: Option, value: Value) -> str:
     match value:
         case "words":
             return f"{_words(row.choices or ())}; "
-        case "file":
+        case "path":
             return f"{_FILES.format(kind='f')}; "
         case "directory":
             return f"{_FILES.format(kind='d')}; "
