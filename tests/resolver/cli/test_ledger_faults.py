@@ -68,7 +68,7 @@ def test_ledger_locked_by_other_program_exits_with_status_3(
     assert resolve(*WORDS).status == 0
 
 
-#: Run the command as a user who may write only to the user's files; root becomes nobody (65534).
+#: Run the command as a user who may write only to the user's files; root becomes user 65534.
 _AS_NOBODY = """
 import os, sys
 import resolver.cli.retrieval_run, resolver.ledger.book, resolver.ledger.book, resolver.ledger.report
