@@ -26,7 +26,7 @@ class Done(NamedTuple):
         return records(self.out)
 
     @property
-    def told(self) -> str:
+    def messages(self) -> str:
         return self.err.decode()
 
 

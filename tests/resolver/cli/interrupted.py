@@ -17,7 +17,7 @@ def interrupt() -> None:
     os.killpg(0, signal.SIGINT)  # a terminal signals the process group, too
 
 
-def first(owner: object, name: str, times: int) -> None:
+def interrupt_before(owner: object, name: str, times: int) -> None:
     """Send the interrupt `times` times before the method runs."""
     real = getattr(owner, name)
 
@@ -29,7 +29,7 @@ def first(owner: object, name: str, times: int) -> None:
     setattr(owner, name, sends)
 
 
-def as_a_list_is_read() -> None:
+def interrupt_list_reading() -> None:
     def interrupted(*each: Any) -> Any:
         interrupt()
         return targets(*each)
@@ -54,9 +54,9 @@ def run() -> None:
 
     moment = MOMENTS[sys.argv[1]]
     if moment is None:
-        as_a_list_is_read()
+        interrupt_list_reading()
     else:
         owner, name, times = moment
-        first(attrgetter(owner)(distributed), name, times)
+        interrupt_before(attrgetter(owner)(distributed), name, times)
     sys.argv = ["resolve", "bulk", "-", "--config", "none", "--scheduler", "local:1", "--out", "out"]
     resolver.cli.run()

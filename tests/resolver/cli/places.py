@@ -34,7 +34,7 @@ T = TypeVar("T")
 Places = Mapping[str, str]
 
 
-class Says(NamedTuple):
+class FixedPeer(NamedTuple):
     """A peer for URLs of `scheme` that sends the reply `words` and closes the connection.
 
     The peer sends the reply `first` or after it received data. A `silent` peer does not close the connection.
@@ -46,34 +46,34 @@ class Says(NamedTuple):
     silent: bool = False
 
 
-def answer(head: str, body: str = "") -> Says:
+def answer(head: str, body: str = "") -> FixedPeer:
     """Return an HTTP server with one fixed response."""
-    return Says("http", f"HTTP/1.1 {head}\r\nConnection: close\r\n\r\n{body}".encode())
+    return FixedPeer("http", f"HTTP/1.1 {head}\r\nConnection: close\r\n\r\n{body}".encode())
 
 
 #: Peers by the name that the URLs of the tables use.
-PEERS: Mapping[str, Says] = {
-    "ftp_later": Says("ftp", b"421 not now\r\n", first=True),
-    "ftp_never": Says("ftp", b"530 never\r\n", first=True),
-    "ftp_mute": Says("ftp", b"", silent=True),
-    "nntp_later": Says("nntp", b"400 not now\r\n", first=True),
-    "nntp_escape": Says("nntp", b"400 \x1b]0;owned\x07 \xc2\x9b\r\n", first=True),
-    "gopher_menu": Says(
+PEERS: Mapping[str, FixedPeer] = {
+    "ftp_later": FixedPeer("ftp", b"421 not now\r\n", first=True),
+    "ftp_never": FixedPeer("ftp", b"530 never\r\n", first=True),
+    "ftp_mute": FixedPeer("ftp", b"", silent=True),
+    "nntp_later": FixedPeer("nntp", b"400 not now\r\n", first=True),
+    "nntp_escape": FixedPeer("nntp", b"400 \x1b]0;owned\x07 \xc2\x9b\r\n", first=True),
+    "gopher_menu": FixedPeer(
         "gopher", b"0A\x1b[31m text\t/a\th.example\t70\r\niprose\t\t\t1\r\n+nonsense\r\n.\r\n"
     ),
-    "gopher_gone": Says("gopher", b"3no such thing\t\terror.host\t1\r\n.\r\n"),
-    "ftp_garbage": Says("ftp", b"what \xff is {this}\r\n", first=True),
-    "ftp_unasked": Says("ftp", b"220 go on\r\n299 'b'\r\n299 b\r\n", first=True),
-    "nntp_garbage": Says("nntp", b"what \xff is {this}\r\n", first=True),
-    "wais_garbage": Says("wais", b"what \xff is this, nothing that anybody knows\r\n"),
-    "wais_armored": Says("wais", b"0000000003z2wais      uu0abc"),
-    "wais_other": Says("wais", b"0000000003\xff2wais        0abc"),
-    "gopher_odd": Says("gopher", b"0A\ta\th.example\t\xff99\r\n\xff\tb\th.example\t70\r\n.\r\n"),
-    "gopher_refusal": Says("gopher", b"--2\r\n3 \xff\r\nwords\xff\r\n"),
-    "telnet_login": Says("telnet", b"\xff\xfb\x01login: ", first=True),
-    "garbage": Says("http", b"what is this\r\n\r\n"),
-    "leaves": Says("http", b""),
-    "tls_garbage": Says("https", b"what is this\r\n\r\n"),
+    "gopher_gone": FixedPeer("gopher", b"3no such thing\t\terror.host\t1\r\n.\r\n"),
+    "ftp_garbage": FixedPeer("ftp", b"what \xff is {this}\r\n", first=True),
+    "ftp_unasked": FixedPeer("ftp", b"220 go on\r\n299 'b'\r\n299 b\r\n", first=True),
+    "nntp_garbage": FixedPeer("nntp", b"what \xff is {this}\r\n", first=True),
+    "wais_garbage": FixedPeer("wais", b"what \xff is this, nothing that anybody knows\r\n"),
+    "wais_armored": FixedPeer("wais", b"0000000003z2wais      uu0abc"),
+    "wais_other": FixedPeer("wais", b"0000000003\xff2wais        0abc"),
+    "gopher_odd": FixedPeer("gopher", b"0A\ta\th.example\t\xff99\r\n\xff\tb\th.example\t70\r\n.\r\n"),
+    "gopher_refusal": FixedPeer("gopher", b"--2\r\n3 \xff\r\nwords\xff\r\n"),
+    "telnet_login": FixedPeer("telnet", b"\xff\xfb\x01login: ", first=True),
+    "garbage": FixedPeer("http", b"what is this\r\n\r\n"),
+    "leaves": FixedPeer("http", b""),
+    "tls_garbage": FixedPeer("https", b"what is this\r\n\r\n"),
     "login": answer("401 Who are you\r\nWWW-Authenticate: Basic realm=x\r\nContent-Length: 0"),
     "forbidden": answer("403 No\r\nContent-Length: 0"),
     "named": answer(
@@ -105,17 +105,19 @@ DIRECTORIES: Mapping[str, Page] = {
 }
 
 
-class Echo:
+class CookieEcho:
     """A guard that returns the request's field Cookie as the body."""
 
     def answer(self, request: Request, page: Page) -> Page:
         return replace(page, content="".join(request.values("cookie")).encode())
 
 
-COOKIES: Mapping[str, Page] = {"/set": Page(headers=(("Set-Cookie", "c=sekret; Path=/"),), guard=Echo())}
+COOKIES: Mapping[str, Page] = {
+    "/set": Page(headers=(("Set-Cookie", "c=sekret; Path=/"),), guard=CookieEcho())
+}
 
 
-class Here:
+class UrlGuard:
     """A guard that replaces `{here}` in a page by the URL of its server."""
 
     def answer(self, request: Request, page: Page) -> Page:
@@ -151,13 +153,13 @@ LISTS: Mapping[str, Page] = {
     "/pub/long": Page(f"# {'-' * 65_530}\n{_sum(A, 'a')}#{'-' * 65_470}\n{_sum(B, 'sub/b')}".encode()),
     "/pub/empty": Page(b""),
     "/elsewhere": moved("/pub/SHA256SUMS"),
-    "/pub/two.meta4": Page(_METALINK, "application/metalink4+xml", guard=Here()),
-    "/pub/cut.meta4": Page(_METALINK[: _METALINK.index(b'<file name="b">')], guard=Here()),
-    "/pub/list": Page(b'{here}/pub/a\n{"url": "file:///etc/passwd", "origin": "user"}\n', guard=Here()),
+    "/pub/two.meta4": Page(_METALINK, "application/metalink4+xml", guard=UrlGuard()),
+    "/pub/cut.meta4": Page(_METALINK[: _METALINK.index(b'<file name="b">')], guard=UrlGuard()),
+    "/pub/list": Page(b'{here}/pub/a\n{"url": "file:///etc/passwd", "origin": "user"}\n', guard=UrlGuard()),
 }
 
 
-async def _attend(peer: Says, stream: trio.SocketStream) -> None:
+async def _attend(peer: FixedPeer, stream: trio.SocketStream) -> None:
     async with stream:
         try:
             if not peer.first:

@@ -19,7 +19,7 @@ class Object:
     """
 
     size: int
-    told: bool = True
+    has_size: bool = True
     level: int = 0
     ends_at: int | None = None
     more: trio.Event = field(default_factory=trio.Event)
@@ -33,22 +33,22 @@ class Tap:
         self.objects: dict[str, Object] = {}
         self.connections: dict[str, int] = defaultdict(int)
 
-    def put(self, path: str, size: int, *, told: bool = True) -> str:
+    def put(self, path: str, size: int, *, has_size: bool = True) -> str:
         """Add an object without released bytes and return its URL."""
-        self.objects[path] = Object(size, told)
+        self.objects[path] = Object(size, has_size)
         return f"http://127.0.0.1:{self.port}{path}"
 
-    def give(self, path: str, level: int | None = None) -> None:
+    def release(self, path: str, level: int | None = None) -> None:
         """Release the bytes up to `level`, or all bytes."""
         found = self.objects[path]
         found.level = found.size if level is None else level
         found.more.set()
         found.more = trio.Event()
 
-    def cut(self, path: str) -> None:
+    def close_connection(self, path: str) -> None:
         """Close the connection after the bytes sent so far."""
         self.objects[path].ends_at = self.objects[path].level
-        self.give(path, self.objects[path].level)
+        self.release(path, self.objects[path].level)
 
     async def attend(self, stream: trio.SocketStream) -> None:
         async with stream:
@@ -71,7 +71,7 @@ class Tap:
         lines = [b"206 Some" if ranges else b"200 OK", b'ETag: "1"', b"Connection: close"]
         if ranges:
             lines.append(b"Content-Range: bytes %d-%d/%d" % (sent, found.size - 1, found.size))
-        if found.told:
+        if found.has_size:
             lines.append(b"Content-Length: %d" % (found.size - sent))
         await stream.send_all(b"HTTP/1.1 " + b"\r\n".join(lines) + b"\r\n\r\n")
         while sent < found.size:

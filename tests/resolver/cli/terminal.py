@@ -178,6 +178,6 @@ async def on_terminal(
 _HARMLESS = re.compile(rb"[^\0-\x08\x0b\x0c\x0e-\x1f\x7f]|\x1b\[[0-9;]*m|\x1b\[(\?7[lh]|[GJK]|[0-9]+F)")
 
 
-def drives(octets: bytes) -> bytes:
+def unsafe_bytes(octets: bytes) -> bytes:
     """Return the bytes that the command must not send to a terminal."""
     return _HARMLESS.sub(b"", octets.rstrip(b"\0"))

@@ -105,7 +105,7 @@ URLS = (
 )
 
 
-def words(source: random.Random, names: dict[str, str]) -> list[str]:
+def random_arguments(source: random.Random, names: dict[str, str]) -> list[str]:
     """Return a random command line."""
     found = [source.choice([*ENDING, "GET", "", "-q"])] if source.random() < 0.8 else []
     for _ in range(source.randrange(5)):
@@ -135,7 +135,7 @@ def check(done: Done, argv: object) -> None:
 def test_command_with_random_arguments_exits_with_known_status(names: dict[str, str]) -> None:
     source = random.Random(1738)
     for _ in range(5_000 if FULL else 200):
-        argv = words(source, names)
+        argv = random_arguments(source, names)
         done = resolve(*argv, stdin=b"file:///no\n{\n\xff\n" if source.random() < 0.5 else b"")
         check(done, argv)
         if done.out and "--json" in argv and done.out[:1] == b"{":

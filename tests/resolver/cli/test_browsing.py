@@ -47,14 +47,14 @@ def program(own: dict[str, str], *words: str) -> Iterator[Program]:
             started.kill()
 
 
-def entry_of(started: Program) -> re.Match[str]:
+def read_entry(started: Program) -> re.Match[str]:
     said = started.stdout.readline().decode().strip()
     found = ENTRY.fullmatch(said)
     assert found is not None, said
     return found
 
 
-def leads_to(address: str) -> str:
+def fetch_text(address: str) -> str:
     with urlopen(address, timeout=HANG) as page:
         text: str = page.read().decode()
     return text
@@ -97,7 +97,7 @@ def test_browser_command_line_of_new_web_ui_has_no_token(
     words: tuple[str, ...], own: dict[str, str], shown: ShownBrowser
 ) -> None:
     with program({**own, "BROWSER": shown.words}, *words) as window:
-        assert 'content="0;url=/' in leads_to(shown.address())
+        assert 'content="0;url=/' in fetch_text(shown.address())
         os.kill(window.pid, signal.SIGTERM)
         assert window.ended()[0] == 143
 
@@ -108,7 +108,7 @@ def test_browser_without_runtime_directory_is_not_started(
     (tmp_path / "file").touch()
     own = {**own, "XDG_RUNTIME_DIR": str(tmp_path / "file"), "BROWSER": shown.words}
     with program(own, "open", URL) as window:
-        assert "/look?url=gopher" in leads_to(entry_of(window)[0])
+        assert "/look?url=gopher" in fetch_text(read_entry(window)[0])
         os.kill(window.pid, signal.SIGTERM)
         assert "redirect page for the browser" in window.ended()[2]
 
@@ -116,7 +116,7 @@ def test_browser_without_runtime_directory_is_not_started(
 def test_open_uses_running_web_ui(own: dict[str, str], shown: ShownBrowser, tmp_path: Path) -> None:
     """The browser's command line has an entry address and not the URL: other users can list processes."""
     with program(own, "serve") as window:
-        first = entry_of(window)
+        first = read_entry(window)
         place = json.loads((tmp_path / "resolve" / "serve.json").read_text())
         assert (place["port"], place["process"]) == (int(first[1]), window.pid)
         with program({**own, "BROWSER": shown.words}, "open", URL) as opened:
@@ -125,15 +125,15 @@ def test_open_uses_running_web_ui(own: dict[str, str], shown: ShownBrowser, tmp_
         assert (err.count("\n"), f"process {window.pid}" in err) == (1, True)
         address = shown.address()
         assert (ENTRY.fullmatch(address) or [""] * 2)[1] == first[1]
-        assert "/look?url=gopher%3A%2F%2Fme%3Asecret%40127.0.0.1%2F1%2Fa%2520b" in leads_to(address)
+        assert "/look?url=gopher%3A%2F%2Fme%3Asecret%40127.0.0.1%2F1%2Fa%2520b" in fetch_text(address)
         with program(own, "open", "-q", URL) as told:
-            assert entry_of(told)[1] == first[1]
+            assert read_entry(told)[1] == first[1]
             assert told.ended() == (0, "", "")
         with program(own, "serve") as second:
-            assert entry_of(second)[1] == first[1]
+            assert read_entry(second)[1] == first[1]
             assert second.ended()[0] == 0
         with program(own, "serve", "--page-size", "9") as other:
-            assert entry_of(other)[1] != first[1]
+            assert read_entry(other)[1] != first[1]
         assert (tmp_path / "resolve" / "serve.json").exists()
         os.kill(window.pid, signal.SIGTERM)
         assert window.ended() == (143, "", "")
@@ -147,12 +147,12 @@ def test_open_without_running_web_ui_starts_instance(
     """A killed instance leaves its serve.json behind."""
     if killed:
         with program(own, "serve") as gone:
-            entry_of(gone)
+            read_entry(gone)
             gone.kill()
             gone.wait()
         assert (tmp_path / "resolve" / "serve.json").exists()
     with program(own, "open", URL) as opened:
-        assert "/look?url=gopher%3A%2F%2Fme" in leads_to(entry_of(opened)[0])
+        assert "/look?url=gopher%3A%2F%2Fme" in fetch_text(read_entry(opened)[0])
         place = json.loads((tmp_path / "resolve" / "serve.json").read_text())
         assert place["process"] == opened.pid
         os.kill(opened.pid, signal.SIGTERM)
@@ -176,11 +176,11 @@ def start_page(entry: re.Match[str]) -> str:
 def test_from_warc_starts_separate_web_ui(verb: str, own: dict[str, str], tmp_path: Path) -> None:
     archived = ["--from-warc", str(WARC / "gopher.warc.gz"), "--at", "2026-11"]
     with program(own, "serve") as window:
-        first = entry_of(window)
+        first = read_entry(window)
         assert "rchive" not in start_page(first)
         words = [verb, *(["gopher://127.0.0.1/"] if verb == "open" else []), *archived]
         with program(own, *words) as opened:
-            entry = entry_of(opened)
+            entry = read_entry(opened)
             assert entry[1] != first[1]
             assert "2026-11-30 23:59:59 UTC" in start_page(entry)
             os.kill(opened.pid, signal.SIGTERM)
@@ -193,4 +193,4 @@ def test_from_warc_starts_separate_web_ui(verb: str, own: dict[str, str], tmp_pa
 def test_open_derived_url_is_checked_against_policy() -> None:
     done = resolve("open", "--origin", "derived", "http://127.0.0.1/")
     assert (done.status, done.out) == (9, b"")
-    assert "S08" in done.told
+    assert "S08" in done.messages

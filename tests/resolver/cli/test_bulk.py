@@ -36,7 +36,7 @@ from tests.sampled import FULL, sampled
 ENDED = BulkSummary(7, 3, 2, 4, 1, 1, 1, 2_048, 1.5, 8)
 
 
-class Told:
+class RunStub:
     """A stub for `resolver.bulk.run` that records its arguments."""
 
     def __init__(self, summary: BulkSummary = ENDED, *progress: BulkProgress) -> None:
@@ -58,21 +58,21 @@ class Told:
         return nullcontext(f"client of {address}")
 
 
-@pytest.fixture(name="told")
-def _told(monkeypatch: pytest.MonkeyPatch) -> Told:
-    return put_in_place(Told(), monkeypatch)
+@pytest.fixture(name="stub")
+def _stub(monkeypatch: pytest.MonkeyPatch) -> RunStub:
+    return install_stub(RunStub(), monkeypatch)
 
 
-def put_in_place(told: Told, monkeypatch: pytest.MonkeyPatch) -> Told:
-    monkeypatch.setattr(resolver.bulk, "run", told.run)
+def install_stub(stub: RunStub, monkeypatch: pytest.MonkeyPatch) -> RunStub:
+    monkeypatch.setattr(resolver.bulk, "run", stub.run)
     clusters = ModuleType("resolver.cli.cluster")  # the real module imports Dask
-    vars(clusters)["client_of"] = told.client_of
+    vars(clusters)["client_of"] = stub.client_of
     monkeypatch.setitem(sys.modules, clusters.__name__, clusters)
-    return told
+    return stub
 
 
-def urls(told: Told) -> list[str]:
-    return [str(request.url) for request in told.requests]
+def urls(stub: RunStub) -> list[str]:
+    return [str(request.url) for request in stub.requests]
 
 
 @pytest.mark.parametrize(
@@ -96,18 +96,18 @@ def urls(told: Told) -> list[str]:
     ],
 )
 def test_bulk_invalid_options_are_usage_errors(
-    words: tuple[str, ...], why: str, told: Told, folder: Path
+    words: tuple[str, ...], why: str, stub: RunStub, folder: Path
 ) -> None:
     done = resolve("bulk", *words)
     assert (done.status, done.out) == (2, b"")
-    assert all(word in done.told for word in why.split())
-    assert told.addresses == []
+    assert all(word in done.messages for word in why.split())
+    assert stub.addresses == []
 
 
-def test_bulk_ignores_configured_options_of_other_commands(told: Told, folder: Path) -> None:
+def test_bulk_ignores_configured_options_of_other_commands(stub: RunStub, folder: Path) -> None:
     (folder / "mine.toml").write_text('warc = "all.warc.gz"\njobs = 9\ncookies = "jar"\nper_host = 3\n')
     assert resolve("bulk", "-", "--out", "x", "--config", "mine.toml").status == 8
-    assert (told.settings["warc"], told.settings["per_host"]) == (False, 3)
+    assert (stub.settings["warc"], stub.settings["per_host"]) == (False, 3)
 
 
 LISTS: dict[str, tuple[bytes, list[SaveRequest]]] = {
@@ -124,15 +124,15 @@ LISTS: dict[str, tuple[bytes, list[SaveRequest]]] = {
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_bulk_reads_lists_like_other_commands(name: str, told: Told, folder: Path) -> None:
+def test_bulk_reads_lists_like_other_commands(name: str, stub: RunStub, folder: Path) -> None:
     octets, wanted = LISTS[name]
     (folder / "list").write_bytes(octets)
     for words in (["list"], ["-i", "list"], ["-"], ["-i", "-"]):
         resolve("bulk", "--out", "x", *words, stdin=octets)
-        assert told.requests == wanted, words
+        assert stub.requests == wanted, words
 
 
-def test_bulk_metalink_sets_mirrors_size_and_checksum(told: Told, folder: Path) -> None:
+def test_bulk_metalink_sets_mirrors_size_and_checksum(stub: RunStub, folder: Path) -> None:
     digest = "ab" * 32
     (folder / "list").write_text(
         '<metalink xmlns="urn:ietf:params:xml:ns:metalink"><file name="x"><size>7</size>'
@@ -140,28 +140,28 @@ def test_bulk_metalink_sets_mirrors_size_and_checksum(told: Told, folder: Path) 
         "</file></metalink>"
     )
     assert resolve("bulk", "list", "--out", "x").status == 8
-    (request,) = told.requests
+    (request,) = stub.requests
     assert (request.url, request.mirrors) == ("http://h.example/a", ("ftp://h.example/b",))
     assert (request.size, request.checksum, request.path) == (7, Checksum("sha256", digest), None)
 
 
-def test_bulk_fetches_list_from_url(told: Told, at: dict[str, str]) -> None:
+def test_bulk_fetches_list_from_url(stub: RunStub, at: dict[str, str]) -> None:
     done = resolve("bulk", f"{at['http']}/about.txt", "--out", "x")
-    assert (done.status, len(told.requests)) == (8, 2)
-    assert {request.origin for request in told.requests} == {"derived"}
+    assert (done.status, len(stub.requests)) == (8, 2)
+    assert {request.origin for request in stub.requests} == {"derived"}
     gone = resolve("bulk", f"{at['http']}/none.txt", "--out", "x")
-    assert (gone.status, told.requests) == (8, [])
-    assert "404" in gone.told
+    assert (gone.status, stub.requests) == (8, [])
+    assert "404" in gone.messages
 
 
-def test_bulk_passes_options_to_run(told: Told, folder: Path) -> None:
+def test_bulk_passes_options_to_run(stub: RunStub, folder: Path) -> None:
     (folder / "ca.pem").write_text("")
     words = ["--per-host", "3", "--host-rate", "0.5", "--warc", "--jsonl", "--scheduler", "tls://h:8786"]
     words += ["--max-size", "9", "-t", "2", "--policy", "untrusted", "--news-server", "n.example", "-4"]
     words += ["--cacert", "ca.pem", "-H", "X-A: b", "--proxy", "none", "--out"]
     resolve("bulk", "-", *words, "x")
-    assert told.addresses == ["tls://h:8786"]
-    found = told.settings
+    assert stub.addresses == ["tls://h:8786"]
+    found = stub.settings
     assert (found["client"], found["out"]) == ("client of tls://h:8786", str(folder / "x"))
     assert (found["per_host"], found["host_rate"], found["warc"], found["format"]) == (3, 0.5, True, "jsonl")
     assert (found["limits"].body, found["patience"].tries) == (9, 2)
@@ -169,12 +169,12 @@ def test_bulk_passes_options_to_run(told: Told, folder: Path) -> None:
     assert (found["cafile"], found["proxy"]) == (str(folder / "ca.pem"), "none")
     assert found["options"].headers == ((b"X-A", b"b"),)
     resolve("bulk", "-", "--out", "s3://bucket/crawl")
-    assert (told.settings["out"], told.settings["format"]) == ("s3://bucket/crawl", "parquet")
-    assert told.addresses[-1] == "local"
+    assert (stub.settings["out"], stub.settings["format"]) == ("s3://bucket/crawl", "parquet")
+    assert stub.addresses[-1] == "local"
 
 
 @pytest.mark.parametrize("words", [(), ("--json",), ("-q",)])
-def test_bulk_reports_summary(words: tuple[str, ...], told: Told, folder: Path) -> None:
+def test_bulk_reports_summary(words: tuple[str, ...], stub: RunStub, folder: Path) -> None:
     done = resolve("bulk", "-", "--out", "x", *words)
     assert done.status == 8
     if words == ("--json",):
@@ -183,13 +183,13 @@ def test_bulk_reports_summary(words: tuple[str, ...], told: Told, folder: Path) 
     else:
         assert done.out == b""
         line = "4 of 7 done, 1 kept, 1 failed, 1 refused; 2.0 KiB in 1.5 s, 3 hosts, 2 slices"
-        assert done.told == ("" if words else f"resolve: {line}\n")
+        assert done.messages == ("" if words else f"resolve: {line}\n")
 
 
 def test_bulk_unreadable_list_exits_with_status_3(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put_in_place(Told(ENDED._replace(exit=0)), monkeypatch)
+    install_stub(RunStub(ENDED._replace(exit=0)), monkeypatch)
     done = resolve("bulk", "-", "--out", "x", stdin=b'{"no": "url"}\nhttp://h.example/\n')
-    assert (done.status, "line 1" in done.told) == (3, True)
+    assert (done.status, "line 1" in done.messages) == (3, True)
     assert resolve("bulk", "no-such-file", "--out", "x").status == 3
 
 
@@ -237,7 +237,7 @@ async def test_pickled_logins_apply_only_to_hosts_in_list() -> None:
     ],
 )
 def test_bulk_sends_logins_only_to_safe_schedulers(
-    scheduler: str, asked: bool, status: int, said: str, told: Told, folder: Path
+    scheduler: str, asked: bool, status: int, said: str, stub: RunStub, folder: Path
 ) -> None:
     for name, text in (
         ("mine.toml", '["h.example"]\nuser = "me"\npassword = "secret"\n["asks.example"]\nuser = "me"\n'),
@@ -247,9 +247,9 @@ def test_bulk_sends_logins_only_to_safe_schedulers(
         (folder / name).chmod(0o600)
     words = ["--netrc-file", "netrc"] if asked else []
     done = resolve("bulk", "-", "--out", "x", "--scheduler", scheduler, "--config", "mine.toml", *words)
-    assert (done.status, said in done.told) == (status, True), done
+    assert (done.status, said in done.messages) == (status, True), done
     if status == 8:
-        assert told.settings["credentials"].__self__.has_any == (scheduler != "h:1")
+        assert stub.settings["credentials"].__self__.has_any == (scheduler != "h:1")
 
 
 # ---- progress
@@ -287,9 +287,9 @@ HALF = BulkProgress(10, 2, 5, {"done": 5}, 1_024, 1, 16)
 
 
 def test_bulk_progress_option_selects_format(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    put_in_place(Told(ENDED, HALF, HALF), monkeypatch)
+    install_stub(RunStub(ENDED, HALF, HALF), monkeypatch)
     assert resolve("bulk", "-q", "-", "--out", "x", "--progress", "auto").err == b""
-    dots = resolve("bulk", "-q", "-", "--out", "x", "--progress", "dot").told.splitlines()
+    dots = resolve("bulk", "-q", "-", "--out", "x", "--progress", "dot").messages.splitlines()
     assert [line[:40] for line in dots] == ["[==========..........]  50%  5 of 10, 1."] * 2
     found = records(resolve("bulk", "-q", "-", "--out", "x", "--progress", "json").err)
     assert [tuple(record) for record in found] == [contract.BULK_PROGRESS] * 2
@@ -299,7 +299,7 @@ def test_bulk_progress_on_terminal_is_erased_at_end(folder: Path, monkeypatch: p
     drawn: list[Sequence[str]] = []
     monkeypatch.setattr(below, "is_terminal", lambda: True)
     monkeypatch.setattr(below, "draw", drawn.append)
-    put_in_place(Told(ENDED, HALF), monkeypatch)
+    install_stub(RunStub(ENDED, HALF), monkeypatch)
     resolve("bulk", "-", "--out", "x")
     assert [len(lines) for lines in drawn] == [1, 0]
     assert " 50%  5 of 10" in drawn[0][0]
@@ -313,10 +313,10 @@ def test_bulk_counts_requests_while_reading_list(
     monkeypatch.setattr(below, "is_terminal", lambda: True)
     monkeypatch.setattr(below, "draw", drawn.append)
     monkeypatch.setattr(bulk_progress.BulkDisplay, "_SOON", 0.0)
-    told = put_in_place(Told(ENDED), monkeypatch)
+    stub = install_stub(RunStub(ENDED), monkeypatch)
     urls = b"".join(b"http://h.example/%d\n" % number for number in range(1_200))
     resolve("bulk", "-", "--out", "x", *more, stdin=urls)
-    assert len(told.requests) == (0 if more else 1_200)
+    assert len(stub.requests) == (0 if more else 1_200)
     assert [lines[0] for lines in drawn if lines] == [f"{count:,} read" for count in range(1, 1_201)]
     assert drawn[-1] == ()
 
@@ -324,11 +324,11 @@ def test_bulk_counts_requests_while_reading_list(
 # ---- the plan
 
 
-def test_bulk_dry_run_prints_forecast(told: Told, folder: Path) -> None:
+def test_bulk_dry_run_prints_forecast(stub: RunStub, folder: Path) -> None:
     (folder / "list").write_text("".join(f"http://h{n % 2}.example/{n}\n" for n in range(100)))
     plan = ["bulk", "list", "--dry-run", "--host-rate", "0.5"]
     done = resolve(*plan)
-    assert (done.status, done.err, told.addresses, os.listdir(folder)) == (0, b"", [], ["list"])
+    assert (done.status, done.err, stub.addresses, os.listdir(folder)) == (0, b"", [], ["list"])
     lines = done.out.decode().splitlines()
     assert lines[0].startswith("100 requests to 2 hosts, in ")
     assert any(line.startswith("  16 workers ") for line in lines)
@@ -369,7 +369,7 @@ print(sorted({"dask", "distributed", "fsspec", "pyarrow"} & sys.modules.keys()))
 # ---- real clusters
 
 
-def begun(*words: str, folder: Path) -> Program:
+def start_bulk(*words: str, folder: Path) -> Program:
     own = {**environment(), "PYTHONPATH": str(CHECKOUT)}
     return Program(["bulk", "--config", "none", *words], loaded=CLUSTERS, environment=own, folder=folder)
 
@@ -383,7 +383,7 @@ def test_bulk_on_local_cluster_saves_files(at: dict[str, str], folder: Path) -> 
     (folder / "list").write_text("".join(f"{url}\n" for url in wanted))
     for status, counts in ((8, (2, 0, 1)), (8, (0, 2, 1)))[: 2 if FULL else 1]:
         words = ["list", "--scheduler", "local:1", "--out", "out", "--jsonl", "--json"]
-        with begun(*words, folder=folder) as process:
+        with start_bulk(*words, folder=folder) as process:
             ended, out, err = process.ended()
         assert (ended, err) == (status, "")
         (record,) = records(out.encode())
@@ -403,7 +403,7 @@ def test_bulk_on_local_cluster_saves_files(at: dict[str, str], folder: Path) -> 
 
 
 @contextmanager
-def silent() -> Iterator[socket.socket]:
+def silent_listener() -> Iterator[socket.socket]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(HANG)
         yield listener
@@ -424,18 +424,18 @@ def test_bulk_signal_ends_run_with_one_message(
     stop: Callable[[Program], None], status: int, folder: Path
 ) -> None:
     """A worker waits for a silent peer. One line reports the signal, and the workers print nothing."""
-    with silent() as listener:
+    with silent_listener() as listener:
         port = listener.getsockname()[1]
         (folder / "list").write_text(f"http://127.0.0.1:{port}/\n")
         words = ["list", "--scheduler", "local:1", "--out", "out", "--allow-port", str(port)]
-        with begun(*words, folder=folder) as process:
+        with start_bulk(*words, folder=folder) as process:
             connection, _ = listener.accept()
             with connection:
                 stop(process)
-                ended, _, told = process.ended()
+                ended, _, stderr = process.ended()
     word = "interrupted" if status == 130 else "terminated"
-    assert (ended, told.count("\n")) == (status, 1)
-    assert told.startswith(f"resolve: {word}: ")
+    assert (ended, stderr.count("\n")) == (status, 1)
+    assert stderr.startswith(f"resolve: {word}: ")
 
 
 def test_bulk_unreachable_scheduler_exits_with_status_4(folder: Path) -> None:

@@ -19,7 +19,7 @@ _FEW, _MANY = 40, 120
 
 
 @contextmanager
-def counted(made: list[int]) -> Iterator[None]:
+def count_calls(made: list[int]) -> Iterator[None]:
     count = 0
 
     def note(frame: FrameType, event: str, argument: object) -> None:
@@ -38,7 +38,7 @@ def test_get_calls_per_file_are_bounded(at: dict[str, str], folder: Path) -> Non
     made: list[int] = []
     for number, count in enumerate((_FEW, _FEW, _MANY)):  # the first run does the work of first use
         (folder / "list").write_text("".join(f"{at['http']}/about.txt?{each}\n" for each in range(count)))
-        with counted(made):
+        with count_calls(made):
             done = resolve("get", "-q", "--progress", "none", "-j", "8", "-d", f"d{number}", "-i", "list")
         assert (done.status, len(list((folder / f"d{number}").iterdir()))) == (0, count)
     assert (made[2] - made[1]) / (_MANY - _FEW) <= MOST, made

@@ -106,7 +106,7 @@ def test_config_file_in_current_directory_is_not_read(folder: Path, monkeypatch:
 def test_config_option_with_missing_file_is_usage_error(folder: Path) -> None:
     done = resolve("parse", "--config", "missing.toml", "gopher://h.example/")
     assert done.status == 2
-    assert "missing.toml" in done.told
+    assert "missing.toml" in done.messages
 
 
 WRONG = [
@@ -164,9 +164,9 @@ def test_config_error_names_line_and_fetches_nothing(folder: Path, text: str, li
     name = write(folder / "c.toml", text)
     done = resolve("get", "--config", name, "file:///etc/hostname")
     assert done.status == 2
-    assert done.told.startswith(f"resolve: {name}, line {line}: ")
-    assert what in done.told
-    assert "sekret" not in done.told
+    assert done.messages.startswith(f"resolve: {name}, line {line}: ")
+    assert what in done.messages
+    assert "sekret" not in done.messages
     assert [each.name for each in folder.iterdir()] == ["c.toml"]
 
 
@@ -327,9 +327,9 @@ def test_host_section_password_is_sent_and_masked(own: Path, at: dict[str, str])
     ):
         write(own, f'["127.0.0.1"]\nuser = "user"\n{way}\n')
         done = resolve("cat", "-v", f"{at['http']}/private")
-        assert done.status == 0, done.told
-        assert "dXNlcjpwYXNzd29yZA" not in done.told
-        assert "****" in done.told
+        assert done.status == 0, done.messages
+        assert "dXNlcjpwYXNzd29yZA" not in done.messages
+        assert "****" in done.messages
 
 
 @pytest.mark.parametrize(
@@ -499,36 +499,36 @@ def test_explain_uses_proxy_of_host_section(own: Path, monkeypatch: pytest.Monke
         assert b"sekret" not in done.out
 
 
-def held(*argv: str) -> dict[tuple[str | None, str], tuple[object, str]]:
+def config_values(*argv: str) -> dict[tuple[str | None, str], tuple[object, str]]:
     done = resolve("config", "--json", *argv)
-    assert done.status == 0, done.told
+    assert done.status == 0, done.messages
     assert b"sekret" not in done.out
     return {(each["table"], each["name"]): (each["value"], each["source"]) for each in done.records}
 
 
 def test_config_with_url_shows_effective_settings_of_url(own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = write(own, ALL)
-    there = held("http://h.example/", "--connect-timeout", "4")
+    there = config_values("http://h.example/", "--connect-timeout", "4")
     assert there[None, "connect_timeout"] == (4, "the command line")
     assert there[None, "idle_timeout"] == (7, f"{name}, line 8")
     assert there[None, "max_size"] == (1024, f"{name}, line 9")
     assert there[None, "proxy"] == ("http://****@proxy.example:3128", f"{name}, line 10")
     assert there[None, "mirrors"] == (["http://m.example/h"], f"{name}, line 12")
-    below = held("http://h.example/pub/a/b")[None, "mirrors"]
+    below = config_values("http://h.example/pub/a/b")[None, "mirrors"]
     assert below == (["ftp://f.example/h/a/b", "http://****@m.example/x/a/b"], f"{name}, line 20")
-    assert held("http://h.example/pub/deep/b")[None, "mirrors"] == (
+    assert config_values("http://h.example/pub/deep/b")[None, "mirrors"] == (
         ["http://n.example/b"],
         f"{name}, line 23",
     )
     assert there["limits", "lines"] == ("5", f"{name}, line 13")
     assert there["limits", "hops"] == ("3", f"{name}, line 4")
-    assert held("http://h.example:81/")[None, "proxy"] == ("none", f"{name}, line 15")
-    assert held("http://h.example:81/")["limits", "hops"] == ("1", f"{name}, line 16")
-    assert held("http://other.example/")[None, "idle_timeout"] == (20, f"{name}, line 2")
+    assert config_values("http://h.example:81/")[None, "proxy"] == ("none", f"{name}, line 15")
+    assert config_values("http://h.example:81/")["limits", "hops"] == ("1", f"{name}, line 16")
+    assert config_values("http://other.example/")[None, "idle_timeout"] == (20, f"{name}, line 2")
     monkeypatch.setenv("ftp_proxy", "http://me:sekret@env.example")
-    assert held("ftp://other.example/")[None, "proxy"] == ("http://env.example:1080", "ftp_proxy")
-    assert held("--proxy", PROXY, "ftp://h.example/")[None, "proxy"][1] == "the command line"
-    assert held()["h.example", "proxy"] == ("http://****@proxy.example:3128", f"{name}, line 10")
+    assert config_values("ftp://other.example/")[None, "proxy"] == ("http://env.example:1080", "ftp_proxy")
+    assert config_values("--proxy", PROXY, "ftp://h.example/")[None, "proxy"][1] == "the command line"
+    assert config_values()["h.example", "proxy"] == ("http://****@proxy.example:3128", f"{name}, line 10")
     assert resolve("config", "a b:").status == 12
     assert resolve("config", "x:").status == 2
     assert resolve("config", "http://h/", "http://i/").status == 2

@@ -189,15 +189,15 @@ def test_contract_covers_every_exit_status() -> None:
 def test_error_message_names_rule(end: End, at: dict[str, str], folder: Path) -> None:
     done = run(end, at)
     assert done.status == end.status
-    assert done.told.startswith("resolve: ")
+    assert done.messages.startswith("resolve: ")
     if end.rule not in (None, "S01"):
-        assert str(end.rule) in done.told
+        assert str(end.rule) in done.messages
 
 
 def test_quiet_prints_only_errors(at: dict[str, str], folder: Path) -> None:
     for end in contract.ENDS[::4]:
-        aloud = run(end, at).told.splitlines()
-        quiet = run(end, at, "-q").told.splitlines()
+        aloud = run(end, at).messages.splitlines()
+        quiet = run(end, at, "-q").messages.splitlines()
         warned = [line for line in aloud if "warning (" in line or "; retry in " in line]
         assert quiet == [line for line in aloud if line not in warned]
         assert quiet
@@ -218,10 +218,10 @@ def test_warning_is_printed_once_per_url(at: dict[str, str], folder: Path) -> No
     closed = f"{at['closed'].replace('http:', 'ftp:')}/x"
     patience = ["-t", "4", "--retry-delay", "0.001", "--retry-all"]
     done = resolve("get", *patience, "--allow-server-name", closed, f"{closed}y", closed)
-    warned = [line for line in done.told.splitlines() if "warning (S04)" in line]
+    warned = [line for line in done.messages.splitlines() if "warning (S04)" in line]
     assert sorted(line.split(": ")[1] for line in warned) == [closed, f"{closed}y"]
-    assert done.told.count("; retry in ") == 9
-    assert resolve("get", "-q", *patience, closed).told.count("\n") == 1
+    assert done.messages.count("; retry in ") == 9
+    assert resolve("get", "-q", *patience, closed).messages.count("\n") == 1
 
 
 def test_warning_history_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,7 +266,7 @@ def test_explain_reports_missing_settings(at: dict[str, str], folder: Path) -> N
     for end in contract.ENDS:
         if end.status == 2:
             done = resolve("explain", *end.options, end.url.format_map(at))
-            assert (done.status, done.told) == (2, run(end, at).told), end
+            assert (done.status, done.messages) == (2, run(end, at).messages), end
 
 
 @pytest.mark.parametrize(
@@ -311,7 +311,7 @@ def test_cat_wais_database_prints_description(at: dict[str, str]) -> None:
 @pytest.mark.parametrize("argv", contract.MESSAGES, ids=lambda argv: repr(argv[-1]))
 def test_error_messages_match_contract(argv: tuple[str, ...], at: dict[str, str]) -> None:
     done = resolve(*(word.format_map(at) for word in argv))
-    assert done.told.split("\n") == [line.format_map(at) for line in contract.MESSAGES[argv]] + [""]
+    assert done.messages.split("\n") == [line.format_map(at) for line in contract.MESSAGES[argv]] + [""]
 
 
 @pytest.mark.parametrize("argv", contract.SECRETS, ids=" ".join)
@@ -365,8 +365,8 @@ def test_undefined_option_is_usage_error(folder: Path) -> None:
             assert done.status == 12
             continue
         assert (done.status, done.out) == (2, b""), name
-        assert done.told.startswith("resolve: ")
-        assert name.partition("=")[0] in done.told
+        assert done.messages.startswith("resolve: ")
+        assert name.partition("=")[0] in done.messages
 
 
 @pytest.mark.parametrize("wish", contract.WISHES, ids=" ".join)
@@ -418,7 +418,7 @@ def test_server_file_name_requires_allow_server_name(at: dict[str, str], folder:
     found = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file()}
     assert found == {"own/x", "theirs/_bashrc", "theirs/about.txt", "mine"}
     done = resolve("--allow-server-name", f"{at['misnamed']}/x")
-    assert (done.status, "S14" in done.told) == (9, True)
+    assert (done.status, "S14" in done.messages) == (9, True)
 
 
 @pytest.mark.parametrize(
@@ -503,7 +503,7 @@ def test_mirror_download_verifies_checksum(at: dict[str, str], folder: Path) -> 
 
 def test_get_message_names_mirror(at: dict[str, str], folder: Path) -> None:
     mirror = f"{at['http']}/about.txt"
-    told = resolve("-t", "1", "--mirror", mirror, f"{at['closed']}/about.txt").told
+    told = resolve("-t", "1", "--mirror", mirror, f"{at['closed']}/about.txt").messages
     last = told.splitlines()[-1]
     assert last.startswith(f"resolve: {at['closed']}/about.txt -> about.txt ({len(ABOUT)} ")
     assert last.endswith(f" {mirror})")
@@ -520,7 +520,7 @@ def test_input_list_accepts_urls_and_json_objects(at: dict[str, str], folder: Pa
         for name, stdin in (("-", given), ("list", b"")):
             options = ["-O", "-"] if verb == "get" else []
             done = resolve(verb, *options, "-i", name, stdin=stdin)
-            assert done.status == (0 if count else 8), (verb, done.told)
+            assert done.status == (0 if count else 8), (verb, done.messages)
             assert done.out.count(b"of two lines" if verb in ("cat", "get") else b"url: ") in (count, 2, 0)
     derived = json.dumps({"url": about, "origin": "derived"}).encode()
     assert resolve("cat", "-i", "-", stdin=derived).status == 9

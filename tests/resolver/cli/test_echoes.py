@@ -18,7 +18,7 @@ from resolver import ResolveError, blocking
 from resolver.network.mask import Masked
 from tests.resolver.cli.command import Done, resolve
 from tests.resolver.cli.echoes import LOGINS, PASSWORD, PROXY_BASIC, PROXY_PASSWORD, TYPED, Echoes, echoes
-from tests.resolver.cli.test_mcp import talk
+from tests.resolver.cli.test_mcp import memory_session
 from tests.resolver.web.client import running
 
 ARCHIVE = "out/kept.warc.gz"
@@ -75,7 +75,7 @@ def run_all(url: str, *options: str) -> dict[str, bytes]:
     printed: dict[str, bytes] = {}
     for words in (*online, ("explain", "--json", "--allow-password", *options, url), *OFFLINE):
         done = resolve(*words)
-        assert done.status != 2, done.told
+        assert done.status != 2, done.messages
         printed |= outputs_of(done, " ".join(words[:3]))
     assert os.path.getsize(ARCHIVE) > 0
     return printed
@@ -174,7 +174,7 @@ URL = "http://127.0.0.1:8920/whole"
 
 async def test_mcp_answers_mask_repeated_proxy_login(echo: Echoes) -> None:
     options = ("--proxy", echo.proxy, "--trusted-proxy", echo.proxy, "--allow-address", "127.0.0.0/8")
-    async with talk(*options, "--allow-port", "8920") as session:
+    async with memory_session(*options, "--allow-port", "8920") as session:
         for tool in ("fetch", "info", "explain", "check", "list"):
             answer = (await session.call_tool(tool, {"url": URL})).model_dump_json()
             assert PROXY_PASSWORD not in answer

@@ -22,7 +22,7 @@ from tests.resolver.cli.command import resolve
 FLAGS = [flag for row in rows() for flag in row.flags]
 
 
-def names_told(text: str) -> set[str]:
+def listed_options(text: str) -> set[str]:
     """Return the options that have a line in the page."""
     return {
         flag
@@ -61,7 +61,7 @@ def test_command_help_has_options_and_example(verb: CommandVerb) -> None:
     text = told.out.decode()
     assert (told.status, told.err) == (0, b"")
     assert text.startswith(f"usage: resolve {verb.name} ")
-    assert names_told(text) == {
+    assert listed_options(text) == {
         flag for row in rows() if verb.name in row.verbs.split() for flag in row.flags
     }
     assert f"\n  {verb.example}\n" in text
@@ -83,7 +83,7 @@ def test_help_without_arguments_lists_all_options() -> None:
     told = resolve("--help")
     assert (told.status, told.err) == (0, b"")
     assert resolve("help") == resolve("-h") == told
-    assert names_told(told.out.decode()) == set(FLAGS)
+    assert listed_options(told.out.decode()) == set(FLAGS)
     for verb in VERBS:
         assert f"\n  {verb.name} {verb.takes}".rstrip() in told.out.decode()
 
@@ -95,7 +95,7 @@ def test_option_help_has_line_for_flag(flag: str) -> None:
             continue
         told = resolve("help", word)
         assert (told.status, told.err) == (0, b"")
-        assert flag in names_told(told.out.decode())
+        assert flag in listed_options(told.out.decode())
 
 
 def test_help_describes_rules_and_statuses() -> None:
@@ -113,10 +113,10 @@ def test_help_describes_rules_and_statuses() -> None:
 def test_help_of_unknown_topic_suggests_closest(word: str, meant: str | None) -> None:
     done = resolve("help", word)
     assert (done.status, done.out) == (2, b"")
-    assert repr(word) in done.told
-    assert ("did you mean" in done.told) == (meant is not None)
+    assert repr(word) in done.messages
+    assert ("did you mean" in done.messages) == (meant is not None)
     if meant is not None:
-        assert done.told.endswith(f"did you mean {meant}?\n")
+        assert done.messages.endswith(f"did you mean {meant}?\n")
 
 
 @pytest.mark.parametrize("columns", [20, 40, 63, 64, 80, 200])
@@ -158,7 +158,7 @@ def test_version_option_works_in_any_position(flag: str) -> None:
 def test_unknown_option_suggests_closest(wrong: str, meant: str, folder: Path) -> None:
     done = resolve("cat", wrong, "file:///etc/hostname")
     assert (done.status, done.out) == (2, b"")
-    assert all(word in done.told for word in (f" {wrong.partition('=')[0]};", f" {meant}?"))
+    assert all(word in done.messages for word in (f" {wrong.partition('=')[0]};", f" {meant}?"))
 
 
 def test_unrelated_option_suggests_nothing() -> None:

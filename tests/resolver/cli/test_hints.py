@@ -78,8 +78,8 @@ def test_invalid_url_suggests_closest_url(text: str, folder: Path) -> None:
         if verb == "parse" and done.status == 0:  # the grammar accepts the text as a URL
             continue
         assert done.status in (12, 13), (verb, done)
-        assert done.told.endswith(f"did you mean {meant} ?\n")
-        assert "secret" not in done.told + done.out.decode()
+        assert done.messages.endswith(f"did you mean {meant} ?\n")
+        assert "secret" not in done.messages + done.out.decode()
     assert os.listdir(folder) == []
 
 
@@ -92,13 +92,13 @@ def test_unrelated_text_has_no_suggestion(text: str) -> None:
 def test_url_without_scheme_is_usage_error(text: str, folder: Path) -> None:
     done = resolve(text)
     assert (done.status, done.out, os.listdir(folder)) == (2, b"", [])
-    assert done.told.endswith(f"nothing was fetched; did you mean {MEANT[text]} ?\n")
+    assert done.messages.endswith(f"nothing was fetched; did you mean {MEANT[text]} ?\n")
 
 
 def gateway_proposed(scheme: str) -> bool:
     done = resolve("cat", f"{scheme}:a")
     assert done.status == 13
-    return f"--gateway {scheme}=URL" in done.told
+    return f"--gateway {scheme}=URL" in done.messages
 
 
 def test_gateway_is_suggested_for_reserved_schemes() -> None:
@@ -113,12 +113,12 @@ def test_non_ascii_url_is_converted_and_reported(at: dict[str, str], folder: Pat
     asked = f"{at['named']}/%C3%A9"
     told = f"resolve: {given}: requested as {asked}\n"
     done = resolve("cat", "--trace", "trace", given)
-    assert (done.status, done.told) == (0, told)
+    assert (done.status, done.messages) == (0, told)
     assert "GET /%C3%A9 " in (folder / "trace").read_text()
     assert resolve("cat", "-q", given) == done._replace(err=b"")
-    assert resolve("explain", given).told == told
+    assert resolve("explain", given).messages == told
     listed = resolve("cat", "-i", "-", stdin=f"{given}\n".encode())
-    assert (listed.out, listed.told) == (done.out, told)
+    assert (listed.out, listed.messages) == (done.out, told)
     (outcome,) = resolve("get", "-q", "--json", given).records
     assert (outcome["url"], outcome["path"]) == (asked, "é")
 
@@ -156,7 +156,7 @@ async def test_invalid_argument_before_url_fetches_nothing(nursery: trio.Nursery
 def test_no_arguments_prints_ten_lines_of_help(folder: Path) -> None:
     done = resolve()
     assert (done.status, done.out) == (2, b"")
-    lines = done.told.splitlines()
+    lines = done.messages.splitlines()
     assert len(lines) == 10
     assert lines[0].startswith("resolve: ")
     assert max(map(len, lines)) <= 80

@@ -28,7 +28,7 @@ def sealed(monkeypatch: pytest.MonkeyPatch) -> None:
     seal(monkeypatch)
 
 
-def shown(done: Done) -> tuple[int, bytes]:
+def status_and_output(done: Done) -> tuple[int, bytes]:
     return done.status, done.out
 
 
@@ -46,16 +46,16 @@ def test_from_warc_repeats_output_of_live_run(
     ]
     live = {}
     for number, run in enumerate(runs):
-        live[run] = shown(resolve(run[0], "-q", "--warc", f"{number}.warc.gz", *run[1:]))
+        live[run] = status_and_output(resolve(run[0], "-q", "--warc", f"{number}.warc.gz", *run[1:]))
     seal(monkeypatch)
     for number, run in enumerate(runs):
         again = resolve(run[0], "-q", "--from-warc", f"{number}.warc.gz", *run[1:])
-        assert shown(again) == live[run], (run, again.told)
+        assert status_and_output(again) == live[run], (run, again.messages)
 
 
 def test_from_warc_saves_files_and_follows_redirects(folder: Path, sealed: None) -> None:
     done = resolve("get", "-q", *ALL, "-O", "a", "http://127.0.0.1/redir")
-    assert (done.status, (folder / "a").read_bytes()[:1]) == (0, b"a"), done.told
+    assert (done.status, (folder / "a").read_bytes()[:1]) == (0, b"a"), done.messages
     # a revisit record of the same body
     done = resolve("get", "-q", *ALL, "-O", "b", "http://127.0.0.1/copy.txt")
     assert (folder / "b").read_bytes() == (folder / "a").read_bytes()
@@ -68,7 +68,7 @@ def test_from_warc_recursive_get_equals_live_run(
     live = resolve(*words, "live", "--warc", "a.warc.gz", f"{at['ftp']}/pub/")
     seal(monkeypatch)
     again = resolve(*words, "again", "--from-warc", "a.warc.gz", f"{at['ftp']}/pub/")
-    assert (again.status, again.out) == (live.status, live.out), again.told
+    assert (again.status, again.out) == (live.status, live.out), again.messages
     trees = [
         {
             path.relative_to(folder / top): path.read_bytes()
@@ -84,7 +84,7 @@ def test_from_warc_truncated_record_is_truncated(folder: Path, sealed: None) -> 
     for url, octets in (("http://localhost/short", 15), ("ftp://localhost/d/b.bin", 4096)):
         done = resolve("cat", *ALL, url)
         assert (done.status, len(done.out)) == (10, octets)
-        assert str(octets) in done.told
+        assert str(octets) in done.messages
         assert resolve("get", *ALL, "-O", "x", url).status == 10
         assert not (folder / "x").exists()
 
@@ -92,18 +92,18 @@ def test_from_warc_truncated_record_is_truncated(folder: Path, sealed: None) -> 
 def test_from_warc_recorded_failure_names_date(sealed: None) -> None:
     done = resolve("cat", *ALL, "ftp://127.0.0.1/none")
     assert (done.status, done.out) == (8, b"")
-    assert "recorded on 2026-11-22T10:00:20Z" in done.told
+    assert "recorded on 2026-11-22T10:00:20Z" in done.messages
 
 
 def test_from_warc_missing_url_suggests_command(sealed: None) -> None:
     done = resolve("cat", *ALL, "gopher://127.0.0.1/0nix")
     assert done.status == 8
-    assert "`resolve warc ls FILE`" in done.told
-    assert resolve("cat", *ALL, "http://127.0.0.1/a.txt/").told.endswith(" http://127.0.0.1/a.txt\n")
+    assert "`resolve warc ls FILE`" in done.messages
+    assert resolve("cat", *ALL, "http://127.0.0.1/a.txt/").messages.endswith(" http://127.0.0.1/a.txt\n")
     assert resolve("cat", *ALL, "http://127.0.0.1/A.txt").status == 8  # the path is case-sensitive
 
 
-def at_times(folder: Path) -> list[str]:
+def write_dated_archive(folder: Path) -> list[str]:
     days = ["2026-01-05T00:00:00Z", "2026-01-31T23:59:59Z", "2026-03-01T10:00:00Z"]
     records = [record(f"{day[:10]}\n".encode(), WARC_Date=day, WARC_Record_ID=f"<{day}>") for day in days]
     cut = record(b"cut", WARC_Date="2026-04-01T00:00:00Z", WARC_Truncated="length")
@@ -127,15 +127,15 @@ def at_times(folder: Path) -> list[str]:
 def test_from_warc_at_selects_latest_record_before(
     moment: str, given: str, folder: Path, sealed: None
 ) -> None:
-    words = at_times(folder)
+    words = write_dated_archive(folder)
     done = resolve("cat", *(["--at", moment] if moment else []), *words)
-    assert (done.status, done.out.decode()) == (0, f"{given}\n"), done.told
+    assert (done.status, done.out.decode()) == (0, f"{given}\n"), done.messages
 
 
 def test_from_warc_at_before_all_records_names_first(folder: Path, sealed: None) -> None:
-    done = resolve("cat", "--at", "2025", *at_times(folder))
+    done = resolve("cat", "--at", "2025", *write_dated_archive(folder))
     assert done.status == 8
-    assert all(word in done.told for word in ("2026-01-05T00:00:00Z", "--at"))
+    assert all(word in done.messages for word in ("2026-01-05T00:00:00Z", "--at"))
 
 
 def test_from_warc_ignores_post_and_partial_responses(folder: Path, sealed: None) -> None:
@@ -157,10 +157,10 @@ def test_from_warc_ignores_post_and_partial_responses(folder: Path, sealed: None
         made.append(record(f"{method} / HTTP/1.1\r\n\r\n".encode(), WARC_Type="request", **asked, **url))
     (folder / "a.warc.gz").write_bytes(packed(*made))
     done = resolve("cat", "--from-warc", "a.warc.gz", "http://h.example/")
-    assert (done.status, done.out) == (0, b"0\n"), done.told
+    assert (done.status, done.out) == (0, b"0\n"), done.messages
 
 
-def parts_of(bodies: list[tuple[int, bytes, str]], size: int = 10) -> bytes:
+def partial_responses(bodies: list[tuple[int, bytes, str]], size: int = 10) -> bytes:
     """Return an archive of responses with offset and ETag; the first is the truncated response."""
     made = []
     for number, (begin, body, tag) in enumerate(bodies):
@@ -188,9 +188,9 @@ def parts_of(bodies: list[tuple[int, bytes, str]], size: int = 10) -> bytes:
 def test_from_warc_joins_truncated_and_resumed_responses(
     bodies: list[tuple[int, bytes, str]], given: bytes, status: int, folder: Path, sealed: None
 ) -> None:
-    (folder / "a.warc.gz").write_bytes(parts_of(bodies))
+    (folder / "a.warc.gz").write_bytes(partial_responses(bodies))
     done = resolve("cat", "--from-warc", "a.warc.gz", "http://h.example/a")
-    assert (done.status, done.out) == (status, given), done.told
+    assert (done.status, done.out) == (status, given), done.messages
     done = resolve("cat", "--at", "2026-01-01", "--from-warc", "a.warc.gz", "http://h.example/a")
     assert (done.status, done.out) == (10, b"0123")
 
@@ -201,7 +201,7 @@ def test_from_warc_wrong_block_digest_saves_nothing(folder: Path, sealed: None, 
     made = record(block, WARC_Block_Digest="sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ")
     (folder / "a.warc.gz").write_bytes(packed(made))
     done = resolve("get", "--from-warc", "a.warc.gz", "-O", "x", "ftp://h.example/a")
-    assert done.status == 10, done.told
+    assert done.status == 10, done.messages
     assert not (folder / "x").exists()
 
 
@@ -212,11 +212,11 @@ def test_from_warc_revisit_without_original_names_original(folder: Path, sealed:
     (folder / "a.warc.gz").write_bytes(packed(made))
     done = resolve("cat", "--from-warc", "a.warc.gz", "ftp://h.example/a")
     assert done.status == 8
-    assert "ftp://h.example/b" in done.told
+    assert "ftp://h.example/b" in done.messages
     original = {"WARC_Record_ID": "<2>", "WARC_Target_URI": "ftp://h.example/b"}
     (folder / "b.warc").write_bytes(record(b"found\n", **original))
     done = resolve("cat", "--from-warc", "a.warc.gz", "--from-warc", "b.warc", "ftp://h.example/a")
-    assert shown(done) == (0, b"found\n")
+    assert status_and_output(done) == (0, b"found\n")
 
 
 def test_from_warc_serves_foreign_archives(folder: Path, sealed: None) -> None:
@@ -232,8 +232,8 @@ def test_from_warc_serves_foreign_archives(folder: Path, sealed: None) -> None:
     assert len(good) > 10
     for url in good:
         done = resolve("cat", *foreign, url)
-        assert done.status in (0, 10), (url, done.told)
-        assert done.status == 0 or "short" in url, (url, done.told)
+        assert done.status in (0, 10), (url, done.messages)
+        assert done.status == 0 or "short" in url, (url, done.messages)
 
 
 def test_from_warc_serves_file_compressed_as_single_member(folder: Path, sealed: None) -> None:
@@ -241,7 +241,7 @@ def test_from_warc_serves_file_compressed_as_single_member(folder: Path, sealed:
     (folder / "a.warc.gz").write_bytes(gzip.compress(b"".join(records), mtime=0))
     for each in "ab":
         done = resolve("cat", "--from-warc", "a.warc.gz", f"ftp://h.example/{each}")
-        assert shown(done) == (0, f"{each}\n".encode())
+        assert status_and_output(done) == (0, f"{each}\n".encode())
 
 
 WARCIO = """
@@ -258,7 +258,10 @@ with open("a.warc.gz", "wb") as file:
 
 def test_from_warc_serves_warcio_archive(folder: Path, sealed: None) -> None:
     subprocess.run([sys.executable, "-c", WARCIO], cwd=folder, check=True, timeout=HANG)
-    assert shown(resolve("cat", "--from-warc", "a.warc.gz", "http://h.example")) == (0, b"found\n")
+    assert status_and_output(resolve("cat", "--from-warc", "a.warc.gz", "http://h.example")) == (
+        0,
+        b"found\n",
+    )
 
 
 def test_from_warc_ignores_proxy_environment(
@@ -267,14 +270,14 @@ def test_from_warc_ignores_proxy_environment(
     monkeypatch.setenv("http_proxy", "http://192.0.2.1:3128/")
     monkeypatch.setenv("ALL_PROXY", "socks5h://192.0.2.1/")
     done = resolve("cat", "-q", *ALL, "http://127.0.0.1/a.txt")
-    assert (done.status, len(done.out)) == (0, 300), done.told
+    assert (done.status, len(done.out)) == (0, 300), done.messages
 
 
 def test_from_warc_file_url_does_not_open_local_file(folder: Path, sealed: None) -> None:
     (folder / "a").write_bytes(b"of now")
     assert resolve("cat", *ALL, (folder / "a").as_uri()).status == 8
     done = resolve("cat", *ALL, "file:///srv/example/note.txt")
-    assert (done.status, len(done.out)) == (0, 23), done.told
+    assert (done.status, len(done.out)) == (0, 23), done.messages
 
 
 def test_from_warc_record_count_is_bounded(
@@ -286,7 +289,7 @@ def test_from_warc_record_count_is_bounded(
     (folder / "a.warc").write_bytes(record() * 3)
     done = resolve("cat", "--from-warc", "a.warc", "ftp://h.example/a")
     assert (done.status, done.out) == (3, b"")
-    assert "a.warc: more than 2 records" in done.told
+    assert "a.warc: more than 2 records" in done.messages
 
 
 def test_from_warc_ignores_invalid_metadata(folder: Path, sealed: None) -> None:
@@ -302,7 +305,7 @@ def test_from_warc_ignores_invalid_metadata(folder: Path, sealed: None) -> None:
         made = [record(b"found\n", WARC_Target_URI="news:a@b"), metadata_of("<urn:uuid:1>", said)]
         (folder / "a.warc.gz").write_bytes(packed(*made))
         done = resolve("cat", "-q", "--from-warc", "a.warc.gz", "news:a@b")
-        assert shown(done) == (0, b"found\n"), (facts, done.told)
+        assert status_and_output(done) == (0, b"found\n"), (facts, done.messages)
         assert resolve("info", "--json", "--from-warc", "a.warc.gz", "news:a@b").status == 0
         assert (
             resolve(
@@ -320,7 +323,7 @@ def metadata_of(id: str, *events: str) -> bytes:
 
 def test_from_warc_news_url_needs_no_server(sealed: None) -> None:
     done = resolve("cat", *ALL, "news:plain.1@example.test")
-    assert (done.status, len(done.out)) == (0, 308), done.told
+    assert (done.status, len(done.out)) == (0, 308), done.messages
 
 
 @pytest.mark.parametrize(
@@ -350,12 +353,12 @@ def test_from_warc_invalid_archive_exits_with_status_3(folder: Path) -> None:
 def test_from_warc_file_without_record_names_format(folder: Path) -> None:
     (folder / "index.cdxj").write_text('org,example)/ 20260101000000 {"url": "http://a/"}\n')
     done = resolve("cat", "--from-warc", "index.cdxj", "http://a/")
-    assert (done.status, done.told.count("\n")) == (3, 1)
-    assert all(word in done.told for word in ("index.cdxj", "byte 0:", "WARC"))
+    assert (done.status, done.messages.count("\n")) == (3, 1)
+    assert all(word in done.messages for word in ("index.cdxj", "byte 0:", "WARC"))
 
 
 def test_from_warc_telnet_session_fails(folder: Path) -> None:
     (folder / "a.warc").write_bytes(record())
     done = resolve("cat", "--for", "1", "--from-warc", "a.warc", "telnet://h.example/")
-    assert done.status in (2, 8), done.told
+    assert done.status in (2, 8), done.messages
     assert done.out == b""

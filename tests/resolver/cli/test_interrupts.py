@@ -49,7 +49,7 @@ interrupts.PATIENCE = 1e6
 """
 
 
-def ended(moment: str, ending: str = "cli.run()", stderr: int = subprocess.PIPE) -> tuple[int, str]:
+def run_to_end(moment: str, ending: str = "cli.run()", stderr: int = subprocess.PIPE) -> tuple[int, str]:
     """Run this code in a process and return its exit status and standard error."""
     program = f"{PRELUDE}\ndef moment():\n{textwrap.indent(textwrap.dedent(moment), '    ')}\n{ending}\n"
     done = subprocess.run(
@@ -123,11 +123,11 @@ MOMENTS = {
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_signal_at_any_moment_ends_process(moment: str) -> None:
-    assert ended(MOMENTS[moment]) == (130, "interrupted\n")
+    assert run_to_end(MOMENTS[moment]) == (130, "interrupted\n")
 
 
 def test_sigterm_exits_with_status_143() -> None:
-    assert ended("send(signal.SIGTERM)") == (143, "terminated\n")
+    assert run_to_end("send(signal.SIGTERM)") == (143, "terminated\n")
 
 
 def test_signal_with_full_stderr_pipe_ends_process() -> None:
@@ -145,17 +145,17 @@ def test_signal_with_full_stderr_pipe_ends_process() -> None:
         os.dup2(writing, 2)
         send()
     """
-    assert ended(moment) == (130, "")
+    assert run_to_end(moment) == (130, "")
 
 
 def test_sigint_ignored_by_parent_still_ends_process() -> None:
     """A script starts its background jobs with SIGINT ignored."""
     ignored = "signal.signal(signal.SIGINT, signal.SIG_IGN); cli.run()"
-    assert ended("send(); wait()", ignored) == (130, "interrupted\n")
+    assert run_to_end("send(); wait()", ignored) == (130, "interrupted\n")
 
 
 def test_other_unraisable_exceptions_are_reported() -> None:
-    status, told = ended("""
+    status, told = run_to_end("""
         class Gone:
             def __del__(self):
                 raise ValueError("mine")

@@ -38,7 +38,7 @@ def statuses(done: Done) -> list[tuple[str, str | None]]:
     return sorted((record["status"], record["path"]) for record in done.records)
 
 
-def told(*words: str) -> dict[str, object]:
+def ledger_report(*words: str) -> dict[str, object]:
     (record,) = resolve("ledger", "run", "--json", *words).records
     return record
 
@@ -60,7 +60,7 @@ def test_ledger_second_run_skips_done_and_retries_failed(source: Path) -> None:
         path: digests[path] for _, path in done
     }
     assert all(set(record) == set(contract.OUTCOME) for record in skipped)
-    assert "0 of 5 saved, 5 kept" in resolve(*WORDS).told
+    assert "0 of 5 saved, 5 kept" in resolve(*WORDS).messages
 
 
 def test_ledger_file_is_private_and_leaves_no_other_files(source: Path, folder: Path) -> None:
@@ -114,7 +114,7 @@ def test_ledger_with_other_directory_fetches_again(source: Path, folder: Path) -
 
 def test_ledger_report_has_counts_and_failures(source: Path, folder: Path) -> None:
     resolve(*WORDS)
-    record = told()
+    record = ledger_report()
     assert set(record) == contract.LEDGER
     assert (record["objects"], record["done"], record["failed"], record["left"]) == (5, 4, 1, 0)
     assert (record["bytes"], record["brought"], record["runs"]) == (40, 40, 1)
@@ -145,7 +145,7 @@ def test_ledger_failed_list_keeps_referrer(folder: Path) -> None:
     (folder / "list").write_text(line)
     assert resolve(*WORDS).status == 13
     assert resolve("ledger", "run", "--failed").out == line.encode()
-    assert told()["refused"] == 1
+    assert ledger_report()["refused"] == 1
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_ledger_failed_list_keeps_referrer(folder: Path) -> None:
 )
 def test_ledger_again_requeues_selected_objects(source: Path, kind: str, left: int, done: int) -> None:
     resolve(*WORDS)
-    record = told("--again", kind)
+    record = ledger_report("--again", kind)
     assert (record["left"], record["done"]) == (left, done)
 
 
@@ -161,11 +161,11 @@ def test_ledger_again_objects_are_fetched_by_next_run(source: Path) -> None:
     resolve(*WORDS)
     (source / "b").write_text("another b\n")
     again = resolve("ledger", "run", "--again", "0")
-    assert (again.told.startswith("resolve: run: 4 "), again.told.count("\n")) == (True, 1)
+    assert (again.messages.startswith("resolve: run: 4 "), again.messages.count("\n")) == (True, 1)
     assert [status for status, _ in statuses(resolve(*WORDS, "--json", "--exists", "replace"))].count(
         "done"
     ) == 4
-    assert told()["left"] == 0
+    assert ledger_report()["left"] == 0
 
 
 def test_ledger_contains_no_password(folder: Path) -> None:
@@ -174,13 +174,13 @@ def test_ledger_contains_no_password(folder: Path) -> None:
     (folder / "list").write_text(f"ftp://joe:{secret}@h.example/a\nftp://joe:{secret}@h.example/%00\n")
     resolve(*WORDS, "--policy", "untrusted")
     assert secret.encode() not in (folder / "run").read_bytes()
-    assert told()["objects"] == 2
+    assert ledger_report()["objects"] == 2
     left = resolve("ledger", "run", "--failed")
     assert left.out.count(b"ftp://joe:****@h.example/") == 2
-    assert all(word in left.told for word in (" 2 ", "password"))
+    assert all(word in left.messages for word in (" 2 ", "password"))
     (folder / "list").write_text("ftp://joe:other@h.example/a\n")
     resolve(*WORDS, "--policy", "untrusted")
-    assert told()["objects"] == 2
+    assert ledger_report()["objects"] == 2
 
 
 def test_ledger_keeps_urls_with_invalid_utf8(folder: Path) -> None:
@@ -229,7 +229,7 @@ def test_ledger_invalid_file_is_refused_and_unchanged(
     before = (folder / "run").read_bytes() if (folder / "run").is_file() else b""
     done = resolve(*WORDS)
     assert done.status == 3
-    assert words in done.told
+    assert words in done.messages
     assert not (folder / "out").exists()
     if before:
         assert (folder / "run").read_bytes() == before
@@ -243,7 +243,7 @@ def test_ledger_locked_by_running_get_is_refused(source: Path, folder: Path) -> 
         for words in (WORDS, ["ledger", "run", "--again", "all"]):
             done = resolve(*words)
             assert done.status == 3
-            assert all(word in done.told for word in ("run'", "locked", "another run"))
+            assert all(word in done.messages for word in ("run'", "locked", "another run"))
         assert resolve("ledger", "run").status == 0
     finally:
         held.close()
@@ -252,7 +252,7 @@ def test_ledger_locked_by_running_get_is_refused(source: Path, folder: Path) -> 
 def test_ledger_in_missing_directory_exits_with_status_3(source: Path) -> None:
     done = resolve("get", "-i", "list", "--ledger", "nowhere/run")
     assert done.status == 3
-    assert all(word in done.told for word in ("nowhere", "no such file"))
+    assert all(word in done.messages for word in ("nowhere", "no such file"))
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_ledger_for_output_without_files_is_usage_error(folder: Path, words: lis
 @pytest.mark.parametrize("words", [["ledger"], ["ledger", "a", "b"]])
 def test_ledger_command_requires_exactly_one_file(folder: Path, words: list[str]) -> None:
     done = resolve(*words)
-    assert (done.status, "one file" in done.told) == (2, True)
+    assert (done.status, "one file" in done.messages) == (2, True)
 
 
 def test_ledger_command_does_not_create_missing_file(folder: Path) -> None:
@@ -308,7 +308,7 @@ def test_ledger_on_full_disk_ends_run_without_loss(folder: Path) -> None:
 
 # `get -r --ledger FILE`: a row for each file of a tree; a later run walks the tree again.
 
-LEDGER_TREES_WORDS = ["get", "-r", "-d", "out", "--ledger", "run"]
+TREE_WORDS = ["get", "-r", "-d", "out", "--ledger", "run"]
 
 
 @pytest.fixture(name="tree")
@@ -325,12 +325,12 @@ DONE = [("done", f"out/tree/{name}") for name in ("a", "b/c", "b/d", "e/f")]
 
 
 def test_ledger_tree_second_run_skips_done_and_finds_new(tree: str, folder: Path) -> None:
-    first = resolve(*LEDGER_TREES_WORDS, tree, "--json")
+    first = resolve(*TREE_WORDS, tree, "--json")
     assert first.status == 0
     assert statuses(first) == DONE
     (folder / "tree/b/new").write_text("new\n")
     (folder / "tree/b/c").write_text("another one, which nobody looks at\n")
-    again = resolve(*LEDGER_TREES_WORDS, tree, "--json")
+    again = resolve(*TREE_WORDS, tree, "--json")
     assert again.status == 0
     assert statuses(again) == [("done", "out/tree/b/new"), *(("skipped", path) for _, path in DONE)]
     of_first = {record["path"]: record for record in first.records}
@@ -343,7 +343,7 @@ def test_ledger_tree_second_run_skips_done_and_finds_new(tree: str, folder: Path
                 before["bytes"],
                 before["digest"],
             )
-    found = told()
+    found = ledger_report()
     assert {name: found[name] for name in ("objects", "done", "left", "failed", "runs", "attempts")} == {
         "objects": 5,
         "done": 5,
@@ -352,18 +352,18 @@ def test_ledger_tree_second_run_skips_done_and_finds_new(tree: str, folder: Path
         "runs": 2,
         "attempts": 5,
     }
-    assert "0 of 5 saved, 5 kept" in resolve(*LEDGER_TREES_WORDS, tree).told
+    assert "0 of 5 saved, 5 kept" in resolve(*TREE_WORDS, tree).messages
 
 
 def test_ledger_tree_fetches_removed_local_file_again(tree: str, folder: Path) -> None:
-    resolve(*LEDGER_TREES_WORDS, tree)
+    resolve(*TREE_WORDS, tree)
     (folder / "out/tree/b/c").unlink()
-    assert ("done", "out/tree/b/c") in statuses(resolve(*LEDGER_TREES_WORDS, tree, "--json"))
+    assert ("done", "out/tree/b/c") in statuses(resolve(*TREE_WORDS, tree, "--json"))
 
 
 def test_ledger_tree_failure_has_referrer(at: dict[str, str], folder: Path) -> None:
-    assert resolve(*LEDGER_TREES_WORDS, f"{at['ftp']}/pub").status == 8
-    found = told()
+    assert resolve(*TREE_WORDS, f"{at['ftp']}/pub").status == 8
+    found = ledger_report()
     assert [failure["error"] for failure in found["failures"]] == ["NotFound"]  # type: ignore[attr-defined]
     assert found["objects"] == found["done"] + found["failed"]  # type: ignore[operator]
     (left,) = map(json.loads, resolve("ledger", "run", "--failed", "--json").out.splitlines())
@@ -373,9 +373,9 @@ def test_ledger_tree_failure_has_referrer(at: dict[str, str], folder: Path) -> N
 
 
 def test_ledger_tree_with_delete_removes_local_file(tree: str, folder: Path) -> None:
-    resolve(*LEDGER_TREES_WORDS, tree)
+    resolve(*TREE_WORDS, tree)
     (folder / "tree/b/c").unlink()
-    done = resolve(*LEDGER_TREES_WORDS, tree, "--delete", "--yes", "--json")
+    done = resolve(*TREE_WORDS, tree, "--delete", "--yes", "--json")
     assert done.status == 0
     assert not (folder / "out/tree/b/c").exists()
     assert (folder / "out/tree/b/d").exists()
@@ -383,8 +383,8 @@ def test_ledger_tree_with_delete_removes_local_file(tree: str, folder: Path) -> 
 
 def test_ledger_list_of_trees_skips_done_files(tree: str, folder: Path) -> None:
     (folder / "list").write_text(f"{tree}\n{tree}/b\n")
-    first = resolve(*LEDGER_TREES_WORDS, "-i", "list", "--json")
+    first = resolve(*TREE_WORDS, "-i", "list", "--json")
     assert len(first.records) == 6
     shutil.rmtree(folder / "tree/e")
-    again = resolve(*LEDGER_TREES_WORDS, "-i", "list", "--json")
+    again = resolve(*TREE_WORDS, "-i", "list", "--json")
     assert [record["status"] for record in again.records] == ["skipped"] * 5

@@ -45,8 +45,8 @@ def test_ledger_with_damaged_page_exits_with_status_3(folder: Path) -> None:
     for words in (WORDS, ["ledger", "run"], ["ledger", "run", "--failed"], ["ledger", "run", "--again", "0"]):
         done = resolve(*words)
         assert done.status == 3
-        assert "run' is damaged" in done.told
-        assert "Traceback" not in done.told
+        assert "run' is damaged" in done.messages
+        assert "Traceback" not in done.messages
     (folder / "run").rename(folder / "away")
     again = resolve(*WORDS, "--exists", "skip", "--json")
     assert again.status == 0
@@ -64,7 +64,7 @@ def test_ledger_locked_by_other_program_exits_with_status_3(
         for words in (WORDS, ["ledger", "run", "--again", "0"]):
             done = resolve(*words)
             assert done.status == 3
-            assert all(word in done.told for word in ("locked", "another program"))
+            assert all(word in done.messages for word in ("locked", "another program"))
     assert resolve(*WORDS).status == 0
 
 

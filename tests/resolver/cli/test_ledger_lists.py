@@ -41,7 +41,7 @@ def write(folder: Path, *names: str) -> list[str]:
     return urls
 
 
-def slowly(monkeypatch: pytest.MonkeyPatch, *words: str) -> Done:
+def resolve_without_recall(monkeypatch: pytest.MonkeyPatch, *words: str) -> Done:
     """Run the command as if the ledger did not recognize any line."""
     with monkeypatch.context() as patch:
         patch.setattr(account, "_recall", lambda *_: None)
@@ -58,12 +58,12 @@ def test_skipped_lines_have_same_records_as_single_lookups(
     resolve(*WORDS)
     passed = resolve(*WORDS)
     assert passed.status == 8
-    alone = slowly(monkeypatch, *WORDS)
+    alone = resolve_without_recall(monkeypatch, *WORDS)
     skipped = [record for record in passed.records if record["status"] == "skipped"]
     assert len(skipped) == 15
     assert skipped == [record for record in alone.records if record["status"] == "skipped"]
     assert all(set(record) == set(contract.OUTCOME) for record in skipped)
-    assert "0 of 16 saved, 15 kept, 1 missing" in resolve(*WORDS[:-1]).told
+    assert "0 of 16 saved, 15 kept, 1 missing" in resolve(*WORDS[:-1]).messages
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -70,7 +70,7 @@ def test_ls_sort_orders_entries_and_keeps_numbers(at: dict[str, str], key: str, 
 def test_ls_sort_respects_entry_limit(at: dict[str, str]) -> None:
     done = resolve("ls", "--sort", "name", "--limit", "entries=2", f"{at['http']}/pub/")
     assert (done.status, done.out) == (7, b"")
-    assert "more than 2 entries" in done.told
+    assert "more than 2 entries" in done.messages
 
 
 def test_follow_selects_entry_by_number(at: dict[str, str], folder: Path) -> None:
@@ -99,7 +99,7 @@ def test_follow_checks_entry_as_link(at: dict[str, str]) -> None:
 def test_follow_entry_without_url_exits_with_status_8(at: dict[str, str], number: str, words: str) -> None:
     done = resolve("cat", "--follow", number, f"{at['gopher_menu']}/")
     assert (done.status, done.out) == (8, b"")
-    assert words in done.told
+    assert words in done.messages
 
 
 @pytest.mark.parametrize("number", ["0", "-1", "x", "1.5", "1" * 30])

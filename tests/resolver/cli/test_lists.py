@@ -41,18 +41,18 @@ def test_local_digest_list_requires_referrer(at: dict[str, str], folder: Path) -
     source = str(folder.parent / "sums")
     told = resolve("get", "-i", source)
     assert (told.status, files(folder)) == (3, {})
-    assert all(word in told.told for word in ("sums, line 1:", "--referrer"))
+    assert all(word in told.messages for word in ("sums, line 1:", "--referrer"))
     done = resolve("get", "-q", "--json", "-i", source, "--referrer", at["lists"] + "/pub/SHA256SUMS")
     assert files(folder) == {"a": A}
     assert done.status == 3
-    assert all(word in done.told for word in ("line 2:", "'a\\\\b'", "S14"))
+    assert all(word in done.messages for word in ("line 2:", "'a\\\\b'", "S14"))
 
 
 def test_digest_list_invalid_lines_save_no_files(at: dict[str, str], folder: Path) -> None:
     done = resolve("get", "-q", "--json", "-d", "into", "-i", at["lists"] + "/pub/WRONG")
     assert files(folder) == {"into/a": A}
     assert done.status == 1
-    assert all(word in done.told for word in ("line 2:", "'../../b'", "S14"))
+    assert all(word in done.messages for word in ("line 2:", "'../../b'", "S14"))
     errors = {record["url"].rpartition("/")[2]: record["error"] for record in done.records}
     assert errors["b"]["code"] == "ChecksumMismatch"
     assert errors["a"] is None
@@ -72,13 +72,13 @@ def test_metalink_saves_files_from_mirrors(fetched: bool, at: dict[str, str], fo
     assert first["mirror"] == at["lists"] + "/pub/a"
     assert {finding["rule"] for finding in first["findings"]} == {"list:place", "save:mirror"}
     assert [finding["rule"] for finding in second["findings"]] == ["metalink:no-hash"]
-    assert all(word in done.told for word in ("rsync://127.0.0.1/a", "S19"))
+    assert all(word in done.messages for word in ("rsync://127.0.0.1/a", "S19"))
 
 
 def test_metalink_truncated_saves_files_before_end(at: dict[str, str], folder: Path) -> None:
     done = resolve("get", "-q", "-t", "1", "-i", at["lists"] + "/pub/cut.meta4")
     assert (done.status, files(folder)) == (3, {"kept/under/a": A})
-    assert "not well-formed XML" in done.told
+    assert "not well-formed XML" in done.messages
 
 
 def test_metalink_with_cut_dirs_uses_directories_of_urls(at: dict[str, str], folder: Path) -> None:
@@ -110,27 +110,27 @@ def test_fetched_list_urls_have_derived_origin(at: dict[str, str], folder: Path)
     """URLs of a fetched list are derived: file URLs are refused."""
     done = resolve("get", "-q", "-i", at["lists"] + "/pub/list")
     assert (done.status, files(folder)) == (15, {"a": A})
-    assert "file:///etc/passwd: S10: " in done.told
+    assert "file:///etc/passwd: S10: " in done.messages
 
 
 def test_unavailable_list_does_not_stop_other_lists(at: dict[str, str], folder: Path) -> None:
     (folder.parent / "list").write_text(at["lists"] + "/pub/a\n")
     done = resolve("get", "-q", "-i", at["lists"] + "/gone", "-i", "../list")
     assert (done.status, files(folder)) == (8, {"a": A})
-    assert f"{at['lists']}/gone: " in done.told
+    assert f"{at['lists']}/gone: " in done.messages
     assert resolve("get", "-i", at["ftp"] + "/pub/").status == 3
 
 
 def test_fetched_list_is_read_in_blocks(at: dict[str, str], folder: Path) -> None:
     """The test covers any end of a block, and an empty list."""
     done = resolve("get", "-q", "-i", at["lists"] + "/pub/long", "-i", at["lists"] + "/pub/empty")
-    assert (done.status, files(folder), done.told) == (0, {"a": A, "sub/b": B}, "")
+    assert (done.status, files(folder), done.messages) == (0, {"a": A, "sub/b": B}, "")
 
 
 def test_explain_does_not_fetch_list(at: dict[str, str], folder: Path) -> None:
     done = resolve("explain", "-i", at["lists"] + "/pub/list")
     assert (done.status, done.out) == (3, b"")
-    assert "/pub/list: explain " in done.told
+    assert "/pub/list: explain " in done.messages
 
 
 def test_failed_list_keeps_metalink_data(at: dict[str, str], folder: Path) -> None:
@@ -167,7 +167,7 @@ def test_failed_list_with_invalid_listed_member_is_refused(listed: object, folde
     (folder / "list").write_text(json.dumps({"url": "file:///none", "listed": listed}) + "\n")
     done = resolve("get", "-i", "list")
     assert done.status == 3
-    assert "list, line 1: " in done.told
+    assert "list, line 1: " in done.messages
     assert os.listdir(folder) == ["list"]
 
 
@@ -186,7 +186,7 @@ def extract_files(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def written(folder: Path, *records: bytes) -> None:
+def write_archive(folder: Path, *records: bytes) -> None:
     (folder / "a.warc.gz").write_bytes(packed(*records))
 
 
@@ -203,13 +203,15 @@ def test_extract_restores_all_files_of_run(at: dict[str, str], folder: Path) -> 
     assert resolve(*words, "live", "--warc", "a.warc.gz", *urls).status == 0
     assert resolve("ls", "-q", "--warc", "a.warc.gz", f"{at['gopher']}/", f"{at['http']}/gone").status == 8
     done = resolve("warc", "extract", "--host-directories", "-d", "again", "a.warc.gz")
-    assert done.status == 0, done.told
+    assert done.status == 0, done.messages
     assert extract_files(folder / "again") == extract_files(folder / "live")
-    assert "1 listing " in done.told
+    assert "1 listing " in done.messages
 
 
 def test_extract_with_url_saves_only_that_url(folder: Path) -> None:
-    written(folder, *(record(name.encode(), WARC_Target_URI=f"ftp://h.example/{name}") for name in "abc"))
+    write_archive(
+        folder, *(record(name.encode(), WARC_Target_URI=f"ftp://h.example/{name}") for name in "abc")
+    )
     assert resolve("warc", "extract", "-q", "a.warc.gz", "ftp://h.example/b").status == 0
     assert extract_files(folder) == {"a.warc.gz": (folder / "a.warc.gz").read_bytes(), "b": b"b"}
     done = resolve("warc", "extract", "-O", "-", "a.warc.gz", "ftp://h.example/c")
@@ -219,7 +221,7 @@ def test_extract_with_url_saves_only_that_url(folder: Path) -> None:
 
 def test_extract_at_selects_record_by_time(folder: Path) -> None:
     url = "ftp://h.example/a"
-    written(
+    write_archive(
         folder,
         record(b"old", WARC_Target_URI=url, WARC_Date="2026-01-01T00:00:00Z"),
         record(b"new", WARC_Target_URI=url, WARC_Date="2026-03-01T00:00:00Z"),
@@ -232,7 +234,7 @@ def test_extract_at_selects_record_by_time(folder: Path) -> None:
 
 
 def test_extract_keeps_existing_file(folder: Path) -> None:
-    written(folder, record(b"12345", WARC_Target_URI="ftp://h.example/a"))
+    write_archive(folder, record(b"12345", WARC_Target_URI="ftp://h.example/a"))
     (folder / "a").write_bytes(b"of a person")
     assert resolve("warc", "extract", "a.warc.gz").status == 3
     assert (folder / "a").read_bytes() == b"of a person"
@@ -259,7 +261,7 @@ def test_extract_writes_only_below_directory(url: str, words: tuple[str, ...], f
     make = answer if url.startswith("http") else lambda body, url: record(body, WARC_Target_URI=url)
     (folder / "a.warc.gz").write_bytes(packed(make(b"octets", url)))
     done = resolve("warc", "extract", "-q", *words, "-d", str(inner), str(folder / "a.warc.gz"))
-    assert done.status in (0, 9), done.told
+    assert done.status in (0, 9), done.messages
     found = [path for path in folder.rglob("*") if path.is_file() and path.name != "a.warc.gz"]
     assert len(found) == (1 if done.status == 0 else 0)
     assert all(path.is_relative_to(inner) for path in found)
@@ -268,7 +270,9 @@ def test_extract_writes_only_below_directory(url: str, words: tuple[str, ...], f
 
 
 def test_extract_numbers_equal_names(folder: Path) -> None:
-    written(folder, *(record(host.encode(), WARC_Target_URI=f"ftp://{host}.example/a") for host in "xy"))
+    write_archive(
+        folder, *(record(host.encode(), WARC_Target_URI=f"ftp://{host}.example/a") for host in "xy")
+    )
     assert resolve("warc", "extract", "-q", "-d", "out", "a.warc.gz").status == 0
     assert extract_files(folder / "out") == {"a": b"x", "a.2": b"y"}
 
@@ -276,14 +280,14 @@ def test_extract_numbers_equal_names(folder: Path) -> None:
 def test_extract_does_not_follow_symlinks(folder: Path) -> None:
     (folder / "out").mkdir()
     os.symlink("../victim", folder / "out" / "a")
-    written(folder, record(b"12345", WARC_Target_URI="ftp://h.example/a"))
+    write_archive(folder, record(b"12345", WARC_Target_URI="ftp://h.example/a"))
     assert resolve("warc", "extract", "-q", "-d", "out", "a.warc.gz").status == 3
     assert not (folder / "victim").exists()
 
 
 def test_extract_truncated_records_save_no_file(folder: Path) -> None:
     cut = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"
-    written(
+    write_archive(
         folder,
         answer(b"abc", "http://h.example/a", cut),
         record(b"abc", WARC_Target_URI="ftp://h.example/b", WARC_Truncated="disconnect"),
@@ -299,20 +303,20 @@ def test_extract_truncated_records_save_no_file(folder: Path) -> None:
 def test_extract_revisit_has_bytes_of_original(at: dict[str, str], folder: Path) -> None:
     urls = [f"{at['large']}/one", f"{at['large']}/two"]
     assert resolve("get", "-q", "-d", "live", "--warc", "a.warc.gz", *urls).status == 0
-    assert b"WARC-Type: revisit" in unpacked(folder / "a.warc.gz")
+    assert b"WARC-Type: revisit" in decompress(folder / "a.warc.gz")
     assert resolve("warc", "extract", "-q", "-d", "out", "a.warc.gz").status == 0
     assert extract_files(folder / "out") == extract_files(folder / "live")
     assert len(extract_files(folder / "out")) == 2
 
 
-def unpacked(path: Path) -> bytes:
+def decompress(path: Path) -> bytes:
     import gzip
 
     return gzip.decompress(path.read_bytes())
 
 
 def test_extract_skips_records_without_object(folder: Path) -> None:
-    written(
+    write_archive(
         folder,
         answer(b"no", "http://h.example/a", b"HTTP/1.1 404 Not Found\r\n\r\n"),
         answer(b"", "http://h.example/b", b"HTTP/1.1 302 Found\r\nLocation: /a\r\n\r\n"),
@@ -324,7 +328,7 @@ def test_extract_skips_records_without_object(folder: Path) -> None:
     )
     done = resolve("warc", "extract", "-d", "out", "a.warc.gz")
     assert (done.status, extract_files(folder)) == (0, {"a.warc.gz": (folder / "a.warc.gz").read_bytes()}), (
-        done.told
+        done.messages
     )
 
 
@@ -345,7 +349,7 @@ def test_extract_damaged_archive_saves_complete_records(folder: Path) -> None:
     (folder / "a.warc.gz").write_bytes(members[0] + bytes(broken) + members[2])
     done = resolve("warc", "extract", "-d", "out", "a.warc.gz")
     assert done.status == 10
-    assert f"byte {len(members[0])}" in done.told
+    assert f"byte {len(members[0])}" in done.messages
     assert set(extract_files(folder / "out")) == {"a", "c"}
 
 
@@ -355,8 +359,8 @@ def test_extract_hostile_archive_writes_only_below_directory(name: str, folder: 
     if name.endswith(".jsonl"):
         return
     done = resolve("warc", "extract", "-q", "-d", "out", "--max-size", "1M", str(path), folder=folder)
-    assert done.status in (0, 1, 3, 8, 9, 10, 14), done.told
-    assert "Traceback" not in done.told
+    assert done.status in (0, 1, 3, 8, 9, 10, 14), done.messages
+    assert "Traceback" not in done.messages
     found = set(folder.rglob("*")) - {folder / "out"}
     assert all(each.parent == folder / "out" for each in found), found
 
@@ -366,7 +370,7 @@ def test_extract_foreign_archives_saves_files(name: str, folder: Path) -> None:
     done = resolve(
         "warc", "extract", "--host-directories", "-d", "out", str(WARC / "foreign" / f"{name}.warc.gz")
     )
-    assert done.status in (0, 1, 8, 9, 10), done.told  # 9: listings of wpull look like files
+    assert done.status in (0, 1, 8, 9, 10), done.messages  # 9: listings of wpull look like files
     assert extract_files(folder / "out")
     assert b"secret" not in done.err
 
@@ -382,7 +386,7 @@ def test_extract_foreign_archives_saves_files(name: str, folder: Path) -> None:
     ],
 )
 def test_extract_invalid_options_are_usage_errors(words: list[str], folder: Path) -> None:
-    written(folder, record())
+    write_archive(folder, record())
     assert resolve("warc", *words).status == 2
 
 
@@ -391,11 +395,13 @@ def test_extract_invalid_archive_exits_with_status_3(folder: Path) -> None:
     for path in ("a.warc", "none", "."):
         done = resolve("warc", "extract", path)
         assert done.status == 3
-        assert done.told.count(path) >= 1
+        assert done.messages.count(path) >= 1
 
 
 def test_extract_output_file_requires_single_object(folder: Path) -> None:
-    written(folder, *(record(name.encode(), WARC_Target_URI=f"ftp://h.example/{name}") for name in "ab"))
+    write_archive(
+        folder, *(record(name.encode(), WARC_Target_URI=f"ftp://h.example/{name}") for name in "ab")
+    )
     assert resolve("warc", "extract", "-O", "x", "a.warc.gz").status != 0
     assert resolve("warc", "extract", "-q", "-O", "y", "a.warc.gz", "ftp://h.example/b").status == 0
     assert (folder / "y").read_bytes() == b"b"

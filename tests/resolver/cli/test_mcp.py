@@ -33,7 +33,7 @@ CHECKOUT = Path(__file__).parents[3]
 RUN = ["-W", "error", "-m", "resolver", "mcp", "--config", "none"]
 
 
-def allowed(places: Places) -> list[str]:
+def permission_options(places: Places) -> list[str]:
     """Return the options that allow agents to contact the servers of these tests."""
     ports = {url.rpartition(":")[2] for url in places.values()}
     options = [word for port in sorted(ports) if port.isdigit() for word in ("--allow-port", port)]
@@ -41,7 +41,7 @@ def allowed(places: Places) -> list[str]:
 
 
 @asynccontextmanager
-async def conversation(*options: str) -> AsyncIterator[ClientSession]:
+async def process_session(*options: str) -> AsyncIterator[ClientSession]:
     parameters = StdioServerParameters(
         command=sys.executable, args=[*RUN, *options], cwd=CHECKOUT, env=environment()
     )
@@ -52,7 +52,7 @@ async def conversation(*options: str) -> AsyncIterator[ClientSession]:
 
 
 @asynccontextmanager
-async def talk(*options: str) -> AsyncIterator[ClientSession]:
+async def memory_session(*options: str) -> AsyncIterator[ClientSession]:
     """Start the server in this process, with memory streams: the messages are the same."""
     from resolver.adapters.mcp import server
     from resolver.cli.mcp import grant_of
@@ -86,7 +86,7 @@ def body(result: CallToolResult) -> str:
 
 async def test_mcp_process_answers_tools_and_cancellation(places: Places) -> None:
     """Call every tool and cancel a call, all in one process: its start is the largest cost."""
-    async with conversation(*allowed(places)) as session:
+    async with process_session(*permission_options(places)) as session:
         await try_every_tool(session, places)
         await cancel_a_call(session)
         about = f"{places['http']}/about.txt"
@@ -152,7 +152,7 @@ TEXT = f"HTTP/1.0 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n{HOST
 MENU = "0a\u202eb \U000e0069\t/a\x9b\th.example\t70\r\n.\r\n".encode()
 
 
-async def saying(nursery: trio.Nursery, words: bytes) -> str:
+async def start_replying_peer(nursery: trio.Nursery, words: bytes) -> str:
     """Start a peer that replies `words` to any data, and return its host and port."""
 
     async def say(stream: trio.SocketStream) -> None:
@@ -166,10 +166,12 @@ async def saying(nursery: trio.Nursery, words: bytes) -> str:
 
 
 async def test_mcp_hostile_text_is_escaped_and_paged(nursery: trio.Nursery) -> None:
-    text, menu = await saying(nursery, TEXT), await saying(nursery, MENU)
-    long = await saying(nursery, b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\n" + b"one line\n" * 9)
+    text, menu = await start_replying_peer(nursery, TEXT), await start_replying_peer(nursery, MENU)
+    long = await start_replying_peer(
+        nursery, b"HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\n\r\n" + b"one line\n" * 9
+    )
     port = menu.partition(":")[2]
-    async with talk("--allow-address", "127.0.0.1", "--allow-port", port) as session:
+    async with memory_session("--allow-address", "127.0.0.1", "--allow-port", port) as session:
         assert body(await session.call_tool("fetch", {"url": f"http://{text}/"})) == SHOWN
         (entry,) = facts(await session.call_tool("list", {"url": f"gopher://{menu}/1"}))["entries"]
         assert entry["name"] == "a\\u202eb \\U000e0069"
@@ -184,7 +186,7 @@ async def test_mcp_hostile_text_is_escaped_and_paged(nursery: trio.Nursery) -> N
 
 
 async def test_mcp_failures_have_code_and_rule(places: Places) -> None:
-    async with talk(*allowed(places), "--max-size", "30000") as session:
+    async with memory_session(*permission_options(places), "--max-size", "30000") as session:
         for tool, url, code, status, rule in (
             ("fetch", f"{places['http']}/bomb", "LimitExceeded", 14, None),
             ("fetch", f"{places['short']}/", "Truncated", 10, None),
@@ -228,7 +230,7 @@ async def test_mcp_does_not_contact_addresses_without_permission(
         await stream.aclose()
 
     nursery.start_soon(trio.serve_listeners, visited, listeners)
-    async with talk() as session:
+    async with memory_session() as session:
         for host in ("127.0.0.1", "localhost", "a.localhost", "[::ffff:127.0.0.1]", "2130706433", "127.1"):
             for tool in ("fetch", "list", "info"):
                 refused = await session.call_tool(tool, {"url": f"http://{host}:{port}/"})
@@ -240,7 +242,7 @@ async def test_mcp_does_not_contact_addresses_without_permission(
 
 
 async def test_mcp_fetch_binary_returns_blob(places: Places) -> None:
-    async with talk(*allowed(places)) as session:
+    async with memory_session(*permission_options(places)) as session:
         image = await session.call_tool("fetch", {"url": f"{places['ftp']}/pub/a.bin"})
         assert facts(image)["form"] == "binary"
         (_, blob) = image.content
@@ -264,13 +266,13 @@ INITIALIZE = {
 }
 
 
-def said(message: dict[str, object]) -> bytes:
+def encode_line(message: dict[str, object]) -> bytes:
     return json.dumps(message).encode() + b"\n"
 
 
 def call(tool: str, arguments: object) -> bytes:
     params = {"name": tool, "arguments": arguments}
-    return said({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
+    return encode_line({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
 
 
 def answers(program: Program, wanted: int) -> list[dict[str, Any]]:
@@ -286,8 +288,8 @@ def test_mcp_invalid_json_is_answered_and_session_continues() -> None:
             assert (answer["id"], answer["error"]["code"]) == (None, -32700)
         for line in (b"{}", b"[]", b'"' + b"\\u001b" * 100_000 + b'"'):
             program.stdin.write(line + b"\n")
-        program.stdin.write(said(INITIALIZE))
-        program.stdin.write(said({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+        program.stdin.write(encode_line(INITIALIZE))
+        program.stdin.write(encode_line({"jsonrpc": "2.0", "method": "notifications/initialized"}))
         program.stdin.write(b"garbage again\n" + call("check", {"url": "http://h.example/\x1b"}))
         program.stdin.flush()
         found = {answer["id"]: answer for answer in answers(program, 3)}  # in any order
@@ -303,7 +305,7 @@ def test_mcp_invalid_json_is_answered_and_session_continues() -> None:
 def test_mcp_with_closed_stdout_exits_silently() -> None:
     with start() as program:
         program.stdout.close()
-        program.stdin.write(said(INITIALIZE))
+        program.stdin.write(encode_line(INITIALIZE))
         program.stdin.flush()
         assert program.wait() == 141
         assert program.stderr.read() == b""
@@ -323,7 +325,7 @@ def test_mcp_on_terminal_prints_hint() -> None:
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_mcp_signal_ends_waiting_server(number: int, status: int) -> None:
     with start() as program:
-        program.stdin.write(said(INITIALIZE))
+        program.stdin.write(encode_line(INITIALIZE))
         program.stdin.flush()
         answers(program, 1)
         os.kill(program.pid, number)
@@ -368,7 +370,7 @@ def test_mcp_without_extra_names_package(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "mcp", None)
     done = resolve("mcp", "--config", "none")
     assert (done.status, done.out) == (13, b"")
-    assert done.told == "resolve: mcp needs mcp 2 or later (the extra mcp): pip install mcp\n"
+    assert done.messages == "resolve: mcp needs mcp 2 or later (the extra mcp): pip install mcp\n"
 
 
 @pytest.mark.parametrize("words", [["http://h.example/"], ["-i", "list"]])

@@ -58,11 +58,11 @@ def test_recursive_get_reports_and_counts_files(at: dict[str, str], folder: Path
     done = resolve("get", "-r", f"{at['file']}", f"{at['ftp']}/pub/names/", "-d", "out", "--depth", "1")
     assert done.status == 0
     local = Path(at["file"]).name
-    assert f"{at['file']}/about.txt -> out/{local}/about.txt (16 " in done.told
-    assert f"{at['ftp']}/pub/names/README -> out/names/README (18 " in done.told
-    assert done.told.count("warning (S04)") == 1
+    assert f"{at['file']}/about.txt -> out/{local}/about.txt (16 " in done.messages
+    assert f"{at['ftp']}/pub/names/README -> out/names/README (18 " in done.messages
+    assert done.messages.count("warning (S04)") == 1
     count = len(files(folder))
-    assert f"resolve: {count} of {count} saved; " in done.told
+    assert f"resolve: {count} of {count} saved; " in done.messages
 
 
 def test_recursive_get_of_document_saves_file(at: dict[str, str], folder: Path) -> None:
@@ -75,8 +75,8 @@ def test_recursive_get_failure_is_reported_and_listed(at: dict[str, str], folder
     """The failed list contains the tree, so that a later run of the list fetches the missing files."""
     done = resolve("get", "-r", "--failed", "left", f"{at['ftp']}/pub", f"{at['ftp']}/nowhere")
     assert done.status == 8
-    assert "/pub/unreadable.txt: " in done.told
-    assert "2 missing; " in done.told
+    assert "/pub/unreadable.txt: " in done.messages
+    assert "2 missing; " in done.messages
     assert set((folder / "left").read_text().splitlines()) == {f"{at['ftp']}/pub", f"{at['ftp']}/nowhere"}
 
 
@@ -116,7 +116,7 @@ def test_recursive_get_accepts_list_of_trees(at: dict[str, str], folder: Path) -
 )
 def test_recursive_get_invalid_options_are_usage_errors(words: list[str], said: str, folder: Path) -> None:
     done = resolve("get", *words, "file:///nowhere")
-    assert (done.status, all(word in done.told for word in said.split())) == (2, True)
+    assert (done.status, all(word in done.messages for word in said.split())) == (2, True)
 
 
 def test_recursive_get_filters_by_name_and_url(at: dict[str, str], folder: Path) -> None:
@@ -141,7 +141,7 @@ def _source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return source
 
 
-def mirrors_files(folder: Path) -> list[str]:
+def sorted_files(folder: Path) -> list[str]:
     return sorted(
         os.path.relpath(os.path.join(where, name), folder)
         for where, _, names in os.walk(folder)
@@ -155,30 +155,30 @@ def test_delete_with_yes_removes_files_missing_at_source(source: Path, folder: P
     (source / "sub").rmdir()
     (folder / "top/.mine").write_bytes(b"x")
     done = resolve("get", "-r", "--exists", "newer", "--delete", "--yes", source.as_uri())
-    assert (done.status, mirrors_files(folder)) == (0, ["top/.mine", "top/a.txt", "top/b.txt"])
-    assert "resolve: delete top/sub/c.txt\nresolve: delete top/sub/\n" in done.told
-    assert "resolve: 2 deleted\n" in done.told
-    assert "0 of 2 saved, 2 kept" in done.told
+    assert (done.status, sorted_files(folder)) == (0, ["top/.mine", "top/a.txt", "top/b.txt"])
+    assert "resolve: delete top/sub/c.txt\nresolve: delete top/sub/\n" in done.messages
+    assert "resolve: 2 deleted\n" in done.messages
+    assert "0 of 2 saved, 2 kept" in done.messages
 
 
 def test_delete_without_terminal_requires_yes(source: Path, folder: Path) -> None:
     done = resolve("get", "-r", "--delete", source.as_uri())
-    assert (done.status, mirrors_files(folder)) == (2, [])
-    assert "--yes" in done.told
+    assert (done.status, sorted_files(folder)) == (2, [])
+    assert "--yes" in done.messages
 
 
 def test_recursive_dry_run_reports_actions(source: Path, folder: Path) -> None:
     resolve("get", "-r", source.as_uri())
     (source / "a.txt").unlink()
     (source / "new.txt").write_bytes(b"x")
-    before = mirrors_files(folder)
+    before = sorted_files(folder)
     wanted = ["get", "-r", "--exists", "newer", "--delete", "--dry-run", source.as_uri()]
     done = resolve(*wanted)
-    assert (done.status, mirrors_files(folder)) == (0, before)
-    assert f"{source.as_uri()}/b.txt -> top/b.txt (would be kept)\n" in done.told
-    assert f"{source.as_uri()}/new.txt -> top/new.txt (would be saved)\n" in done.told
-    assert "delete top/a.txt\n" in done.told
-    assert all(word in done.told for word in ("1 of 3 ", "2 kept"))
+    assert (done.status, sorted_files(folder)) == (0, before)
+    assert f"{source.as_uri()}/b.txt -> top/b.txt (would be kept)\n" in done.messages
+    assert f"{source.as_uri()}/new.txt -> top/new.txt (would be saved)\n" in done.messages
+    assert "delete top/a.txt\n" in done.messages
+    assert all(word in done.messages for word in ("1 of 3 ", "2 kept"))
     records = resolve(*wanted, "--json").records
     assert {(record["path"], record["action"], record["status"]) for record in records} == {
         ("top/a.txt", "delete", "skipped"),
@@ -193,7 +193,7 @@ def test_dry_run_creates_no_files(at: dict[str, str], folder: Path) -> None:
     done = resolve(
         "get", "--dry-run", "--json", "-d", "out", f"{at['http']}/about.txt", f"{at['ftp']}/pub/a.txt"
     )
-    assert (done.status, mirrors_files(folder), os.listdir(folder)) == (0, [], [])
+    assert (done.status, sorted_files(folder), os.listdir(folder)) == (0, [], [])
     assert [(record["action"], record["bytes"]) for record in done.records] == [("fetch", 0)] * 2
     assert resolve("get", "-r", "--dry-run", "-q", f"{at['ftp']}/pub").status == 0
     assert os.listdir(folder) == []
@@ -242,14 +242,14 @@ def test_newsgroup_is_saved_as_mailbox(at: dict[str, str], folder: Path) -> None
 def test_newsgroup_tree_is_same_for_news_and_nntp(at: dict[str, str], folder: Path) -> None:
     for scheme in ("news", "nntp"):
         assert resolve("get", "-r", "-q", "-d", scheme, f"{at[scheme]}/comp.misc").status == 0
-    assert mirrors_files(folder / "news") == mirrors_files(folder / "nntp") != []
-    for name in mirrors_files(folder / "news"):
+    assert sorted_files(folder / "news") == sorted_files(folder / "nntp") != []
+    for name in sorted_files(folder / "news"):
         assert (folder / "news" / name).read_bytes() == (folder / "nntp" / name).read_bytes()
 
 
 def test_ignore_robots_warning_is_printed_once(at: dict[str, str], folder: Path) -> None:
     done = resolve("get", "-r", "--ignore-robots", f"{at['http']}/about.txt", f"{at['http']}/data.bin")
-    assert done.told.count("--ignore-robots") == 1
+    assert done.messages.count("--ignore-robots") == 1
 
 
 # `get -r --delete`: the prompt on a terminal, the need of `--yes` for HTTP pages, and ledgers in a tree.
@@ -302,11 +302,11 @@ def test_delete_of_http_index_requires_yes(at: dict[str, str], folder: Path) -> 
         (folder / name / "gone.txt").write_bytes(b"x")
     urls = f"{at['lists']}/t/", f"{at['lists']}/book/"
     words = "get", "-r", "--exists", "newer", "--delete"
-    assert resolve(*words, *urls, "--dry-run").told.count("resolve: delete ") == 1
-    assert mirrors_files(folder) == ["book/gone.txt", "t/gone.txt"]
+    assert resolve(*words, *urls, "--dry-run").messages.count("resolve: delete ") == 1
+    assert sorted_files(folder) == ["book/gone.txt", "t/gone.txt"]
     done = resolve(*words, *urls, "--yes")
-    assert (done.status, mirrors_files(folder)) == (0, ["book/gone.txt", "book/index.html", "t/a.txt"])
-    assert all(word in done.told for word in ("1 deleted", "--yes"))
+    assert (done.status, sorted_files(folder)) == (0, ["book/gone.txt", "book/index.html", "t/a.txt"])
+    assert all(word in done.messages for word in ("1 deleted", "--yes"))
 
 
 async def test_delete_of_http_index_on_terminal_keeps_files(at: dict[str, str], folder: Path) -> None:
@@ -319,7 +319,7 @@ async def test_delete_of_http_index_on_terminal_keeps_files(at: dict[str, str], 
             assert await command.status() == 0
     said = "resolve: 1 local entries are kept: http pages no longer list them"
     assert any(row.startswith(said) for row in terminal.rows)
-    assert mirrors_files(folder) == ["t/a.txt", "t/gone.txt"]
+    assert sorted_files(folder) == ["t/a.txt", "t/gone.txt"]
 
 
 def test_delete_keeps_ledger_in_tree(delete_source: Path, folder: Path) -> None:

@@ -61,7 +61,7 @@ def test_server_chosen_part_name_is_escaped(exists: str, at: dict[str, str], fol
 def test_output_option_with_reserved_name_is_refused(name: str, at: dict[str, str], folder: Path) -> None:
     done = resolve("get", "--json", "-O", name, "--trace", "trace", at["http"] + "/about.txt")
     assert (done.status, done.records[0]["error"]["code"]) == (3, "LocalError")
-    assert "choose another name" in done.told
+    assert "choose another name" in done.messages
     assert "GET" not in (folder / "trace").read_text()
 
 
@@ -104,7 +104,7 @@ def test_get_listing_without_output_is_refused(url: str, at: dict[str, str], fol
         done = resolve("get", *more, given)
         assert (done.status, done.out, os.listdir(folder)) == (9, b"", [])
         has_tree = not given.startswith(("news:", "wais:"))
-        ways = [way for way in ("ls", "-r", "-O FILE") if f" {way} " in done.told]
+        ways = [way for way in ("ls", "-r", "-O FILE") if f" {way} " in done.messages]
         assert ways == (["ls", "-r", "-O FILE"] if has_tree else ["ls", "-O FILE"])
     (outcome,) = resolve("get", "-q", "--json", given).records
     assert (outcome["status"], outcome["exit"], outcome["path"]) == ("refused", 9, None)
@@ -159,7 +159,7 @@ def test_get_directory_url_is_named_index_by_media_type(
     done = resolve("get", url)
     content = DIRECTORIES["/" if path in ("/moved/", "/?q=a") else path].content
     assert (done.status, done.out) == (0, b"")
-    assert done.told.endswith(f"{url} -> {name} ({len(content)} bytes)\n")
+    assert done.messages.endswith(f"{url} -> {name} ({len(content)} bytes)\n")
     assert {each.name: each.read_bytes() for each in folder.iterdir()} == {name: content}
     again = resolve("get", "-q", "--json", url)
     assert (again.status, again.records[0]["error"]["code"]) == (3, "LocalError")

@@ -26,7 +26,7 @@ from resolver.cli.open import answers_to
 from resolver.cli.targets import CommandTarget
 from tests.hang import HANG
 from tests.resolver.cli.command import records, resolve
-from tests.resolver.cli.terminal import Command, Terminal, drives, on_terminal
+from tests.resolver.cli.terminal import Command, Terminal, on_terminal, unsafe_bytes
 from tests.sampled import sampled
 
 #: The service offers ECHO and SGA, that is, character mode; the client accepts.
@@ -47,7 +47,7 @@ class Session:
         self.service = service
         self._heard = b""
 
-    async def hears(self, octets: bytes) -> None:
+    async def expect_received(self, octets: bytes) -> None:
         """Wait until the service has received exactly these bytes."""
         while len(self._heard) < len(octets):
             came = await self.service.receive_some()
@@ -56,10 +56,10 @@ class Session:
         assert self._heard[: len(octets)] == octets
         self._heard = self._heard[len(octets) :]
 
-    async def sees(self, text: str) -> None:
+    async def wait_for_text(self, text: str) -> None:
         await self.terminal.until(lambda rows: any(text in row for row in rows))
 
-    async def is_asked(self) -> None:
+    async def open_prompt(self) -> None:
         """Type `^]` on a cleared screen and wait for the prompt."""
         self.terminal.screen.reset()
         self.terminal.type(b"\x1d")
@@ -122,31 +122,31 @@ async def test_telnet_session_on_terminal_is_complete(folder: Path) -> None:
 async def test_telnet_line_mode_lasts_until_character_mode(folder: Path) -> None:
     async with session(folder) as held:
         await held.service.send_all(b"Your name?\n" + PROBE)
-        await held.hears(PROBED)
+        await held.expect_received(PROBED)
         held.terminal.type(b"gux\x7fest\r")
-        await held.hears(b"guest\r\n")
-        await held.sees("guest")
+        await held.expect_received(b"guest\r\n")
+        await held.wait_for_text("guest")
         held.terminal.type(b"half\x04")
-        await held.hears(b"half")
+        await held.expect_received(b"half")
         held.terminal.type(b"\x04")
-        await held.hears(b"\x04")
+        await held.expect_received(b"\x04")
         held.terminal.type(b"\x03")
-        await held.hears(b"\xff\xf4")
+        await held.expect_received(b"\xff\xf4")
         held.terminal.type(b"\x1c")
-        await held.hears(b"\xff\xf3")
+        await held.expect_received(b"\xff\xf3")
         held.terminal.type(b"half")
-        await held.is_asked()
-        await held.hears(b"half")
+        await held.open_prompt()
+        await held.expect_received(b"half")
         held.terminal.type(b"\r")
         await held.service.send_all(b"\xff\xfb\x01Password: ")
-        await held.hears(b"\xff\xfd\x01")
+        await held.expect_received(b"\xff\xfd\x01")
         held.terminal.type(b"hidden\r")
-        await held.hears(b"hidden\r\n")
+        await held.expect_received(b"hidden\r\n")
         await held.service.send_all(b"\xff\xfc\x01\xff\xfb\x03shown again\r\n")
-        await held.hears(b"\xff\xfe\x01\xff\xfd\x03")
+        await held.expect_received(b"\xff\xfe\x01\xff\xfd\x03")
         held.terminal.type(b"\x03\x1c\x04\r\n\x1a\xff")
-        await held.hears(b"\x03\x1c\x04\r\0\n\x1a\xff\xff")
-        await held.sees("shown again")
+        await held.expect_received(b"\x03\x1c\x04\r\0\n\x1a\xff\xff")
+        await held.wait_for_text("shown again")
         assert b"hidden" not in held.terminal.octets
 
 
@@ -154,11 +154,11 @@ async def test_telnet_line_typed_before_character_mode_is_sent(folder: Path) -> 
     """The service requests characters while a typed line is unread."""
     async with session(folder) as held:
         await held.service.send_all(PROBE)
-        await held.hears(PROBED)
+        await held.expect_received(PROBED)
         held.command.process.send_signal(signal.SIGSTOP)
         await held.command.process.stopped()
         held.terminal.type(b"guest\r")
-        await held.sees("guest")
+        await held.wait_for_text("guest")
         await held.service.send_all(ASKED)
         held.command.process.send_signal(signal.SIGCONT)
         octets = b""
@@ -170,71 +170,71 @@ async def test_telnet_line_typed_before_character_mode_is_sent(folder: Path) -> 
 async def test_telnet_prompt_commands_work(folder: Path) -> None:
     async with session(folder) as held:
         await held.service.send_all(ASKED + b"ready\r\n")
-        await held.hears(ANSWERED)
-        await held.is_asked()
+        await held.expect_received(ANSWERED)
+        await held.open_prompt()
         assert held.terminal.settings == held.before
         await held.service.send_all(b"meanwhile " + PROBE)
         held.terminal.type(b"status\r")
-        await held.sees("enabled: ECHO (the service), SGA (the service)")
-        await held.sees("without TLS")
-        await held.sees("meanwhile")
-        await held.hears(PROBED)
+        await held.wait_for_text("enabled: ECHO (the service), SGA (the service)")
+        await held.wait_for_text("without TLS")
+        await held.wait_for_text("meanwhile")
+        await held.expect_received(PROBED)
         for name, octets in [("brk", 0xF3), ("ayt", 0xF6), ("ip", 0xF4), ("ao", 0xF5), ("ec", 0xF7)]:
-            await held.is_asked()
+            await held.open_prompt()
             held.terminal.type(f"send {name}\r".encode())
-            await held.hears(bytes((0xFF, octets)))
+            await held.expect_received(bytes((0xFF, octets)))
         held.terminal.type(b"a\x1dsend escape\rb")  # in one write
-        await held.hears(b"a\x1db")
+        await held.expect_received(b"a\x1db")
         for words in (b"help\r", b"send eof\r"):
-            await held.is_asked()
+            await held.open_prompt()
             held.terminal.type(words)
-            await held.sees("help: show this; an empty line returns")
-        await held.is_asked()
+            await held.wait_for_text("help: show this; an empty line returns")
+        await held.open_prompt()
         held.terminal.type(b"\r")
         await held.service.send_all(PROBE)
-        await held.hears(PROBED)
+        await held.expect_received(PROBED)
         held.terminal.type(b"c\r")
-        await held.hears(b"c\r\0")
+        await held.expect_received(b"c\r\0")
 
 
 async def test_telnet_resize_is_sent_once(folder: Path) -> None:
     async with session(folder) as held:
         await held.service.send_all(b"\xff\xfd\x1f")
-        await held.hears(b"\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0")
+        await held.expect_received(b"\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0")
         held.terminal.resize(200)
-        await held.hears(b"\xff\xfa\x1f\0\xc8\0\x18\xff\xf0")
+        await held.expect_received(b"\xff\xfa\x1f\0\xc8\0\x18\xff\xf0")
         held.command.process.send_signal(signal.SIGWINCH)
         held.terminal.resize(40)
-        await held.hears(b"\xff\xfa\x1f\0\x28\0\x18\xff\xf0")
+        await held.expect_received(b"\xff\xfa\x1f\0\x28\0\x18\xff\xf0")
 
 
-def signaled(number: int) -> Callable[[Session], None]:
+def send_signal(number: int) -> Callable[[Session], None]:
     return lambda held: held.command.process.send_signal(number)
 
 
-def closed(held: Session) -> None:
+def close_service(held: Session) -> None:
     held.service.socket.shutdown(socket.SHUT_WR)
 
 
-def reset(held: Session) -> None:
+def reset_service(held: Session) -> None:
     held.service.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     held.service.socket.close()
 
 
-def negotiates_without_end(held: Session) -> None:
+def negotiate_forever(held: Session) -> None:
     octets = memoryview(1_001 * PROBE)
     while octets:
         octets = octets[os.write(held.service.socket.fileno(), octets) :]
 
 
 ENDS: list[tuple[Callable[[Session], None], int]] = [
-    (signaled(signal.SIGTERM), 143),
-    (signaled(signal.SIGHUP), 143),
-    (signaled(signal.SIGINT), 130),
-    (signaled(signal.SIGQUIT), -signal.SIGQUIT),
-    (closed, 0),
-    (reset, 4),
-    (negotiates_without_end, 7),
+    (send_signal(signal.SIGTERM), 143),
+    (send_signal(signal.SIGHUP), 143),
+    (send_signal(signal.SIGINT), 130),
+    (send_signal(signal.SIGQUIT), -signal.SIGQUIT),
+    (close_service, 0),
+    (reset_service, 4),
+    (negotiate_forever, 7),
     (lambda held: held.terminal.type(b"\x1dclose\r"), 0),
 ]
 #: Two endings by a signal, and two others.
@@ -247,7 +247,7 @@ async def test_telnet_restores_terminal_after_any_end(
 ) -> None:
     async with session(folder) as held:
         await held.service.send_all(ASKED + b"\x1b[?1049h\x1b[?25l\x1b[1;5r\x1b[31m" + PROBE)
-        await held.hears(ANSWERED + PROBED)
+        await held.expect_received(ANSWERED + PROBED)
         assert held.terminal.settings != held.before
         end(held)
         assert await held.command.status() == status
@@ -259,10 +259,10 @@ async def test_telnet_restores_terminal_after_any_end(
 async def test_telnet_ignored_signal_does_not_end_session(folder: Path) -> None:
     async with session(folder, ignored=[signal.SIGQUIT]) as held:
         await held.service.send_all(b"\xff\xfd\x1f")
-        await held.hears(b"\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0")
+        await held.expect_received(b"\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0")
         held.command.process.send_signal(signal.SIGQUIT)
         held.terminal.resize(200)  # a resize sends a later signal, too
-        await held.hears(b"\xff\xfa\x1f\0\xc8\0\x18\xff\xf0")
+        await held.expect_received(b"\xff\xfa\x1f\0\xc8\0\x18\xff\xf0")
         held.command.process.send_signal(signal.SIGTERM)
         assert await held.command.status() == 143
 
@@ -271,8 +271,8 @@ async def test_telnet_ignored_signal_does_not_end_session(folder: Path) -> None:
 async def test_telnet_end_of_input_at_prompt_ends_session(folder: Path, asked: bool) -> None:
     async with session(folder) as held:
         await held.service.send_all((ASKED if asked else b"") + PROBE)
-        await held.hears((ANSWERED if asked else b"") + PROBED)
-        await held.is_asked()
+        await held.expect_received((ANSWERED if asked else b"") + PROBED)
+        await held.open_prompt()
         held.terminal.type(b"\x04")
         assert await held.command.status() == 0
         assert held.terminal.settings == held.before
@@ -283,7 +283,7 @@ async def test_telnet_stop_and_continue_restore_terminal(folder: Path, by_charac
     async with session(folder) as held:
         asked, answered = (ASKED, ANSWERED) if by_characters else (b"", b"")
         await held.service.send_all(asked + b"\xff\xfd\x1f")
-        await held.hears(answered + b"\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0")
+        await held.expect_received(answered + b"\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0")
         inside = held.terminal.settings
         if by_characters:
             held.command.process.send_signal(signal.SIGTSTP)
@@ -293,7 +293,7 @@ async def test_telnet_stop_and_continue_restore_terminal(folder: Path, by_charac
         assert held.terminal.settings == held.before
         held.terminal.resize(100)
         held.command.process.send_signal(signal.SIGCONT)
-        await held.hears(b"\xff\xfa\x1f\0\x64\0\x18\xff\xf0")
+        await held.expect_received(b"\xff\xfa\x1f\0\x64\0\x18\xff\xf0")
         assert held.terminal.settings == inside
         held.command.process.terminate()
         assert await held.command.status() == 143
@@ -303,10 +303,10 @@ async def test_telnet_stop_and_continue_restore_terminal(folder: Path, by_charac
 async def test_telnet_discards_unread_input_at_end(folder: Path) -> None:
     async with session(folder) as held:
         await held.service.send_all(PROBE)
-        await held.hears(PROBED)
+        await held.expect_received(PROBED)
         held.terminal.type(b"remove all")
-        await held.sees("remove all")
-        closed(held)
+        await held.wait_for_text("remove all")
+        close_service(held)
         assert await held.command.status() == 0
         held.terminal.type(b"\n")
         assert os.read(held.terminal.slave, 100) == b"\n"
@@ -330,7 +330,7 @@ async def test_telnet_output_is_filtered(folder: Path, arguments: tuple[str, ...
     async with session(folder, *arguments) as held:
         await held.service.send_all(ASKED + b"\xff\xfd\x18\xff\xfa\x18\x01\xff\xf0")
         kind = b"dumb" if "--plain" in arguments else b"xterm"
-        await held.hears(ANSWERED + b"\xff\xfb\x18\xff\xfa\x18\0" + kind + b"\xff\xf0")
+        await held.expect_received(ANSWERED + b"\xff\xfb\x18\xff\xfa\x18\0" + kind + b"\xff\xf0")
         for octet in b"red" + ATTACK + b"\x1b[31m\xe2\x80\xa2bell\x07end":
             await held.service.send_all(bytes((octet,)))
         await held.service.send_eof()
@@ -342,7 +342,7 @@ async def test_telnet_escape_works_when_service_does_not_read(folder: Path) -> N
     """The typed data exceeds all buffers: the client drops the rest and still recognizes the escape."""
     async with session(folder) as held:
         await held.service.send_all(ASKED + PROBE)
-        await held.hears(ANSWERED + PROBED)
+        await held.expect_received(ANSWERED + PROBED)
         os.set_blocking(held.terminal.master, False)
         while b"\x07" not in held.terminal.octets[-9:]:
             with_room = True
@@ -372,14 +372,14 @@ async def test_telnet_escape_works_when_service_does_not_read(folder: Path) -> N
 def test_open_session_without_terminal_is_usage_error(words: list[str], said: str) -> None:
     done = resolve(*words)
     assert (done.status, done.out) == (2, b"")
-    assert said in done.told
+    assert said in done.messages
 
 
 def test_get_of_session_suggests_open(folder: Path) -> None:
     done = resolve("get", "telnet://h.example/", folder=folder)
     assert done.status == 15
-    assert "resolve open URL" in done.told
-    assert "resolve cat --for" in done.told
+    assert "resolve open URL" in done.messages
+    assert "resolve cat --for" in done.messages
 
 
 def test_open_without_web_extra_names_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -388,7 +388,7 @@ def test_open_without_web_extra_names_package(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "jinja2", None)
     done = resolve("open", "http://h.example/")
     assert (done.status, done.out) == (13, b"")
-    assert "needs jinja2 3.1.2 or later (the extra web): pip install jinja2" in done.told
+    assert "needs jinja2 3.1.2 or later (the extra web): pip install jinja2" in done.messages
 
 
 async def test_open_derived_telnet_url_is_refused(folder: Path) -> None:
@@ -406,14 +406,14 @@ FILLED = "00/poll%09%09+%091%0D%0A+-1%0D%0Aa%0D%0A.%0D%0A"
 
 
 @dataclass
-class Sitting:
+class FormSession:
     """A form that the user fills in."""
 
     server: GopherServer
     command: Command
     terminal: Terminal
 
-    async def types(self, question: str, answer: str) -> None:
+    async def answer_question(self, question: str, answer: str) -> None:
         """Type the answer when the prompt is visible."""
         await self.terminal.until(lambda rows: question in rows[-1] if rows else False)
         self.terminal.type(answer.encode() + b"\r")
@@ -426,35 +426,35 @@ class Sitting:
 @asynccontextmanager
 async def form(
     folder: Path, path: str = FORM, *options: str, tree: Mapping[bytes, Item] = EXAMPLE
-) -> AsyncIterator[Sitting]:
+) -> AsyncIterator[FormSession]:
     with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
             server = await forms_serve(nursery, tree)
             terminal = Terminal(100, 60)
             words = ("open", *options, "--allow-port", str(server.port), server.url(path))
             async with on_terminal(terminal, folder, *words, typed=True) as command:
-                yield Sitting(server, command, terminal)
+                yield FormSession(server, command, terminal)
             nursery.cancel_scope.cancel()
         assert server.violations == []
 
 
-def asking(*lines: bytes) -> Mapping[bytes, Item]:
+def form_tree(*lines: bytes) -> Mapping[bytes, Item]:
     return {b"0/ask": Item("0", b"A form", b"", form=lines)}
 
 
 async def test_form_answers_are_sent(folder: Path) -> None:
     async with form(folder) as held:
         before = held.terminal.settings
-        await held.types("What is your name? [Frodo]", "")
-        await held.types("What is your password?", "hidden word")
+        await held.answer_question("What is your name? [Frodo]", "")
+        await held.answer_question("What is your password?", "hidden word")
         await held.terminal.until(lambda rows: any("Tell us about yourself" in row for row in rows))
-        await held.types(">", "one")
-        await held.types(">", "")
-        await held.types(">", ".")
-        await held.types("1 to 3 [1]", "7")
-        await held.types("1 to 3 [1]", "3")
-        await held.types("Subscribe? [Y/n]", "n")
-        await held.types("Send 5 answers to 127.0.0.1", "y")
+        await held.answer_question(">", "one")
+        await held.answer_question(">", "")
+        await held.answer_question(">", ".")
+        await held.answer_question("1 to 3 [1]", "7")
+        await held.answer_question("1 to 3 [1]", "3")
+        await held.answer_question("Subscribe? [Y/n]", "n")
+        await held.answer_question("Send 5 answers to 127.0.0.1", "y")
         assert await held.command.status() == 0
         assert held.terminal.settings == before
     answers = (b"Frodo", b"hidden word", b"2", b"one", b"", b"blue", b"0")
@@ -469,11 +469,11 @@ async def test_form_answers_are_sent(folder: Path) -> None:
 
 
 async def test_form_hidden_answer_is_not_traced(folder: Path) -> None:
-    tree = asking(b"AskP: Password?", b"Ask: Name?")
+    tree = form_tree(b"AskP: Password?", b"Ask: Name?")
     async with form(folder, "00/ask", "-v", "--trace", "trace", tree=tree) as held:
-        await held.types("Password?", "sesame-open")
-        await held.types("Name?", "me")
-        await held.types("Send 2 answers", "yes")
+        await held.answer_question("Password?", "sesame-open")
+        await held.answer_question("Name?", "me")
+        await held.answer_question("Send 2 answers", "yes")
         assert await held.command.status() == 0
     assert held.submitted == [(b"sesame-open", b"me")]
     trace = (folder / "trace").read_text()
@@ -492,18 +492,18 @@ async def test_form_without_consent_sends_nothing(folder: Path) -> None:
         b"Ask: Name" + evil + b"\t" + evil,
         b"Choose: c" + evil + b"\t" + evil + b"a\tb",
     )
-    async with form(folder, "00/ask", tree=asking(*lines)) as held:
-        await held.types("Name", "me")
-        await held.types("1 to 2 [1]", "2")
-        await held.types("Send 2 answers to", "")
+    async with form(folder, "00/ask", tree=form_tree(*lines)) as held:
+        await held.answer_question("Name", "me")
+        await held.answer_question("1 to 2 [1]", "2")
+        await held.answer_question("Send 2 answers to", "")
         assert await held.command.status() == 9
     assert held.submitted == []
-    assert drives(held.terminal.octets) == b""
+    assert unsafe_bytes(held.terminal.octets) == b""
     assert "refused (S05): nothing was sent" in held.terminal.octets.decode()
 
 
 async def test_form_interrupt_sends_nothing_and_restores_echo(folder: Path) -> None:
-    async with form(folder, "00/ask", tree=asking(b"AskP: Word?")) as held:
+    async with form(folder, "00/ask", tree=form_tree(b"AskP: Word?")) as held:
         before = held.terminal.settings
         await held.terminal.until(lambda rows: "Word?" in rows[-1] if rows else False)
         held.terminal.type(b"\x03")
@@ -526,7 +526,7 @@ def test_open_uses_browser_unless_form_on_terminal(
     monkeypatch.setattr(browsing, "browse", browse)
     for name in ("input_is_terminal", "output_is_terminal"):
         monkeypatch.setattr(streams, name, lambda: terminal)
-    typing = Typing(monkeypatch, *([None] * 10))
+    typing = TypedLines(monkeypatch, *([None] * 10))
     url = f"{at['gopher']}/{path}"
     done = resolve("open", "--allow-port", at["gopher"].rpartition(":")[2], url)
     asked = terminal and "poll" in path and path != FILLED
@@ -534,7 +534,7 @@ def test_open_uses_browser_unless_form_on_terminal(
 
 
 #: A path and options, and the exit status and message before the first prompt.
-FORMS_ENDS = {
+FORM_ERRORS = {
     ("00/story%09%09?",): (8, "has no form"),
     ("00/none%09%09?",): (8, "declined"),
     ("00/poll", "--origin", "chosen", "--allow-address", "127.0.0.1"): (9, "S05: "),
@@ -542,29 +542,29 @@ FORMS_ENDS = {
 }
 
 
-@pytest.mark.parametrize("words", FORMS_ENDS)
+@pytest.mark.parametrize("words", FORM_ERRORS)
 def test_form_errors_precede_first_prompt(
     words: tuple[str, ...], at: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S03 and S05 are checked before the first prompt, so that the user answers no question in vain."""
     for name in ("input_is_terminal", "output_is_terminal"):
         monkeypatch.setattr(streams, name, lambda: True)
-    typing = Typing(monkeypatch)
+    typing = TypedLines(monkeypatch)
     path, *options = words
     if "--without-port" in options:
         options.clear()
     else:
         options += ["--allow-port", at["gopher"].rpartition(":")[2]]
-    status, said = FORMS_ENDS[words]
+    status, said = FORM_ERRORS[words]
     done = resolve("open", *options, f"{at['gopher']}/{path}")
-    assert (done.status, said in done.told) == (status, True), done.told
+    assert (done.status, said in done.messages) == (status, True), done.messages
     assert typing.asked == []
 
 
 # -- each question, with typed lines
 
 
-class Typing:
+class TypedLines:
     """A stub that types the lines one by one; None is the end of input. `asked` are the prompts."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *lines: bytes | None) -> None:
@@ -610,7 +610,7 @@ QUESTIONS: list[tuple[bytes, list[bytes], Answer]] = [
 async def test_form_question_returns_answer(
     line: bytes, typed: list[bytes], answer: Answer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    typing = Typing(monkeypatch, *typed)
+    typing = TypedLines(monkeypatch, *typed)
     assert await answers_to(parse_form([b"Note: hello", line, b"Odd: thing"])) == [answer]
     assert typing.all_read
     assert typing.noted[0] == "hello"
@@ -621,7 +621,7 @@ async def test_form_question_returns_answer(
 
 @pytest.mark.parametrize("line", [line for line, _, _ in QUESTIONS])
 async def test_form_end_of_input_is_refused(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    Typing(monkeypatch, None)
+    TypedLines(monkeypatch, None)
     with pytest.raises(Refused) as caught:
         await answers_to(parse_form([line]))
     assert caught.value.rule == "S05"
@@ -631,14 +631,14 @@ async def test_form_file_is_chosen_by_user(folder: Path, monkeypatch: pytest.Mon
     (folder / "mine").write_bytes(b"one\ntwo\n")
     (folder / "large").write_bytes(bytes(1_048_577))
     places = [os.fsencode(folder / name) for name in ("none", "large", "mine")]
-    typing = Typing(monkeypatch, *places)
+    typing = TypedLines(monkeypatch, *places)
     assert await answers_to(parse_form([b"ChooseF: Which?"])) == [b"one\ntwo\n"]
     assert typing.noted[0].startswith("cannot read")
     assert "more than 1048576 bytes" in typing.noted[1]
 
 
 async def test_form_choice_without_options_is_protocol_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    Typing(monkeypatch)
+    TypedLines(monkeypatch)
     with pytest.raises(ProtocolError):
         await answers_to(parse_form([b"Choose: Which?"]))
 
@@ -666,5 +666,5 @@ def test_cat_telnet_login_of_url_is_shown_and_not_sent(at: dict[str, str]) -> No
     url = at["telnet_login"].replace("//", "//gu%1Best:hidden@")
     done = resolve("cat", "--allow-port", port, "--until", "login: ", url)
     assert (done.status, done.out) == (0, b"login: ")
-    assert all(word in done.told for word in ("login gu\\x1best", "password"))
-    assert "hidden" not in done.told
+    assert all(word in done.messages for word in ("login gu\\x1best", "password"))
+    assert "hidden" not in done.messages

@@ -41,7 +41,7 @@ def _pipe() -> Iterator[tuple[int, int]]:
 
 
 @contextmanager
-def closing_of(fd: int) -> Iterator[None]:
+def closing_descriptor(fd: int) -> Iterator[None]:
     try:
         yield
     finally:
@@ -49,7 +49,7 @@ def closing_of(fd: int) -> Iterator[None]:
 
 
 @contextmanager
-def opened(fd: int) -> Iterator[outflow.Outflow]:
+def open_outflow(fd: int) -> Iterator[outflow.Outflow]:
     found = outflow.Outflow(fd)
     try:
         yield found
@@ -80,7 +80,7 @@ def test_outflow_with_room_writes_without_thread(
 
     async def put() -> None:
         for fd in (writer, file, nothing):
-            with opened(fd) as out:
+            with open_outflow(fd) as out:
                 await out.put(b"first ")
                 await out.put(b"second")
             assert os.get_blocking(fd)
@@ -110,7 +110,7 @@ def test_outflow_to_slow_reader_is_complete(pipe: tuple[int, int]) -> None:
     async def put() -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(read)
-            with opened(writer) as out:
+            with open_outflow(writer) as out:
                 for start in range(0, len(LARGE), 100_000):
                     await out.put(LARGE[start : start + 100_000])
             os.close(writer)
@@ -137,7 +137,7 @@ def test_outflow_cancel_does_not_wait_for_reader(
                     await trio.lowlevel.checkpoint()
                 nursery.cancel_scope.cancel()
 
-    with opened(writer) as out:
+    with open_outflow(writer) as out:
         trio.run(put)
     assert len(hops) == bool(read_first)
 
@@ -160,7 +160,7 @@ def test_outflow_to_closed_pipe_raises_broken_pipe(read_first: int, pipe: tuple[
         with pytest.raises(BrokenPipeError):
             await out.put(LARGE)
 
-    with opened(writer) as out:
+    with open_outflow(writer) as out:
         trio.run(put)
 
 
@@ -170,7 +170,7 @@ def test_write_all_to_nonblocking_pipe_is_complete(pipe: tuple[int, int]) -> Non
     os.set_blocking(writer, False)
 
     def write() -> None:
-        with closing_of(writer):
+        with closing_descriptor(writer):
             write_all(writer, LARGE)
 
     thread = threading.Thread(target=write)
@@ -186,7 +186,7 @@ def test_write_all_to_nonblocking_pipe_is_complete(pipe: tuple[int, int]) -> Non
 
 
 @contextmanager
-def reading(path: Path, came: bytearray) -> Iterator[None]:
+def read_in_thread(path: Path, came: bytearray) -> Iterator[None]:
     """Read a pipe to its end in a thread."""
 
     def read() -> None:
@@ -224,10 +224,10 @@ def test_get_to_device_writes_and_keeps_device(exists: str, at: dict[str, str], 
 def test_get_to_fifo_writes_and_keeps_fifo(exists: str, at: dict[str, str], folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     came = bytearray()
-    with reading(folder / "pipe", came):
+    with read_in_thread(folder / "pipe", came):
         done = resolve("get", "--exists", exists, "-d", ".", "-O", "pipe", f"{at['http']}/about.txt")
     assert (done.status, came.decode()) == (0, ABOUT)
-    assert done.told.endswith(f"-> ./pipe ({len(ABOUT)} bytes)\n")
+    assert done.messages.endswith(f"-> ./pipe ({len(ABOUT)} bytes)\n")
     assert stat.S_ISFIFO(os.stat("pipe").st_mode)
     assert os.listdir(folder) == ["pipe"]
 
@@ -246,7 +246,7 @@ def test_get_to_dev_fd_pipe_writes_body(at: dict[str, str], folder: Path) -> Non
 def test_failed_get_closes_fifo(at: dict[str, str], folder: Path) -> None:
     os.mkfifo(folder / "pipe")
     came = bytearray()
-    with reading(folder / "pipe", came):
+    with read_in_thread(folder / "pipe", came):
         done = resolve("get", "--json", "-t", "1", "-O", "pipe", f"{at['closed']}/x")
     assert (done.status, bytes(came)) == (4, b"")
     assert [(record["status"], record["path"]) for record in done.records] == [("failed", None)]
@@ -255,7 +255,7 @@ def test_failed_get_closes_fifo(at: dict[str, str], folder: Path) -> None:
 def test_get_to_full_device_exits_with_status_3(at: dict[str, str], folder: Path) -> None:
     done = resolve("get", "-O", "/dev/full", f"{at['http']}/about.txt")
     assert done.status == 3
-    assert all(word in done.told for word in ("'/dev/full'", "no space left"))
+    assert all(word in done.messages for word in ("'/dev/full'", "no space left"))
 
 
 def test_get_to_closed_fifo_exits_with_status_3(at: dict[str, str], folder: Path) -> None:
@@ -273,7 +273,7 @@ def test_get_to_closed_fifo_exits_with_status_3(at: dict[str, str], folder: Path
     done = resolve("get", "-O", "pipe", large.as_uri())
     thread.join()
     assert done.status == 3
-    assert "'pipe': broken pipe" in done.told
+    assert "'pipe': broken pipe" in done.messages
 
 
 def test_get_does_not_write_to_fifo_named_by_url(at: dict[str, str], folder: Path) -> None:
@@ -329,7 +329,7 @@ def test_get_to_existing_directory_is_refused(
     done = resolve("get", "--exists", exists, *beside, "-O", "there", f"{at['http']}/about.txt")
     assert done.status == 3
     named = "up/there" if beside else "there"
-    assert all(word in done.told for word in (f"'{named}'", "directory", "-O there/"))
+    assert all(word in done.messages for word in (f"'{named}'", "directory", "-O there/"))
     assert os.listdir(place) == []
     assert os.listdir(place.parent) == ["there"]
     done = resolve("get", "--exists", exists, *beside, "-O", "there/", f"{at['http']}/about.txt")

@@ -23,7 +23,7 @@ from tests.faults.command import resolve, size_of
 from tests.faults.command import until as until_holds
 from tests.hang import HANG, NEVER
 from tests.resolver.cli.tap import Tap, open_tap
-from tests.resolver.cli.terminal import CHECKOUT, Terminal, drives, on_terminal
+from tests.resolver.cli.terminal import CHECKOUT, Terminal, on_terminal, unsafe_bytes
 from tests.sampled import sampled
 
 #: A mebibyte, and half of it.
@@ -64,7 +64,7 @@ async def test_progress_has_line_per_transfer_and_total(
     terminal = Terminal(columns)
     async with on_terminal(terminal, tmp_path, "get", *options(tap), *urls) as command:
         for name in ("first", "second"):
-            tap.give(f"/{name}.iso", HALF)
+            tap.release(f"/{name}.iso", HALF)
         rows = await terminal.until(at_half(2))
         *lines, total = bars(rows)
         assert rows[-4:] == [*lines, total]
@@ -75,13 +75,13 @@ async def test_progress_has_line_per_transfer_and_total(
             assert "512/1024 KiB" in lines[0] or "0.5/1.0 MiB" in lines[0]
         assert max(map(len, rows[-4:])) < columns
         for name in ("first", "second", "third"):
-            tap.give(f"/{name}.iso")
+            tap.release(f"/{name}.iso")
         assert await command.status() == 0
     assert bars(terminal.rows) == []
     told = "".join(row.ljust(columns) if len(row) == columns else f"{row}\n" for row in terminal.rows)
     assert told.count(" bytes)") == 3
     assert (terminal.screen.cursor.x, terminal.screen.cursor.y) == (0, len(terminal.rows))
-    assert drives(terminal.octets) == b""
+    assert unsafe_bytes(terminal.octets) == b""
 
 
 COLUMNS = sampled([24, 40, 80, 200], lambda columns: columns >= 80)
@@ -98,7 +98,7 @@ async def test_progress_hostile_name_uses_one_row(
     asked = ["get", "-q", "--progress", "bar", "-j", "9", "-d", "here", *options(tap), *urls]
     async with on_terminal(terminal, tmp_path, *asked) as command:
         for path in NAMES:
-            tap.give(path, HALF)
+            tap.release(path, HALF)
         rows = await terminal.until(at_half(len(NAMES)))
         assert len(rows) == len(NAMES) + 1
         if columns >= 80:
@@ -107,7 +107,7 @@ async def test_progress_hostile_name_uses_one_row(
         command.process.send_signal(signal.SIGINT)
         assert await command.status() == 130
     assert terminal.rows == []
-    assert drives(terminal.octets) == b""
+    assert unsafe_bytes(terminal.octets) == b""
 
 
 #: The columns before and after, and whether the terminal wraps: each change in one of both modes.
@@ -128,10 +128,10 @@ async def test_progress_resize_redraws_bars(
         terminal, tmp_path, "get", *options(tap), "-q", "--progress", "bar", *urls
     ) as command:
         for name in ("one", "two"):
-            tap.give(f"/{name}", HALF)
+            tap.release(f"/{name}", HALF)
         await terminal.until(at_half(2))
         terminal.resize(after)
-        tap.give("/one", HALF + SIZE // 4)
+        tap.release("/one", HALF + SIZE // 4)
         rows = await terminal.until(lambda rows: any(" 75%" in row for row in rows))
         assert [row.split()[0] for row in rows] == ["one", "two", "2"]
         assert max(map(len, rows)) < after
@@ -150,11 +150,11 @@ async def test_progress_messages_are_above_bars(nursery: trio.Nursery, tmp_path:
     terminal = Terminal(100, 60)
     async with on_terminal(terminal, tmp_path, "get", "--json", "-t", "1", *options(tap), *urls) as command:
         for name in ("slow", "fails", "done"):
-            tap.give(f"/{name}", HALF)
+            tap.release(f"/{name}", HALF)
         await terminal.until(at_half(3))
-        tap.cut("/fails")
+        tap.close_connection("/fails")
         await terminal.until(lambda rows: any("fails" in row and "1048576 octets" in row for row in rows))
-        tap.give("/done")
+        tap.release("/done")
         rows = await terminal.until(
             lambda rows: (
                 b'"status": "done"' in terminal.octets
@@ -164,7 +164,7 @@ async def test_progress_messages_are_above_bars(nursery: trio.Nursery, tmp_path:
         )
         assert rows[-2].startswith("slow ")
         assert len(rows) > 4
-        tap.give("/slow")
+        tap.release("/slow")
         assert await command.status() == 10
     assert bars(terminal.rows) == []
     shown = re.sub(rb"\x1b\[[^a-zA-Z]*[a-zA-Z]", b"", terminal.octets).decode()
@@ -178,7 +178,7 @@ async def test_progress_bytes_of_earlier_run_are_shaded(nursery: trio.Nursery, t
     url = tap.put("/object", SIZE)
     first = Terminal(80)
     async with on_terminal(first, tmp_path, "get", *options(tap), url) as command:
-        tap.give("/object", HALF)
+        tap.release("/object", HALF)
         (line,) = bars(await first.until(at_half(1)))
         assert "█░" in line
         assert "▒" not in line
@@ -186,27 +186,27 @@ async def test_progress_bytes_of_earlier_run_are_shaded(nursery: trio.Nursery, t
         assert await command.status() == 130
     second = Terminal(80)
     async with on_terminal(second, tmp_path, "get", *options(tap), url) as command:
-        tap.give("/object", HALF + SIZE // 4)
+        tap.release("/object", HALF + SIZE // 4)
         (line,) = bars(await second.until(lambda rows: any(" 75%" in row for row in rows)))
         there, came, missing = (line.count(glyph) for glyph in "▒█░")
         assert abs(there - 2 * came) <= 2
         assert abs(came - missing) <= 2
-        tap.give("/object")
+        tap.release("/object")
         assert await command.status() == 0
     assert bars(second.rows) == []
 
 
 async def test_progress_without_size_shows_bytes_and_rate(nursery: trio.Nursery, tmp_path: Path) -> None:
     tap = await open_tap(nursery)
-    url = tap.put("/endless", SIZE, told=False)
+    url = tap.put("/endless", SIZE, has_size=False)
     terminal = Terminal(80)
     async with on_terminal(
         terminal, tmp_path, "get", "-q", "--progress", "bar", *options(tap), url
     ) as command:
-        tap.give("/endless", HALF)
+        tap.release("/endless", HALF)
         (line,) = await terminal.until(lambda rows: any("512 KiB" in row for row in rows))
         assert re.fullmatch(r"endless +512 KiB +[0-9.]+ [KM]?i?B/s", line)
-        tap.cut("/endless")
+        tap.close_connection("/endless")
         assert await command.status() == 0
     assert terminal.rows == []
 
@@ -219,7 +219,7 @@ async def test_progress_rows_fit_screen(nursery: trio.Nursery, tmp_path: Path) -
     asked = ["get", "-q", "--progress", "bar", "-j", "12", *options(tap), *urls]
     async with on_terminal(terminal, tmp_path, *asked) as command:
         for number in range(12):
-            tap.give(f"/{number}", HALF)
+            tap.release(f"/{number}", HALF)
         rows = await terminal.until(lambda rows: at_half(4)(rows) and "12 running" in rows[-1])
         assert len(rows) == 5
         command.process.send_signal(signal.SIGINT)
@@ -233,10 +233,10 @@ async def test_progress_is_erased_at_end(ending: str, nursery: trio.Nursery, tmp
     url = tap.put("/object", SIZE)
     terminal = Terminal(80)
     async with on_terminal(terminal, tmp_path, "get", "-t", "1", *options(tap), url) as command:
-        tap.give("/object", HALF)
+        tap.release("/object", HALF)
         await terminal.until(at_half(1))
         if ending == "fails":
-            tap.cut("/object")
+            tap.close_connection("/object")
         else:
             command.process.send_signal(signal.Signals[ending])
         assert await command.status() == {"fails": 10, "SIGINT": 130, "SIGTERM": 143}[ending]
@@ -252,9 +252,9 @@ async def test_progress_is_cleared_before_password_prompt(nursery: trio.Nursery,
     terminal = Terminal(80)
     asked = ["get", *options(tap), "--allow-port", str(asking.port), "-j", "1", url, asking.url("me@")]
     async with on_terminal(terminal, tmp_path, *asked) as command:
-        tap.give("/slow", HALF)
+        tap.release("/slow", HALF)
         await terminal.until(at_half(1))
-        tap.give("/slow")
+        tap.release("/slow")
         rows = await terminal.until(lambda rows: "password of me at" in "".join(rows[-1:]))
         assert bars(rows) == []
         command.process.send_signal(signal.SIGINT)
@@ -297,9 +297,9 @@ async def test_progress_is_off_if_quiet_or_dumb_terminal(
     async with on_terminal(
         terminal, tmp_path, "get", *options_, *options(tap), url, variables=variables
     ) as command:
-        tap.give("/object", HALF)
+        tap.release("/object", HALF)
         await until_holds(lambda: size_of(tmp_path / "object.part") == HALF)
-        tap.give("/object")
+        tap.release("/object")
         assert await command.status() == 0
     assert b"\x1b" not in terminal.octets
 
@@ -310,9 +310,9 @@ async def test_progress_to_file_is_not_drawn(progress: str, nursery: trio.Nurser
     tap = await open_tap(nursery)
     url = tap.put("/object", SIZE)
     async with resolve(tmp_path, "get", "--progress", progress, *options(tap), url) as running:
-        tap.give("/object", HALF)
+        tap.release("/object", HALF)
         await until_holds(lambda: size_of(tmp_path / "object.part") == HALF)
-        tap.give("/object")
+        tap.release("/object")
         assert await running.status() == 0
     assert b"\x1b" not in running.err
     assert running.err.count(b"\n") == 1  # the line with the saved path
@@ -333,7 +333,7 @@ async def test_progress_of_cat_depends_on_standard_output(
         async with on_terminal(
             terminal, tmp_path, "cat", *asked, *options(tap), url, stdout=stdout
         ) as command:
-            tap.give("/object", HALF // 16)
+            tap.release("/object", HALF // 16)
             if where == "terminal":
                 await terminal.until(lambda rows: terminal.octets.count(b"\0") == HALF // 16)
             else:
@@ -349,7 +349,7 @@ async def test_progress_of_cat_depends_on_standard_output(
 async def test_progress_dots_and_json_are_written_to_pipe(nursery: trio.Nursery, tmp_path: Path) -> None:
     tap = await open_tap(nursery)
     url = tap.put("/object", SIZE)
-    tap.give("/object")
+    tap.release("/object")
     async with resolve(tmp_path, "get", "-q", "--progress", "dot", *options(tap), url) as running:
         assert await running.status() == 0
     lines = running.err.decode().splitlines()

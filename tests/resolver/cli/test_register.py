@@ -153,7 +153,7 @@ def test_register_without_xdg_mime_writes_entry(home: Path, monkeypatch: pytest.
     monkeypatch.setenv("PATH", "/no/such")
     done = run("--register")
     assert done.status == 0
-    assert "settings" in done.told
+    assert "settings" in done.messages
     assert set(files(home)) == {f".local/share/applications/{NAME}", ".local/state/resolve/handlers.json"}
     assert run("--unregister", "-q") == Done(0, b"", b"")
     assert files(home) == {}
@@ -162,7 +162,7 @@ def test_register_without_xdg_mime_writes_entry(home: Path, monkeypatch: pytest.
 def test_register_without_directory_exits_with_status_3(home: Path) -> None:
     (home / ".local").write_text("in the way")
     done = run("--register")
-    assert (done.status, "Not a directory" in done.told) == (3, True)
+    assert (done.status, "Not a directory" in done.messages) == (3, True)
     assert set(files(home)) == {".local"}
 
 

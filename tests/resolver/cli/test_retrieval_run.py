@@ -29,10 +29,10 @@ def test_rejected_logins_are_retried_later(tmp_path: Path) -> None:
         urls = [server.url("pub/a.txt")] * 12
         options = ["-j", "6", "--per-host", "6", "--retry-delay", "0.01", "--allow-port", str(server.port)]
         done = resolve("get", *options, *urls, folder=tmp_path)
-    assert done.status == 0, done.told
-    assert "12 of 12 saved" in done.told
+    assert done.status == 0, done.messages
+    assert "12 of 12 saved" in done.messages
     assert len(list(tmp_path.iterdir())) == 12
-    turned_away = [line for line in done.told.splitlines() if "too many users are logged in" in line]
+    turned_away = [line for line in done.messages.splitlines() if "too many users are logged in" in line]
     assert all("; retry in " in line for line in turned_away)
 
 
@@ -49,7 +49,7 @@ def test_rejected_logins_are_retried_later(tmp_path: Path) -> None:
 def test_host_limit_invalid_number_is_usage_error(option: str, value: str, tmp_path: Path) -> None:
     done = resolve("get", f"{option}={value}", "file:///etc/hostname", folder=tmp_path)
     assert done.status == 2
-    assert option in done.told
+    assert option in done.messages
     assert list(tmp_path.iterdir()) == []
 
 
@@ -74,7 +74,7 @@ def _server() -> Iterator[HttpServer]:
         yield server
 
 
-def asked(server: HttpServer, folder: Path, *words: str) -> tuple[Done, int]:
+def run_and_count(server: HttpServer, folder: Path, *words: str) -> tuple[Done, int]:
     """Return the result of the command and the number of requests that the server received."""
     before = len(server.requests)
     done = resolve(*words, "--retry-delay", "0.001", "--allow-port", str(server.port), folder=folder)
@@ -86,25 +86,25 @@ def asked(server: HttpServer, folder: Path, *words: str) -> tuple[Done, int]:
 def test_command_with_single_failing_url_tries_once(
     verb: str, path: str, server: HttpServer, tmp_path: Path
 ) -> None:
-    done, requests = asked(server, tmp_path, verb, server.url(path))
+    done, requests = run_and_count(server, tmp_path, verb, server.url(path))
     assert (done.status != 0, requests) == (True, 1)
 
 
 @pytest.mark.parametrize("verb", ["cat", "get"])
 def test_tries_option_sets_number_of_requests(verb: str, server: HttpServer, tmp_path: Path) -> None:
-    assert asked(server, tmp_path, verb, "--tries", "3", server.url("/500"))[1] == 3
+    assert run_and_count(server, tmp_path, verb, "--tries", "3", server.url("/500"))[1] == 3
     (tmp_path / "own.toml").write_text("tries = 2\n")
-    assert asked(server, tmp_path, verb, "--config", "own.toml", server.url("/500"))[1] == 2
+    assert run_and_count(server, tmp_path, verb, "--config", "own.toml", server.url("/500"))[1] == 2
 
 
 def test_command_with_several_urls_tries_five_times(server: HttpServer, tmp_path: Path) -> None:
     (tmp_path / "list").write_text(server.url("/500"))
-    assert asked(server, tmp_path, "get", "-i", "list")[1] == 5
-    assert asked(server, tmp_path, "cat", server.url("/500"), server.url("/500"))[1] == 10
+    assert run_and_count(server, tmp_path, "get", "-i", "list")[1] == 5
+    assert run_and_count(server, tmp_path, "cat", server.url("/500"), server.url("/500"))[1] == 10
 
 
 def test_get_single_url_resumes_truncated_body(server: HttpServer, tmp_path: Path) -> None:
-    done, requests = asked(server, tmp_path, "get", server.url("/cut"))
+    done, requests = run_and_count(server, tmp_path, "get", server.url("/cut"))
     assert (done.status, requests, (tmp_path / "cut").stat().st_size) == (0, 2, len(WHOLE.content))
 
 
@@ -113,7 +113,7 @@ def test_get_single_url_resumes_truncated_body(server: HttpServer, tmp_path: Pat
 COUNT = 40
 
 
-class Once:
+class CallbackGuard:
     """A guard that calls a function before it answers; see `fixtures.http.site.Guard`."""
 
     def __init__(self) -> None:
@@ -125,12 +125,12 @@ class Once:
 
 
 @pytest.fixture(name="guard")
-def _guard() -> Once:
-    return Once()
+def _guard() -> CallbackGuard:
+    return CallbackGuard()
 
 
-@pytest.fixture(name="under_a_run_server")
-def _under_a_run_server(guard: Once) -> Iterator[HttpServer]:
+@pytest.fixture(name="guarded_server")
+def _guarded_server(guard: CallbackGuard) -> Iterator[HttpServer]:
     """Serve pages, of which the middle page has the guard."""
     site = {f"/{number}": Page(b"x" * 100) for number in range(COUNT)}
     site[f"/{COUNT // 2}"] = Page(b"y" * 100, guard=guard)
@@ -138,7 +138,7 @@ def _under_a_run_server(guard: Once) -> Iterator[HttpServer]:
         yield server
 
 
-def get(server: HttpServer, folder: Path, *words: str) -> Done:
+def get_list(server: HttpServer, folder: Path, *words: str) -> Done:
     (folder / "list").write_text("".join(f"{server.url(f'/{number}')}\n" for number in range(COUNT)))
     common = ["get", "-q", "-j", "1", "-i", "list", "--allow-port", str(server.port)]
     return resolve(*common, *words, folder=folder)
@@ -146,7 +146,7 @@ def get(server: HttpServer, folder: Path, *words: str) -> Done:
 
 @pytest.mark.parametrize("replaced", [False, True])
 def test_get_with_removed_ledger_exits_with_status_3(
-    replaced: bool, under_a_run_server: HttpServer, guard: Once, tmp_path: Path
+    replaced: bool, guarded_server: HttpServer, guard: CallbackGuard, tmp_path: Path
 ) -> None:
     def remove() -> None:
         (tmp_path / "L").unlink()
@@ -154,32 +154,32 @@ def test_get_with_removed_ledger_exits_with_status_3(
             (tmp_path / "L").touch(0o600)
 
     guard.act = remove
-    done = get(under_a_run_server, tmp_path, "--ledger", "L", "-d", "out")
-    assert (done.status, done.told.count("\n")) == (3, 1), done.told
-    assert "the ledger" in done.told
-    assert "removed" in done.told
+    done = get_list(guarded_server, tmp_path, "--ledger", "L", "-d", "out")
+    assert (done.status, done.messages.count("\n")) == (3, 1), done.messages
+    assert "the ledger" in done.messages
+    assert "removed" in done.messages
 
 
 @pytest.mark.parametrize("last", [False, True])
 def test_get_with_removed_directory_exits_with_status_3(
-    last: bool, under_a_run_server: HttpServer, guard: Once, tmp_path: Path
+    last: bool, guarded_server: HttpServer, guard: CallbackGuard, tmp_path: Path
 ) -> None:
     guard.act = partial(shutil.rmtree, tmp_path / "out")
     words = ["-d", "out", "--failed", "left"]
     if last:
         done = resolve(
-            *("get", "-q", "-j", "1", "--allow-port", str(under_a_run_server.port), *words),
-            *(under_a_run_server.url(f"/{number}") for number in (0, COUNT // 2)),
+            *("get", "-q", "-j", "1", "--allow-port", str(guarded_server.port), *words),
+            *(guarded_server.url(f"/{number}") for number in (0, COUNT // 2)),
             folder=tmp_path,
         )
     else:
-        done = get(under_a_run_server, tmp_path, *words)
-    assert (done.status, done.told.count("\n")) == (3, 1), done.told
-    assert "the directory 'out'" in done.told
+        done = get_list(guarded_server, tmp_path, *words)
+    assert (done.status, done.messages.count("\n")) == (3, 1), done.messages
+    assert "the directory 'out'" in done.messages
 
 
 def test_full_disk_ends_list_with_one_message(
-    under_a_run_server: HttpServer, guard: Once, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    guarded_server: HttpServer, guard: CallbackGuard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The remaining URLs are in the --failed list, and another run fetches them."""
     real, full = os.write, threading.Event()
@@ -191,25 +191,25 @@ def test_full_disk_ends_list_with_one_message(
         return real(fd, octets)
 
     monkeypatch.setattr(os, "write", write)
-    done = get(under_a_run_server, tmp_path, "-d", "out", "--failed", "left")
+    done = get_list(guarded_server, tmp_path, "-d", "out", "--failed", "left")
     monkeypatch.undo()
-    assert (done.status, done.told.count("\n")) == (3, 1), done.told
-    assert os.strerror(errno.ENOSPC).lower() in done.told
+    assert (done.status, done.messages.count("\n")) == (3, 1), done.messages
+    assert os.strerror(errno.ENOSPC).lower() in done.messages
     left = (tmp_path / "left").read_text().splitlines()
-    assert left == [under_a_run_server.url(f"/{number}") for number in range(COUNT // 2, COUNT)]
+    assert left == [guarded_server.url(f"/{number}") for number in range(COUNT // 2, COUNT)]
     again = resolve(
-        "get", "-q", "-i", "left", "-d", "out", "--allow-port", str(under_a_run_server.port), folder=tmp_path
+        "get", "-q", "-i", "left", "-d", "out", "--allow-port", str(guarded_server.port), folder=tmp_path
     )
     assert (again.status, len(list((tmp_path / "out").iterdir()))) == (0, COUNT)
 
 
 def test_skip_reports_file_of_concurrent_run(
-    under_a_run_server: HttpServer, guard: Once, tmp_path: Path
+    guarded_server: HttpServer, guard: CallbackGuard, tmp_path: Path
 ) -> None:
     """A second process creates the file after the start of this run and before its end."""
     path = f"/{COUNT // 2}"
     guard.act = lambda: (tmp_path / path[1:]).write_bytes(b"theirs")
-    words = ["get", "--json", "--allow-port", str(under_a_run_server.port), under_a_run_server.url(path)]
+    words = ["get", "--json", "--allow-port", str(guarded_server.port), guarded_server.url(path)]
     done = resolve(*words, "--exists", "skip", folder=tmp_path)
     (record,) = done.records
     assert (done.status, record["status"], record["action"], record["bytes"]) == (0, "skipped", "keep", 6)
@@ -224,7 +224,7 @@ _SECRET = "s3cret"
 
 
 @pytest.fixture
-def nobody() -> Iterator[str]:
+def closed_proxy() -> Iterator[str]:
     """Return the host and port of a proxy that does not listen."""
     with closed_port() as port:
         yield f"127.0.0.1:{port}"
@@ -232,18 +232,18 @@ def nobody() -> Iterator[str]:
 
 @pytest.mark.parametrize("scheme", ["http", "socks5", "socks5h"])
 def test_proxy_option_overrides_environment(
-    scheme: str, at: dict[str, str], nobody: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    scheme: str, at: dict[str, str], closed_proxy: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"{at['http']}/about.txt"
-    monkeypatch.setenv("http_proxy", f"{scheme}://me:{_SECRET}@{nobody}")
+    monkeypatch.setenv("http_proxy", f"{scheme}://me:{_SECRET}@{closed_proxy}")
     done = resolve("cat", "-t", "1", url)
-    assert (done.status, f"the proxy {scheme}://{nobody}: " in done.told) == (4, True)
-    assert _SECRET not in done.told
+    assert (done.status, f"the proxy {scheme}://{closed_proxy}: " in done.messages) == (4, True)
+    assert _SECRET not in done.messages
     direct = resolve("cat", "--proxy", "none", url)
-    assert (direct.status, direct.told) == (0, "")
+    assert (direct.status, direct.messages) == (0, "")
     monkeypatch.setenv("http_proxy", "http://proxy.example:3128")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    assert resolve("cat", "--proxy", f"{scheme}://{nobody}", url).status == 0, (
+    assert resolve("cat", "--proxy", f"{scheme}://{closed_proxy}", url).status == 0, (
         "no_proxy is for the option too"
     )
 
@@ -252,8 +252,8 @@ def test_proxy_option_overrides_environment(
 def test_invalid_proxy_option_is_usage_error(value: str, at: dict[str, str], folder: Path) -> None:
     done = resolve("cat", "--proxy", value, f"{at['http']}/about.txt")
     assert (done.status, done.out) == (2, b"")
-    assert ": --proxy " in done.told
-    assert _SECRET not in done.told
+    assert ": --proxy " in done.messages
+    assert _SECRET not in done.messages
 
 
 @pytest.mark.parametrize("verb", ["get", "cat", "info", "explain"])
@@ -263,20 +263,22 @@ def test_invalid_proxy_variable_is_usage_error(
     monkeypatch.setenv("all_proxy", f"gopher://me:{_SECRET}@h")
     done = resolve(verb, f"{at['http']}/about.txt")
     assert done.status == 2
-    assert all(word in done.told for word in ("all_proxy", "'gopher'"))
-    assert _SECRET not in done.told
+    assert all(word in done.messages for word in ("all_proxy", "'gopher'"))
+    assert _SECRET not in done.messages
     assert not list(folder.iterdir())
 
 
 @pytest.mark.parametrize("verb", ["get", "cat", "info", "explain"])
 def test_untrusted_policy_refuses_proxy_of_environment(
-    verb: str, at: dict[str, str], nobody: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+    verb: str, at: dict[str, str], closed_proxy: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("http_proxy", f"http://{nobody}")
+    monkeypatch.setenv("http_proxy", f"http://{closed_proxy}")
     url = "http://h.example/about.txt"
     done = resolve(verb, "--policy", "untrusted", url)
-    assert (done.status, "S09: http_proxy " in done.told) == (9, True)
-    trusted = resolve(verb, "-t", "1", "--policy", "untrusted", "--trusted-proxy", f"http://{nobody}", url)
+    assert (done.status, "S09: http_proxy " in done.messages) == (9, True)
+    trusted = resolve(
+        verb, "-t", "1", "--policy", "untrusted", "--trusted-proxy", f"http://{closed_proxy}", url
+    )
     assert trusted.status == (0 if verb == "explain" else 4)
 
 
@@ -290,9 +292,9 @@ def test_ignored_proxy_variable_is_reported_once(
     done = resolve("cat", "--policy", policy, "--allow-port", port, url, url)
     assert done.status == (0 if policy == "default" else 9)
     if policy == "default":
-        assert done.told.count("warning (S09): HTTP_PROXY ") == 1
-    assert "HTTP_PROXY " in done.told
-    assert _SECRET not in done.told
+        assert done.messages.count("warning (S09): HTTP_PROXY ") == 1
+    assert "HTTP_PROXY " in done.messages
+    assert _SECRET not in done.messages
 
 
 def test_explain_shows_exchange_with_http_proxy(folder: Path) -> None:
@@ -339,11 +341,11 @@ def test_cookies_file_is_kept_between_runs(at: dict[str, str], folder: Path) -> 
     for _ in range(2):
         done = resolve("cat", "-v", "--cookies", str(kept), f"{at['cookies']}/set")
         assert (done.status, kept.stat().st_mode & 0o777) == (0, 0o600)
-        assert "sekret" not in done.told, "neither what we are told is shown, nor what we say"
+        assert "sekret" not in done.messages, "neither what we are told is shown, nor what we say"
     assert done.out == b"c=sekret"
     told = resolve("info", "-v", f"{at['cookies']}/set")
     assert b"header.set-cookie: c=****; Path=/" in told.out
-    assert "sekret" not in told.told
+    assert "sekret" not in told.messages
     port = at["cookies"].rpartition(":")[2]
     assert kept.read_text().splitlines()[-1] == f"127.0.0.1:{port}\tFALSE\t/\tFALSE\t0\tc\tsekret"
     (folder / "c.toml").write_text('cookies = "cookies.txt"\n')
@@ -361,7 +363,7 @@ def test_cookies_file_with_wrong_mode_or_path_is_usage_error(
     name = "cookies.txt" if wide else "none/cookies.txt"
     done = resolve("get", "--cookies", name, f"{at['http']}/about.txt")
     assert done.status == 2
-    assert ("chmod 600" if wide else "no such directory") in done.told
+    assert ("chmod 600" if wide else "no such directory") in done.messages
     assert not (folder / "about.txt").exists()
 
 
@@ -370,16 +372,16 @@ def test_cookies_file_invalid_line_is_warning(at: dict[str, str], folder: Path) 
     (folder / "cookies.txt").chmod(0o600)
     done = resolve("cat", "--cookies", "cookies.txt", f"{at['http']}/about.txt")
     assert done.status == 0
-    assert "cookies.txt: warning (cookies): line 2 " in done.told
-    assert "sekret" not in done.told
+    assert "cookies.txt: warning (cookies): line 2 " in done.messages
+    assert "sekret" not in done.messages
 
 
 def test_unusable_certificate_is_usage_error(at: dict[str, str], folder: Path) -> None:
     """The message is like that for any other missing file of the user."""
     done = resolve("cat", "--cert", "none.pem", f"{at['http']}/about.txt")
     assert (done.status, done.out) == (2, b"")
-    assert all(word in done.told for word in ("--cert 'none.pem'", "No such file"))
-    assert done.told.count("\n") == 1
+    assert all(word in done.messages for word in ("--cert 'none.pem'", "No such file"))
+    assert done.messages.count("\n") == 1
 
 
 # `--raw`: `cat` and `get` return the bytes as the server sent them.

@@ -16,7 +16,7 @@ from tests.resolver.cli.command import Done, resolve
 OLD = b"there before"
 
 
-def served(folder: Path, count: int) -> list[str]:
+def create_files(folder: Path, count: int) -> list[str]:
     """Create `count` files `n` in separate directories, and return their URLs.
 
     Each file has a different content and is later than OLD.
@@ -46,7 +46,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 @pytest.mark.parametrize("there", [True, False])
 def test_equal_names_are_numbered_in_list_order(exists: str, jobs: str, there: bool, folder: Path) -> None:
     """Names are assigned in the order of the list, for any value of `--exists`."""
-    urls = served(folder, 12)
+    urls = create_files(folder, 12)
     if there:
         (folder / "n").write_bytes(OLD)
     listed = "\n".join(urls).encode()
@@ -72,7 +72,7 @@ def test_equal_names_are_numbered_in_list_order(exists: str, jobs: str, there: b
 
 def test_names_that_differ_only_in_case_are_numbered(folder: Path) -> None:
     """Trees do the same: on other systems, both names are the same file."""
-    urls = served(folder, 2)
+    urls = create_files(folder, 2)
     Path(urls[1].removeprefix("file://")).rename(folder.parent / "N")
     urls[1] = (folder.parent / "N").as_uri()
     assert paths(resolve("get", "--json", *urls)) == dict(zip(urls, ["n", "N.2"], strict=True))
@@ -82,7 +82,7 @@ def test_names_that_differ_only_in_case_are_numbered(folder: Path) -> None:
 @pytest.mark.parametrize("exists", ["fail", "resume", "skip", "newer", "replace"])
 def test_later_run_assigns_same_names(exists: str, folder: Path) -> None:
     """A later run can resume the files of the first run, and keeps complete files."""
-    urls = served(folder, 3)
+    urls = create_files(folder, 3)
     for url in urls[1:]:
         os.utime(url.removeprefix("file://"), (1e9, 1e9))
     assert resolve("get", "-q", *urls[:2]).status == 0
@@ -95,7 +95,7 @@ def test_later_run_assigns_same_names(exists: str, folder: Path) -> None:
 
 def test_rename_avoids_names_of_later_urls(folder: Path) -> None:
     """A number that is free on the disk may be reserved by another URL of this run that has not started."""
-    first, second = served(folder, 2)
+    first, second = create_files(folder, 2)
     third = folder.parent / f"{folder.name}-0" / "n.2"
     third.write_bytes(b"third")
     (folder / "n").write_bytes(OLD)
@@ -117,7 +117,7 @@ def test_names_are_compared_after_cleaning(folder: Path) -> None:
 
 def test_second_name_is_independent_of_first_outcome(folder: Path) -> None:
     """The list alone determines the name of each URL's file."""
-    first, second = served(folder, 2)
+    first, second = create_files(folder, 2)
     os.unlink(folder.parent / f"{folder.name}-0" / "n")
     done = resolve("get", "--json", first, second)
     assert paths(done) == {first: None, second: "n.2"}

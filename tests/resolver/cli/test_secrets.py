@@ -65,8 +65,8 @@ def test_invalid_netrc_error_hides_text(tmp_path: Path, text: str, line: int) ->
     name = write(tmp_path / "netrc", text)
     done = resolve("get", "--netrc-file", name, "file:///etc/hostname", "-O", "-")
     assert (done.status, done.out) == (2, b"")
-    assert name in done.told
-    assert "hush" not in done.told
+    assert name in done.messages
+    assert "hush" not in done.messages
 
 
 @pytest.mark.parametrize(
@@ -148,8 +148,8 @@ def test_netrc_login_is_sent_and_masked(folder: Path, at: dict[str, str]) -> Non
     name = write(folder / "netrc", "machine 127.0.0.1 login user password password\n")
     assert resolve("cat", f"{at['http']}/private").status == 6
     done = resolve("cat", "-v", "--netrc-file", name, f"{at['http']}/private")
-    assert done.status == 0, done.told
-    assert "dXNlcjpwYXNzd29yZA" not in done.told
+    assert done.status == 0, done.messages
+    assert "dXNlcjpwYXNzd29yZA" not in done.messages
     config = write(folder / "c.toml", f'netrc_file = "{name}"\n')
     assert resolve("cat", "--config", config, f"{at['http']}/private").status == 0
 
@@ -191,8 +191,8 @@ async def test_key_password_is_asked_on_terminal(
 def test_missing_certificate_sends_nothing(at: dict[str, str], folder: Path) -> None:
     done = resolve("cat", "-v", "--cert", "none.pem", f"{at['https']}/about.txt")
     assert (done.status, done.out) == (2, b"")
-    assert all(word in done.told for word in ("--cert 'none.pem'", "No such file"))
-    assert "C: " not in done.told
+    assert all(word in done.messages for word in ("--cert 'none.pem'", "No such file"))
+    assert "C: " not in done.messages
 
 
 def test_key_password_without_terminal_reads_and_sends_nothing(

@@ -44,8 +44,8 @@ def test_serve_on_used_port_exits_with_status_3() -> None:
         port = taken.getsockname()[1]
         done = resolve("serve", "--config", "none", "--port", str(port))
     assert (done.status, done.out) == (3, b"")
-    assert done.told.startswith("resolve: ")
-    assert f" 127.0.0.1 port {port}: " in done.told
+    assert done.messages.startswith("resolve: ")
+    assert f" 127.0.0.1 port {port}: " in done.messages
 
 
 def test_serve_without_extra_names_package(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,8 +54,8 @@ def test_serve_without_extra_names_package(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "jinja2", None)
     done = resolve("serve", "--config", "none")
     assert (done.status, done.out) == (13, b"")
-    assert done.told.startswith("resolve: serve ")
-    assert done.told.endswith("serve needs jinja2 3.1.2 or later (the extra web): pip install jinja2\n")
+    assert done.messages.startswith("resolve: serve ")
+    assert done.messages.endswith("serve needs jinja2 3.1.2 or later (the extra web): pip install jinja2\n")
 
 
 @pytest.mark.parametrize("words", [["http://h.example/"], ["-i", "list"]])

@@ -59,7 +59,7 @@ def test_unwritable_stdout_has_expected_status(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     status = 141 if (gone, RUNS[run]) == ("left", 3) else RUNS[run]
-    with _taking_nothing(gone) as stream:
+    with _unwritable_stream(gone) as stream:
         monkeypatch.setattr(sys, "stdout", stream)
         assert main([word.format_map(at) for word in run]) == status
     told = capsys.readouterr().err
@@ -67,7 +67,7 @@ def test_unwritable_stdout_has_expected_status(
 
 
 @contextmanager
-def _taking_nothing(gone: str) -> Iterator[io.TextIOWrapper | None]:
+def _unwritable_stream(gone: str) -> Iterator[io.TextIOWrapper | None]:
     """Yield standard output as Python has it with a closed descriptor, a full disk or a closed pipe."""
     if gone == "closed":
         yield None
@@ -93,7 +93,7 @@ def test_unwritable_stderr_keeps_status(at: dict[str, str], monkeypatch: pytest.
             (["cat", "-v", f"{at['http']}/nothing/here"], 8),
             (["-r"], 2),
         ):
-            with _taking_nothing(gone) as stream:
+            with _unwritable_stream(gone) as stream:
                 monkeypatch.setattr(sys, "stderr", stream)
                 assert main(argv) == status
 
@@ -113,7 +113,7 @@ def test_endless_input_exits_with_status_3() -> None:
     for argv in (["extract", "/dev/zero"], ["cat", "-i", "/dev/zero"]):
         done = resolve(*argv)
         assert (done.status, done.out) == (3, b"")
-        assert "/dev/zero: " in done.told
+        assert "/dev/zero: " in done.messages
 
 
 def test_closed_descriptors_receive_no_messages(at: dict[str, str], folder: Path) -> None:
@@ -211,7 +211,7 @@ def test_output_before_error_is_written(folder: Path) -> None:
 
 @pytest.mark.parametrize("gone", ["full", "left"])
 def test_unwritten_output_is_discarded(gone: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    with _taking_nothing(gone) as stream, monkeypatch.context() as patch:
+    with _unwritable_stream(gone) as stream, monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", stream)
         assert main(["--version"]) in (3, 141)
     assert resolve("parse", "http://h.example/").out.startswith(b"url: ")

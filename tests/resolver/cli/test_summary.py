@@ -58,7 +58,7 @@ def test_summary_line_counts_outcomes(end: str, places: dict[str, str], folder: 
     (folder / "list").write_text(f"{at}/0\n# no URL\n" + "{}\n")
     done = resolve("get", "-t", "1", *(word.format(at=at, closed=places["closed"]) for word in words))
     assert done.status == status
-    assert re.fullmatch(f"resolve: {line}", _last(done.told)), done.told
+    assert re.fullmatch(f"resolve: {line}", _last(done.messages)), done.messages
 
 
 def test_summary_line_is_omitted_if_redundant(folder: Path) -> None:
@@ -71,8 +71,8 @@ def test_summary_line_is_omitted_if_redundant(folder: Path) -> None:
         ["cat", f"{at}/3", f"{at}/4"],
         ["explain", f"{at}/3", f"{at}/x"],
     ):
-        assert not re.search(" of [0-9]+ ", resolve(*words).told), words
-    assert "1 of 2 done, 1 missing" in _last(resolve("cat", f"{at}/0", f"{at}/x").told)
+        assert not re.search(" of [0-9]+ ", resolve(*words).messages), words
+    assert "1 of 2 done, 1 missing" in _last(resolve("cat", f"{at}/0", f"{at}/x").messages)
 
 
 def test_failed_list_can_be_run_again(folder: Path) -> None:
@@ -126,10 +126,10 @@ def test_failed_list_is_empty_after_success(folder: Path) -> None:
 def test_unwritable_failed_list_is_reported_first(folder: Path) -> None:
     done = resolve("get", "--failed", str(folder), f"{_tree(folder)}/0")
     assert (done.status, os.listdir(folder)) == (3, ["served"])
-    assert f"list {str(folder)!r}: " in done.told
+    assert f"list {str(folder)!r}: " in done.messages
     full = resolve("get", "--failed", "/dev/full", f"{folder.as_uri()}/served/x")
     assert full.status == 1  # 8 and 3
-    assert "list '/dev/full': No space" in full.told
+    assert "list '/dev/full': No space" in full.messages
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -140,11 +140,11 @@ async def test_interrupted_run_lists_unfinished_urls(
     tap = await open_tap(nursery)
     urls = [tap.put(f"/{index}", SIZE) for index in range(6)]
     (tmp_path / "list").write_text("".join(f"{url}\n" for url in urls[2:]))
-    tap.give("/0")
+    tap.release("/0")
     asked = ["get", *options(tap), "-j", "2", "--failed", "left", *urls[:2], "-i", "list"]
     async with resolve_apart(tmp_path, *asked) as running:
-        tap.give("/1", SIZE // 2)
-        tap.give("/2", SIZE // 2)
+        tap.release("/1", SIZE // 2)
+        tap.release("/2", SIZE // 2)
         parts = [tmp_path / "1.part", tmp_path / "2.part"]
         await until_holds(lambda: all(size_of(part) == SIZE // 2 for part in parts))
         running.process.send_signal(number)
@@ -181,7 +181,7 @@ def test_file_in_sync_at_interrupt_is_saved(
         [(f"{at}/0", "done")] if "--json" in words else []
     )
     assert "--json" in words or re.fullmatch(
-        r"resolve: 1 of 2 saved, 1 left; 1\.0 KiB in .*", _last(done.told)
+        r"resolve: 1 of 2 saved, 1 left; 1\.0 KiB in .*", _last(done.messages)
     )
     if "book" in words:
         assert resolve("ledger", "--failed", "book").out.decode() == f"{at}/1\n"

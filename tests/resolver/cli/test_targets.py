@@ -19,14 +19,14 @@ def _no_fault(error: ResolveError) -> None:
     raise error
 
 
-def listed(tmp_path: Path, content: bytes, *argv: str) -> list[CommandTarget]:
+def list_targets(tmp_path: Path, content: bytes, *argv: str) -> list[CommandTarget]:
     source = tmp_path / "list"
     source.write_bytes(content)
     return list(targets(command("cat", *argv, "-i", str(source)), _no_fault))
 
 
 def test_command_line_comes_first(tmp_path: Path) -> None:
-    urls = [target.url for target in listed(tmp_path, b"gopher://b.example/\n", "gopher://a.example/")]
+    urls = [target.url for target in list_targets(tmp_path, b"gopher://b.example/\n", "gopher://a.example/")]
     assert urls == ["gopher://a.example/", "gopher://b.example/"]
 
 
@@ -42,7 +42,7 @@ def test_command_line_comes_first(tmp_path: Path) -> None:
     ],
 )
 def test_list_lines_become_targets(tmp_path: Path, content: bytes, urls: list[str]) -> None:
-    assert [target.url for target in listed(tmp_path, content)] == urls
+    assert [target.url for target in list_targets(tmp_path, content)] == urls
 
 
 def test_json_objects_carry_origin_and_referrer(tmp_path: Path) -> None:
@@ -51,7 +51,7 @@ def test_json_objects_carry_origin_and_referrer(tmp_path: Path) -> None:
         b'{"url": "file:///b", "origin": null, "referrer": null}\n'
         b'{"url": "file:///c", "referrer": "http://x/"}\n'
     )
-    first, second, third = listed(tmp_path, content, "--origin", "chosen", "--referrer", "http://r/")
+    first, second, third = list_targets(tmp_path, content, "--origin", "chosen", "--referrer", "http://r/")
     assert first == CommandTarget("file:///a", "derived", ("file:///", "127.0.0.1"))
     assert second == CommandTarget("file:///b", "chosen", ("http://r/", None))
     assert third == CommandTarget("file:///c", "chosen", ("http://x/", None))
@@ -84,7 +84,7 @@ def test_invalid_list_line_is_reported_and_skipped(tmp_path: Path, line: bytes) 
 
 def test_entry_without_url_is_skipped(tmp_path: Path) -> None:
     listing = b'{"name": "prose", "url": null, "kind": "info"}\n{"name": "a", "url": "http://a/"}\n'
-    assert [target.url for target in listed(tmp_path, listing)] == ["http://a/"]
+    assert [target.url for target in list_targets(tmp_path, listing)] == ["http://a/"]
 
 
 def test_output_file_accepts_single_url(tmp_path: Path) -> None:

@@ -28,16 +28,16 @@ BODIES = {
 def test_verbose_output_omits_body(at: dict[str, str], place: str, folder: Path) -> None:
     argv = ["cat", "-v", "--trace", "trace", "--cacert", at["cafile"], place.format(**at)]
     done = resolve(*argv)
-    assert done.status == 0, done.told
+    assert done.status == 0, done.messages
     marked = BODIES[place]
     assert marked in done.out
     shown = ascii(marked.decode("latin-1"))[1:-1]
-    assert shown not in done.told
-    assert "C: " in done.told
+    assert shown not in done.messages
+    assert "C: " in done.messages
     trace = (folder / "trace").read_text()
     assert shown in trace or place == "{http}/data/chunked", "a trace has all of it, but of long pieces"
     assert [line for line in trace.splitlines() if line.startswith("C: ")] == [
-        line for line in done.told.splitlines() if line.startswith("C: ")
+        line for line in done.messages.splitlines() if line.startswith("C: ")
     ]
 
 
@@ -126,24 +126,24 @@ def test_failure_record_has_no_password(at: dict[str, str]) -> None:
 
 
 def test_ls_verbose_explains_page_without_index(at: dict[str, str]) -> None:
-    assert "http:no-index" not in resolve("ls", f"{at['http']}/notes/").told
-    assert "*: http:no-index: " in resolve("ls", "-v", f"{at['http']}/notes/").told
+    assert "http:no-index" not in resolve("ls", f"{at['http']}/notes/").messages
+    assert "*: http:no-index: " in resolve("ls", "-v", f"{at['http']}/notes/").messages
 
 
 def test_show_error_body_prints_escaped_body(at: dict[str, str]) -> None:
     url = f"{at['http']}/gone"
     plain, done = resolve("cat", url), resolve("cat", "--show-error-body", url)
     assert (plain.status, plain.out) == (done.status, done.out) == (8, b"")
-    assert "to /about.txt" not in plain.told
-    assert done.told.startswith("It went \\x1b[2J to /about.txt.\n")
-    assert done.told.endswith(plain.told)
+    assert "to /about.txt" not in plain.messages
+    assert done.messages.startswith("It went \\x1b[2J to /about.txt.\n")
+    assert done.messages.endswith(plain.messages)
 
 
 def test_show_error_body_is_limited_to_64_kib(at: dict[str, str]) -> None:
     done = resolve("cat", "--show-error-body", "-t", "1", f"{at['http']}/gone/long")
     assert (done.status, done.out) == (8, b"")
-    assert done.told.count("x" * 65_536) == 1
-    assert "x" * 65_537 not in done.told
+    assert done.messages.count("x" * 65_536) == 1
+    assert "x" * 65_537 not in done.messages
 
 
 def test_show_error_body_omits_binary_data(at: dict[str, str]) -> None:
@@ -255,7 +255,7 @@ def test_trace_html_replaces_page_atomically(at: dict[str, str], folder: Path) -
     (folder / PAGE).write_text("before")
     done = resolve("cat", "-q", "--trace-html", "gone/page.html", f"{at['http']}/about.txt")
     assert (done.status, done.out) == (3, b"")  # the check precedes the first request
-    assert "does not exist" in done.told
+    assert "does not exist" in done.messages
     assert resolve("cat", "-q", "--trace-html", PAGE, f"{at['http']}/about.txt").status == 0
     assert (folder / PAGE).read_text().startswith("<!doctype html>")
     assert sorted(path.name for path in folder.iterdir()) == [PAGE]
@@ -287,7 +287,7 @@ def test_explain_html_draws_plan(folder: Path) -> None:
 def test_explain_html_with_json_is_usage_error(folder: Path) -> None:
     done = resolve("explain", "--html", "--json", "ftp://h.example/a")
     assert done.status == 2
-    assert "--html" in done.told
+    assert "--html" in done.messages
 
 
 def test_trace_html_without_extra_names_package(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
@@ -300,7 +300,7 @@ def test_trace_html_without_extra_names_package(monkeypatch: pytest.MonkeyPatch,
     ):
         done = resolve(*argv)
         assert (done.status, done.out) == (2, b"")
-        assert done.told.endswith(" needs jinja2 3.1.2 or later (the extra web): pip install jinja2\n")
+        assert done.messages.endswith(" needs jinja2 3.1.2 or later (the extra web): pip install jinja2\n")
     assert list(folder.iterdir()) == []
 
 

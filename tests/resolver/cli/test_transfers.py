@@ -11,7 +11,7 @@ from resolver import Finished, Progress, Retrying, Started
 from resolver.cli import transfers as amounts
 from resolver.cli.bars import Bars
 from resolver.cli.transfers import TransferTracker, shown_name
-from tests.resolver.cli.terminal import drives
+from tests.resolver.cli.terminal import unsafe_bytes
 
 URL = "http://h.example/object"
 MIB = 1_048_576
@@ -24,7 +24,7 @@ class Clock:
         return self.now
 
 
-def _begun(clock: Clock, *, expected: int | None = 10 * MIB) -> TransferTracker:
+def _running_transfer(clock: Clock, *, expected: int | None = 10 * MIB) -> TransferTracker:
     """Return a transfer that received 1 MiB/s for three seconds, after 4 MiB of an earlier run."""
     transfers = TransferTracker(clock)
     transfers.hear(Started(URL, 1, transfer=1))
@@ -38,7 +38,7 @@ def _begun(clock: Clock, *, expected: int | None = 10 * MIB) -> TransferTracker:
 
 def test_tracker_estimates_rate_and_remaining_time() -> None:
     clock = Clock()
-    (transfer,) = _begun(clock).under_way()
+    (transfer,) = _running_transfer(clock).under_way()
     assert (transfer.start, transfer.received, transfer.brought) == (4 * MIB, 7 * MIB, 3 * MIB)
     assert transfer.rate(clock.now) == pytest.approx(MIB)
     assert transfer.estimate_remaining(clock.now) == pytest.approx(3.0)
@@ -46,14 +46,14 @@ def test_tracker_estimates_rate_and_remaining_time() -> None:
     rate = transfer.rate(clock.now)
     assert rate is not None
     assert rate < MIB / 10  # the transfer has stalled
-    (endless,) = _begun(clock, expected=None).under_way()
+    (endless,) = _running_transfer(clock, expected=None).under_way()
     assert endless.rate(clock.now)
     assert endless.estimate_remaining(clock.now) is None
 
 
 def test_tracker_keeps_transfer_during_retry() -> None:
     clock = Clock()
-    transfers = _begun(clock)
+    transfers = _running_transfer(clock)
     error = OSError("cut")
     transfers.hear(Finished(URL, error, transfer=1))
     transfers.hear(Retrying(URL, error, 3.0, transfer=1))
@@ -69,7 +69,7 @@ def test_tracker_keeps_transfer_during_retry() -> None:
 
 def test_tracker_restart_resets_received_bytes() -> None:
     clock = Clock()
-    transfers = _begun(clock)
+    transfers = _running_transfer(clock)
     transfers.hear(Finished(URL, OSError("changed"), transfer=1))
     transfers.hear(Started(URL, 2, transfer=1))
     transfers.hear(Progress(URL, 1 * MIB, 10 * MIB, 0, transfer=1))
@@ -101,7 +101,7 @@ def test_bar_lines_fit_columns(columns: int, encoding: str) -> None:
     lines = Bars(encoding).lines(transfers, (columns, 24), clock.now)
     assert len(lines) == len(NAMES) + 1
     for line in lines:
-        assert drives(line.encode()) == b""
+        assert unsafe_bytes(line.encode()) == b""
         assert "\n" not in line
         assert cell_len(re.sub(r"\x1b\[[0-9;]*m", "", line)) <= max(1, columns - 1)
     assert len(Bars(encoding).lines(transfers, (columns, 4), clock.now)) == 3
@@ -109,7 +109,7 @@ def test_bar_lines_fit_columns(columns: int, encoding: str) -> None:
 
 def test_bars_for_ascii_stream_are_ascii() -> None:
     clock = Clock()
-    transfers = _begun(clock)
+    transfers = _running_transfer(clock)
     (line,) = Bars("ascii").lines(transfers, (80, 24), clock.now)
     assert line.isascii()
     assert re.sub(r"\x1b\[[0-9;]*m", "", line).split()[1].strip("+").strip("=").strip(".") == ""

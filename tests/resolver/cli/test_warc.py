@@ -29,7 +29,7 @@ from tests.resolver.cli.command import resolve
 from tests.resolver.warc.archives import WARC, Kept, Octets, packed, record
 
 
-class Found(NamedTuple):
+class StoredRecord(NamedTuple):
     """A record as this project's reader reads it."""
 
     head: RecordHead
@@ -45,12 +45,12 @@ class Found(NamedTuple):
         return [each for each in self.events if each["event"] == event]
 
 
-def records(path: Path) -> list[Found]:
+def records(path: Path) -> list[StoredRecord]:
     found = []
     for each in read_records(Octets(path.read_bytes()), Kept):
         assert isinstance(each, WarcRecord), each
         assert not each.shares
-        found.append(Found(each.head, bytes(each.reader.block)))
+        found.append(StoredRecord(each.head, bytes(each.reader.block)))
     return found
 
 
@@ -68,15 +68,15 @@ def check(path: Path, *others: Path) -> None:
     assert "no digest to check" not in said.getvalue().replace("payload digest: no digest", "")
 
 
-def kept(at: dict[str, str], folder: Path, *words: str, status: int = 0) -> list[Found]:
+def archived_records(at: dict[str, str], folder: Path, *words: str, status: int = 0) -> list[StoredRecord]:
     done = resolve(words[0], "-q", "--warc", "a.warc.gz", *(word.format_map(at) for word in words[1:]))
-    assert done.status == status, done.told
+    assert done.status == status, done.messages
     check(folder / "a.warc.gz")
     return records(folder / "a.warc.gz")
 
 
 def test_warc_http_exchange_is_stored_byte_for_byte(at: dict[str, str], folder: Path) -> None:
-    info, response, request, metadata = kept(at, folder, "cat", "{http}/about.txt")
+    info, response, request, metadata = archived_records(at, folder, "cat", "{http}/about.txt")
     assert info.head.type == "warcinfo"
     assert b"software: url-resolver/" in info.block
     assert (response.head.type, request.head.type, metadata.head.type) == ("response", "request", "metadata")
@@ -101,7 +101,7 @@ def test_warc_http_exchange_is_stored_byte_for_byte(at: dict[str, str], folder: 
 
 
 def test_warc_redirect_hops_have_via(at: dict[str, str], folder: Path) -> None:
-    found = kept(at, folder, "cat", "{http}/moved")
+    found = archived_records(at, folder, "cat", "{http}/moved")
     hops = [each for each in found if each.head.type == "response"]
     assert [each.block[9:12] for each in hops] == [b"302", b"200"]
     last = found[-1].block.split(b"\r\n")
@@ -109,20 +109,20 @@ def test_warc_redirect_hops_have_via(at: dict[str, str], folder: Path) -> None:
 
 
 def test_warc_http_error_response_is_stored(at: dict[str, str], folder: Path) -> None:
-    found = kept(at, folder, "cat", "{http}/none", status=8)
+    found = archived_records(at, folder, "cat", "{http}/none", status=8)
     assert found[1].block.startswith(b"HTTP/1.1 404 ")
     assert found[1].block.partition(b"\r\n\r\n")[2]
     assert found[3].events[-1]["status"] == 404
 
 
 def test_warc_keeps_content_coding(at: dict[str, str], folder: Path) -> None:
-    found = kept(at, folder, "cat", "{http}/gzip")
+    found = archived_records(at, folder, "cat", "{http}/gzip")
     assert gzip.decompress(found[1].block.partition(b"\r\n\r\n")[2])
     assert found[1].head.get_first("WARC-Payload-Digest") is not None
 
 
 def test_warc_gopher_menu_is_stored_as_lines(at: dict[str, str], folder: Path) -> None:
-    _info, resource, metadata = kept(at, folder, "cat", "{gopher}/1/sub")
+    _info, resource, metadata = archived_records(at, folder, "cat", "{gopher}/1/sub")
     assert resource.head.media_type == "application/gopher-menu"
     assert b"\t" in resource.block
     assert not resource.block.endswith(b"\r\n.\r\n")
@@ -153,7 +153,7 @@ def test_warc_gopher_menu_is_stored_as_lines(at: dict[str, str], folder: Path) -
 def test_warc_object_and_exchange_are_stored(
     url: str, media_type: str, at: dict[str, str], folder: Path
 ) -> None:
-    _info, resource, metadata = kept(at, folder, "cat", url)
+    _info, resource, metadata = archived_records(at, folder, "cat", url)
     assert (resource.head.type, resource.head.media_type) == ("resource", media_type)
     assert resource.block
     assert metadata.events[-1]["outcome"] == "done"
@@ -161,14 +161,14 @@ def test_warc_object_and_exchange_are_stored(
 
 
 def test_warc_newsgroup_replies_are_stored_unchanged(at: dict[str, str], folder: Path) -> None:
-    _info, resource, _metadata = kept(at, folder, "cat", "{nntp}/comp.misc")
+    _info, resource, _metadata = archived_records(at, folder, "cat", "{nntp}/comp.misc")
     assert resource.head.get_first("Content-Type") == 'application/x-nntp-answers; commands="GROUP OVER"'
     lines = resource.block.split(b"\r\n")
     assert (lines[0][:4], lines[1][:4], lines[-2:]) == (b"211 ", b"224 ", [b".", b""])
 
 
 def test_warc_wais_body_is_not_repeated_in_metadata(at: dict[str, str], folder: Path) -> None:
-    _info, resource, metadata = kept(at, folder, "cat", "{wais}/demo?ferry")
+    _info, resource, metadata = archived_records(at, folder, "cat", "{wais}/demo?ferry")
     (body,) = metadata.of("body")
     assert (body["framing"], body["count"]) == ("messages", len(resource.block))
     assert len(metadata.of("receive")) == 1
@@ -177,26 +177,26 @@ def test_warc_wais_body_is_not_repeated_in_metadata(at: dict[str, str], folder: 
 
 
 def test_warc_directory_names_are_stored_byte_for_byte(at: dict[str, str], folder: Path) -> None:
-    _info, resource, _metadata = kept(at, folder, "cat", "{file}/")
+    _info, resource, _metadata = archived_records(at, folder, "cat", "{file}/")
     names = [json.loads(line)["name"] for line in resource.block.splitlines()]
     assert names == ["\x1b[31m", "about.txt", "l\r\nies"]
 
 
 def test_warc_failure_stores_exchange(at: dict[str, str], folder: Path) -> None:
-    _info, metadata = kept(at, folder, "cat", "{ftp}/pub/none", status=8)
+    _info, metadata = archived_records(at, folder, "cat", "{ftp}/pub/none", status=8)
     end = metadata.events[-1]
     assert (end["outcome"], end["error"]["code"], end["error"]["reply"]) == ("failed", "NotFound", "550")
 
 
 def test_warc_info_stores_only_exchange(at: dict[str, str], folder: Path) -> None:
-    _info, metadata = kept(at, folder, "info", "{http}/about.txt")
+    _info, metadata = archived_records(at, folder, "info", "{http}/about.txt")
     assert metadata.events[-1]["outcome"] == "info"
     assert [each["octets"][:5] for each in metadata.of("send")] == ["HEAD "]
     assert len(metadata.of("receive")) == 1
 
 
 def test_warc_telnet_session_stores_exchange(at: dict[str, str], folder: Path) -> None:
-    _info, metadata = kept(at, folder, "cat", "--until", "login: ", "{telnet_login}/")
+    _info, metadata = archived_records(at, folder, "cat", "--until", "login: ", "{telnet_login}/")
     assert metadata.events[-1]["outcome"] == "done"
     assert "login: " in "".join(each["octets"] for each in metadata.of("receive"))
 
@@ -218,7 +218,7 @@ def test_warc_contains_no_password(at: dict[str, str], folder: Path) -> None:
 def test_warc_set_cookie_is_stored_only_with_warc_cookies(
     at: dict[str, str], folder: Path, keeps: bool
 ) -> None:
-    found = kept(at, folder, "cat", *(["--warc-cookies"] if keeps else []), "{cookies}/set")
+    found = archived_records(at, folder, "cat", *(["--warc-cookies"] if keeps else []), "{cookies}/set")
     response, *_, metadata = found[1:]
     assert (b"Set-Cookie: c=sekret; Path=/\r\n" in response.block) is keeps
     assert (b"Set-Cookie: ****\r\n" in response.block) is not keeps
@@ -228,7 +228,7 @@ def test_warc_set_cookie_is_stored_only_with_warc_cookies(
 def test_warc_cookies_without_warc_is_a_usage_error(at: dict[str, str], folder: Path) -> None:
     done = resolve("cat", "--warc-cookies", f"{at['http']}/about.txt")
     assert (done.status, done.out) == (2, b"")
-    assert "--warc" in done.told
+    assert "--warc" in done.messages
 
 
 def test_warc_new_files_are_private(at: dict[str, str], folder: Path) -> None:
@@ -248,20 +248,20 @@ def test_warc_new_files_are_private(at: dict[str, str], folder: Path) -> None:
 
 
 def test_warc_truncated_response_has_reason(at: dict[str, str], folder: Path) -> None:
-    found = kept(at, folder, "cat", "--tries", "1", "{short}/", status=10)
+    found = archived_records(at, folder, "cat", "--tries", "1", "{short}/", status=10)
     assert found[1].head.get_first("WARC-Truncated") == "disconnect"
     assert found[1].block.endswith(b"\r\n\r\nabc")
     assert (found[3].events[-1]["outcome"], found[3].events[-1]["expected"]) == ("truncated", 10)
 
 
 def test_warc_second_run_appends_after_last_complete_record(at: dict[str, str], folder: Path) -> None:
-    first = kept(at, folder, "cat", "{http}/about.txt")
+    first = archived_records(at, folder, "cat", "{http}/about.txt")
     path = folder / "a.warc.gz"
     octets = path.read_bytes()
     path.write_bytes(octets[:-9])
     words = ["cat", "--warc", "a.warc.gz", f"{at['http']}/about.txt"]
     done = resolve(*words)
-    assert "interrupted run" in done.told
+    assert "interrupted run" in done.messages
     again = records(path)
     assert [each.head.id for each in again[:3]] == [each.head.id for each in first[:3]]
     types = [each.head.type for each in again]
@@ -277,14 +277,14 @@ def test_warc_file_of_other_program_is_unchanged(name: str, at: dict[str, str], 
 
 
 def test_warc_damaged_file_is_refused_and_unchanged(at: dict[str, str], folder: Path) -> None:
-    kept(at, folder, "cat", "{http}/about.txt")
+    archived_records(at, folder, "cat", "{http}/about.txt")
     path = folder / "a.warc.gz"
     octets = bytearray(path.read_bytes())
     octets[40] ^= 0xFF
     path.write_bytes(octets)
     done = resolve("cat", "--warc", "a.warc.gz", f"{at['http']}/about.txt")
     assert done.status == 3
-    assert "resolve warc check" in done.told
+    assert "resolve warc check" in done.messages
     assert path.read_bytes() == octets
 
 
@@ -302,7 +302,7 @@ def index(path: Path) -> list[tuple[str, dict[str, str]]]:
 
 
 def test_warc_index_has_offset_of_each_object(at: dict[str, str], folder: Path) -> None:
-    kept(at, folder, "cat", "{http}/about.txt", "{gopher}/1/sub", "{ftp}/pub/a.txt")
+    archived_records(at, folder, "cat", "{http}/about.txt", "{gopher}/1/sub", "{ftp}/pub/a.txt")
     rows = index(folder / "a.cdxj")
     assert {row["url"] for _, row in rows} == {
         f"{at['http']}/about.txt",
@@ -320,10 +320,10 @@ def test_warc_index_has_offset_of_each_object(at: dict[str, str], folder: Path) 
 
 
 def test_warc_index_of_resumed_file_is_complete(at: dict[str, str], folder: Path) -> None:
-    kept(at, folder, "cat", "{http}/about.txt", "{http}/gzip")
+    archived_records(at, folder, "cat", "{http}/about.txt", "{http}/gzip")
     before = index(folder / "a.cdxj")
     (folder / "a.cdxj").write_text("nonsense\n")
-    kept(at, folder, "cat", "{gopher}/1/sub")
+    archived_records(at, folder, "cat", "{gopher}/1/sub")
     after = index(folder / "a.cdxj")
     assert [each for each in after if each in before] == before
     assert len(after) == len(before) + 1
@@ -335,7 +335,7 @@ def test_warc_repeated_body_is_revisit(at: dict[str, str], folder: Path) -> None
     (folder / "small.txt").write_bytes(b"x" * 100)
     base = folder.as_uri()
     names = ("big.txt", "same.txt", "small.txt", "small.txt")
-    found = kept(at, folder, "cat", *(f"{base}/{name}" for name in names))
+    found = archived_records(at, folder, "cat", *(f"{base}/{name}" for name in names))
     types = [each.head.type for each in found if each.head.type not in ("metadata", "warcinfo")]
     assert types == ["resource", "revisit", "resource", "resource"]
     original, revisit = found[1], found[3]
@@ -353,7 +353,7 @@ def test_warc_repeated_body_is_revisit(at: dict[str, str], folder: Path) -> None
 
 
 def test_warc_http_revisit_has_response_head(at: dict[str, str], folder: Path) -> None:
-    found = kept(at, folder, "cat", "{large}/", "{large}/?again")
+    found = archived_records(at, folder, "cat", "{large}/", "{large}/?again")
     original, revisit = [each for each in found if each.head.type in ("response", "revisit")]
     assert (original.head.type, revisit.head.type) == ("response", "revisit")
     assert original.block.startswith(revisit.block)
@@ -384,7 +384,7 @@ def environment(home: Path) -> dict[str, str]:
     return {"PATH": os.environ["PATH"], "HOME": str(home)}
 
 
-def objects(path: Path) -> list[Found]:
+def objects(path: Path) -> list[StoredRecord]:
     return [each for each in records(path) if each.head.type in ("response", "resource", "revisit")]
 
 
@@ -432,7 +432,7 @@ def test_warc_dedup_unreadable_index_creates_no_file(at: dict[str, str], folder:
         words = ["cat", "--warc", "b.warc.gz", "--warc-dedup", name, f"{at['http']}/about.txt"]
         done = resolve(*words)
         assert done.status == 3
-        assert name in done.told
+        assert name in done.messages
         assert not (folder / "b.warc.gz").exists()
 
 
@@ -442,7 +442,7 @@ def test_warc_dedup_invalid_lines_are_reported(at: dict[str, str], folder: Path)
     with (folder / "a.cdxj").open("a") as file:
         file.write("nonsense\n")
     done = resolve("cat", "--warc", "b.warc.gz", "--warc-dedup", "a.cdxj", url)
-    assert "--warc-dedup: cannot parse 1 line" in done.told
+    assert "--warc-dedup: cannot parse 1 line" in done.messages
     assert [each.head.type for each in objects(folder / "b.warc.gz")] == ["revisit"]
 
 
@@ -472,7 +472,7 @@ def test_warc_dedup_refers_to_wget_archive(at: dict[str, str], folder: Path) -> 
 ANY_PORT = Policy(allow_port=frozenset(range(1, 65_536)))
 
 
-class Slow:
+class SlowRecorder:
     """A recorder that blocks on records of one URL until it is released."""
 
     def __init__(self, recorder: Recorder, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -491,7 +491,7 @@ class Slow:
         self._go.set()
 
 
-def warc_aside_kept(path: Path) -> list[str | None]:
+def archived_targets(path: Path) -> list[str | None]:
     check(path)
     return [each.head.target for each in records(path) if each.head.type in ("response", "resource")]
 
@@ -507,7 +507,7 @@ async def test_warc_slow_write_delays_only_its_response(
         done.append(url)
 
     with Recorder("a.warc.gz") as recorder:
-        slow = Slow(recorder, first, monkeypatch)
+        slow = SlowRecorder(recorder, first, monkeypatch)
         opened = Resolver(recorder=recorder, policy=ANY_PORT)
         async with opened as session, trio.open_nursery() as nursery:
             nursery.start_soon(fetch, session, first)
@@ -516,7 +516,7 @@ async def test_warc_slow_write_delays_only_its_response(
             assert done == [second]  # a response counts only after it is recorded
             slow.let_go()
     assert done == [second, first]
-    assert warc_aside_kept(folder / "a.warc.gz") == [second, first]
+    assert archived_targets(folder / "a.warc.gz") == [second, first]
 
 
 async def test_warc_cancel_during_write_keeps_record(
@@ -524,14 +524,14 @@ async def test_warc_cancel_during_write_keeps_record(
 ) -> None:
     url = f"{at['http']}/about.txt"
     with Recorder("a.warc.gz") as recorder:
-        slow = Slow(recorder, url, monkeypatch)
+        slow = SlowRecorder(recorder, url, monkeypatch)
         opened = Resolver(recorder=recorder, policy=ANY_PORT)
         async with opened as session, trio.open_nursery() as nursery:
             nursery.start_soon(session.fetch, url)
             await slow.at_it.wait()
             nursery.cancel_scope.cancel()
             slow.let_go()
-    assert warc_aside_kept(folder / "a.warc.gz") == [url]
+    assert archived_targets(folder / "a.warc.gz") == [url]
 
 
 async def test_warc_cancel_before_write_keeps_record(at: dict[str, str], folder: Path) -> None:
@@ -543,7 +543,7 @@ async def test_warc_cancel_before_write_keeps_record(at: dict[str, str], folder:
                     async for _ in reply.body:
                         pass
                     scope.cancel()
-    assert warc_aside_kept(folder / "a.warc.gz") == [url]
+    assert archived_targets(folder / "a.warc.gz") == [url]
 
 
 class Disk:
@@ -581,7 +581,7 @@ async def test_warc_concurrent_captures_share_sync(
         async with opened as session, trio.open_nursery() as nursery:
             for url in urls:
                 nursery.start_soon(session.fetch, url)
-    assert len(warc_aside_kept(folder / "a.warc.gz")) == len(urls)
+    assert len(archived_targets(folder / "a.warc.gz")) == len(urls)
     assert 2 <= disk.syncs <= 3  # a capture that is written but not yet counted may miss the second sync
 
 
@@ -596,7 +596,7 @@ async def test_warc_volume_is_synced_before_next_volume(
             await session.fetch(f"{at['http']}/about.txt")
             await session.fetch(f"{at['gopher']}/00/about")
     assert synced == ["a.warc.gz", "a-00001.warc.gz"]
-    assert all(warc_aside_kept(folder / name) for name in ("a-00001.warc.gz", "a-00002.warc.gz"))
+    assert all(archived_targets(folder / name) for name in ("a-00001.warc.gz", "a-00002.warc.gz"))
 
 
 # `resolve warc`: the content of archives, and their validity.
@@ -655,7 +655,7 @@ def test_warc_check_prints_line_per_fault(folder: Path) -> None:
     damaged, reference = done.out.decode().splitlines()
     assert all(word in damaged for word in ("a.warc.gz", f" {at}:", f" {after} ", "(warc:damaged)"))
     assert all(word in reference for word in ("a.warc.gz", f" {after}:", "<3>", "(warc:reference)"))
-    assert all(word in done.told for word in ("2 complete", "1 file", "1 damaged"))
+    assert all(word in done.messages for word in ("2 complete", "1 file", "1 damaged"))
     told = resolve("warc", "check", "--json", "a.warc.gz").records
     assert [(each["finding"], each["fault"], each["offset"]) for each in told] == [
         ("warc:damaged", True, at),
@@ -666,16 +666,16 @@ def test_warc_check_prints_line_per_fault(folder: Path) -> None:
 
 def test_warc_check_valid_files_prints_summary() -> None:
     done = resolve("warc", "check", str(WARC / "gopher.warc.gz"), str(WARC / "http.warc.gz"))
-    assert (done.status, done.out, done.told.count("\n")) == (0, b"", 1)
-    assert all(word in done.told for word in ("41 complete", "2 files"))
-    assert "damaged" not in done.told
-    assert resolve("warc", "check", "-q", str(WARC / "gopher.warc.gz")).told == ""
+    assert (done.status, done.out, done.messages.count("\n")) == (0, b"", 1)
+    assert all(word in done.messages for word in ("41 complete", "2 files"))
+    assert "damaged" not in done.messages
+    assert resolve("warc", "check", "-q", str(WARC / "gopher.warc.gz")).messages == ""
 
 
 def test_warc_ls_damaged_file_lists_readable_records() -> None:
     done = resolve("warc", "ls", str(WARC / "hostile" / "damage-in-the-middle.warc.gz"))
     assert (done.status, len(done.out.splitlines())) == (10, 27)
-    assert "byte 2340" in done.told
+    assert "byte 2340" in done.messages
 
 
 def test_warc_check_unreadable_file_exits_with_status_3(folder: Path) -> None:
@@ -689,8 +689,8 @@ def test_warc_check_unreadable_file_exits_with_status_3(folder: Path) -> None:
     }.items():
         done = resolve("warc", "check", path)
         assert done.status == 3
-        assert done.told.startswith(f"resolve: {path}: ")
-        assert words in done.told
+        assert done.messages.startswith(f"resolve: {path}: ")
+        assert words in done.messages
 
 
 @pytest.mark.parametrize(

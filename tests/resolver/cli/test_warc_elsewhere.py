@@ -44,7 +44,7 @@ def run(*words: str | Path, folder: Path) -> str:
     return done.stdout
 
 
-def archived(at: dict[str, str], folder: Path) -> dict[str, bytes]:
+def archive_pages(at: dict[str, str], folder: Path) -> dict[str, bytes]:
     """Create `a.warc.gz` from these pages, and return the expected body of each."""
     urls = [
         f"{at['http']}/about.txt",
@@ -62,7 +62,7 @@ def archived(at: dict[str, str], folder: Path) -> dict[str, bytes]:
 
 
 def test_warcio_indexes_each_record(at: dict[str, str], folder: Path) -> None:
-    archived(at, folder)
+    archive_pages(at, folder)
     lines = run(
         sys.executable,
         "-m",
@@ -84,7 +84,7 @@ def test_warcio_indexes_each_record(at: dict[str, str], folder: Path) -> None:
 @pytest.mark.skipif(not (PYWB / "pywb").exists(), reason=f"there is no pywb in {PYWB}")
 @pytest.mark.parametrize("index", ["its own", "ours"])
 def test_pywb_replays_archive(index: str, at: dict[str, str], folder: Path) -> None:
-    bodies = archived(at, folder)
+    bodies = archive_pages(at, folder)
     run(PYWB / "python", PYWB / "wb-manager", "init", "x", folder=folder)
     place = folder / "collections" / "x"
     if index == "ours":
@@ -111,7 +111,7 @@ def _is_json(line: str) -> bool:
     return line.startswith("{")
 
 
-class _Paid:
+class _PayloadReader:
     """A reader that collects the payload of a record."""
 
     def __init__(self, head: RecordHead) -> None:
@@ -129,7 +129,7 @@ class _Paid:
 def payloads(path: Path) -> dict[str, tuple[int | None, bytes]]:
     """Return the status and the body of each HTTP response in an archive, by its URL."""
     found = {}
-    for each in read_records(Octets(path.read_bytes()), _Paid):
+    for each in read_records(Octets(path.read_bytes()), _PayloadReader):
         assert isinstance(each, WarcRecord), each
         if each.head.type == "response" and each.head.target is not None:
             found[each.head.target] = (each.reader.status, each.reader.octets)
@@ -138,7 +138,7 @@ def payloads(path: Path) -> dict[str, tuple[int | None, bytes]]:
 
 @pytest.mark.skipif(shutil.which("wget") is None, reason="there is no wget")
 def test_wget_archive_has_same_payloads(at: dict[str, str], folder: Path) -> None:
-    bodies = archived(at, folder)
+    bodies = archive_pages(at, folder)
     run(*_WGET, *bodies, f"{at['http']}/moved", f"{at['http']}/gone", folder=folder)
     resolve("cat", "-q", "--warc", "a.warc.gz", f"{at['http']}/gone")
     theirs, ours = payloads(folder / "by-wget.warc.gz"), payloads(folder / "a.warc.gz")
@@ -146,6 +146,6 @@ def test_wget_archive_has_same_payloads(at: dict[str, str], folder: Path) -> Non
     assert {status for status, _ in ours.values()} == {200, 302, 410}
     for verb in ("ls", "check"):
         done = resolve("warc", verb, "by-wget.warc.gz")
-        assert done.status == 0, done.told
+        assert done.status == 0, done.messages
     listed = resolve("warc", "ls", "--json", "by-wget.warc.gz").records
     assert {each["url"] for each in listed if each["type"] == "response"} == set(theirs)
