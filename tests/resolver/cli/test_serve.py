@@ -133,7 +133,7 @@ def test_listen_public_refuses_local_targets(tmp_path: Path) -> None:
 
 
 def test_serve_prints_new_entry_on_sigusr1(tmp_path: Path) -> None:
-    """A server for other machines writes no serve.json for this machine."""
+    """A server with `--listen` writes no file by which `open` could find it."""
     with start(tmp_path, "--listen", "127.0.0.1") as program:
         first = program.stdout.readline()
         os.kill(program.pid, signal.SIGUSR1)
