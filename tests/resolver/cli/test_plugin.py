@@ -44,7 +44,7 @@ def resolve(tmp_path: Path) -> Resolve:
 HELD: list[tuple[tuple[str, ...], int, str]] = [
     (("finger://127.0.0.1/a%0d%0ab",), 9, "S02: byte 0D"),
     (("--policy", "untrusted", "finger://h.example/a%0d%0ab"), 9, "S02: byte 0D"),
-    (("--tls", "require", "finger://127.0.0.1/a"), 2, "--tls require"),
+    (("--tls", "require", "finger://127.0.0.1/a"), 2, "TLS is required"),
     (("finger:///a",), 12, "no-host"),
     (("--policy", "untrusted", "finger://bank.example@h.example/a"), 9, "S06: finger "),
     (("finger://127.0.0.1:6379/a",), 9, "S04: port 6379"),

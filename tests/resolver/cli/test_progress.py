@@ -153,7 +153,7 @@ async def test_progress_messages_are_above_bars(nursery: trio.Nursery, tmp_path:
             tap.release(f"/{name}", HALF)
         await terminal.until(at_half(3))
         tap.close_connection("/fails")
-        await terminal.until(lambda rows: any("fails" in row and "1048576 octets" in row for row in rows))
+        await terminal.until(lambda rows: any("fails" in row and "1048576 bytes" in row for row in rows))
         tap.release("/done")
         rows = await terminal.until(
             lambda rows: (
