@@ -22,7 +22,7 @@ from tools.requirements import read_pyproject
 
 CHECKOUT = Path(__file__).parents[1]
 PAGES = [
-    *("README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"),
+    *("README.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"),
     *sorted(str(path.relative_to(CHECKOUT)) for path in (CHECKOUT / "docs").rglob("*.md")),
 ]
 
