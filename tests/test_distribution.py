@@ -114,6 +114,28 @@ def test_wheel_has_sbom_of_dependencies(info: Mapping[str, str]) -> None:
     assert bill["dependencies"] == [{"ref": package["bom-ref"], "dependsOn": references}]
 
 
+@pytest.mark.parametrize(("path", "pattern"), [("CITATION.cff", r"^version: (.*)$")])
+def test_version_equals_pyproject(path: str, pattern: str) -> None:
+    found = re.search(pattern, (CHECKOUT / path).read_text("utf-8"), re.MULTILINE)
+    assert found is not None
+    assert found[1] == PROJECT["version"]
+
+
+def test_release_workflow_installs_the_required_hatchling() -> None:
+    workflow = (CHECKOUT / ".github/workflows/release.yml").read_text("utf-8")
+    assert re.findall(r'pip install "(.*)"', workflow) == read_pyproject()["build-system"]["requires"]
+
+
+def test_release_workflow_has_one_permission_per_job() -> None:
+    """A job that runs code of the repository cannot publish."""
+    workflow = (CHECKOUT / ".github/workflows/release.yml").read_text("utf-8")
+    assert re.findall(r"^permissions: (.*)$", workflow, re.MULTILINE) == ["{}"]
+    assert re.findall(r"^    permissions:\n((?: {6}.*\n)+)", workflow, re.MULTILINE) == [
+        "      contents: read\n",
+        "      id-token: write\n",
+    ]
+
+
 def test_paths_stay_inside_repository() -> None:
     """No file refers to a path above the top of the checkout."""
     for path in (path for folder in ("tests", "fixtures") for path in (CHECKOUT / folder).rglob("*.py")):
