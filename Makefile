@@ -14,6 +14,7 @@
 #   make plots       the same of the figures that are in docs/explanation/benchmarks
 #   make servers     unpack Debian's real servers for the tests into .servers (installs nothing)
 #   make docs        build the site of the documentation into build/docs; a warning is an error
+#   make api-diff    breaking changes of the public API since the last tag v*
 #   make sdist       the source distribution, into dist
 #   make clean       remove what these targets made
 #
@@ -21,7 +22,7 @@
 # dependencies that pyproject.toml allows, in an environment beside the other one.
 
 .SUFFIXES:
-.PHONY: installed demo check test test-full test-all coverage mutants bench bench-long speed plots servers docs sdist clean
+.PHONY: installed demo check test test-full test-all coverage mutants bench bench-long speed plots servers docs api-diff sdist clean
 
 PYTHON ?=
 LOWEST =
@@ -111,6 +112,9 @@ test-all:
 docs: $(VENV)/.docs
 	$(RUN) -m sphinx -E -q -W --keep-going -n -d build/doctrees docs build/docs
 
+api-diff: $(VENV)/.release
+	@$(RUN) -m tools.api_diff
+
 sdist: $(VENV)/.installed
 	$(RUN) -m hatchling build -t sdist
 
@@ -118,7 +122,7 @@ servers:
 	tests/servers/unpack.sh
 
 # Groups of dependencies, each in its turn into the same environment.
-$(VENV)/.full $(VENV)/.bench $(VENV)/.plots $(VENV)/.docs: $(VENV)/.%: $(VENV)/.installed
+$(VENV)/.full $(VENV)/.bench $(VENV)/.plots $(VENV)/.docs $(VENV)/.release: $(VENV)/.%: $(VENV)/.installed
 	$(RUN) tools/requirements.py $(if $(LOWEST),--lowest) $* >$(VENV)/$*.txt
 	$(RUN) $(PIP) -r $(VENV)/$*.txt
 	@touch $@
