@@ -106,23 +106,44 @@ def _search(word: str, width: int) -> Iterator[str]:
 
 
 def _verb(verb: CommandVerb, width: int) -> Iterator[str]:
+    from resolver.cli.details import OF_COMMANDS, plain  # lazy: this module is loaded for each run
+
     yield f"usage: resolve {verb.name} [OPTION]... {verb.takes}".rstrip()
     yield ""
     yield from wrap(f"{verb.name}: {verb.purpose}", width)
+    yield ""
+    yield from _paragraph(plain(OF_COMMANDS[verb.name]), width)
     yield ""
     yield f"  {verb.example}"
     yield from _options(lambda row: verb.name in row.verbs.split(), width)
 
 
 def _rule(rule: PolicyRule, width: int) -> Iterator[str]:
+    from resolver.cli.details import plain  # lazy, as above
+    from resolver.cli.rule_details import OF_RULES
+
     yield from wrap(f"{rule.name}: {rule.sentence}", width)
     if rule.options:
         yield from wrap(f"overridden by {', '.join(rule.options)}", width, initial_indent="  ")
+    for title, text in OF_RULES[rule.name]._asdict().items():
+        yield ""
+        if title != "example":
+            yield from _paragraph(plain(f"{title}: {text}"), width)
+        elif text:
+            yield from (f"  {line}" for line in f"$ {text}".splitlines() if line != "…")
 
 
 def _option(row: Option, width: int) -> Iterator[str]:
+    from resolver.cli.details import OF_OPTIONS, plain  # lazy, as above
+
     yield from _entry(_names(row), _purpose(row), width)
     yield from wrap(f"commands: {', '.join(row.verbs.split())}", width, initial_indent="  ")
+    yield ""
+    yield from _paragraph(plain(OF_OPTIONS[row.long]), width)
+
+
+def _paragraph(text: str, width: int) -> list[str]:
+    return wrap(text, width, break_on_hyphens=False)
 
 
 def _options(wanted: Callable[[Option], bool], width: int) -> Iterator[str]:

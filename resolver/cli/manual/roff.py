@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
+from resolver.cli.details import OF_COMMANDS, OF_OPTIONS
 from resolver.cli.manual.words import NOTE
 from resolver.cli.options import OPTIONS, Option
-from resolver.cli.vocabulary import RULES, STATUSES, VERBS
+from resolver.cli.rule_details import OF_RULES
+from resolver.cli.vocabulary import RULES, STATUSES, VERBS, CommandVerb, PolicyRule
 from resolver.version import VERSION
 
 _WHAT = "fetch resources by URL: ftp, http, gopher, mailto, news, nntp, telnet, wais, file, prospero"
@@ -27,7 +30,7 @@ def _lines() -> Iterator[str]:
     yield from _section("NAME", [f"resolve \\- {_text(_WHAT)}"])
     yield from _section("SYNOPSIS", [".B resolve", "[\\fICOMMAND\\fR] [\\fIOPTION\\fR]... \\fIURL\\fR..."])
     yield from _section("DESCRIPTION", map(_text, _ABOUT.split("\n")[1:-1]))
-    yield from _section("VERBS", (_item(f"{verb.name} {verb.takes}".strip(), verb.purpose) for verb in VERBS))
+    yield from _section("COMMANDS", map(_verb, VERBS))
     yield ".SH OPTIONS"
     for title, group in OPTIONS.items():
         yield f'.SS "{title.capitalize()}"'
@@ -38,7 +41,7 @@ def _lines() -> Iterator[str]:
     )
     yield from _section("EXAMPLES", examples)
     yield from _section("EXIT STATUS", (_item(str(status), words) for status, words in STATUSES.items()))
-    yield from _section("RULES OF THE POLICY", (_item(rule.name, rule.sentence) for rule in RULES))
+    yield from _section("RULES OF THE POLICY", map(_rule, RULES))
     yield from _section("SEE ALSO", [".BR curl (1),", ".BR wget (1),", ".BR lftp (1)"])
 
 
@@ -51,6 +54,17 @@ def _item(name: str, words: str) -> str:
     return f".TP\n.B {_text(name)}\n{_text(words)}"
 
 
+def _verb(verb: CommandVerb) -> str:
+    words = f"{verb.name} {verb.takes}".strip()
+    return f"{_item(words, _sentence(verb.purpose))}\n{_marked(OF_COMMANDS[verb.name])}"
+
+
+def _rule(rule: PolicyRule) -> str:
+    details = OF_RULES[rule.name]
+    texts = (details.threat, details.check, details.override)
+    return "\n".join([_item(rule.name, _sentence(rule.sentence)), *map(_marked, texts)])
+
+
 def _option(row: Option) -> str:
     names = ", ".join(f"\\fB{_text(flag)}\\fR" for flag in row.flags)
     takes = "" if row.takes is None else f" \\fI{_text(row.takes)}\\fR"
@@ -58,11 +72,18 @@ def _option(row: Option) -> str:
     if row.choices is not None:
         words.append(", ".join(f"{word} (default)" if word == row.unset else word for word in row.choices))
     verbs = "" if row.name in ("help", "version") else f" Commands: {', '.join(row.verbs.split())}."
-    return f".TP\n{names}{takes}\n{_text(_sentence(': '.join(words)))}{_text(verbs)}"
+    purpose = _text(_sentence(": ".join(words)))
+    return f".TP\n{names}{takes}\n{purpose}\n{_marked(OF_OPTIONS[row.long])}{_text(verbs)}"
 
 
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}{'' if text.endswith('.') else '.'}"
+
+
+def _marked(text: str) -> str:
+    """Escape a text of `details`, with its literal words in bold."""
+    parts = re.split(r"`([^`]*)`", text)
+    return "".join(f"\\fB{_text(part)}\\fR" if at % 2 else _text(part) for at, part in enumerate(parts))
 
 
 def _text(text: str) -> str:

@@ -13,7 +13,9 @@ import pytest
 from resolver import parse
 from resolver.cli import help, main
 from resolver.cli.arguments import read
+from resolver.cli.details import OF_COMMANDS, OF_OPTIONS, plain
 from resolver.cli.options import OPTIONS, Option, rows
+from resolver.cli.rule_details import OF_RULES
 from resolver.cli.values import UsageError
 from resolver.cli.vocabulary import RULES, STATUSES, VERBS, CommandVerb
 from tests.fresh import environment
@@ -29,6 +31,46 @@ def listed_options(text: str) -> set[str]:
         for line in re.findall(r"^  (-.*)$", text, re.MULTILINE)
         for flag in re.findall(r"(?<!\S)-[-\w]+", line)
     }
+
+
+def test_details_are_complete() -> None:
+    assert list(OF_OPTIONS) == [row.long for row in rows()]
+    assert OF_COMMANDS.keys() == {verb.name for verb in VERBS}
+    assert list(OF_RULES) == [rule.name for rule in RULES]
+
+
+TEXTS = {
+    **OF_OPTIONS,
+    **OF_COMMANDS,
+    **{f"{name}.{part}": text for name, rule in OF_RULES.items() for part, text in rule._asdict().items()},
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_details_name_existing_options_and_commands(name: str) -> None:
+    """Also each code span that begins with `resolve` and has arguments is a valid command line."""
+    text = TEXTS[name]
+    for flag in re.findall(r"(?<![\w-])--[a-z][\w-]*", text):
+        assert flag in FLAGS or f"{flag}..." in text, flag
+    for line in re.findall(r"`resolve ([^` ]+ [^`]+)`", text):
+        assert read(shlex.split(line)) is not None, line
+    if name in OF_OPTIONS or name in OF_COMMANDS:
+        assert 1 <= len(re.split(r"(?<=\.) (?=[A-Z`0-9\"])", text)) <= 5
+        assert text.endswith(".")
+
+
+def test_details_are_loaded_by_help_of_a_word_only() -> None:
+    code = (
+        "import sys; from resolver.cli import main; main({!r}); print('resolver.cli.details' in sys.modules)"
+    )
+    for words, is_loaded in (
+        (["--help"], False),
+        (["parse", "ftp://h.example/"], False),
+        (["help", "get"], True),
+    ):
+        command = [sys.executable, "-c", code.format(words)]
+        done = subprocess.run(command, env=environment(), capture_output=True, text=True)
+        assert done.stdout.splitlines()[-1] == str(is_loaded)
 
 
 def test_option_names_are_unique() -> None:
@@ -96,6 +138,9 @@ def test_option_help_has_line_for_flag(flag: str) -> None:
         told = resolve("help", word)
         assert (told.status, told.err) == (0, b"")
         assert flag in listed_options(told.out.decode())
+        (row,) = (row for row in rows() if flag in row.flags)
+        if row.name != "help":  # the help of the command `help`
+            assert plain(OF_OPTIONS[row.long]) in " ".join(told.out.decode().split())
 
 
 def test_help_describes_rules_and_statuses() -> None:
@@ -103,6 +148,7 @@ def test_help_describes_rules_and_statuses() -> None:
         for name in (rule.name, rule.name.lower()):
             text = resolve("help", name).out.decode()
             assert " ".join(text.split()).startswith(f"{rule.name}: {rule.sentence}")
+            assert plain(f"check: {OF_RULES[rule.name].check}") in " ".join(text.split())
     for status, words in STATUSES.items():
         assert words in resolve("help", str(status)).out.decode()
 
