@@ -1,4 +1,4 @@
-"""Sessions at a terminal match the README, with the servers of `python -m fixtures`."""
+"""Sessions at a terminal match the pages of schemes, with the servers of `python -m fixtures`."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from tests.resolver.cli.terminal import Terminal, on_terminal
 from tests.test_recipes import start_servers, with_ports
 
 CHECKOUT = Path(__file__).parents[1]
-PAGE = (CHECKOUT / "docs/schemes/index.md").read_text(encoding="utf-8")
-#: The command of a session, and the final content of the terminal, as far as the page shows it.
+PAGES = "".join(page.read_text("utf-8") for page in sorted((CHECKOUT / "docs/schemes").glob("*.md")))
+#: The command of a session, and the final content of the terminal, as far as a page shows it.
 SESSION = re.compile(r"^```console\n\$ resolve (.*)\n((?:.*\n)*?)```\n", re.MULTILINE)
-SHOWN = {words.split()[-1].partition(":")[0]: (words, text) for words, text in SESSION.findall(PAGE)}
+SHOWN = {words.split()[-1].partition(":")[0]: (words, text) for words, text in SESSION.findall(PAGES)}
 #: By scheme: the end of the last row, and the input typed then.
 TYPED = {
     "gopher": (
@@ -41,13 +41,13 @@ TYPED = {
 LINES = {"gopher": 48, "telnet": 24}
 
 
-def test_readme_sessions_are_all_tested() -> None:
+def test_sessions_of_pages_are_all_tested() -> None:
     assert SHOWN.keys() == TYPED.keys()
-    assert len(SHOWN) == len(SESSION.findall(PAGE)) == PAGE.count("```console")
+    assert len(SHOWN) == len(SESSION.findall(PAGES)) == PAGES.count("```console")
 
 
 @pytest.mark.parametrize("scheme", TYPED)
-async def test_session_output_equals_readme(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
+async def test_session_output_equals_page(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
     ports = await start_servers(nursery, server_tls(tmp_path)[0])
     words, text = (with_ports(each, ports) for each in SHOWN[scheme])
     terminal = Terminal(80, LINES[scheme])
