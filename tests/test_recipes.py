@@ -134,7 +134,7 @@ async def try_commands(text: str, nursery: trio.Nursery, tmp_path: Path) -> None
     ports = await start_servers(nursery, server_tls(tmp_path)[0])
     folder = tmp_path / "here"
     folder.mkdir()
-    environment = prepare(text, folder)
+    environment = prepare(with_ports(text, ports), folder)
     shown = {there: here for here, there in ports.items()}
     status = 0
     for command, expected in COMMAND.findall(text):
