@@ -140,6 +140,23 @@ def test_contract_lists_every_public_name() -> None:
     assert told | errors_told == set(resolver.__all__)
 
 
+#: A test on a page: its file and its name.
+TEST = re.compile(r"`(tests/[\w/]+\.py)(?:::(test_\w+))?`")
+
+
+def test_tests_on_explanation_pages_exist() -> None:
+    found = [
+        each for name in PAGES if name.startswith("docs/explanation") for each in TEST.findall(page(name))
+    ]
+    assert len(found) > 40
+    missing = [
+        (path, test)
+        for path, test in found
+        if not (CHECKOUT / path).exists() or (test and f"def {test}(" not in page(path))
+    ]
+    assert missing == []
+
+
 #: Texts that are paths of the checkout.
 PATH = re.compile(r"(?!/)[\w<>./-]*(?:\w/|/\w+|\.(?:py|md|jsonl|toml|txt|sh))")
 FOLDERS = sorted({row.partition(":")[0].rpartition(".")[2] for row in registry.SCHEMES.values()})
@@ -147,7 +164,10 @@ FOLDERS = sorted({row.partition(":")[0].rpartition(".")[2] for row in registry.S
 
 @pytest.mark.parametrize(
     "name",
-    ["docs/explanation/architecture.md", "docs/reference/contract.md", "CONTRIBUTING.md", "SECURITY.md"],
+    [
+        *("docs/explanation/architecture.md", "docs/explanation/security.md"),
+        *("docs/reference/contract.md", "CONTRIBUTING.md", "SECURITY.md"),
+    ],
 )
 def test_paths_on_page_exist(name: str) -> None:
     """Paths are relative to the root of the checkout; `<scheme>` stands for each built-in scheme."""

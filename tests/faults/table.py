@@ -1,4 +1,4 @@
-"""The table of the README: the number of cells for each fault and scheme.
+"""The table of the page on reliability: the number of cells for each fault and scheme.
 
 `python -m tests.faults.table` prints it.
 """

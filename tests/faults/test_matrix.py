@@ -287,11 +287,11 @@ async def test_save_resumes_after_random_cuts(scheme: str, nursery: trio.Nursery
     assert server.sent <= MOST * CUTS_SIZE
 
 
-# The README's statements about the matrix.
+# The statements of the page on reliability about the matrix.
 
 
-def test_readme_has_the_table() -> None:
-    page = (CHECKOUT / "docs/how-to/downloads.md").read_text(encoding="utf-8")
+def test_page_has_the_table() -> None:
+    page = (CHECKOUT / "docs/explanation/reliability.md").read_text(encoding="utf-8")
     assert table() in page
     assert f"{cells()} cells" in " ".join(page.split())
 
