@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import ssl
 import subprocess
 import sys
@@ -32,8 +33,11 @@ ELSEWHERE = {
     "resolve cat finger:": "tests/test_own_scheme.py",
 }
 
+#: Other clients on the page that compares them; their commands run if they are installed.
+CLIENTS = {"aria2c", "curl", "lftp", "wget"}
+
 #: A line that begins a command; a telnet service may have the same prompt.
-_BEGIN = r"    \$ (?=(?:\w+=\S+ )?(?:cat|echo|find|grep|ls|printf|python|resolve) )"
+_BEGIN = r"    \$ (?=(?:\w+=\S+ )?(?:cat|curl|echo|find|grep|lftp|ls|printf|python|resolve|wget) )"
 #: A command and its shown output; an empty line belongs to it if more output follows.
 COMMAND = re.compile(
     rf"^{_BEGIN}([^'\n]*(?:'[^']*'[^'\n]*)*)\n((?:(?!{_BEGIN})    .*\n|\n(?=    (?!\$ )))*)", re.MULTILINE
@@ -138,7 +142,8 @@ async def try_commands(text: str, nursery: trio.Nursery, tmp_path: Path) -> None
     shown = {there: here for here, there in ports.items()}
     status = 0
     for command, expected in COMMAND.findall(text):
-        if command.startswith(tuple(ELSEWHERE)):
+        missing = any(name in CLIENTS and shutil.which(name) is None for name in command.split())
+        if missing or command.startswith(tuple(ELSEWHERE)):
             continue
         said, status = await run(with_ports(command, ports), folder, environment, status)
         said, expected = with_ports(said, shown), re.sub(r"^    ", "", expected, flags=re.MULTILINE)
