@@ -1,4 +1,4 @@
-"""The details of commands and options, for `resolve help WORD`, the man page and the reference pages.
+"""The details of commands, options and exit statuses: for `resolve help`, the man page and reference pages.
 
 Each has 1 to 5 sentences: effect, limits, interplay. Literal words are in backquotes, as in Markdown; `plain`
 removes these. A normal run does not load this module.
@@ -595,4 +595,27 @@ OF_OPTIONS: Mapping[str, str] = {
         "By default, the newest 10,000 articles of a group or 40 hits of a wais search are requested. 0 "
         "requests all articles, or 1,000 hits. Other schemes ignore it."
     ),
+}
+
+#: By the exit status: the usual reaction.
+OF_STATUSES: Mapping[int, str] = {
+    0: "Each URL is complete. The members `verified` of `--json` name the checks of each file.",
+    1: "Each URL has its own message, and its status in `--json`. `--failed FILE` collects the URLs.",
+    2: "The message names the option, or the line of the configuration. Nothing was sent with it.",
+    3: "Check the permissions and the free space. An existing file is kept unless `--exists` says otherwise.",
+    4: "Check the name, the port and the network. `--tries N` retries, with `--retry-all` any error.",
+    5: "Check the clock and the host name. `--cacert FILE` trusts a private authority.",
+    6: "Log in with `--user NAME` and `--password-file FILE`, a netrc file or the configuration.",
+    7: "The server deviates from its protocol, or exceeds a limit. See `-v` and `--limit`.",
+    8: "The resource is missing, or the server is busy. The message has the reply of the server.",
+    9: "The message names the rule and the option that would allow it. `resolve help S08` explains a rule.",
+    10: "`get` leaves no file under the name. Run the same command again, or check the digest.",
+    11: "The partial file is kept. `--connect-timeout`, `--idle-timeout` and `--max-time` set the limits.",
+    12: "The message marks the position, and often suggests the correct URL. Quote URLs in the shell.",
+    13: "`resolve schemes` lists schemes and missing extras. `--gateway SCHEME=URL` sets a gateway.",
+    14: "`--max-size BYTES` and `--limit ratio=N` set the limits.",
+    15: "`--allow-redirect SCHEME` permits a scheme, and `--limit hops=N` more redirects.",
+    130: "A run after Ctrl-C has this status. The same command resumes.",
+    141: "For example, `head` reads some lines only. No message is printed.",
+    143: "A run after SIGTERM has this status. The same command resumes.",
 }

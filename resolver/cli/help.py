@@ -77,7 +77,7 @@ def _explain_word(word: str, width: int) -> Iterator[str]:
         if rule.name == word.upper():
             return _rule(rule, width)
     if word.isascii() and word.isdigit() and int(word[:4]) in STATUSES:
-        return _entry(word, STATUSES[int(word[:4])], width)
+        return _status(int(word[:4]), width)
     found = [row for row in rows() if {word, f"-{word}", f"--{word}"} & set(row.flags)]
     if found:
         return _option(found[0], width)
@@ -131,6 +131,14 @@ def _rule(rule: PolicyRule, width: int) -> Iterator[str]:
             yield from _paragraph(plain(f"{title}: {text}"), width)
         elif text:
             yield from (f"  {line}" for line in f"$ {text}".splitlines() if line != "…")
+
+
+def _status(status: int, width: int) -> Iterator[str]:
+    from resolver.cli.details import OF_STATUSES, plain  # lazy, as above
+
+    yield from _entry(str(status), STATUSES[status], width)
+    yield ""
+    yield from _paragraph(plain(OF_STATUSES[status]), width)
 
 
 def _option(row: Option, width: int) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from protocols.errors import InvalidUrl, LoginRequired, Refused, ResolveError
+from resolver.cli import streams
 from resolver.policy.schemes import rules_of
 from resolver.url.parsing import place_in_shown, redact
 
@@ -20,8 +21,8 @@ _MOST_SHOWN = 200  # maximum characters of a URL in a message; a longer one is s
 def describe(error: ResolveError, text: str) -> list[str]:
     """Format one error about the URL `text` (as given) as lines for standard error.
 
-    The text is redacted; a caret marks the position, and a last line suggests a correction. An error of
-    another URL, to which this one led, names that URL.
+    The text is redacted; a caret marks the position, and a last line suggests a correction, or on a terminal
+    the help about a rule. An error of another URL, to which this one led, names that URL.
     """
     shown = redact(text)
     blamed = shown if error.url is None else error.url
@@ -31,6 +32,8 @@ def describe(error: ResolveError, text: str) -> list[str]:
     if position is not None and blamed and not (where and "****" in blamed):
         lines += _point_at(blamed, blamed, position) if where else _point_at(text, shown, position)
     meant = None if where else _hint(error, text)
+    if meant is None and isinstance(error, Refused) and streams.is_terminal():
+        meant = f"resolve help {error.rule} explains the rule"
     return lines if meant is None else [*lines, f"  {meant}"]
 
 

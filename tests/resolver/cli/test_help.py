@@ -13,7 +13,7 @@ import pytest
 from resolver import parse
 from resolver.cli import help, main
 from resolver.cli.arguments import read
-from resolver.cli.details import OF_COMMANDS, OF_OPTIONS, plain
+from resolver.cli.details import OF_COMMANDS, OF_OPTIONS, OF_STATUSES, plain
 from resolver.cli.options import OPTIONS, Option, rows
 from resolver.cli.rule_details import OF_RULES
 from resolver.cli.values import UsageError
@@ -36,12 +36,14 @@ def listed_options(text: str) -> set[str]:
 def test_details_are_complete() -> None:
     assert list(OF_OPTIONS) == [row.long for row in rows()]
     assert OF_COMMANDS.keys() == {verb.name for verb in VERBS}
+    assert list(OF_STATUSES) == list(STATUSES)
     assert list(OF_RULES) == [rule.name for rule in RULES]
 
 
 TEXTS = {
     **OF_OPTIONS,
     **OF_COMMANDS,
+    **{str(status): text for status, text in OF_STATUSES.items()},
     **{f"{name}.{part}": text for name, rule in OF_RULES.items() for part, text in rule._asdict().items()},
 }
 
@@ -150,7 +152,9 @@ def test_help_describes_rules_and_statuses() -> None:
             assert " ".join(text.split()).startswith(f"{rule.name}: {rule.sentence}")
             assert plain(f"check: {OF_RULES[rule.name].check}") in " ".join(text.split())
     for status, words in STATUSES.items():
-        assert words in resolve("help", str(status)).out.decode()
+        text = " ".join(resolve("help", str(status)).out.decode().split())
+        assert words in text
+        assert plain(OF_STATUSES[status]) in text
 
 
 @pytest.mark.parametrize(

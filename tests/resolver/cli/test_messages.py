@@ -3,6 +3,7 @@
 import pytest
 
 from resolver import InvalidUrl, LimitExceeded, Refused, TimedOut
+from resolver.cli import streams
 from resolver.cli.messages import describe
 
 
@@ -30,6 +31,15 @@ def test_message_shortens_long_url_around_position() -> None:
 
 def test_message_of_refusal_names_rule() -> None:
     assert "S04" in describe(Refused("S04", "port 25 belongs to mail"), "gopher://h.example:25/")[0]
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_message_of_refusal_names_help_on_terminal(
+    is_terminal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streams, "is_terminal", lambda: is_terminal)
+    lines = describe(Refused("S04", "port 25 belongs to mail"), "gopher://h.example:25/")
+    assert lines[1:] == (["  resolve help S04 explains the rule"] if is_terminal else [])
 
 
 @pytest.mark.parametrize(
