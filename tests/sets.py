@@ -133,6 +133,7 @@ FULL: Mapping[str, str] = {
         tests/test_begun.py
         tests/test_distribution.py
         tests/test_own_scheme.py
+        tests/test_packaging.py
         tests/test_plugins.py
         tests/test_recipes.py
         tests/test_scheduled.py

@@ -114,7 +114,14 @@ def test_wheel_has_sbom_of_dependencies(info: Mapping[str, str]) -> None:
     assert bill["dependencies"] == [{"ref": package["bom-ref"], "dependsOn": references}]
 
 
-@pytest.mark.parametrize(("path", "pattern"), [("CITATION.cff", r"^version: (.*)$")])
+@pytest.mark.parametrize(
+    ("path", "pattern"),
+    [
+        ("CITATION.cff", r"^version: (.*)$"),
+        ("packaging/conda/recipe.yaml", r'^  version: "(.*)"$'),
+        ("packaging/debian/changelog", r"\A\S+ \((.*)-\d+\)"),
+    ],
+)
 def test_version_equals_pyproject(path: str, pattern: str) -> None:
     found = re.search(pattern, (CHECKOUT / path).read_text("utf-8"), re.MULTILINE)
     assert found is not None
