@@ -94,3 +94,25 @@ def test_action_passes_inputs_as_data(tmp_path: Path) -> None:
         path.read_text() for path in tmp_path.glob("*.txt")
     )
     assert not (tmp_path / "injected").exists()
+
+
+def test_image_copies_every_file_of_a_wheel(tmp_path: Path) -> None:
+    """No Docker is needed: a wheel of the copied files equals a wheel of the checkout."""
+    source = tmp_path / "source"
+    source.mkdir()
+    for line in re.findall(
+        r"^COPY (?!--)(.*) \S+$", (PACKAGING / "Dockerfile").read_text("utf-8"), re.MULTILINE
+    ):
+        for name in line.split():
+            path = CHECKOUT / name
+            if path.is_dir():
+                shutil.copytree(path, source / name, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(path, source)
+    wheels = []
+    for folder in (CHECKOUT, source):
+        target = tmp_path / f"wheel{len(wheels)}"
+        command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        wheels += [path.read_bytes() for path in target.iterdir()]
+    assert wheels[0] == wheels[1]
