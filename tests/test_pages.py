@@ -45,6 +45,16 @@ def names(cell: str) -> list[str]:
     return re.findall(r"`([^`]+)`", cell)
 
 
+def test_baseline_page_has_a_state_and_evidence() -> None:
+    controls = re.findall(r"^\| (OSPS-\S+) \| [^|]+ \| ([^|]+) \| ([^|]*)\|$", page(BASELINE), re.MULTILINE)
+    assert len({control for control, _, _ in controls}) == len(controls) == 24  # level 1 of 2026.08.28
+    assert {state for _, state, _ in controls} <= {"holds", "partly", "does not hold", "open"}
+    assert [
+        control for control, state, evidence in controls if state != "open" and not evidence.strip()
+    ] == []
+
+
+BASELINE = "docs/explanation/openssf-baseline.md"
 ARCHITECTURE = page("docs/explanation/architecture.md")
 CONTRACT = page("docs/reference/contract.md")
 
@@ -165,7 +175,11 @@ FOLDERS = sorted({row.partition(":")[0].rpartition(".")[2] for row in registry.S
 @pytest.mark.parametrize(
     "name",
     [
-        *("docs/explanation/architecture.md", "docs/explanation/security.md"),
+        *(
+            "docs/explanation/architecture.md",
+            "docs/explanation/security.md",
+            "docs/explanation/openssf-baseline.md",
+        ),
         *("docs/reference/contract.md", "CONTRIBUTING.md", "SECURITY.md"),
     ],
 )
