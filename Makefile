@@ -14,6 +14,7 @@
 #   make plots       the same of the figures that are in docs/explanation/benchmarks
 #   make servers     unpack Debian's real servers for the tests into .servers (installs nothing)
 #   make docs        build the site of the documentation into build/docs; a warning is an error
+#   make reference   the pages docs/reference/commands, rules and exit-statuses.md, made of the tables of the command
 #   make api-diff    breaking changes of the public API since the last tag v*
 #   make sdist       the source distribution, into dist
 #   make clean       remove what these targets made
@@ -22,7 +23,7 @@
 # dependencies that pyproject.toml allows, in an environment beside the other one.
 
 .SUFFIXES:
-.PHONY: installed demo check test test-full test-all coverage mutants bench bench-long speed plots servers docs api-diff sdist clean
+.PHONY: installed demo check test test-full test-all coverage mutants bench bench-long speed plots servers docs reference api-diff sdist clean
 
 PYTHON ?=
 LOWEST =
@@ -114,6 +115,9 @@ docs: $(VENV)/.docs
 
 api-diff: $(VENV)/.release
 	@$(RUN) -m tools.api_diff
+
+reference: $(VENV)/.installed
+	$(RUN) -m manual.reference
 
 sdist: $(VENV)/.installed
 	$(RUN) -m hatchling build -t sdist

@@ -1,6 +1,6 @@
 """The details of commands, options and exit statuses: for `resolve help`, the man page and reference pages.
 
-Each has 1 to 5 sentences: effect, limits, interplay. Literal words are in backquotes, as in Markdown; `plain`
+Each has 1 to 5 sentences: effect, limits, interplay. Literals are in backquotes, as in Markdown; `plain`
 removes these. A normal run does not load this module.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 
 def plain(text: str) -> str:
-    """Return a text without the backquotes of literal words."""
+    """Return a text without the backquotes of literals."""
     return text.replace("`", "")
 
 
@@ -115,8 +115,8 @@ OF_COMMANDS: Mapping[str, str] = {
         "fish as `~/.config/fish/completions/resolve.fish`."
     ),
     "help": (
-        "Without a word, all commands and options are listed. A word is a command, an option with or "
-        "without its hyphens, a rule such as `S04`, or an exit status. For any other word, all entries that "
+        "Without a topic, all commands and options are listed. A topic is a command, an option with or "
+        "without its hyphens, a rule such as `S04`, or an exit status. For any other text, all entries that "
         "contain it are printed; for an option of curl or wget the equivalent is named."
     ),
 }
@@ -217,7 +217,7 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--warc": (
         "A name in `.warc.gz` is compressed, a name in `.warc` is not. An archive of an earlier run is "
-        "appended to. Passwords and cookies appear as `****`. For `bulk` it takes no FILE: each worker "
+        "appended to. Passwords and cookies appear as `****`. For `bulk` FILE is omitted: each worker "
         "writes an archive below `--out`. It needs the extra `warc`."
     ),
     "--warc-size": (
@@ -464,7 +464,7 @@ OF_OPTIONS: Mapping[str, str] = {
         "S08, S10, S12, S18, S20. A list may have an `origin` per URL."
     ),
     "--referrer": (
-        "The policy compares the URLs with it: S08, S10, S12 and S20 judge a link by its start. It is not "
+        "The policy compares the URLs with it: S08, S10, S12 and S20 check a link by its start. It is not "
         "sent. For a digest list, it is the location of the files."
     ),
     # access
@@ -551,7 +551,7 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     # schemes
     "--search": (
-        "The text becomes part of the URL: the search words of a gopher item of type 7, or of a wais "
+        "The text becomes part of the URL: the search terms of a gopher item of type 7, or of a wais "
         "database. For other schemes it is an error (status 2). Example: `resolve ls --search ferry "
         "wais://wais.example/db`."
     ),
@@ -573,7 +573,7 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--news-server": (
         "It is for `news:` URLs without a server. The default is `$NNTPSERVER`, then the first word of "
-        "`/etc/news/server`. There is no further default: without a setting, the status is 2."
+        "`/etc/news/server`. Without a setting, the status is 2."
     ),
     "--for": (
         "S is a decimal number above 0. The session is opened, its text printed, and then closed. With "

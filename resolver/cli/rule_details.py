@@ -1,6 +1,6 @@
 """The details of the policy rules, for `resolve help S08`, the man page and the reference pages.
 
-Literal words are in backquotes, as in Markdown. A normal run does not load this module.
+Literals are in backquotes, as in Markdown. A normal run does not load this module.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ OF_RULES: Mapping[str, RuleDetails] = {
         "would allow it\n…",
     ),
     "S08": RuleDetails(
-        "A URL of a stranger makes this machine request an internal server (server-side request forgery).",
+        "A URL of another party makes this machine request an internal server (server-side request forgery).",
         "Each address is public, private, link-local, loopback or never allowed; an IPv4 address "
         "inside IPv6 counts as that address. `untrusted` allows public addresses only. For the other "
         "policies, a link must not lead to a more internal address than its start, and a typed "
