@@ -158,8 +158,9 @@ OF_RULES: Mapping[str, RuleDetails] = {
         "An FTP server names an internal host or port for the data connection, and the client "
         "connects to it.",
         "The data connection always goes to the address of the control connection: an address in the "
-        "reply to PASV is ignored. Its port must be 1024 or higher. No URL shows this: it is checked "
-        "during the transfer.",
+        "reply to PASV is ignored. Its port must be 1024 or higher. This is checked during the transfer. "
+        "The message is `S13: the server's data port 25 is reserved for other services; --allow-port 25 "
+        "would allow it`.",
         "`--allow-port PORT` permits one port below 1024.",
         "",
     ),
@@ -178,9 +179,9 @@ OF_RULES: Mapping[str, RuleDetails] = {
     "S15": RuleDetails(
         "Control sequences in a text change the title, the keys or the clipboard of the terminal, or "
         "hide text.",
-        "Output to a terminal is escaped: control and invisible characters appear as `\\x1b`. A body "
-        "that is not text is refused there. Standard error is escaped in every case. No URL shows "
-        "this: it is checked during output.",
+        "Output to a terminal is escaped: control and invisible characters appear as `\\x1b`. Standard error "
+        "is escaped in every case. A body that is not text is refused on a terminal. The message is "
+        "`image/png is not text: cannot show it on a terminal (save it with -O)`.",
         "`--allow-raw` writes to a terminal without escapes.",
         "",
     ),

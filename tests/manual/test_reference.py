@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
+import pytest
+
 from manual.reference import FOLDER, pages, write
+from resolver import Policy, Refused
+from resolver.cli.arguments import read
+from resolver.cli.rule_details import OF_RULES
+from resolver.policy.components import check_data_port
 from resolver.policy.proxies import _OF_CGI
+from tests.resolver.cli.command import resolve
 
 
 def test_committed_pages_equal_generated_pages() -> None:
@@ -24,6 +32,23 @@ def test_write_removes_pages_of_former_commands(tmp_path: Path) -> None:
     write(tmp_path)
     written = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.md")}
     assert written == pages().keys()
+
+
+@pytest.mark.parametrize("rule", [name for name, details in OF_RULES.items() if details.example])
+def test_rule_example_prints_shown_message(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`tests/test_recipes.py` runs the examples that need a server."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/dev/null")
+    command, message, *_ = OF_RULES[rule].example.split("\n")
+    words = shlex.split(command)[1:]
+    assert read(words) is not None
+    if "127.0.0.1" not in command:
+        assert resolve(*words).told.splitlines()[0] == message
+
+
+def test_messages_in_details_are_real() -> None:
+    with pytest.raises(Refused) as caught:
+        check_data_port(25, Policy())
+    assert f"`{caught.value.message}`" in OF_RULES["S13"].check
 
 
 #: An environment variable that the code reads by name.
