@@ -35,7 +35,7 @@ def test_reference_describes_each_public_name_once(module: ModuleType) -> None:
 
 def test_reference_index_links_every_page() -> None:
     overview = (PAGES / "index.md").read_text("utf-8")
-    assert {page.name for page in PAGES.glob("*.md")} - set(re.findall(r"\((\w+\.md)\)", overview)) == {
+    assert {page.name for page in PAGES.glob("*.md")} - set(re.findall(r"\(([\w-]+\.md)\)", overview)) == {
         "index.md"
     }
 
