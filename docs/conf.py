@@ -24,6 +24,7 @@ project = "url-resolver"
 version = release = resolver.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "index"
+smartquotes = False  # An option begins with two hyphens, not with a dash.
 highlight_language = "text"  # Sphinx tries Python by default, and most blocks are shell sessions.
 
 html_theme = "furo"
@@ -36,9 +37,10 @@ pygments_style, pygments_dark_style = "default", "github-dark"
 
 myst_heading_anchors = 4
 
-autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True
+autodoc_type_aliases = {"JsonValue": "JsonValue"}
 python_use_unqualified_type_names = True
 maximum_signature_line_length = 88
 napoleon_use_ivar = True
@@ -64,6 +66,8 @@ _BEFORE_LIST = re.compile(r"^(?![ -])(.+\n)(?=- )", re.MULTILINE)
 
 #: A colon in the first line of an attribute: Napoleon reads the text before it as a type.
 _COLON = "\N{RATIO}"
+#: A name of `autodoc_type_aliases`, as Sphinx shows it.
+_ALIAS = re.compile(r"TypeAliasForwardRef\('(\w+)'\)")
 #: The type of the fields of named tuples.
 _Field = type(resolver.Referrer.url)
 
@@ -108,8 +112,28 @@ def restore_colon(
     lines[:] = [line.replace(_COLON, ":") for line in lines]
 
 
-def require_full_names(app: Sphinx, tree: nodes.document) -> None:
-    """Let the type `bytes` lead to no attribute of this name: Sphinx accepts any suffix of a full name."""
+def simplify_signature(
+    app: Sphinx,
+    what: str,
+    name: str,
+    value: object,
+    options: object,
+    signature: str | None,
+    returned: str | None,
+) -> tuple[str | None, str | None]:
+    """Replace `<factory>` of dataclasses, which Sphinx cannot parse, and unwrap the names of aliases."""
+    signature = signature and _ALIAS.sub(r"\1", signature.replace("<factory>", "..."))
+    return signature, returned and _ALIAS.sub(r"\1", returned)
+
+
+def adapt_tree(app: Sphinx, tree: nodes.document) -> None:
+    """Put the dash between a parameter and its text, and let a type lead to its full name alone.
+
+    Otherwise the type `bytes` is a reference to each attribute of this name.
+    """
+    for text in list(tree.findall(nodes.Text)):
+        if text == " -- ":
+            text.parent.replace(text, nodes.Text(" \N{EN DASH} "))
     for node in tree.findall(pending_xref):
         node.attributes.pop("refspecific", None)
 
@@ -117,13 +141,15 @@ def require_full_names(app: Sphinx, tree: nodes.document) -> None:
 def find_type(
     app: Sphinx, env: BuildEnvironment, node: pending_xref, text: nodes.TextElement
 ) -> nodes.Element | None:
-    """Return the link of a type: to its public name, or the text alone if the type is not public."""
+    """Return the link of a type, by its shortest name; the text alone if the reference lacks the type."""
     target = node["reftarget"]
     if node["refdomain"] != "py" or re.fullmatch(r"resolver\.\w+", target):
         return None
-    public = f"resolver.{target.rpartition('.')[2]}"
     domain = env.domains.python_domain
-    return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", public, node, text) or text
+    name = target.rpartition(".")[2]
+    names = [full for full in domain.objects if full.endswith(f".{name}") and name[0].isupper()]
+    full = min(names, key=len, default="")
+    return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", full, node, text) or text
 
 
 def is_field(app: Sphinx, what: str, name: str, value: object, skip: bool, options: object) -> bool | None:
@@ -136,6 +162,7 @@ def setup(app: Sphinx) -> None:
     app.connect("source-read", read_page)
     app.connect("autodoc-process-docstring", convert_docstring, priority=400)  # Napoleon has 500.
     app.connect("autodoc-process-docstring", restore_colon, priority=600)
+    app.connect("autodoc-process-signature", simplify_signature)
     app.connect("autodoc-skip-member", is_field)
-    app.connect("doctree-read", require_full_names)
+    app.connect("doctree-read", adapt_tree)
     app.connect("missing-reference", find_type)

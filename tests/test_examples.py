@@ -8,10 +8,12 @@ from __future__ import annotations
 import ast
 import doctest
 import inspect
+import re
 import traceback
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from io import StringIO
+from operator import attrgetter
 from pathlib import Path
 from types import FunctionType
 from typing import Any, get_args
@@ -61,6 +63,14 @@ def test_public_function_documents_parameters_and_errors(name: str) -> None:
         said = f"    {parameter}:" in text or f"`{parameter}`" in text or parameter in GENERAL
         assert said, f"nothing is said of {parameter}"
     assert "Raises:\n" in text or "never raises" in text.lower()
+
+
+@pytest.mark.parametrize("name", [name for name, text in TEXTS.items() if "\nArgs:\n" in text])
+def test_docstring_describes_only_parameters_of_signature(name: str) -> None:
+    section = TEXTS[name].partition("\nArgs:\n")[2].partition("\n\n")[0]
+    described = re.findall(r"^    \W*(\w+):", section, re.MULTILINE)
+    assert described
+    assert set(described) <= inspect.signature(attrgetter(name)(resolver)).parameters.keys()
 
 
 def is_error_or_event(name: str) -> bool:
