@@ -1,11 +1,11 @@
 """The schemes http and https: RFC 1738 3.3 (the URL), RFC 9110 and 9112.
 
 - `request`: the URL as the bytes of a request.
-- `http1`: one request and its response within the limits; h11 (in `h11_machine`) handles heads that are not
-  plain. `http2`: the same in HTTP/2 frames.
+- `http1`: one HTTP/1 request and its response within the limits. h11 (in `h11_machine`) handles heads that
+  are not plain. `http2`: the same in HTTP/2 frames.
 - `response`: the head of a response, its statuses and dates; `codings`: content codings.
-- `dialogue`: one retrieval as steps, made of `auth` and `call`; its `relay` sends a request that the caller
-  composed.
+- `dialogue`: one retrieval as steps, which uses `auth` and `call`. Its `relay` sends a request that the
+  caller composed.
 - `index`: the response to a directory URL, read as entries.
 """
 

@@ -1,10 +1,10 @@
 """HTTP authentication: none, Basic (RFC 7617) or Digest (RFC 7616), as the server requires.
 
 - Credentials in the URL are sent with the first request.
-- Credentials that the caller holds for the host and port are sent with it only if others cannot read the
-  connection; otherwise they are sent after the server asked for them.
+- Credentials that the caller holds for the host and port are sent with the first request only if others
+  cannot read the connection. Otherwise they are sent after the server asked for them (401).
 - Digest is preferred to Basic, and Basic is never tried after Digest failed.
-- A name and password that the server rejected are not sent there again in this run.
+- A name and password that the server rejected are not sent to this server again in this run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from protocols.step import Dialogue, RandomBytes, RequestCredentials
 from protocols.wire import secret_parts
 
 _CHALLENGED = 401
-#: The size of a `cnonce`, in bytes.
+#: The number of random bytes in a `cnonce` (client nonce of Digest).
 _UNGUESSABLE = 16
 #: How often in a row a server may report a stale nonce.
 _MOST_STALE = 3
@@ -43,7 +43,7 @@ Sent: TypeAlias = Literal["nothing", "basic", "digest"]
 class AuthSessions:
     """The Digest state of a run's servers, by host, port, and name and password.
 
-    The value is the nonce in use, or None if the server rejected the name and password.
+    The value is the server's current nonce, or None if the server rejected the name and password.
     """
 
     def __init__(self) -> None:
@@ -87,7 +87,8 @@ class HttpLogin:
     def begin(self) -> Dialogue[None]:
         """Choose the credentials of the first request.
 
-        The URL's come first, then those of a redirect to the same host and port, then those held for it.
+        Credentials in the URL come first, then the credentials of a redirect to the same host and port, then
+        the credentials held for this host and port.
         """
         if self._own:
             return
@@ -105,7 +106,7 @@ class HttpLogin:
         )
 
     def perform(self, request: HttpRequest) -> Dialogue[HttpAnswer]:
-        """Send the request, once more if the server requires a login and it is available.
+        """Send the request. If the server requires a login that is available, send the request again with it.
 
         Raises:
             AccessDenied: the server rejected the login.
@@ -205,9 +206,9 @@ class HttpLogin:
             self.findings.append(Finding("http:rspauth", "warn", detail))
 
 
-# The challenges of a 401 (RFC 9110 11.2, 11.6.1). One field may hold several challenges and several fields
-# may arrive, so they are parsed by the grammar, not by a search for a name. Text after an invalid challenge
-# is ignored.
+# The challenges of a 401 (RFC 9110 11.2, 11.6.1). A response may hold several WWW-Authenticate fields, and
+# one field may hold several challenges. So the fields are parsed by the grammar, not by a search for a scheme
+# name. Text after an invalid challenge is ignored.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
 _GAP = re.compile(r"[ \t,]*")
@@ -225,8 +226,8 @@ _MOST = 32
 class Challenge(NamedTuple):
     """An authentication challenge.
 
-    `scheme` and the names of `parameters` are in lower case; values are unquoted. Of repeated parameters the
-    first counts.
+    `scheme` and the names of `parameters` are in lower case; values are unquoted. If a parameter is repeated,
+    the first occurrence counts.
     """
 
     scheme: str
@@ -282,8 +283,9 @@ def _end_of(found: re.Match[str] | None) -> int:
 
 # Digest proves a name and a password without sending the password (RFC 7616; without qop, RFC 2069).
 #
-# A `Digest` covers one nonce of a server: it counts its uses and returns the field for a request. The values
-# of a challenge are Latin-1, as fields are; the hash is computed over the bytes.
+# A `Digest` holds one nonce of a server: it counts the uses of the nonce and returns the Authorization field
+# for a request. The values of a challenge are Latin-1, like all header fields; the hash is computed over the
+# bytes.
 
 _HASHES: dict[str, Callable[[bytes], str]] = {
     "MD5": lambda octets: hashlib.md5(octets, usedforsecurity=False).hexdigest(),
@@ -321,9 +323,10 @@ class Digest:
         return self._count >= _NONCE_COUNT_LIMIT
 
     def covers(self, target: bytes) -> bool:
-        """Return whether the field may be sent to this target of the same origin without a challenge.
+        """Return whether a request for this target may use the nonce without a new challenge.
 
-        `domain` lists paths and URLs of other hosts; nothing is sent to other hosts (S11).
+        The target is of the same origin. The `domain` parameter lists the paths that the login covers. It may
+        list URLs of other hosts too, but no login is sent to them (S11, no secrets to another host).
         """
         if "domain" not in self._said:
             return True
@@ -334,7 +337,7 @@ class Digest:
         """Return the value of `Authorization` for the next request.
 
         Raises:
-            Refused: the login holds bytes that would end the field (S02).
+            Refused: the login holds bytes that would end the field (S02, header injection).
         """
         check_login(login)
         self._count += 1
@@ -356,7 +359,7 @@ class Digest:
     def proves(self, info: Challenge, target: bytes, login: Credentials) -> bool:
         """Return whether `Authentication-Info` proves that the server knows the password.
 
-        True without a proof, because the proof is optional. The next nonce in the field is stored.
+        The proof is optional, so a response without it returns True. The next nonce in the field is stored.
         """
         said = info.parameters.get("rspauth")
         expected = self._response(self._first_hash(login), f"{self._count:08x}", b":" + target)
@@ -410,7 +413,8 @@ def _find_unsupported(challenge: Challenge) -> str | None:
         return f"the algorithm {challenge.parameters['algorithm']!r}"
     if qop is not None and "auth" not in [each.strip().lower() for each in qop.split(",")]:
         return f"qop {qop!r}"
-    if qop is None and _algorithm_of(challenge) != "MD5":  # MD5 predates qop; the others do not
+    # RFC 2069 defined MD5 without qop; the other algorithms require qop
+    if qop is None and _algorithm_of(challenge) != "MD5":
         return f"{_algorithm_of(challenge)} without qop"
     return None
 
@@ -419,11 +423,11 @@ def _quote(text: str) -> str:
     return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
 
 
-# The login of one run to one http proxy (RFC 9110 11.7): nothing is sent until the proxy responds 407.
+# The login of one run to one HTTP proxy (RFC 9110 11.7). The login is not sent before the proxy responds 407:
+# some proxies that require no login forward `Proxy-Authorization` to the origin server.
 #
-# Some proxies that require no login forward `Proxy-Authorization` to the origin, so the login is not sent
-# unrequested. After a 407 it is sent with every request to the proxy. Digest is used if the proxy supports it
-# (RFC 7616; its field differs each time), otherwise Basic.
+# After a 407 the login is sent with every request to the proxy. Digest is used if the proxy supports it (RFC
+# 7616; the field differs in each request), otherwise Basic.
 
 #: The number of random bytes for `heed`.
 UNGUESSABLE = 16
@@ -483,7 +487,10 @@ class HttpProxyAuth:
             self._basic = self._basic_for(asked, self._credentials)
 
     def _is_outdated(self, digest: Digest | None) -> bool:
-        """Return whether only the nonce was rejected; a proxy that rejects every nonce rejects the login."""
+        """Return whether the proxy rejected only the nonce (stale).
+
+        A proxy that rejects several nonces in a row rejects the login.
+        """
         self._stale = self._stale + 1 if self._asked <= 1 else 1
         self._asked = 0
         return digest is not None and digest.stale and self._stale <= _MOST_STALE

@@ -1,9 +1,9 @@
 """An HTTP call: a request, the head of its response and its body, in the connection's HTTP version.
 
 If the server closes a reused connection without a response, a request that is safe to repeat is sent once
-more on a new connection (RFC 9110 9.2.2, RFC 9112 9.3.1). A response may arrive while the request is being
-sent. After an error response the rest is pointless (RFC 9112 9.5), but a server that sends a success response
-may still want it.
+more on a new connection (RFC 9110 9.2.2, RFC 9112 9.3.1). A response may arrive while the request body is
+still being sent. After an error response the client stops sending the body (RFC 9112 9.5). After a success
+response it continues, because the server may still read the body.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ from protocols.wire import Reader, count_waiting
 
 # One response: its head, its framed body, and the proof of completeness at its end.
 #
-# A response is complete if it ends as announced: after so many bytes, with the last chunk, or with the end of
-# the stream. Inside TLS, close_notify is such an end too. Only a complete response without further bytes
-# makes the connection reusable.
+# A response is complete if it ends as its head announced: after Content-Length bytes, with the last chunk, or
+# with the end of the stream. Inside TLS, close_notify also proves the end. The connection is reusable only if
+# the response is complete and no further bytes follow it.
 
 _BODY = "the body, as framed in the head"
 
 
 class HttpAnswer(NamedTuple):
-    """A response whose head has arrived; its body follows, and `exchange` reads it."""
+    """A response whose head has arrived; `exchange` reads the body, which follows."""
 
     exchange: Http1Exchange | Http2Exchange
     head: ResponseHead
     secured: bool
 
     def pass_over(self, findings: list[Finding]) -> Dialogue[None]:
-        """Skip an unwanted body.
+        """Skip an unwanted body without waiting for more bytes.
 
-        If all of it is buffered, the connection can be reused; later bytes are not waited for.
+        The connection can be reused only if the complete body is already buffered.
         """
         if (yield ParseBuffered(cast("Reader[bool]", self.exchange.read_over))):
             yield from self._leave(findings)
@@ -126,8 +126,8 @@ def _give_chunks(exchange: Http1Exchange, decoding: Decoding | None) -> Dialogue
 def _give_frames(exchange: Http2Exchange, decoding: Decoding | None) -> Dialogue[None]:
     """Pass on the body in HTTP/2 frames.
 
-    Pending frames are sent before more are awaited, so the peer never has more in transit than the opened
-    flow-control window.
+    Pending frames are sent before the next read, so the peer never sends more than the flow-control window
+    allows.
     """
     while True:
         try:
@@ -154,9 +154,9 @@ def _finish(decoding: Decoding | None) -> Dialogue[None]:
 
 
 _IDEAL = ResponseHead(200, "OK", ())
-#: The lowest status after which the rest of a request is not sent.
+#: The lowest status of a response that stops the sending of the request.
 _NOT_WANTED = 300
-#: A proxy's status (RFC 9110 15.5.8).
+#: The status with which a proxy requires a login (RFC 9110 15.5.8).
 _LOGIN_WANTED = 407
 #: Random bytes for the proxy login.
 _UNGUESSABLE = 16
@@ -166,7 +166,7 @@ def perform(request: HttpRequest, options: Options, limits: Limits, *, tls: bool
     """Send a request and return the head of its response, directly or through the forward proxy.
 
     Raises:
-        Refused: the request cannot be sent (S02); raised before any connection is opened.
+        Refused: the request cannot be sent (S02, header injection). No connection was opened.
     """
     if options.via is None:
         return _perform(request, options, limits, tls=tls)
@@ -178,7 +178,7 @@ def _perform_by_proxy(
 ) -> Dialogue[HttpAnswer]:
     """Send the request to the proxy, which may require a login first.
 
-    The login is sent once, and again if its nonce was too old.
+    The login is sent once, and again if the proxy rejected only its nonce as stale.
     """
     while True:
         whole = request.route_through(via.place)
@@ -253,8 +253,8 @@ class _HttpCall:
     def hear_head(self) -> Dialogue[ResponseHead]:
         """Send the request and receive the head of the response.
 
-        If the head arrives before the request is complete, the rest is not sent: the peer may close without
-        reading it.
+        If the head arrives before the request is complete and is not a success, the rest of the request is
+        not sent: the peer may close the connection without reading it.
         """
         early: object | None = None
         try:

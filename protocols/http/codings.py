@@ -1,10 +1,13 @@
-"""Decoding of content codings (RFC 9110 8.4), within the bounds of rule S16.
+"""Decoding of content codings (RFC 9110 8.4), within the bounds of rule S16 (limits for decompression).
 
-Only one coding is accepted. The decoded bytes are produced piece by piece, each only on request, so the
-complete expansion of a few bytes is never in memory. Their number is limited to `ratio` times the coded bytes
-after the first mebibyte. The coded bytes are limited as well, because they may decode to nothing: like any
-body, and to one mebibyte in a row without output. gzip and deflate come from the standard library; the caller
-supplies other codings.
+Only one coding is accepted. The decoded bytes are produced piece by piece, each only on request, so a few
+coded bytes are never expanded completely in memory.
+
+- The decoded bytes are limited to `ratio` times the coded bytes after the first mebibyte.
+- The coded bytes are limited like any body, and to one mebibyte in a row without output, because they may
+  decode to nothing.
+
+gzip and deflate come from the standard library; the caller supplies other codings.
 """
 
 from __future__ import annotations
@@ -20,15 +23,16 @@ from protocols.options import Unpacking
 PIECE = 65_536
 
 #: The maximum number of coded bytes fed at a time. The unused rest is copied for each gzip member and each
-#: decoded piece. With members of 21 bytes, the cost would be quadratic in the size of one read.
+#: decoded piece. With members of 21 bytes, the time would be quadratic in the number of bytes fed.
 FED = 16_384
 
-#: Decoded bytes that are allowed without a ratio check: a page of blanks is not an attack.
+#: The number of decoded bytes without a ratio check: a page of blanks is compressed well and is not an
+#: attack.
 _GRACE = 1_048_576
 
 #: The maximum number of coded bytes in a row without output. Empty members and blocks, metadata and skippable
-#: frames decode to nothing, however many there are; no encoder sends more than a few between two that have
-#: output.
+#: frames decode to nothing, and a peer can send any number of them. No encoder sends more than a few between
+#: two members that have output.
 _IN_VAIN = 1_048_576
 
 #: The overhead of a coding for incompressible data: headers and a name, and five bytes per block of 16 KiB.
@@ -73,10 +77,10 @@ class _Inflation:
         return self._stream is None or self._stream.eof
 
     def _has_stream(self) -> bool:
-        """Return whether a stream can be read; start the next one if its first two bytes are there.
+        """Return whether a stream can be read; start the next stream if its first two bytes are buffered.
 
-        They identify the format: deflate is zlib's format by the RFC (RFC 1950 2.2), and raw deflate with
-        some servers.
+        The two bytes identify the format. By the RFC, deflate is zlib's format (RFC 1950 2.2), but some
+        servers send raw deflate.
         """
         if not self._stream_ended():
             return True
@@ -128,8 +132,7 @@ def choose(codings: list[str], known: Codings) -> Unpacking:
 class Decoding:
     """A filter that decodes a content coding piece by piece.
 
-    `most` limits the coded body in bytes; unlimited if None. The consumer limits the decoded body, as any
-    body.
+    `most` limits the coded body in bytes; None means unlimited. The consumer limits the decoded body.
     """
 
     def __init__(self, unpacking: Unpacking, ratio: int, most: int | None) -> None:
@@ -166,7 +169,7 @@ class Decoding:
         return iter(())
 
     def _count_coded(self, octets: int) -> None:
-        """Count coded bytes before they are fed; `_count` resets the bytes without output."""
+        """Count coded bytes before they are fed; `_count` resets the number of bytes without output."""
         self._came += octets
         if self._most is not None and self._came > self._most + self._most // _BLOCKS + _WRAPPING:
             raise LimitExceeded("body", f"the coded body is larger than the limit of {self._most} bytes")

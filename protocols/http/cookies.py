@@ -1,8 +1,9 @@
 """The cookies of one run (RFC 6265bis): parsing, storage and selection for a request.
 
-Stricter than the standard because of S11: port 80 of http and port 443 of https share cookies, every other
-port has its own. A cookie lives at most as long as the run, unless a file stores the jar, which then has a
-clock. Without a clock, the response's own Date decides whether a date has passed.
+Stricter than the standard because of S11 (no secrets to another host or port): port 80 of http and port 443
+of https share cookies, every other port has its own. A cookie lives until the end of the run, unless the jar
+is stored in a file. Such a jar has a clock, which decides whether a cookie has expired. Without a clock, the
+response's own Date decides.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ MEMORY = "http cookies"
 class Cookie(NamedTuple):
     """A stored cookie.
 
-    A request's host must equal `host`, or with `subdomains` end in it; both are without the dot of the root.
-    `port` is unset (None) for the schemes' default ports. `expires` is in seconds since 1970, None for the
-    end of the session or if the jar is not stored in a file. `http_only` is kept only for cookie files of
-    other programs.
+    The request's host must equal `host`, or end in it if `subdomains` is set; neither host has a trailing
+    dot. `port` is None for the schemes' default ports. `expires` is in seconds since 1970. It is None if the
+    cookie ends with the session, or if the jar is not stored in a file. `http_only` is stored only to be
+    written back to cookie files of other programs.
     """
 
     name: str
@@ -93,7 +94,7 @@ class Jar:
         return value.encode("latin-1")
 
     def take(self, head: ResponseHead, url: HttpUrl, suffix_of: SuffixOf | None) -> None:
-        """Store the cookies of a response. Without `suffix_of` every cookie is for one host only."""
+        """Store the cookies of a response. Without `suffix_of`, each cookie is valid for one host only."""
         fields = head.values("set-cookie")[:_MOST_SET]
         if not fields:
             return
@@ -158,7 +159,10 @@ def _read_pair(text: str) -> tuple[str, str] | None:
 
 
 def _attributes_of(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the attributes in lower case; the last of a name counts, overlong values are skipped."""
+    """Yield the attributes in lower case; overlong values are skipped.
+
+    Of repeated attributes the last counts.
+    """
     for each in text.split(";")[1:]:
         name, _, value = each.partition("=")
         if len(value) <= _LONGEST_ATTRIBUTE:
@@ -177,7 +181,7 @@ def _domain_of(domain: str, host: str, suffix_of: SuffixOf | None) -> tuple[str,
 
 
 def is_alone(host: str) -> bool:
-    """Return whether the host is an address or a single-label name."""
+    """Return whether the host is an IP address or a single-label name."""
     from ipaddress import ip_address  # takes 1 ms; most runs receive no cookie
 
     try:
@@ -200,7 +204,7 @@ def _keeps_its_word(cookie: Cookie, attributes: dict[str, str], url: HttpUrl) ->
 
 
 def _is_alive(attributes: dict[str, str], now: str) -> bool:
-    """Return whether the cookie is set, not expired, relative to the response's Date.
+    """Return whether the cookie is set, not deleted: its expiry is after the response's Date.
 
     Max-Age takes precedence over Expires; an unreadable attribute is ignored.
     """
@@ -264,12 +268,12 @@ def jar_of(memory: dict[str, object]) -> Jar:
 _LONGEST = 1_024
 _DELIMITER = re.compile(r"[\t\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-#: The date that stands in for a missing Date; it precedes every run of this program.
+#: The date used if the response has no Date; it precedes every run of this program.
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def has_passed(expires: str, now: str) -> bool:
-    """Return whether a date has passed for a response whose Date is `now`; an unreadable date has not."""
+    """Return whether `expires` is before the response's Date, `now`; an unreadable date is not."""
     date = parse_cookie_date(expires)
     return date is not None and date <= (parse_cookie_date(now) or _LONG_AGO)
 
@@ -298,21 +302,7 @@ def _full_year(year: int) -> int:
     return year + 1900 if 70 <= year <= 99 else year + 2000 if year <= 69 else year
 
 
-# Cookie files: the format of Netscape's browser, which curl and wget read and write.
-#
-# A line has seven fields separated by tabs:
-# 1. the host, with the port if it is not the scheme's default, as in wget's files; curl has no ports, so its
-#    cookies are for the default ports
-# 2. whether its subdomains are included
-# 3. the path
-# 4. whether TLS is required
-# 5. the expiry, in seconds since 1970, or 0 for the end of a session
-# 6. the name
-# 7. the value
-#
-# `#HttpOnly_` before the host is not a comment. The bytes of a line are read as Latin-1.
-#
-# The contents of a file are untrusted: a line holds only values that a server could have set.
+# The contents of a cookie file are untrusted: a line with a cookie that no server could have set is an error.
 
 TITLE = b"# Netscape HTTP Cookie File\n# Secrets, kept by resolve; comments stay as they are.\n\n"
 

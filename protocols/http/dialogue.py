@@ -1,4 +1,4 @@
-"""The dialogues of an http URL: credentials if there are any, a request, and the meaning of its status."""
+"""The dialogues of an http URL: credentials if there are any, a request, and the handling of the status."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 
 
 _OK = 200
-#: The statuses of a server that does not support HEAD.
+#: The statuses with which a server reports that it does not support HEAD.
 _NO_HEAD = (405, 501)
 _PARTIAL = 206
 _NOT_MODIFIED = 304
 _REDIRECT = PlanNote("a redirect would be checked against the policy and followed as a separate retrieval")
-#: The object ends before the requested range begins.
+#: Range Not Satisfiable: the object ends before the requested range begins.
 _NO_SUCH_PART = 416
 
 
 def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
     """Return the steps of a retrieval.
 
-    If only facts are wanted, the request is HEAD; a server that does not support HEAD gets a GET, and its
-    body is not read. A resumed request without a `stop` is repeated for the complete object in two cases: the
-    object is shorter now than the held part, or the response has another range.
+    If only metadata is wanted, the request is HEAD. A server that does not support HEAD gets a GET, and its
+    body is not read. A request that resumes a partial object without a `stop` is repeated for the complete
+    object in two cases: the object is now shorter than the held part, or the response has another range.
     """
     options, limits = options or Options(), limits or Limits()
     login = HttpLogin(url, options, limits)
@@ -57,7 +57,7 @@ def _settle(
 ) -> Dialogue[None]:
     """Interpret the status, then pass on the body.
 
-    The body is not read if only facts are wanted. `findings` are the findings so far.
+    The body is not read if only metadata is wanted. `findings` are the findings so far.
     """
     start, stop = (0, None) if options.want == "facts" else (options.start, options.stop)
     if answer.head.status == _NOT_MODIFIED and _is_conditional(options):
@@ -104,8 +104,8 @@ def _is_conditional(options: Options) -> bool:
 def _is_covered(held: Validators | None, reply: Reply) -> bool:
     """Return whether the held copy is current.
 
-    A server may ignore a condition; nginx compares the time for equality only (its `if_modified_since
-    exact`).
+    A server may ignore a condition, so the validators are compared here too. nginx with `if_modified_since
+    exact` sends the object unless its time equals the held copy's.
     """
     now = Validators(size=reply.size, modified=reply.modified, etag=reply.etag)
     return held is not None and held.covers(now)
@@ -132,7 +132,7 @@ def _give_refusal(
 def _judge_status(head: ResponseHead, *, part: bool) -> Moved | None:
     if head.status == _OK:
         return None
-    # imported lazily: it brings the dates, which a plan does not need
+    # imported lazily: the response module parses dates, which a plan does not need
     from protocols.http.response import check_status
 
     return check_status(head, part=part)
@@ -195,7 +195,7 @@ def _decoding(head: ResponseHead, options: Options, limits: Limits, reply: Reply
 def _goes_on(head: ResponseHead, start: int) -> bool:
     """Return whether the response continues the held part.
 
-    False for 416, which means that the range does not exist, and for another range.
+    False for 416 (the range does not exist), and for a response with another range.
     """
     if head.status == _PARTIAL:
         return is_part(head, start)
@@ -205,15 +205,15 @@ def _goes_on(head: ResponseHead, start: int) -> bool:
 def choose_codings(options: Options) -> tuple[str, ...]:
     """Return the content codings to request.
 
-    Empty if the stored bytes are wanted (a file, or `options.raw`) or no body is.
+    Empty if the stored bytes are wanted (a file, or `options.raw`) or if no body is wanted.
     """
     coded = options.want in ("content", "listing") and not options.raw
     return (*ALWAYS, *options.codings) if coded else ()
 
 
-# Relay: a request that the caller composed, and its response without interpretation: no status is interpreted
-# and no redirect followed. Only a content coding is decoded, within the bounds of S16; the fields that
-# describe it are removed.
+# Relay a request that the caller composed, and return its response without interpretation: no status is
+# interpreted and no redirect is followed. Only a content coding is decoded, within the bounds of S16 (limits
+# for decompression), and the fields that describe the coding are removed.
 
 _OF_THE_CODING = ("content-encoding", "content-length")
 
@@ -221,8 +221,8 @@ _OF_THE_CODING = ("content-encoding", "content-length")
 def relay(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) -> Dialogue[None]:
     """Send the caller's request and return its response as a reply.
 
-    The reply's `extra` has the status, the reason and the version. Without a body, the connection is
-    released before the reply is returned.
+    `extra` of the reply has the status, the reason and the version. If the response has no body, the
+    connection is released before the reply is returned.
     """
     answer = yield from perform(request, options, limits, tls=tls)
     bodiless = answer.head.framing is BodyFraming.NONE

@@ -10,7 +10,7 @@ from protocols.errors import LimitExceeded, ProtocolError, Refused
 from protocols.http.request import HttpRequest
 from protocols.options import Limits
 
-_TOO_LONG = 431  # the status that h11 suggests to a server for more bytes than `max_incomplete_event_size`
+_TOO_LONG = 431  # the status that h11 suggests for a head that exceeds `max_incomplete_event_size`
 _SWITCHING = 101
 
 #: The status, reason, fields and version of a response.
@@ -20,11 +20,11 @@ Answered: TypeAlias = "tuple[int, str, tuple[tuple[str, str], ...], str]"
 class H11Machine:
     """An h11 connection for one request and its response.
 
-    `head` is the head of the request as h11 writes it. After the last chunk and its trailer, `ended` is set
-    and `surplus` holds the bytes that follow.
+    `head` is the head of the request as h11 writes it. After the last chunk and the trailer, `ended` is set
+    and `surplus` holds the bytes after the trailer.
 
     Raises:
-        Refused: the request cannot be sent (S02).
+        Refused: the request cannot be sent (S02, header injection).
     """
 
     def __init__(self, request: HttpRequest, limits: Limits) -> None:
@@ -88,7 +88,7 @@ class H11Machine:
             ProtocolError: the bytes are not chunks.
             LimitExceeded: a line or the trailer exceeds its limit.
         """
-        if octets:  # h11 takes empty bytes for the end of the connection
+        if octets:  # h11 interprets empty bytes as the end of the connection
             self._connection.receive_data(octets)
         data: list[bytes] = []
         while isinstance(event := self._next_event(), h11.Data):
@@ -111,5 +111,5 @@ class H11Machine:
 
 
 def _without_octets(error: h11.ProtocolError) -> str:
-    """Return h11's message without the quoted bytes, which may be a body's or a secret."""
+    """Return h11's message without the bytes that it quotes, which may be part of a body or secret."""
     return str(error).partition(": b")[0].partition(": bytearray")[0].partition(" (expected")[0]

@@ -1,7 +1,7 @@
 """The HTTP request: the bytes that ask for a URL or a range of its object (RFC 9112 3, RFC 9110 5 to 14).
 
-The target is the URL's path and search as written. h11 checks field values when the head is assembled; this
-module has the fields that a caller must not set and the fields that are never shown.
+The target is the URL's path and search as written. This module lists the fields that a caller must not set,
+and the fields whose values are never shown. h11 checks the field values when the head is assembled.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from protocols.step import Source
 
 Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
-#: Headers whose values are shown as `****` (S17), by their names.
+#: Headers whose values are shown as `****` (S17, secrets are never shown), found by their names.
 _SECRET = re.compile(rb"auth|cookie|key|passw|secret|session|signature|token", re.IGNORECASE)
 
-#: Headers that the URL, the connection or the machine determines; a caller's value would break the framing or
-#: name another host than the policy checked.
+#: Headers that are determined by the URL, the connection or h11. If the caller set one of them, its value
+#: would break the framing, or name another host than the host that the policy checked.
 _NOT_THE_CALLERS = frozenset(
     {
         b"accept-encoding",
@@ -56,8 +56,9 @@ def _is_secret(name: bytes) -> bool:
 class HttpRequest(NamedTuple):
     """A request to send.
 
-    A body supplied by the caller may be a stream, which can be sent only once. `told` holds the headers for a
-    proxy; they are not part of the pool key, because a connection to a proxy belongs to its login.
+    If the caller supplied the body as a stream, it can be sent only once. `told` holds the headers for a
+    proxy. They are not part of the pool key, because a connection to a proxy belongs to the login at this
+    proxy.
     """
 
     method: bytes
@@ -70,7 +71,8 @@ class HttpRequest(NamedTuple):
     def sign(self, value: bytes, speaker: tuple[bytes, bytes] | None = None) -> HttpRequest:
         """Return the request with `Authorization` before the caller's headers, unless the caller set it.
 
-        `speaker` distinguishes logins in the pool key, independent of the proof in this request.
+        `speaker` identifies the login in the pool key. The `value` cannot do so, because Digest changes it
+        with each request.
         """
         if has_field(self.headers, b"authorization"):
             return self
@@ -98,7 +100,7 @@ class HttpRequest(NamedTuple):
 
     @property
     def pool_key(self) -> Headers:
-        """Return the login part of the pool key: requests share a connection only if it is equal (S11)."""
+        """Return the login part of the pool key; requests share a connection only if it is equal (S11)."""
         secrets = self.secrets
         if self.told:
             secrets = tuple(each for each in secrets if each not in self.told)
@@ -108,15 +110,15 @@ class HttpRequest(NamedTuple):
 
 
 def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> HttpRequest:
-    """Compose a GET for the URL, or a HEAD if only facts are wanted.
+    """Compose a GET for the URL, or a HEAD if only metadata is wanted.
 
     Args:
         url: the URL to retrieve.
         options: the range, the conditions and the caller's headers.
-        codings: the supported content codings; a range is requested without any.
+        codings: the supported content codings; a range request sends none of them.
 
     Raises:
-        Refused: the target or a header holds bytes that cannot be sent (S02).
+        Refused: the target or a header holds bytes that cannot be sent (S02, header injection).
         NotConfigured: the caller set a header that it must not set.
     """
     method = b"HEAD" if options.want == "facts" else b"GET"
@@ -162,10 +164,10 @@ def _make_conditional_fields(options: Options) -> dict[bytes, bytes]:
 def prepare(
     method: bytes, target: bytes, headers: Iterable[tuple[bytes, bytes]], body: bytes | Source = b""
 ) -> HttpRequest:
-    """Return a request of any method; no error message holds a header's value, a possible secret (S17).
+    """Return a request of any method; no error message holds a header's value, which may be secret (S17).
 
     Raises:
-        Refused: the target has a byte outside 21–7E, or a header is invalid (S02).
+        Refused: the target has a byte outside 21–7E, or a header is invalid (S02, header injection).
     """
     fields: list[tuple[bytes, bytes]] = []
     for name, written in headers:
@@ -220,10 +222,10 @@ def encode_basic(credentials: Credentials) -> bytes:
 
 
 def check_login(credentials: Credentials, ends_user: bytes = b"") -> None:
-    """Check that no byte of the login would end the field, or the name in it (`ends_user`).
+    """Check that no byte of the login ends the field, or the user name (`ends_user`).
 
     Raises:
-        Refused: such a byte was found (S02).
+        Refused: such a byte was found (S02, header injection).
     """
     ends = b"\0\n\r"
     for name, octets, refused in (
@@ -256,10 +258,10 @@ def check_headers(headers: Headers) -> None:
             raise NotConfigured(f"the value of the header {shown} holds a control character")
 
 
-# Ranges (RFC 9110 14), to resume after the bytes that are held already, and conditional requests for an
-# object that may differ from the held one (13.1).
+# Range requests (RFC 9110 14) resume a partial file. Conditional requests (13.1) ask for an object only if it
+# differs from the held copy.
 #
-# Ranges ask for the stored form only: bytes of a content coding are not bytes of the object.
+# A range request accepts no content coding, because a range of compressed bytes is not a range of the object.
 
 _CONTENT_RANGE = re.compile(r"bytes ([0-9]{1,19})-([0-9]{1,19})/([0-9]{1,19}|\*)", re.IGNORECASE | re.ASCII)
 _STRONG = re.compile(r'"[\x21\x23-\x7e\x80-\xff]*"')
@@ -268,7 +270,7 @@ _STRONG = re.compile(r'"[\x21\x23-\x7e\x80-\xff]*"')
 def range_headers(start: int, known: Validators, stop: int | None = None) -> dict[bytes, bytes]:
     """Return the headers of a range request from byte `start`, up to `stop` if given.
 
-    The range is conditional on the object being the `known` one (13.1.5).
+    The range is requested only if the object is still the `known` one (If-Range, 13.1.5).
     """
     headers = {b"Range": b"bytes=%d-" % start if stop is None else b"bytes=%d-%d" % (start, stop - 1)}
     if known.etag is not None:
@@ -281,7 +283,7 @@ def range_headers(start: int, known: Validators, stop: int | None = None) -> dic
 
 
 def conditions(held: Validators) -> dict[bytes, bytes]:
-    """Return the headers that request the object only if it differs from the held one (13.1.2, 13.1.3)."""
+    """Return the headers that request the object only if it differs from the held copy (13.1.2, 13.1.3)."""
     headers: dict[bytes, bytes] = {}
     if held.etag is not None:
         headers[b"If-None-Match"] = held.etag.encode("latin-1")
@@ -314,7 +316,7 @@ def check_part(head: ResponseHead, start: int, stop: int | None = None) -> int |
         The size of the object, or None if the server does not report it.
 
     Raises:
-        ProtocolError: the response is another part, or its extent is not certain.
+        ProtocolError: the response is another range, or its first and last byte are not certain.
     """
     asked = f"the range from byte {start}" if stop is None else f"the range of bytes {start}-{stop - 1}"
     if head.codings:

@@ -1,7 +1,7 @@
 """The head of an HTTP response and the meaning of its fields (RFC 9110 6 and 8, RFC 9112 6.3).
 
-Names are in lower case; values are the received bytes, one character each. A field is parsed leniently where
-an error loses only a fact; h11 has already checked all framing fields.
+Names are in lower case. Values are the received bytes, decoded as Latin-1: one character each. A field with
+an error is ignored if only metadata is lost; h11 has already checked all framing fields.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from protocols.syntax import decode
 #: KiB would be 62 MiB. Browsers accept 256 KiB to 400 KiB, curl 300 KiB.
 LARGEST_HEAD = 262_144
 
-#: No file is longer; a larger number would not fit into a file offset.
+#: The maximum length: no file is longer, and a larger number does not fit into a file offset.
 _LARGEST = 2**63 - 1
 
 _PARAMETER = re.compile(r';[ \t]*charset[ \t]*=[ \t]*(?:"([^"\\]*)"|([^\s;"]+))', re.IGNORECASE)
@@ -90,10 +90,10 @@ class ResponseHead(NamedTuple):
 
     @property
     def announced(self) -> int | None:
-        """Return Content-Length, which a response to HEAD has without a body.
+        """Return Content-Length, which a response to HEAD also has, although it has no body.
 
-        None with a transfer coding, which makes it meaningless (RFC 9112 6.3), and for 204, which has no
-        content (RFC 9110 15.3.5).
+        None with a transfer coding, which makes Content-Length meaningless (RFC 9112 6.3), and for 204, which
+        has no content (RFC 9110 15.3.5).
         """
         values = self.values("content-length")
         void = self.status == 204 or self.values("transfer-encoding")
@@ -109,7 +109,7 @@ class ResponseHead(NamedTuple):
 
 
 def check_head_size(octets: int, limits: Limits) -> None:
-    """Check the size of the head received so far; a single line may have the length of its limit.
+    """Check the size of the received part of the head. A single line may use the complete limit of a line.
 
     Raises:
         LimitExceeded: the head is too long.
@@ -139,9 +139,9 @@ def framing_of(
     The fields must have passed h11's checks.
 
     Raises:
-        ProtocolError: there is a transfer coding as well as a length, or a transfer coding in HTTP/1.0. Two
+        ProtocolError: the head has both a transfer coding and a length, or a transfer coding in HTTP/1.0. Two
             peers on the path could then disagree about the end of the body and read the rest as another
-            response (RFC 9112 6.1, 11.2).
+            response (response smuggling, RFC 9112 6.1, 11.2).
     """
     # the bytes that follow belong to the tunnel; these fields are ignored
     if method == b"CONNECT" and 200 <= status < 300:
@@ -160,7 +160,7 @@ def framing_of(
     return BodyFraming.CLOSE, None
 
 
-# Dates in fields (RFC 9110 5.6.7): one form to write; the two obsolete forms are parsed too.
+# Dates in fields (RFC 9110 5.6.7). One format is written; the two obsolete formats are parsed too.
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
@@ -175,7 +175,8 @@ _FORMS = (
         rf"[A-Z][a-z]{{2}} (?P<month>[A-Z][a-z]{{2}}) (?P<day>[ \d]\d) {_TIME} (?P<year>\d{{4}})", re.ASCII
     ),
 )
-#: RFC 850 has two-digit years, which RFC 9110 takes for the past. The web has no date before 1970.
+#: RFC 850 dates have two-digit years; RFC 9110 interprets a year far in the future as a past one. No web
+#: server has a date before 1970, so 70 to 99 mean 1970 to 1999.
 _CENTURY_TURN = 70
 
 
@@ -246,7 +247,8 @@ def check_status(head: ResponseHead, *, part: bool = False) -> Moved | None:
 
     Raises:
         Declined: the server refused; the subclass depends on the status.
-        ProtocolError: the response is an unrequested part, or a redirect without a usable location.
+        ProtocolError: the response is a range that was not requested, or a redirect without a usable
+            location.
     """
     if head.status in _ELSEWHERE and (location := _location(head)) is not None:
         return Moved(location, str(head.status))
@@ -295,7 +297,7 @@ def _location(head: ResponseHead) -> str | None:
 
 
 # The file name that a server suggests: Content-Disposition (RFC 6266, RFC 8187). The result is the server's
-# bytes, separators included: a caller that creates a file with this name must sanitize it first.
+# bytes, path separators included: a caller that creates a file with this name must sanitize the name first.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
 _FIELD_PARAMETER = re.compile(rf'[ \t]*;[ \t]*({_TOKEN})[ \t]*=[ \t]*("(?:[^"\\]|\\.)*"|[^\s;"]+)', re.DOTALL)
@@ -336,8 +338,9 @@ def _unquote(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL) if text.startswith('"') else text
 
 
-# The end of redirects: a page instead of data. Services that require a login redirect a client without one to
-# a page of another host. The status is 200, so the page would be saved as the requested object.
+# Detect a login page at the end of a redirect. Services that require a login redirect a client without a
+# login to a page of another host. The status of this page is 200, so the page would be saved as the requested
+# object.
 
 _PAGES = ("text/html", "application/xhtml+xml")
 #: File name extensions of pages and of programs that generate pages.
@@ -347,7 +350,7 @@ _PAGE_SUFFIXES = frozenset(
 
 
 def landed_elsewhere(url: HttpUrl, asked: tuple[str, bytes], media_type: str | None) -> Finding | None:
-    """Report a page from another host than `asked` under a name that is not a page's."""
+    """Report an HTML page from another host than `asked` if the requested file name is not that of a page."""
     host, name = asked
     stem, _, suffix = name.rpartition(b".")
     is_data = bool(stem and suffix) and suffix.lower() not in _PAGE_SUFFIXES

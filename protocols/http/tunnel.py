@@ -1,7 +1,7 @@
-"""A connection through an http proxy: CONNECT (RFC 9110 9.3.6).
+"""A connection through an HTTP proxy: CONNECT (RFC 9110 9.3.6).
 
 Any 2xx opens the tunnel, and every byte after the head of that response belongs to the tunnel, even if the
-head has a length. The proxy receives only the host and port, nothing else about the traffic.
+head has a length. The proxy receives only the host and port of the target, nothing else about the traffic.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from protocols.http.response import ResponseHead
 from protocols.options import Limits
 from protocols.step import Dialogue, RandomBytes, Send, receive
 
-#: The response of a proxy is short. Squid's heads have 1 KiB.
+#: The limits for a proxy's response, which is short. Squid's heads have 1 KiB.
 _LIMITS = Limits(line=16_384, lines=100)
 
-#: tinyproxy responds 401 to a wrong proxy login.
+#: The statuses that require a login: 407, and 401, which tinyproxy sends for a wrong proxy login.
 _LOGIN_WANTED = frozenset({401, 407})
 _NOT_ALLOWED = frozenset({403, 405, 501})
 _NOT_REACHED = frozenset({500, 502, 503})
@@ -41,8 +41,8 @@ _IDEAL = ResponseHead(200, "Connection established", ())
 def open_tunnel(host: str, port: int, login: HttpProxyAuth) -> Dialogue[bool]:
     """Open the tunnel; return whether it is open.
 
-    If it is not, the proxy requires a login: `login` has recorded the challenge, and the next connection to
-    the proxy sends the login.
+    False means that the proxy requires a login. `login` has recorded the challenge, and the next connection
+    to the proxy sends the login.
 
     Raises:
         ResolveError: the proxy refused; the subclass depends on its status.
@@ -51,7 +51,7 @@ def open_tunnel(host: str, port: int, login: HttpProxyAuth) -> Dialogue[bool]:
     target = place.encode("ascii")
     sent = login.fields(b"CONNECT", target)
     exchange = Http1Exchange(prepare(b"CONNECT", target, [(b"Host", target), *sent]), _LIMITS)
-    exchange.encode_end()  # the request has no body; h11 needs its end
+    exchange.encode_end()  # h11 requires the end of the body, even if the request has none
     yield Send((exchange.line,))
     head = yield from _hear_head(exchange, login.proxy)
     if 200 <= head.status < 300:
@@ -76,7 +76,7 @@ def _hear_head(exchange: Http1Exchange, proxy: str) -> Dialogue[ResponseHead]:
 
 
 def _refusal(head: ResponseHead, port: int, proxy: str) -> ResolveError:
-    """Return the error for a refusal; the body of the response is the proxy's page and is ignored."""
+    """Return the error for a refusal; the body of the response, an error page of the proxy, is ignored."""
     code, said = str(head.status), f"{proxy} answers {head.shown}"
     if head.status in _NOT_ALLOWED:
         return AccessDenied(f"{proxy} does not allow connections to port {port} ({head.shown})", code=code)

@@ -54,7 +54,7 @@ def parse(text: UrlText) -> HttpUrl:
 
 
 def with_name(url: HttpUrl, *names: bytes) -> HttpUrl:
-    """Return the URL with the last segment of its path replaced by `names`."""
+    """Return the URL with `names` in place of the last segment of its path."""
     directory, slash, _ = (url.path or "").rpartition("/")
     return replace(url, path=f"{directory}{slash}{'/'.join(map(encode, names))}", search=None, fragment=None)
 

@@ -2,9 +2,9 @@
 
 - `html`: HTML pages, read with lxml, and the decision whether a page is an index.
 - `structured`: JSON and XML.
-- `entries`: the links, sizes and dates of all of them.
+- `entries`: links, sizes and dates in all formats.
 
-All readers are machines that are fed bytes; the head of the response selects the reader.
+All readers are fed the bytes of the page; the head of the response selects the reader.
 """
 
 from __future__ import annotations

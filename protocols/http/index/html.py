@@ -1,7 +1,8 @@
-"""An HTML index page as entries: parsed by lxml as it arrives, accepted once enough of it is known.
+"""An HTML index page as entries: parsed by lxml while it arrives, accepted once enough rows are known.
 
-The rows of a page are held until its end, or until there are so many that the verdict cannot change. After
-that they are emitted as they arrive, for a page of any length. A page that is not an index is `Declined`.
+Rows are held until the page ends, or until there are so many that the decision (index or not) cannot change.
+Later rows are emitted as they arrive, so a page can have any length. A page that is not an index raises
+`Declined`.
 """
 
 from __future__ import annotations
@@ -36,21 +37,22 @@ from protocols.options import Limits
 
 # The containers of a page: elements that may hold an index, their rows, and the targets of their links.
 #
-# lxml feeds this machine (its `target`) with the tags and the text of a page. The machine stores counts,
-# headings, and the rows of containers. The machine does not decide whether the page is an index.
+# lxml calls `IndexPage` (its parser `target`) with the tags and the text of a page. `IndexPage` stores
+# counts, headings, and the rows of containers. `judge` decides later whether the page is an index.
 
 _HEADINGS = frozenset({"title", "h1", "h2", "h3", "h4"})
 _CONTAINERS = frozenset({"pre", "table", "ul"})
 _CELLS = frozenset({"td", "th"})
 _WITHOUT_END = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "wbr"})
-#: Characters that are read of a heading, a cell or the text of a row: a description may be long.
+#: The maximum number of characters read from a heading, a cell or the text of a row: a description may be
+#: long.
 _MOST_TEXT = 4_096
-#: The maximum number of headings read: an index has a title and one more.
+#: The maximum number of headings read: an index page has a title and one heading.
 _MOST_HEADINGS = 100
 
 
 class IndexRow(NamedTuple):
-    """An entry of a container, with the facts that the page has."""
+    """An entry of a container, with the metadata on the page."""
 
     href: str
     link: IndexLink
@@ -61,7 +63,7 @@ class IndexRow(NamedTuple):
 class RowContainer:
     """A `pre`, a `table` or a `ul`: the targets of its links, and its held rows.
 
-    `dotted`: the parent is written `..` or `.`; `slashed`: some link ends in a slash.
+    `dotted`: the link to the parent directory is written `..` or `.`. `slashed`: some link ends in a slash.
     """
 
     def __init__(self, tag: str) -> None:
@@ -103,13 +105,13 @@ class RowContainer:
             self._length = 0
 
     def add(self, text: str) -> None:
-        """Add text of a row, outside its links."""
+        """Add text of a row that is not part of a link."""
         if self._length < _MOST_TEXT:
             self._text.append(text[:_MOST_TEXT])
             self._length += len(text)
 
     def begin_cell(self, order: str | None) -> None:
-        """Start a cell; `order` is the column's sort key, if the page has it (Caddy)."""
+        """Start a cell; `order` is the column's sort key in the page (only Caddy writes one)."""
         self._text.clear()
         self._length = 0
         self._linked = False
@@ -141,8 +143,8 @@ class RowContainer:
 class IndexPage:
     """The target of the HTML parser. After an index is `chosen`, only the rows of that container are held.
 
-    `most` limits the number of tag and attribute names and the depth: an untrusted page decides how many of
-    them the parser stores.
+    `most` limits the nesting depth, and the number of tag and attribute names: the parser stores every name,
+    and an untrusted page may have any number of them.
     """
 
     def __init__(self, directory: IndexDirectory, most: int) -> None:
@@ -256,10 +258,11 @@ class IndexPage:
 
 # A filter that removes comments and rejects overlong tags, which bounds the memory of the parser.
 #
-# An unterminated comment is not a comment: servers that escape nothing write `<!--` for a file with that
-# name, and all later names would be hidden. Such a comment ends at its first `>`, once the page is complete.
+# An unterminated comment is treated as text. A server that does not escape names writes `<!--` for a file
+# with that name, and a parser would hide all names after it. Once the page is complete, such a comment ends
+# at its first `>`.
 
-#: The bytes of a comment that are held in case it is unterminated.
+#: The bytes of a comment that are held because the comment may turn out to be unterminated.
 _MAX_COMMENT = 1_048_576
 #: Patterns for the end of text, a tag, a quoted value in it, a script, and a comment.
 _TEXT = re.compile(rb"<!--|<(?=[A-Za-z/?]|!(?=[^-]|-[^-]))")
@@ -267,7 +270,7 @@ _TAG = re.compile(rb">|=[ \t\r\n\f]*[\"']")
 _VALUES = {b'"': re.compile(b'"'), b"'": re.compile(b"'")}
 _SCRIPT = re.compile(rb"</(?:script|style)", re.IGNORECASE)
 _COMMENT = re.compile(rb"-->")
-#: An incomplete beginning of one of these, at the end of the input.
+#: The start of one of the patterns above, if the rest has not arrived yet.
 _HALF = re.compile(rb"(?:<(?:!-?)?|=[ \t\r\n\f]*|</[A-Za-z]{0,5}|--?)\Z")
 _MOST_HALF = 16
 _IS_SCRIPT = re.compile(rb"<(?:script|style)[\s/>]", re.IGNORECASE)
@@ -356,11 +359,13 @@ class CommentStripper:
         return b"<!" + bytes(self._comment[2:]) + rest
 
 
-# Whether a page is the index of its directory. A false positive lists the links of an ordinary article.
+# Decide whether a page is the index of its directory. A false positive would list the links of an ordinary
+# article as files.
 #
-# P1: a heading is an index title and names this directory. P2: three links sort the page. P3: a heading names
-# another directory (a proxy maps one path to another), there is a parent link, and every entry has a date. In
-# each case at most a quarter of the links may lead elsewhere.
+# The page must meet one of three criteria. P1: a heading is an index title and names this directory. P2:
+# three links sort the page. P3: a heading names another directory (a proxy maps one path to another), there
+# is a parent link, and every entry has a date. For each criterion, at most a quarter of the links may lead
+# elsewhere.
 
 #: The titles of Apache, nginx, lighttpd and mini_httpd; Python; Tomcat; Jetty; webfs.
 _FORMS = re.compile(
@@ -371,7 +376,7 @@ _FORMS = re.compile(
 
 
 class IndexVerdict(NamedTuple):
-    """The container that is the index; or None and the reason."""
+    """The container that is the index; or None, and the reason why the page is not an index."""
 
     container: RowContainer | None
     reason: str = ""
@@ -401,7 +406,7 @@ def _likeness(container: RowContainer) -> tuple[bool, bool, int]:
 
 
 def _headings(headings: Iterable[str], url: HttpUrl) -> Iterable[str]:
-    """Yield the headings without the host that IIS writes before the path."""
+    """Yield the headings; the host that IIS writes before the path is removed."""
     host = re.escape(host_of(url).decode("ascii").partition(":")[0])
     for heading in headings:
         yield re.sub(rf"\A{host}(?::[0-9]+)? - /", "Index of /", heading.strip(), count=1)
@@ -417,17 +422,17 @@ def _segments(path: bytes) -> list[bytes]:
 
 
 def _is_same(one: list[bytes], other: list[bytes]) -> bool:
-    """Return whether the paths are equal or one is the end of the other, as proxies drop prefixes."""
+    """Return whether the paths are equal, or one ends with the other: proxies drop prefixes."""
     shorter, longer = sorted((one, other), key=len)
     return one == other or (bool(shorter) and longer[-len(shorter) :] == shorter)
 
 
-#: The number of rows held before the verdict: no article has so many links in one list by chance.
+#: The number of rows held before the page is judged: no article has so many links in one list by chance.
 _HELD = 1_000
-#: The maximum size in bytes of a page without a verdict. The largest page with 10,000 names has 7.5 MB
+#: The maximum number of bytes read before the page is judged. The largest page with 10,000 names has 7.5 MB
 #: (Caddy).
 LONGEST = 16_777_216
-#: The number of URLs remembered, so that an icon and a name that are both links yield one entry.
+#: The number of URLs remembered. If an icon and a name are both links to a file, the file yields one entry.
 _REMEMBERED = 1_024
 
 
@@ -436,8 +441,8 @@ class MarkupReader:
 
     Raises:
         Declined: the page is not an index.
-        LimitExceeded: a tag is longer than `limits.line`, tags are nested deeper or have more names than
-            `limits.lines`, or the page is too long without a verdict.
+        LimitExceeded: a tag is longer than `limits.line`; tags are nested deeper, or have more names, than
+            `limits.lines`; or the page is too long to be judged.
     """
 
     def __init__(self, url: HttpUrl, limits: Limits, findings: list[Finding]) -> None:
@@ -445,7 +450,8 @@ class MarkupReader:
         self._limits = limits
         self._findings = findings
         self._page = IndexPage(IndexDirectory(url), limits.lines)
-        # The bytes are recoded before parsing: a charset declaration of the page must not recode them again.
+        # The bytes are recoded before parsing, so a charset declaration of the page must not change the
+        # encoding.
         self._parser = etree.HTMLParser(target=cast("etree.ParserTarget", self._page), encoding="utf-8")
         self._octets = 0
         self._uncommented = CommentStripper(limits.line)
@@ -524,7 +530,8 @@ class MarkupReader:
 def _kind(row: IndexRow, index: RowContainer) -> Kind:
     """Return the kind of an entry.
 
-    If not even the parent link has a slash, a name without a slash may be a directory's too (mini_httpd).
+    Some servers (mini_httpd) write no trailing slash even for the parent directory. On their pages a name
+    without a slash may also be a directory.
     """
     if row.link.directory:
         return Kind.DIRECTORY

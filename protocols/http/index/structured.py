@@ -1,8 +1,9 @@
 """JSON and XML indexes as entries: nginx's and Caddy's arrays of objects, nginx's `<list>`.
 
-A JSON document is an index if every object of the first thousand has the members of these two servers; an
-empty array proves nothing. Names of nginx are bytes inside quotes, not always UTF-8. Caddy loses such bytes,
-so its name is read from `url`. Objects are read one at a time.
+A JSON document is an index if each of its first thousand objects has the members that these two servers
+write. An empty array is not accepted. nginx writes the bytes of a name between quotes, and they are not
+always UTF-8. Caddy replaces such bytes in `name`, so the name is read from `url`. Objects are read one at a
+time.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ from protocols.http.url import HttpUrl
 from protocols.location import Entry, Finding, Kind
 from protocols.options import Limits
 
-#: No file is longer.
+#: The maximum size of a file in bytes; no file is longer.
 _LARGEST = 2**63 - 1
 #: The number of objects that are held before the document is accepted.
 _HELD = 1_000
 _KINDS = {"file": Kind.DOCUMENT, "directory": Kind.DIRECTORY, "other": Kind.UNKNOWN}
-#: Go sets mode bits above these for anything but a regular file.
+#: The permission bits. Go sets mode bits above these for anything but a regular file.
 _MODE = 0o777
-#: The text before the first object, and before the others.
+#: The text before the first object, and before each later object.
 _FIRST = re.compile(r"[ \t\r\n]*\[[ \t\r\n]*(?=\{)")
 _OTHER = re.compile(r"[ \t\r\n]*,[ \t\r\n]*(?=\{)")
 _EMPTY = re.compile(rb"\s*\[\s*\]\s*")
@@ -47,7 +48,7 @@ class ObjectReader:
 
     Raises:
         Declined: the document is not an index.
-        ProtocolError: an accepted document stops being an index.
+        ProtocolError: a later object of an accepted document is not an index object.
         LimitExceeded: an object is longer than `limits.line`.
     """
 
@@ -149,9 +150,9 @@ def _size(item: Mapping[str, object]) -> int | None:
 
 # nginx's XML index: `<list>` of `<file>`, `<directory>` and `<other>`.
 #
-# Names with control characters or invalid UTF-8 make the XML malformed: its content is then unknown, and it
-# is a document, never a shorter listing. So no entry is emitted before the end. DTDs and entities are not
-# read.
+# nginx does not escape control characters or invalid UTF-8 in names, so such a name makes the XML malformed.
+# Then the page is handled as a document, because a shorter listing would hide files. So no entry is emitted
+# before the end. DTDs and entities are not read.
 
 _KIND_BY_ELEMENT = {"file": Kind.DOCUMENT, "directory": Kind.DIRECTORY, "other": Kind.UNKNOWN}
 #: The maximum size of the held listing in bytes: 100,000 names of usual length.
