@@ -400,8 +400,8 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     # safety
     "--strict": (
-        "Without it, common deviations, such as a space or a bracket, are accepted with a finding; nothing "
-        "is guessed in either case. An error is status 12."
+        "Without it, common deviations, such as `~` or `|` in a path, are accepted with a finding. Nothing "
+        "is guessed or repaired in either case. An error is status 12."
     ),
     "--policy": (
         "`default` is for URLs that the user typed: doubtful URLs cause warnings. `cautious` refuses them. "
@@ -430,8 +430,9 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--allow-password": (
         "It suppresses the warning about a password in the URL and about a password without TLS, and "
-        "permits both with policy `cautious`. It also permits a password before the server requests it. "
-        "`--password-file` keeps passwords out of URLs."
+        "permits both with policy `cautious`. The scheme must have a login in its URLs, such as ftp; http "
+        "has none. It also permits a password before the server requests it. `--password-file` keeps "
+        "passwords out of URLs."
     ),
     "--allow-form": (
         "Such a URL has the answers of a Gopher+ form. Without it, a typed URL causes a warning, and any "
