@@ -31,7 +31,7 @@ html_theme = "furo"
 html_title = "resolve"
 html_static_path = ["assets"]
 html_css_files = ["site.css"]
-html_show_sphinx = False
+html_show_sphinx = html_show_copyright = False
 html_copy_source = False
 pygments_style, pygments_dark_style = "default", "github-dark"
 
