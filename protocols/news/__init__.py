@@ -3,10 +3,10 @@
 - `url`: the URLs.
 - `response`: commands, status lines and data blocks.
 - `article`: the head of an article, its text and dates; `listing`: overviews and lists of groups, with their
-  URLs and facts.
+  URLs and metadata.
 - `request`: the commands for a URL; `negotiation`: the preconditions of a server, and compression for long
   responses.
-- `session`: the connection, its pipeline, and the part that one dialogue has in it.
+- `session`: the connection, its pipeline, and the session of one dialogue on it.
 - `dialogue`: the complete protocol exchange for a URL.
 """
 

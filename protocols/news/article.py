@@ -1,7 +1,7 @@
 """The head of an article: its header fields and dates (RFC 5322 2.2, RFC 5536 2.2).
 
 Only CR LF ends a line. The first empty line ends the head; an article without an empty line has only a head.
-Names are case-insensitive and may be repeated; the order is kept.
+Names of fields are case-insensitive and may be repeated; the order is kept.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from protocols.options import Limits
 from protocols.text import codec_of
 from protocols.wire import Buffer, Reader
 
-# Header text: the meaning of a header field's bytes to a reader (RFC 5322, RFC 2047). Decoding never fails.
+# Decoding of header fields for display (RFC 5322, RFC 2047). Decoding never fails.
 #
-# News header fields were 8-bit in practice long before charset declarations. Bytes are UTF-8 if they are
-# valid, otherwise in the charset that the article declares for its body, otherwise ISO 8859-1. Encoded words
-# are decoded afterwards; an invalid encoded word stays as written.
+# News header fields held 8-bit text long before articles declared a charset. Bytes are decoded as UTF-8 if
+# they are valid UTF-8, otherwise in the charset that the article declares for its body, otherwise as ISO
+# 8859-1. Encoded words are decoded afterwards; an invalid encoded word stays as written.
 
 _ONE = r"=\?[^?\s]+\?[BbQq]\?[^?\s]*\?="
 _WORD = re.compile(r"=\?([^?\s*]+)(?:\*[^?\s]*)?\?([BbQq])\?([^?\s]*)\?=")  # with a language (RFC 2231 5)
@@ -102,7 +102,7 @@ def _decode_word(word: re.Match[str]) -> bytes | None:
     return _ESCAPE.sub(lambda escape: bytes((int(escape[1], 16),)), plain)
 
 
-#: The maximum size of a head in bytes; reading stops above it. Real heads have a few thousand.
+#: The maximum size of a head in bytes; the reader stops there. Real heads have a few thousand bytes.
 HEAD_LIMIT = 1_048_576
 
 _NAME = re.compile(rb"[!-~]+")
@@ -111,8 +111,8 @@ _NAME = re.compile(rb"[!-~]+")
 class HeaderField(NamedTuple):
     """A header field.
 
-    `name` is as written; `raw` is its value, unfolded and without the blank after the colon, otherwise as
-    written. `name` is empty for an invalid line.
+    `name` is as written, or empty for an invalid line. `raw` is the value as written, but unfolded and
+    without the blank after the colon.
     """
 
     name: str
@@ -193,8 +193,8 @@ def _parse_field(line: bytes) -> HeaderField:
 def read_head(limits: Limits) -> Reader[ArticleHead]:
     """Return a reader for the head of an article that starts at the beginning of the buffer.
 
-    The reader takes nothing: the article can still be read as one block, head included. It does not report a
-    truncated block, but parses the buffered part.
+    The reader leaves the bytes in the buffer, so the article can still be read as one block, head included.
+    If the block is truncated, the reader parses the buffered part and does not report the truncation.
 
     Raises:
         LimitExceeded: a line, the number of lines or the head exceeds its limit.
@@ -212,7 +212,7 @@ def read_head(limits: Limits) -> Reader[ArticleHead]:
 
 
 def _find_end(buffer: Buffer) -> Generator[None, None, int]:
-    """Return the offset of the empty line or of the end of the block; the buffered size without either."""
+    """Return the offset of the empty line, or of the end of the block, or the size of the buffer."""
     while True:
         if buffer.peek(3).startswith((b"\r\n", b".\r\n")):
             return 0
@@ -222,7 +222,7 @@ def _find_end(buffer: Buffer) -> Generator[None, None, int]:
         end = buffer.find(b"\r\n.\r\n", HEAD_LIMIT)
         found = [index for index in (blank, end) if index >= 0]
         if found or buffer.at_end:
-            buffer.searched = 0  # the next search has another pattern
+            buffer.searched = 0  # the next search is for another pattern, so it starts at the beginning
             return min(found) + 2 if found else len(buffer)
         if len(buffer) >= HEAD_LIMIT:
             raise LimitExceeded("lines", f"the head of an article is longer than {HEAD_LIMIT} bytes")
@@ -237,12 +237,13 @@ def _check_size(head: bytes, limits: Limits) -> None:
         raise LimitExceeded("line", f"a header line is longer than {limits.line} bytes")
 
 
-# Dates as programs have written them since 1982: parsed leniently, None if that fails.
+# Date parsing for all formats that programs have written since 1982. Parsing is lenient; the result is None
+# if it fails.
 #
-# RFC 5322 3.3 and its obsolete forms, RFC 850 (`Friday, 19-Nov-82 16:14:55 EST`), RFC 1036 and the C
-# library's (`Fri Nov 19 16:14:55 1982`). The day of the week is redundant and ignored.
+# The formats are RFC 5322 3.3 and its obsolete forms, RFC 850 (`Friday, 19-Nov-82 16:14:55 EST`), RFC 1036,
+# and the format of C's `ctime` (`Fri Nov 19 16:14:55 1982`). The day of the week is redundant and ignored.
 
-_LONGEST = 200  # the maximum number of characters that are read of a date
+_LONGEST = 200  # the maximum number of characters of a date that are parsed
 _COMMENT = re.compile(r"\([^()]*\)")
 _DAY_FIRST = re.compile(r"\b(\d{1,2})[\s-]+([a-z]{3})[a-z]*\.?[\s-]+(\d{2,4})\b", re.IGNORECASE)
 _MONTH_FIRST = re.compile(r"\b([a-z]{3})[a-z]*\.?\s+(\d{1,2})\b(?!:)", re.IGNORECASE)
@@ -254,7 +255,8 @@ _MONTHS = {
     **{"jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6},
     **{"jul": 7, "aug": 8, "sep": 9, "oct": 10, "nov": 11, "dec": 12},
 }
-#: Hours east of Greenwich. RFC 5322 4.3 takes any other name as UTC, military letters included.
+#: Time zone offsets in hours east of Greenwich. RFC 5322 4.3 interprets any other name as UTC, military
+#: letters included.
 _ZONES = {
     **{"est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7},
     **{"ast": -4, "adt": -3, "akst": -9, "akdt": -8, "hst": -10},
@@ -292,7 +294,7 @@ def _find_day(text: str) -> tuple[int, int, int] | None:
 
 
 def _full_year(digits: str) -> int:
-    """Return the year: two digits are 1950 to 2049, three count from 1900 (RFC 5322 4.3)."""
+    """Return the year; two digits mean 1950 to 2049, three digits count from 1900 (RFC 5322 4.3)."""
     year = int(digits)
     if len(digits) == 2:
         return year + (2000 if year < 50 else 1900)

@@ -1,8 +1,8 @@
 """The dialogue with a news server from the greeting to the last command (RFC 3977 5).
 
-`converse` surrounds a *request*, the commands for one URL. It joins a connection, reads the greeting of a new
-connection before any command is sent, and meets the server's preconditions first. The module also replays
-archived responses.
+`converse` performs a *request*, the commands for one URL. It joins a connection, reads the greeting of a new
+connection before it sends any command, and meets the server's preconditions (TLS, a login, reader mode)
+first. The module also replays archived responses.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _BRANCHES = (
 def converse(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Dialogue[None]:
     """Get the object that the URL names.
 
-    Other dialogues may read their responses on the connection only after the body was read completely
+    Other dialogues may read their responses on the connection only after this body was read completely
     (`EndResponse`).
 
     Raises:
         Declined: the server refused.
         LoginRequired: the server requires a login and there is none.
-        Refused: a login would be sent in cleartext (S06).
+        Refused: a login would be sent in cleartext (S06, passwords sent without TLS).
         ProtocolError: the peer is not a news server.
     """
     request = request_of(url, options, limits)
@@ -85,7 +85,8 @@ def _find(
 ) -> Dialogue[tuple[NntpSession, RequestTarget]]:
     """Find a usable connection and send the request on it.
 
-    A shared connection may be closed, or abandoned by other dialogues; then a new one is opened.
+    A shared connection may have been closed, or other dialogues may have abandoned it; then a new connection
+    is opened.
     """
     anew = apart = unpacked = False
     while True:
@@ -111,7 +112,7 @@ def _find(
 def _is_dead(session: NntpSession, error: Disconnected | Declined) -> bool:
     """Return whether the connection was closed before it was used.
 
-    A 400 as a later response means the same.
+    A 400 response to a later command also means that it was closed.
     """
     return isinstance(error, Disconnected) or (session.state.closing and not session.heard)
 
@@ -121,10 +122,10 @@ def _reach(
 ) -> Dialogue[tuple[NntpSession, bool]]:
     """Join a connection; return the session, and whether the connection is new.
 
-    Dialogues with different credentials or TLS settings never share a connection. `news:` and `nntp:` share
-    one, except with `apart`, which separates schemes because credentials may be held for one of them (S11).
-    `unpacked` requests an uncompressed connection, for a dialogue that must log in and joined a compressed
-    one.
+    Dialogues with different credentials or TLS settings never share a connection. `news:` and `nntp:` share a
+    connection, unless `apart` is set: the caller may hold credentials for one of the schemes only (S11,
+    credential scope). `unpacked` requests an uncompressed connection, for a dialogue that must log in and
+    joined a compressed one.
     """
     tls = url.scheme in ("snews", "nntps")
     state = NntpState(limits)
@@ -170,7 +171,7 @@ def _greet(session: NntpSession, negotiation: NewsNegotiation) -> Dialogue[None]
     state.greeted = True
     state.request_ended = False
     yield from negotiation.begin()
-    if greeting.code == 480 and not state.logged_in:  # in no RFC, but sent by real servers
+    if greeting.code == 480 and not state.logged_in:  # not in any RFC, but real servers greet with 480
         yield from negotiation.log_in(_GREETING, greeting)
 
 
@@ -190,9 +191,9 @@ def _check_greeting(greeting: NntpResponse) -> None:
 
 
 def _look_again(session: NntpSession, negotiation: NewsNegotiation, refused: Declined) -> Dialogue[None]:
-    """Log in after a response of "not found" and retry, as the object may be hidden without a login.
+    """Log in after a "not found" response and retry, because servers may hide an object before a login.
 
-    After any refusal, the remaining responses of this dialogue are read first.
+    After any refusal, the remaining responses to this dialogue are read first.
     """
     yield from _drop_own(session, refused)
     login = (yield from negotiation.find_help()) if isinstance(refused, NotFound) else None
@@ -209,7 +210,7 @@ def _drop_own(session: NntpSession, refused: Declined) -> Dialogue[None]:
         raise refused from error
 
 
-# The replay of one group, or of the list of all groups, from archived responses.
+# The replay of a group, or of the list of all groups, from archived responses.
 
 #: Codes that are followed by a block; 211 only as the response to LISTGROUP (RFC 3977 6.1.2).
 _WITH_BLOCK = frozenset({b"215", b"220", b"221", b"222", b"224", b"225", b"230", b"231"})

@@ -1,9 +1,9 @@
-"""Overviews of articles (RFC 3977 8.3) and lists of groups (7.6), with their URLs and facts.
+"""Overviews of articles (RFC 3977 8.3) and lists of groups (7.6), with their URLs and metadata.
 
 An overview has one line per article, with fields between TABs. The first eight are fixed even if the server
-announces another format: Number, Subject, From, Date, Message-ID, References, bytes, lines. Further header
-fields follow, each complete with its name. Fields at the end may be missing, numbers empty or wrong; a line
-without a number or with fewer than five fields is skipped.
+announces another format: Number, Subject, From, Date, Message-ID, References, bytes, lines. Each further
+field holds a complete header field, with its name. Fields at the end may be missing, and numbers may be empty
+or wrong. A line without a number or with fewer than five fields is skipped.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from protocols.news.url import NewsUrl, NntpUrl, build_news, build_nntp, is_arti
 from protocols.options import Limits
 from protocols.wire import Buffer, Reader, encode_line
 
-# The URLs of a listing's items. Names come from a server: only the builder makes them into URLs, field by
-# field (S20). An item with a name that the builder rejects has no URL.
+# The URLs of a listing's items. The names come from a server, so the URL builder escapes them field by field
+# (S20, links from servers). An item whose name the builder rejects has no URL.
 #
-# Children keep the form of the parent: `nntp://S/G/n` under a server, `news:ID` under a `news:` URL without a
-# server.
+# The URLs of items have the form of the parent URL: `nntp://S/G/n` under a server, `news:ID` under a `news:`
+# URL without a server.
 
 U = TypeVar("U", bound=Url)
 
@@ -101,7 +101,7 @@ _BLANKS = bytes.maketrans(b"\0\t\n\r", b"    ")
 
 
 class OverviewReader:
-    """An `EntryReader` for the overview of `group`; the end adds irregularities to `findings`."""
+    """An `EntryReader` for the overview of `group`; at the end it adds irregularities to `findings`."""
 
     def __init__(
         self, group: bytes, article_url: ArticleUrl, line_limit: int, findings: list[Finding]
@@ -186,15 +186,15 @@ def encode_overview(number: int, head: ArticleHead) -> bytes:
 
 # Lists of groups: LIST ACTIVE, and LIST NEWSGROUPS for their descriptions (RFC 3977 7.6.3, 7.6.6).
 #
-# The input is the two lists with a line of one period between them; the second may be missing. LIST ACTIVE
-# decides which groups exist. The numbers are *high, low*: the reverse of GROUP's. Old servers ignore a
-# pattern, so names are matched again here.
+# The input is the two lists with a line of one period between them; the second list may be missing. Only
+# groups in LIST ACTIVE are listed. LIST ACTIVE has the high water mark before the low water mark; GROUP has
+# the low one first. Old servers ignore a pattern, so names are matched again here.
 
-#: The maximum size in bytes of the LIST ACTIVE lines that wait for their descriptions, and of the
-#: descriptions: ten times the size for 100,000 groups.
+#: The maximum size in bytes of the held LIST ACTIVE lines, and of the held descriptions. 100,000 groups need
+#: a tenth of it.
 HOLD_LIMIT = 67_108_864
 
-#: Permissions in a group (RFC 3977 7.6.3, RFC 6048 3.1); other letters have no meaning.
+#: Posting permissions of a group (RFC 3977 7.6.3, RFC 6048 3.1); other letters have no meaning.
 _STATUS = frozenset({b"y", b"n", b"m", b"x", b"j"})
 
 
@@ -204,7 +204,7 @@ _ANY = ord("?")
 
 
 class ActiveLine(NamedTuple):
-    """A line of LIST ACTIVE. `status` is a letter, or `=` and the group that its articles are filed in."""
+    """A line of LIST ACTIVE. `status` is a letter, or `=` and the group that holds the articles."""
 
     name: bytes
     high: int
@@ -218,7 +218,7 @@ class ActiveLine(NamedTuple):
 
 
 def parse_active(line: bytes) -> ActiveLine | None:
-    """Parse a line of LIST ACTIVE; return None without a name or two numbers."""
+    """Parse a line of LIST ACTIVE; return None if the name or one of the two numbers is missing."""
     name, *words = line.split() or [b""]
     if len(words) < 2 or not is_number(words[0]) or not is_number(words[1]):
         return None
@@ -228,7 +228,7 @@ def parse_active(line: bytes) -> ActiveLine | None:
 
 
 def parse_description(line: bytes) -> tuple[bytes, bytes]:
-    """Parse a line of LIST NEWSGROUPS into name and description, which may be empty."""
+    """Parse a line of LIST NEWSGROUPS into a name and a description; the description may be empty."""
     name, *rest = line.split(maxsplit=1) or [b""]
     return name, rest[0].strip() if rest else b""
 
@@ -350,7 +350,7 @@ def matches(pattern: bytes, name: bytes) -> bool:
         elif at < len(pattern) and pattern[at] in (_ANY, name[index]):
             at += 1
             index += 1
-        elif star >= 0:  # the last star takes one more byte
+        elif star >= 0:  # the last star matches one more byte
             resumed += 1
             at, index = star + 1, resumed
         else:
@@ -363,7 +363,7 @@ _LISTING = "text/plain"
 
 
 class GroupRange(NamedTuple):
-    """The listed part of a group: `first` is the lowest number, `last` the highest."""
+    """The listed part of a group: `first` is the lowest number, `last` the highest number."""
 
     selected: GroupSelection
     first: int
@@ -375,12 +375,12 @@ class GroupRange(NamedTuple):
 
     @property
     def is_cut(self) -> bool:
-        """Return whether there are older articles that are not listed."""
+        """Return whether the group has older articles that are not listed."""
         return not self.is_empty and self.first > self.selected.low
 
 
 def select_newest(selected: GroupSelection, most: int, before: int | None = None) -> GroupRange:
-    """Select the newest `most` numbers below `before`; 0 selects all."""
+    """Select the newest `most` article numbers below `before`; if `most` is 0, select all."""
     last = selected.high if before is None else min(selected.high, before - 1)
     everything = not most or last - selected.low + 1 <= most
     return GroupRange(selected, selected.low if everything else last - most + 1, last)

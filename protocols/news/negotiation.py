@@ -1,8 +1,9 @@
 """Preconditions of a news server: reader mode, TLS, a login, compression (RFC 3977 5.3, 4642, 4643, 8054).
 
-The first three are met only at the server's request. A response that asks for one raises `Precondition`:
-outstanding commands are discarded, the precondition is met here, and the commands are sent again. Credentials
-are sent only over a connection that others cannot read, unless the caller allows cleartext.
+The client meets the first three only if the server requires them. A response with such a precondition raises
+`Precondition`: outstanding commands are discarded, the precondition is met here, and the commands are sent
+again. Credentials are sent only over a connection that others cannot read, unless the caller allows
+cleartext.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ _NOT_WITHOUT_TLS = (
 )
 
 
-#: Plan notes for a server without STARTTLS: if TLS is preferred, and if it is required.
+#: Notes in a plan for the case that the server does not offer STARTTLS: if TLS is preferred, and if it is
+#: required.
 _WITHOUT_TLS = (
     "if the server does not offer STARTTLS: the same without TLS",
     "if the server does not offer STARTTLS: nothing more is sent",
@@ -59,8 +61,8 @@ class Precondition(Exception):
 class NewsLogin:
     """A name and its password.
 
-    Without a password the user is asked when the server requires it. Without a name, or with an empty one,
-    the URL has no login.
+    Without a password the user is asked when the server requires one. If the name is absent or empty, the URL
+    has no login.
     """
 
     user: bytes | None
@@ -70,9 +72,9 @@ class NewsLogin:
 def check_precondition(session: NntpSession, command: NntpCommand, response: NntpResponse) -> None:
     """Check whether the response has a precondition that can be met.
 
-    A server in transit mode responds 401; a server older than RFC 3977 responds 500, 502 or 480 instead.
-    These codes mean the same until the server is known to be in reader mode. So does 501 to a variant of
-    LIST.
+    A server in transit mode responds 401; a server older than RFC 3977 responds 500, 502 or 480 instead. So
+    these codes, and 501 to a variant of LIST, mean transit mode until the server is known to be in reader
+    mode.
 
     Raises:
         Precondition: the response has a precondition.
@@ -86,7 +88,7 @@ def check_precondition(session: NntpSession, command: NntpCommand, response: Nnt
     if command.verb in READER_VERBS:
         if response.code in unknown and state.may_request_reader and not state.reader:
             raise Precondition(command, response)
-        if command.verb not in LISTS:  # transit mode supports these too
+        if command.verb not in LISTS:  # a server in transit mode supports these commands too
             state.reader = True
 
 
@@ -134,7 +136,7 @@ class NewsNegotiation:
                 yield from self._request_reader()
                 return
         except Disconnected as error:
-            if code == 502:  # 502 may come with the end of the connection
+            if code == 502:  # a server may send 502 and close the connection
                 raise refusal(precondition.command, precondition.response) from error
             raise
         if code == 480:
@@ -156,7 +158,7 @@ class NewsNegotiation:
         yield from self.authenticate(login)
 
     def authenticate(self, login: NewsLogin) -> Dialogue[None]:
-        """Log in and discard the facts that were received before.
+        """Log in and discard what the server sent before the login.
 
         Raises:
             CompressionState: the connection is compressed.
@@ -174,7 +176,7 @@ class NewsNegotiation:
         self._state.forget()
 
     def find_help(self) -> Dialogue[NewsLogin | None]:
-        """Return an available login that may reveal hidden objects, if the server supports logins.
+        """Return a login with which the server may show more objects, if the server supports logins.
 
         The user is not asked. If a login is available, outstanding responses are discarded.
         """
@@ -211,7 +213,7 @@ class NewsNegotiation:
         """Make sure that the connection cannot be read by others, unless the caller allows cleartext.
 
         Raises:
-            Refused: the server does not offer TLS (S06).
+            Refused: the server does not offer TLS (S06, passwords sent without TLS).
         """
         state = self._state
         offered = state.capabilities
@@ -248,7 +250,7 @@ class NewsNegotiation:
         return refusal(command, response)
 
     def _is_old(self) -> Dialogue[bool]:
-        """Return whether the server is older than RFC 4643: its 482 means the present 481."""
+        """Return whether the server is older than RFC 4643, which means that its 482 corresponds to 481."""
         if self._state.capabilities is None and not self._state.old:
             try:
                 yield from self._session.hear_capabilities(self._willing)
@@ -267,7 +269,7 @@ class NewsNegotiation:
     def _start_tls(self) -> Dialogue[bool]:
         """Send STARTTLS; return whether TLS is active.
 
-        False if the server does not offer it; a failed handshake is a `TlsError`.
+        False if the server does not offer STARTTLS; a failed handshake is a `TlsError`.
         """
         state = self._state
         self._check_packing()
@@ -295,7 +297,7 @@ class NewsNegotiation:
             raise CompressionState
 
     def _know(self) -> Dialogue[None]:
-        """Request the capabilities once and apply them: reading may require MODE READER first."""
+        """Request the capabilities once. If they show that reading requires MODE READER, send it."""
         state = self._state
         if state.capabilities is not None or state.old:
             return
@@ -307,14 +309,14 @@ class NewsNegotiation:
                 yield from self._session.hear_capabilities(self._willing)
 
     def _request_reader(self) -> Dialogue[None]:
-        """Send MODE READER. A server that does not support it has no other mode."""
+        """Send MODE READER. A server that does not support the command is always in reader mode."""
         state, command = self._state, NntpCommand(NntpVerb.MODE_READER)
         state.reader_requested = True
         response = yield from self._session.request(command, NntpResponse(200))
         if response.code == 480:
             yield from self.log_in(command, response)
-            # RFC 4643 2.2 does not allow MODE READER after a login. A server that requires a login before
-            # MODE READER nevertheless expects the command after it.
+            # RFC 4643 2.2 does not allow MODE READER after a login. But a server that requires a login before
+            # MODE READER expects the command after the login.
             response = yield from self._session.request(command, NntpResponse(200))
         if response.refused and response.code not in (500, 501):
             after_login = response.code == 480 and state.logged_in
@@ -330,20 +332,20 @@ class NewsNegotiation:
 
 # COMPRESS DEFLATE (RFC 8054) for long responses: the overview of many articles, the list of all groups.
 #
-# For an article or a short listing the two extra commands do not pay. A compressed connection stays
-# compressed. A dialogue that needs a login or TLS continues on another connection. So no secret is compressed
-# together with data that a peer chose (RFC 8054 section 6).
+# For an article or a short listing the two extra commands take more time than compression saves. Compression
+# cannot be ended on a connection, so a dialogue that needs a login or TLS continues on another connection. So
+# no secret is compressed together with data that a peer chose (RFC 8054 section 6).
 
-#: The number of articles from which compression pays: their overview has about 160 kB, compressed 14 kB
-#: (measured with INN).
+#: The number of articles from which compression saves time. The overview of 1,000 articles has about 160 kB,
+#: compressed 14 kB (measured with INN).
 WORTH = 1_000
 
 
 def compress(session: NntpSession, user: bytes | None) -> Dialogue[None]:
     """Start compression if it is safe and the server offers it.
 
-    Not for a URL with a `user`, which may still have to log in, and not if MODE READER may still be needed. A
-    server that does not offer or refuses compression is used without it.
+    Compression is not used if the URL has a `user`, because a login may still follow, or if MODE READER may
+    still be needed. If the server does not offer or refuses compression, the connection is used without it.
     """
     state = session.state
     if not session.may_pack or state.packed is not None or (user and not state.logged_in):

@@ -1,7 +1,8 @@
 """The requests of a news URL: commands for an article, a group's articles, a list of groups.
 
-`GROUP` and the command after it are sent in one write. The second response counts only if `GROUP` succeeded:
-a failed `GROUP` leaves the previous group selected, with other articles.
+`GROUP` and the command after it are sent in one write. If `GROUP` fails, the previous group stays selected,
+and the second response describes an article of that group. So the second response is used only if `GROUP`
+succeeded.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ _GONE = frozenset({420, 423, 430})
 
 
 class RequestTarget(NamedTuple):
-    """The target of a URL: its reply, and the dialogue that emits its body; None without a body."""
+    """The result of a request: its reply, and the dialogue that emits its body; None without a body."""
 
     reply: Reply
     body: Dialogue[None] | None = None
@@ -65,10 +66,10 @@ Request: TypeAlias = "Callable[[NntpSession], Dialogue[RequestTarget]]"
 
 
 def request_of(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Request:
-    """Return the commands for the URL; with `options.want` "facts", only its facts are requested.
+    """Return the commands for the URL; with `options.want` "facts", only its metadata is requested.
 
     Raises:
-        Refused: the URL's names cannot be sent in a command (S02).
+        Refused: the URL's names cannot be sent in a command (S02, command injection).
     """
     facts, block = options.want == "facts", UntouchedBlock if options.raw else DataBlock
     if isinstance(url, NntpUrl) and url.article is not None:
@@ -85,7 +86,8 @@ def request_of(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Requ
 
 def _need(session: NntpSession, ideal: NntpResponse) -> Dialogue[NntpResponse]:
     """Read the next response, which must grant the command."""
-    yield from session.start_response()  # until then the oldest command is another dialogue's
+    # before StartResponse, the oldest command belongs to another dialogue
+    yield from session.start_response()
     command = session.state.outstanding[0]
     response = yield from session.hear(ideal)
     check_precondition(session, command, response)
@@ -101,7 +103,8 @@ def _get_numbered(
     url: NntpUrl, number: int, facts: bool, block: type[DataBlock], session: NntpSession
 ) -> Dialogue[RequestTarget]:
     command = NntpCommand(NntpVerb.HEAD if facts else NntpVerb.ARTICLE, encode_number(number))
-    yield from session.start_request()  # earlier dialogues may still select another group
+    # before StartRequest, earlier dialogues may still select another group
+    yield from session.start_request()
     if session.state.selects(url.group):
         yield from session.say_last(command)
     else:
@@ -143,7 +146,8 @@ def _hear_article(
 
 
 def _hear_selected(session: NntpSession, group: bytes) -> Dialogue[GroupSelection]:
-    # Count 1 makes the group of a plan not empty; its real numbers are not known before the run.
+    # The count of 1 makes the group in a plan not empty; the real numbers are unknown until a request is
+    # sent.
     response = yield from _need(session, NntpResponse(211, b"1 0 0 " + group))
     selected = parse_selected(response)
     session.state.group = group
@@ -203,7 +207,7 @@ def _list_articles(
 
 
 def _give_numbers(session: NntpSession, group: bytes) -> Dialogue[Dialogue[None]]:
-    """Return the raw listing of a server without an overview: the article numbers."""
+    """Return the raw listing of a server that has no overview: the article numbers."""
     command = NntpCommand(NntpVerb.LISTGROUP, group)
     response = yield from session.request(command, NntpResponse(211, block=True))
     check_precondition(session, command, response)
@@ -230,7 +234,7 @@ def _hear_numbers(session: NntpSession, group: bytes, listed: GroupRange) -> Dia
 
 
 def _give_heads(session: NntpSession, numbers: Iterator[int], octets: bytes) -> Dialogue[None]:
-    """Emit these overview lines, then the lines of the remaining numbers."""
+    """Emit the overview lines in `octets`, then the lines of the remaining numbers."""
     given = 0
     while octets:
         yield EmitBody(octets, "an overview composed of heads")
@@ -254,7 +258,7 @@ def _hear_heads(session: NntpSession, numbers: Iterator[int]) -> Dialogue[bytes]
 
 
 def _hear_head(session: NntpSession, number: int) -> Dialogue[bytes]:
-    # imported lazily: it brings entries, which a plan does not need
+    # imported lazily: the listing module imports entries, which a plan does not need
     from protocols.news.listing import encode_overview
 
     command = session.state.outstanding[0]
@@ -313,7 +317,7 @@ def _list_groups(
 def _give_groups(session: NntpSession, block: type[DataBlock]) -> Dialogue[None]:
     """Emit the groups, then their descriptions, which are optional.
 
-    The terminator of the first block stands between the two.
+    The terminator of the first block separates the two lists.
     """
     groups = block()
     yield from give_block(groups, "the groups")

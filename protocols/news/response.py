@@ -1,8 +1,9 @@
 """Commands and responses of a news server: status lines and data blocks (RFC 3977 3.1 and 3.2).
 
-Only the code of a response is interpreted. Whether a block follows depends on the code *and* the command: 211
-has a block after LISTGROUP and none after GROUP. So a response cannot be read without its command. One
-mistake desynchronizes the client permanently; a code that the command cannot have is a `ProtocolError`.
+Only the code of a response is interpreted, not its text. Whether a block follows depends on the code *and*
+the command: 211 has a block after LISTGROUP and none after GROUP. So a response cannot be read without its
+command. If one response were misread, the client would misread all later ones. So a code that the command
+cannot have is a `ProtocolError`.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from protocols.wire import Buffer, Reader, Rest, Secret, encode_line
 
 # The commands of this client; no others are sent (RFC 3977, 4642, 4643, 8054).
 #
-# Of a URL only a checked group name, a checked message-id and an integer become arguments. POST, IHAVE and
-# all other commands that change a server are absent (S05).
+# The only arguments from a URL are a checked group name, a checked message-id and an integer. The client does
+# not have POST, IHAVE or any other command that changes a server (S05, no side effects).
 
 #: RFC 3977 3.1: the maximum size of a command in bytes, CR LF included.
 COMMAND_LIMIT = 512
@@ -61,14 +62,15 @@ class NntpVerb(enum.StrEnum):
     QUIT = "QUIT"
 
 
-#: Commands after which nothing may be sent until their response (RFC 3977 3.5, 5.3, RFC 4642, 4643, 8054).
+#: Commands after which the client sends nothing until the response has arrived (RFC 3977 3.5, 5.3, RFC 4642,
+#: 4643, 8054).
 ALONE = frozenset(
     {
         *(NntpVerb.MODE_READER, NntpVerb.STARTTLS, NntpVerb.COMPRESS_DEFLATE),
         *(NntpVerb.AUTHINFO_USER, NntpVerb.AUTHINFO_PASS, NntpVerb.QUIT),
     }
 )
-#: Commands that select another group if they are granted.
+#: Commands that select another group if they succeed.
 SELECTING = frozenset({NntpVerb.GROUP, NntpVerb.LISTGROUP})
 #: The variants of LIST.
 LISTS = frozenset({NntpVerb.LIST_ACTIVE, NntpVerb.LIST_NEWSGROUPS})
@@ -86,7 +88,7 @@ class NntpCommand:
     """A command and its line.
 
     Raises:
-        Refused: the argument would end the line or makes it too long (S02).
+        Refused: the argument would end the line (S02, command injection) or makes it too long.
     """
 
     verb: NntpVerb
@@ -101,7 +103,7 @@ class NntpCommand:
         object.__setattr__(self, "line", line)
 
     def __str__(self) -> str:
-        """Return the command for a message: without line end, secrets and control characters."""
+        """Return the command as shown in a message: without line end, secrets and control characters."""
         return repr(self.line.shown.rstrip().decode("ascii", "backslashreplace"))
 
 
@@ -121,7 +123,7 @@ def encode_message_id(message_id: bytes) -> bytes:
 
 _STATUS = re.compile(rb"([1-5][0-9][0-9])(?: (.*))?", re.DOTALL)
 
-#: The codes that grant each command, and whether a block follows.
+#: The success codes of each command, and whether a block follows.
 _GRANTED: dict[NntpVerb, dict[int, bool]] = {
     NntpVerb.CAPABILITIES: {101: True},
     NntpVerb.MODE_READER: {200: False, 201: False},
@@ -140,8 +142,8 @@ _GRANTED: dict[NntpVerb, dict[int, bool]] = {
     NntpVerb.LIST_NEWSGROUPS: {215: True},
     NntpVerb.QUIT: {205: False},
 }
-#: Codes below 400 that RFC 977, 2980, 3977, 4642, 4643, 4644, 6048 or 8054 defines: they keep their defined
-#: meaning.
+#: Codes below 400 that RFC 977, 2980, 3977, 4642, 4643, 4644, 6048 or 8054 defines. They are interpreted only
+#: as defined there.
 _LISTED = frozenset(
     {
         *(100, 101, 111, 199, 200, 201, 202, 203, 205, 206, 211, 215, 218, 220, 221, 222, 223, 224, 225),
@@ -151,7 +153,7 @@ _LISTED = frozenset(
 
 
 class NntpResponse(NamedTuple):
-    """A status line. `text` follows the code; with `block` a multi-line block follows."""
+    """A status line. `text` follows the code; `block` is set if a multi-line block follows."""
 
     code: int
     text: bytes = b""
@@ -231,8 +233,9 @@ def read_response(command: NntpCommand, limit: int) -> Reader[NntpResponse]:
 def response_to(command: NntpCommand, response: NntpResponse) -> NntpResponse:
     """Return the response with `block` set according to its command.
 
-    A refusal (4yz, 5yz) never has a block. A code that no RFC defines is interpreted by its first digit if no
-    response to the command has a block; otherwise it cannot be read.
+    A refusal (4yz, 5yz) never has a block. A code that no RFC defines is interpreted by its first digit, but
+    only if no response to the command has a block. Otherwise the client cannot know whether a block follows,
+    and raises `ProtocolError`.
     """
     if response.refused:
         return response
@@ -246,7 +249,7 @@ def response_to(command: NntpCommand, response: NntpResponse) -> NntpResponse:
 
 @dataclass(frozen=True, slots=True)
 class GroupSelection:
-    """The facts of a group in 211: the estimated number of articles, and the lowest and highest number."""
+    """The numbers in a 211 response: an estimated count of articles, the lowest and the highest number."""
 
     count: int
     low: int
@@ -256,7 +259,7 @@ class GroupSelection:
     def is_empty(self) -> bool:
         """Return whether the group is empty.
 
-        RFC 3977 6.1.1.2 has three ways to report it; old servers send `0 0 0`.
+        RFC 3977 6.1.1.2 has three ways to report an empty group; old servers send `0 0 0`.
         """
         return self.count == 0 or self.high < self.low
 
@@ -283,8 +286,8 @@ def message_id_of(response: NntpResponse) -> bytes | None:
     return None if message_id in (b"", b"0") else message_id
 
 
-# -- The errors for 4yz and 5yz responses (RFC 3977 3.2.1; the codes of RFC 4642 and 4643). The code decides,
-# never the text. Responses that ask for another mode, a login or TLS were handled before.
+# -- The errors for 4yz and 5yz responses (RFC 3977 3.2.1; the codes of RFC 4642 and 4643). The code selects
+# the error, never the text. Responses that ask for another mode, a login or TLS were handled before.
 
 _MEANINGS: dict[int, tuple[type[Declined], str]] = {
     400: (TryLater, "the server is closing"),
@@ -323,22 +326,23 @@ def make_declined(
 # Multi-line data blocks, exactly as specified (RFC 3977 3.1.1), and the lines of a listing in a block.
 #
 # A block begins directly after the status line's line end and ends with a line of one period. *Only CR LF
-# ends a line*: a lone LF or CR is content like any other byte, so that an article holding `LF . LF 200 …` is
-# an article and not a response. A longer line that begins with a period loses that period. The line end
-# before the last period belongs to the content; nothing is added or trimmed. Lines have no limit, and the
-# bytes are examined in bulk.
+# ends a line*. A lone LF or CR is content like any other byte: otherwise an article that holds `LF . LF 200
+# …` would end its block early, and its text would be read as a response. If a longer line begins with a
+# period, that period is removed (dot-stuffing). The line end before the last period belongs to the content;
+# nothing is added or trimmed. Lines have no size limit, and the bytes are searched in bulk.
 
 _PERIOD = re.compile(rb"(?<=\r\n)\.")
 _END_LENGTH = 5  # CR LF . CR LF
 
 
 class DataBlock:
-    """A decoder that takes the content of one block out of a buffer, as far as it is certain.
+    """A decoder that takes the content of one block out of a buffer, but no part of the terminator.
 
     A block has three states:
-    - `_begun` is False: the first line is not known yet; its leading period has no line end before it.
-    - `_begun` is True: content. The bytes at the end of the buffer that may begin a terminator stay there.
-    - `ended`: the terminator was taken; the bytes after it stay in the buffer.
+    - `_begun` is False: the first line is not known yet. If it begins with a period, no line end precedes
+      this period.
+    - `_begun` is True: the content. Bytes at the end of the buffer that may begin a terminator stay there.
+    - `ended`: the terminator was taken; the bytes after the terminator stay in the buffer.
 
     `received` is the number of content bytes, `terminator` the bytes that ended the block.
     """
@@ -350,10 +354,10 @@ class DataBlock:
         self.terminator = b""
 
     def take(self, buffer: Buffer) -> bytes:
-        """Take the content that later bytes cannot change; empty if more bytes are needed first.
+        """Take the content that does not depend on later bytes; empty if more bytes are needed first.
 
         Raises:
-            Truncated: the buffer is at its end before the block.
+            Truncated: the connection ended before the block.
         """
         if not self._begun:
             self._begin(buffer)
@@ -391,7 +395,7 @@ class DataBlock:
 
 
 class UntouchedBlock(DataBlock):
-    """A block whose content is its raw bytes, with all periods and its terminator."""
+    """A block whose content is its raw bytes, with the stuffed periods and the terminator."""
 
     def _begin(self, buffer: Buffer) -> None:
         self._begun = buffer.peek(3) not in (b"", b".", b".\r") or buffer.at_end
@@ -410,9 +414,9 @@ class UntouchedBlock(DataBlock):
 
 
 def _open_length(buffer: Buffer) -> int:
-    """Return the number of bytes at the end of the buffer that may begin a terminator or a period's line end.
+    """Return the number of bytes at the end of the buffer that may begin a terminator or a stuffed line.
 
-    The longest such suffix counts.
+    If several suffixes match, the longest one counts.
     """
     tail = buffer.tail(_END_LENGTH - 1)
     for start in range(len(tail)):
@@ -422,7 +426,7 @@ def _open_length(buffer: Buffer) -> int:
 
 
 def _undot(octets: bytes) -> bytes:
-    # Most content has no such line, and `find` is thirty times faster than the pattern.
+    # Most content has no line that begins with a period, and `find` is thirty times faster than the pattern.
     return _PERIOD.sub(b"", octets) if octets.find(b"\r\n.") >= 0 else octets
 
 
@@ -467,7 +471,7 @@ def skip_block(limit: int) -> Reader[None]:
 
 
 def give_block(block: DataBlock, what: str, given: int = 0) -> Dialogue[None]:
-    """Copy the content of a block into a body that has `given` bytes already.
+    """Copy the content of a block into a body that already has `given` bytes.
 
     The bytes after the block stay in the buffer.
 
@@ -488,7 +492,7 @@ def give_block(block: DataBlock, what: str, given: int = 0) -> Dialogue[None]:
 
 
 class BlockLines:
-    """A splitter of a block's content into lines; holds the incomplete last line.
+    """A splitter of a block's content into lines; it holds the last line while that line is incomplete.
 
     Raises:
         LimitExceeded: a line is longer than `limit` bytes (line).

@@ -1,12 +1,12 @@
 """A connection to a news server: its pipeline, the part of one dialogue in it, and its compression.
 
-Responses come in the order of the commands (RFC 3977 3.5), so commands are pipelined. A dialogue sends its
-request as soon as the earlier dialogues have sent theirs, and reads its response when they have read theirs.
-`NntpState` is state without I/O, and outlives a dialogue on a pooled connection; an `NntpSession` is the part
-of one dialogue.
+The server answers commands in the order in which they were sent (RFC 3977 3.5), so commands are pipelined. A
+dialogue sends its request as soon as all earlier dialogues have sent their requests. It reads its response
+when all earlier dialogues have read theirs. `NntpState` is the state of a pooled connection, without I/O;
+several dialogues use it. An `NntpSession` belongs to one dialogue.
 
-If the server has a precondition, the outstanding responses are discarded and every dialogue sends its request
-again: `RequestReissue`.
+If the server requires TLS, a login or another mode first, the outstanding responses are discarded and every
+dialogue sends its request again: `RequestReissue`.
 """
 
 from __future__ import annotations
@@ -38,11 +38,14 @@ from protocols.wire import Buffer, Reader, Rest
 T = TypeVar("T")
 
 #: The maximum number of outstanding commands on a connection. INN gives 14,700 articles/s at 128 and 1,600/s
-#: at 32 (measured); 128 of the longest numbers are 3 KiB, which fits into the buffer of every server.
+#: at 32 (measured). 128 commands with the longest numbers are 3 KiB, which fits into the buffer of every
+#: server.
 WINDOW = 128
-#: The maximum size in bytes of a response that is discarded; above it closing is cheaper than reading.
+#: The maximum size in bytes of a response that is read and discarded. For a larger response, closing the
+#: connection is faster.
 SKIP_LIMIT = 67_108_864
-#: The maximum size in bytes of a response to CAPABILITIES; real ones have a few hundred bytes.
+#: The maximum size in bytes of a response to CAPABILITIES; responses of real servers have a few hundred
+#: bytes.
 CAPABILITIES_LIMIT = 65_536
 
 
@@ -69,7 +72,7 @@ def parse_capabilities(octets: bytes) -> Capabilities:
 
 
 def require_whole_response(response: Dialogue[T]) -> Dialogue[T]:
-    """Read a response at the start; a truncated one means that the peer closed the connection."""
+    """Read a response at the start of a connection; a truncated response raises `Disconnected`."""
     try:
         return (yield from response)
     except Truncated as error:
@@ -94,21 +97,22 @@ class NntpState:
     The pipeline:
     - `outstanding`: the commands sent and not answered, oldest first.
     - `groups_outstanding`: the number of outstanding commands that select a group.
-    - `request_ended`: the last sender has no more to send, so another dialogue may send its request.
+    - `request_ended`: the dialogue that sends has sent its complete request, so the next dialogue may send.
     - `generation`: how often all outstanding commands were discarded; a request of an earlier generation must
       be sent again.
     - `closing`: the server announced that it will close the connection.
 
     The server and the login:
-    - `reader`: the server is known to be in reader mode. `reader_requested`: MODE READER was sent, which is
-      done once.
-    - `tls`: inside TLS; `secured`: by STARTTLS. `private`: others cannot read the connection, because of TLS
-      or because the peer is this machine.
-    - `login_refused`: a login is not tried again here. `held_for`: the scheme that the login's credentials
-      are held for, None if only URLs supplied one.
-    - `group`: the group that was selected last with 211. `overview`: the verb to try, None without one.
-    - `capabilities`: None until requested; `old`: the server does not support the command.
-    - `packed`: both sides compress; None until compression was requested.
+    - `reader`: the server is known to be in reader mode. `reader_requested`: MODE READER was sent; it is sent
+      at most once.
+    - `tls`: the connection uses TLS; `secured`: TLS was started by STARTTLS. `private`: others cannot read
+      the connection, because of TLS or because the peer is this machine.
+    - `login_refused`: the server rejected a login; no login is tried again on this connection. `held_for`:
+      the scheme for which the caller holds the login's credentials, None if the login came from a URL.
+    - `group`: the group that was selected last with 211. `overview`: the command for overviews, None if the
+      server has none.
+    - `capabilities`: None until requested; `old`: the server does not support CAPABILITIES.
+    - `packed`: both directions are compressed; None until compression was requested.
     """
 
     limits: Limits
@@ -138,24 +142,24 @@ class NntpState:
     def may_request_reader(self) -> bool:
         """Return whether MODE READER may be sent.
 
-        It must not be sent twice, nor inside TLS, nor after a login (RFC 3977 5.3.2), nor compressed (RFC
-        8054 2.2.2).
+        MODE READER must not be sent twice, inside TLS, after a login (RFC 3977 5.3.2) or on a compressed
+        connection (RFC 8054 2.2.2).
         """
         return not (self.reader_requested or self.secured or self.logged_in or self.packed)
 
     @property
     def has_room(self) -> bool:
-        """Return whether another dialogue may send its request after the outstanding ones."""
+        """Return whether the pipeline has room for the request of another dialogue."""
         return self.greeted and self.request_ended and not self.closing and len(self.outstanding) < WINDOW
 
     @property
     def idle(self) -> bool:
-        """Return whether the open connection has neither unanswered commands nor unread bytes."""
+        """Return whether the connection is open and has neither unanswered commands nor unread bytes."""
         return self.greeted and not (self.outstanding or self.buffer or self.buffer.at_end or self.closing)
 
     @property
     def farewell(self) -> tuple[Line, ...]:
-        """Return QUIT; its response is not waited for."""
+        """Return QUIT; the client does not wait for the response."""
         return (NntpCommand(NntpVerb.QUIT).line,)
 
     def record_sent(self, commands: tuple[NntpCommand, ...]) -> None:
@@ -177,7 +181,7 @@ class NntpState:
         )
 
     def forget(self) -> None:
-        """Discard the facts from before TLS or a login (RFC 4642 2.2.2, RFC 4643 2.2)."""
+        """Discard what the server sent before TLS or a login (RFC 4642 2.2.2, RFC 4643 2.2)."""
         self.capabilities = None
         self.old = False
         self.group = None
@@ -186,14 +190,14 @@ class NntpState:
 
 
 class CompressionState(Exception):
-    """The next command must not be sent on a compressed connection. Never leaves a dialogue."""
+    """The error for a command that must not be sent compressed. Never leaves a dialogue."""
 
 
 class NntpSession:
     """The commands and responses of one dialogue on a connection.
 
-    `scheme` is the scheme of its URL; `may_pack` allows compression. `pending` is the number of its
-    outstanding commands, `heard` of its responses.
+    `scheme` is the scheme of the dialogue's URL; `may_pack` allows compression. `pending` is the number of
+    the dialogue's outstanding commands, `heard` the number of responses that it has read.
     """
 
     def __init__(self, state: NntpState, scheme: str, *, may_pack: bool = True) -> None:
@@ -209,7 +213,7 @@ class NntpSession:
     def say(self, *commands: NntpCommand) -> Dialogue[None]:
         """Send commands in one write.
 
-        The request continues after their responses, so other dialogues must not send in between.
+        The dialogue sends more commands after their responses, so other dialogues must not send in between.
         """
         yield from self.start_request()
         self.state.request_ended = False
@@ -224,7 +228,7 @@ class NntpSession:
     def start_request(self) -> Dialogue[None]:
         """Wait until earlier dialogues have sent everything.
 
-        The state then stays valid for the commands that this dialogue sends.
+        After this wait no other dialogue changes the state until this dialogue has sent its commands.
 
         Raises:
             NotShareable: the connection is logged in for another scheme.
@@ -307,7 +311,7 @@ class NntpSession:
         return response
 
     def drop_own(self) -> Dialogue[None]:
-        """Discard the outstanding responses to this dialogue."""
+        """Discard the outstanding responses to this dialogue's commands."""
         if self.pending:
             yield from receive(self._skip(self.pending), "responses that are no longer needed", None)
             self.pending = 0
@@ -337,18 +341,18 @@ class NntpSession:
 
 
 def is_loopback(peer: object) -> bool:
-    """Return whether the numeric address is a loopback address."""
+    """Return whether the IP address is a loopback address."""
     return isinstance(peer, str) and (peer == "::1" or peer.removeprefix("::ffff:").startswith("127."))
 
 
-# Raw DEFLATE (RFC 1951) in both directions of a connection, as negotiated: a machine without I/O.
+# Raw DEFLATE (RFC 1951) in both directions of a connection, as negotiated. No I/O.
 #
-# Sent data ends in a sync flush, so that the peer can read all of it. Received data is decompressed in
-# pieces, each only on request, and within the bounds of rule S16:
-# - not more than `ratio` times the input, once the output is more than a mebibyte
-# - not more than a mebibyte of input in a row without output
+# Sent data ends in a sync flush, so that the peer can decompress all of it. Received data is decompressed in
+# pieces, each only on request, and within the bounds of rule S16 (resource limits):
+# - at most `ratio` times the input, once the output is more than a mebibyte
+# - at most a mebibyte of input in a row without output
 
-#: Output bytes that are allowed without a ratio check, and input bytes that are allowed without output.
+#: The number of output bytes without a ratio check, and the maximum number of input bytes without output.
 _GRACE = 1_048_576
 
 
@@ -356,7 +360,7 @@ class Deflate:
     """A compressor and a decompressor, each with its own history.
 
     Raises:
-        ProtocolError: the input is not DEFLATE, or there are bytes after its end.
+        ProtocolError: the input is not DEFLATE, or bytes follow the end of the compressed data.
         LimitExceeded: the output is too large for the input (ratio).
     """
 
@@ -375,7 +379,7 @@ class Deflate:
         return self._packer.compress(octets) + self._packer.flush(zlib.Z_SYNC_FLUSH)
 
     def feed(self, octets: bytes) -> None:
-        """Feed received bytes; all earlier output must have been read."""
+        """Feed received bytes; the output of earlier bytes must have been read completely."""
         assert not self.has_more, "earlier output must be read first"
         if self._in_vain >= _GRACE:
             raise LimitExceeded("ratio", f"{self._in_vain} compressed bytes expand to nothing")
@@ -384,7 +388,7 @@ class Deflate:
         self.has_more = True
 
     def read(self, most: int) -> bytes:
-        """Return the next bytes, at most `most`; empty if more input is needed first."""
+        """Return at most `most` bytes of output; empty if more input is needed first."""
         if not self.has_more:
             return b""
         before = len(self._waiting)

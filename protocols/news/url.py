@@ -27,7 +27,7 @@ from protocols.syntax import (
     take,
 )
 
-_LONGEST_ID = 248  # 250 octets with the angle brackets (RFC 5536 3.1.3)
+_LONGEST_ID = 248  # RFC 5536 3.1.3 allows 250 octets with the angle brackets
 _LONGEST_GROUP = 494  # a command line has 512 octets (RFC 3977 3.1), including `ARTICLE` or `GROUP`
 _ID_DATA = ";/?:&="
 _NOT_IN_ID = frozenset([*range(0x21), 0x3C, 0x3E, *range(0x7F, 0x100)])
@@ -79,7 +79,7 @@ class NntpUrl(HostUrl):
 
 
 def parse_news(text: UrlText) -> NewsUrl:
-    """Parse `news:` and `snews:`. A server without a path means every group (RFC 5538 2.2)."""
+    """Parse `news:` and `snews:`. A URL with a server and without a path names all groups (RFC 5538 2.2)."""
     if not text.text.startswith("//", text.start, text.end):
         group, message_id = _parse_article(text, text.start)
         return NewsUrl(
@@ -92,7 +92,7 @@ def parse_news(text: UrlText) -> NewsUrl:
 
 
 def _parse_article(text: UrlText, start: int) -> tuple[bytes | None, bytes | None]:
-    """Return group and message-id, one of them None; an unescaped `@` means a message-id."""
+    """Return group and message-id, one of them None; a URL with an unescaped `@` has a message-id."""
     at = find(text, "@", start)
     if at < text.end:
         return None, _parse_message_id(text, start, at)
@@ -176,7 +176,7 @@ def build_news(url: NewsUrl) -> str:
     """
     article = _build_article(url)
     if url.host is None:
-        # Two slashes at the start of a message-id would mean a server.
+        # Two slashes at the start of a message-id would be parsed as the start of a server.
         return build_url(url, "%2F" + article[1:] if article.startswith("//") else article)
     server = f"{build_userinfo(url.user, url.password)}{build_zoned(url.host, url.zone)}"
     return build_url(url, f"//{server}{build_port(url.port, url.default_port)}/{article}")
@@ -221,19 +221,19 @@ def build_nntp(url: NntpUrl) -> str:
 
 
 def names_of(url: NntpUrl) -> tuple[bytes, ...]:
-    """Return the group and the article's number."""
+    """Return the group, then the article's number if the URL has one."""
     if not url.group:
         return ()
     return (url.group,) if url.article is None else (url.group, b"%d" % url.article)
 
 
 def as_group(url: NntpUrl) -> NntpUrl:
-    """Return the URL unchanged: the URL of a group is a URL without a number."""
+    """Return the URL unchanged: an nntp URL without a number already names a group."""
     return url
 
 
 def by_number(url: NewsUrl) -> str | None:
-    """Return the nntp URL of a group, under which its articles have numbers, or None.
+    """Return the nntp URL of the group, whose articles then have numbers in their URLs, or None.
 
     The URL must name a server.
     """
