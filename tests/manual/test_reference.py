@@ -42,7 +42,7 @@ def test_rule_example_prints_shown_message(rule: str, monkeypatch: pytest.Monkey
     words = shlex.split(command)[1:]
     assert read(words) is not None
     if "127.0.0.1" not in command:
-        assert resolve(*words).told.splitlines()[0] == message
+        assert resolve(*words).messages.splitlines()[0] == message
 
 
 def test_messages_in_details_are_real() -> None:

@@ -47,14 +47,14 @@ def test_option_of_other_client_is_refused_with_advice(
 ) -> None:
     done = resolve("get", *words, "http://127.0.0.1:9/", folder=tmp_path)
     assert (done.status, done.out) == (2, b"")
-    assert expected in done.told
+    assert expected in done.messages
 
 
 def test_value_attached_to_unknown_short_option_is_not_shown(tmp_path: Path) -> None:
     done = resolve("get", "-ume:secret", "http://127.0.0.1:9/", folder=tmp_path)
     assert done.status == 2
-    assert "unknown option -u: use --user NAME" in done.told
-    assert "secret" not in done.told
+    assert "unknown option -u: use --user NAME" in done.messages
+    assert "secret" not in done.messages
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_value_attached_to_unknown_short_option_is_not_shown(tmp_path: Path) -> 
 def test_command_of_other_client_is_refused_with_advice(word: str, expected: str, tmp_path: Path) -> None:
     done = resolve(word, "http://127.0.0.1:9/", folder=tmp_path)
     assert (done.status, done.out) == (2, b"")
-    assert expected in done.told
+    assert expected in done.messages
 
 
 @pytest.mark.parametrize(
