@@ -109,7 +109,7 @@ def test_image_copies_every_file_of_a_wheel(tmp_path: Path) -> None:
                 shutil.copytree(path, source / name, ignore=shutil.ignore_patterns("__pycache__"))
             else:
                 shutil.copy(path, source)
-    wheels = []
+    wheels: list[bytes] = []
     for folder in (CHECKOUT, source):
         target = tmp_path / f"wheel{len(wheels)}"
         command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(target)]
