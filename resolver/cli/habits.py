@@ -27,7 +27,8 @@ _BY_ADVICE: Mapping[str, str] = {
     _BODY: "--data --data-ascii --data-binary --data-raw --data-urlencode --form -F --post-data --post-file"
     " --body-data --body-file --upload-file -T",
     _CERTIFICATE: "-k --no-check-certificate --check-certificate --ssl-no-revoke",
-    _CONTINUE: "-C --continue-at -c --continue",
+    _CONTINUE: "-C --continue-at --continue",
+    "use --exists resume, or --cookies FILE for a file of cookies": "-c",
     _COOKIES: "-b --cookie --cookie-jar --load-cookies --save-cookies --keep-session-cookies",
     _COPIES: "-p --page-requisites --convert-links --adjust-extension -E",
     _DIRECTORY: "-P --directory-prefix --output-dir --dir --create-dirs",
@@ -50,13 +51,13 @@ _BY_ADVICE: Mapping[str, str] = {
     "use --tries N": "--retry --max-tries -n",
     "use --max-time S": "--retry-max-time -m",
     "use --connect-timeout S, --idle-timeout S or --max-time S": "--timeout --read-timeout --dns-timeout",
-    "use -j N; several URLs are fetched concurrently": "-Z --parallel --parallel-max"
+    "several URLs are fetched concurrently; -j N changes the number": "-Z --parallel --parallel-max"
     " --max-concurrent-downloads",
     "use --segments N": "--split --max-connection-per-server --min-split-size --use-pget-n",
     "use -O FILE": "--output-document",
     "use --allow-server-name (S14)": "-J --remote-header-name --content-disposition --trust-server-names",
     "URLs are saved under their own names by default": "--remote-name --remote-name-all",
-    "use -i LIST": "--input-file",
+    "use -i LIST": "--input-file --metalink-file -M",
     "use --exists skip": "-nc --no-clobber",
     "use --exists newer": "-N --timestamping --only-newer",
     "use --exists rename": "--auto-file-renaming",
@@ -77,6 +78,7 @@ _BY_ADVICE: Mapping[str, str] = {
     "use --failed FILE or --ledger FILE": "--save-session",
     "use --host-directories, or --cut-dirs N": "--force-directories -nH -nd"
     " --no-host-directories --no-directories",
+    "runs have no control interface; --ledger FILE records the state": "--enable-rpc",
     "use --format mbox, or save_tree from Python": "--mbox",
 }
 ADVICE_BY_OPTION: Mapping[str, str] = MappingProxyType(
