@@ -4,7 +4,7 @@
 - `objects`: objects, links and attributes, with the quoting of tokens; `access_method`: the URLs of an
   object.
 - `message`: requests and replies.
-- `resolution`: the result of a URL; `dialogue`: its reply.
+- `resolution`: the object that a URL names; `dialogue`: the reply for it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """ACCESS-METHOD values of a prospero object, in the server's order of preference, and their URLs.
 
-A value has at least five tokens: a method, and four that name a host and an object there. An empty token
-stands for the corresponding token of the link, or of the requested object. An unusable method carries its
-reason. A method that names the client's own machine, on the server's word alone, is never followed (rule
-S10). Section 8 of the protocol page.
+A value has at least five tokens: the method, and four tokens that name a host and an object there. If a token
+is empty, the corresponding token of the link or of the requested object is used. An unusable method carries
+its reason. If a method names a file of the client's own machine, it is never followed, because only the
+server claims this (rule S10, redirects). Section 8 of the protocol page.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from protocols.syntax import RESERVED, UNRESERVED, encode
 
 # The URL of the object from the host and name in an access method, one function per method.
 #
-# Every part is data that a server sent: it is encoded byte by byte. A part that a URL of the scheme cannot
-# hold raises `InvalidUrl` with the reason. Section 8.2 of the protocol page.
+# Every part comes from a server, so it is encoded byte by byte. A part that a URL of the scheme cannot hold
+# raises `InvalidUrl` with the reason. Section 8.2 of the protocol page.
 
 _FTP_DATA = "?:@&="
 _FTP_TYPES = {b"BINARY": "i", b"TEXT": "a", b"DIRECTORY": "d"}
@@ -44,7 +44,7 @@ _WAIS_AS_IT_IS = frozenset((UNRESERVED + RESERVED).encode("ascii"))
 
 
 class AccessName(NamedTuple):
-    """The names in a value, with its gaps filled.
+    """The names in a value, with empty tokens replaced.
 
     `host` and `hsoname` are tokens, `argument` is the optional argument.
     """
@@ -59,7 +59,7 @@ class AccessName(NamedTuple):
 
 
 class MappedUrl(NamedTuple):
-    """The URL of a value. `is_text` if the value says so; `message` is shown to the user."""
+    """The URL of a value. `is_text` is set if the value declares text; `message` is shown to the user."""
 
     url: str
     kind: Kind = Kind.DOCUMENT
@@ -68,7 +68,7 @@ class MappedUrl(NamedTuple):
 
 
 def map_anonymous_ftp(named: AccessName) -> MappedUrl:
-    """Map AFTP: the name is relative to the anonymous user's root; one leading slash has no meaning."""
+    """Map AFTP: the name is relative to the anonymous user's root; one leading slash is ignored."""
     return _map_ftp(named, "")
 
 
@@ -160,8 +160,8 @@ _WITHOUT_URL = (b"AFS", b"NFS", b"RCP", b"TN3270")
 class AccessMethod(NamedTuple):
     """An access method of an object.
 
-    `lead` is its URL, `target` the object whose contents a Prospero server returns. Without either,
-    `unusable` is the reason. `tokens` are the value as received.
+    `lead` is the URL of the method, or `target` the object whose contents a Prospero server returns. If both
+    are None, `unusable` is the reason. `tokens` are the value as received.
     """
 
     name: bytes
@@ -176,12 +176,12 @@ class AccessMethod(NamedTuple):
 
     @property
     def is_session(self) -> bool:
-        """Return whether the method is a service that is announced to the user and not followed."""
+        """Return whether the method is a service, which is announced to the user and not followed."""
         return self.name == b"TELNET" and self.lead is not None
 
     @property
     def is_local(self) -> bool:
-        """Return whether the method is, on the server's word, a file of this machine."""
+        """Return whether the method names a file of this machine, as the server claims."""
         return self.name == _LOCAL
 
     @property
@@ -235,7 +235,7 @@ def _access_method(
 
 
 def _fill(tokens: tuple[bytes, ...], default: ObjectPointer) -> ObjectPointer:
-    """Replace empty tokens by their defaults; the version belongs to the name."""
+    """Replace empty tokens by their defaults; the default version is used only with the default name."""
     _, host_type, host, hsoname_type, hsoname = tokens[:_FEWEST]
     return ObjectPointer(
         host_type or default.host_type,
@@ -247,7 +247,7 @@ def _fill(tokens: tuple[bytes, ...], default: ObjectPointer) -> ObjectPointer:
 
 
 def _contents_of(pointer: ObjectPointer, via: RequestObject) -> RequestObject:
-    """Return the object to request for its contents: `via` if it is the same object."""
+    """Return the object to request for its contents: `via` if both are the same object."""
     target = pointer.target(via)
     return via if target.identity == via.identity else target
 
@@ -266,11 +266,11 @@ def _decode_local_path(path: bytes) -> str:
 
 
 def find_first_url(methods: Iterable[AccessMethod]) -> AccessMethod | None:
-    """Return the first method with a URL that can be followed, otherwise the first session."""
+    """Return the first method with a URL that can be followed; if there is none, the first service."""
     leading = [method for method in methods if method.lead is not None]
     return next((method for method in leading if not method.is_session), leading[0] if leading else None)
 
 
 def kind_of(method: AccessMethod | None) -> Kind:
-    """Return the apparent kind of an object with this access method."""
+    """Return the kind that an object with this access method probably has."""
     return Kind.UNKNOWN if method is None or method.lead is None else method.lead.kind

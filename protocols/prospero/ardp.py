@@ -1,13 +1,13 @@
 """ARDP, the datagram protocol of Prospero: packets, server addresses, and one request with its reply.
 
-`ArdpExchange` is a machine without I/O and without a clock. Each call takes the time and returns the actions
-of the moment: datagrams to send, an address to send to. `deadline` is the time of the next call if nothing
-arrives. It is immediate if an acknowledgment is due, so that it leaves once all waiting packets were read.
-Section 4 of the protocol page.
+`ArdpExchange` is a machine without I/O and without a clock. Each call receives the time and returns the
+actions to perform now: datagrams to send, or an address to send to. `deadline` is the time of the next call
+if nothing arrives. If an acknowledgment is due, `deadline` is now, so the acknowledgment is sent as soon as
+all waiting packets were read. Section 4 of the protocol page.
 
-A packet is accepted if its source address is one of the server's and its connection id is right. The port is
-not checked, and the two bytes of the id may be swapped. An exchange ends after `patience` seconds without
-progress, however long the server asks the client to wait.
+A packet is accepted if its source address is one of the server's addresses and its connection id is the
+exchange's. The port is not checked, and the two bytes of the id may be swapped. An exchange ends after
+`patience` seconds without progress, even if the server asks the client to wait longer.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from protocols.wire import encode_datagram, split_message
 
 # One datagram of ARDP version 0: a header that ends after the last field needed, then text.
 #
-# A field beyond the header's stated length has its default; a length that ends inside a field leaves that
-# field out. Datagrams of any other kind are recognized by their first byte; only the one that lists the
-# versions of a server is used here. Section 2 of the protocol page, and section 3 for the recognition of
+# A field beyond the header's stated length has its default value. If the length ends inside a field, this
+# field is missing. A datagram of another kind is recognized by its first byte. Of these, the client uses only
+# the list of the server's versions. Section 2 of the protocol page, and section 3 for the recognition of
 # version 1.
 
 D = TypeVar("D")
 
-#: The maximum text of a client's packet, in bytes.
+#: The maximum size of the text in a client's packet, in bytes.
 MOST_TEXT = 1250
 
 _LONGEST_HEADER = 31
-_CONTROL = 0  # the number of a packet outside the message
+_CONTROL = 0  # the packet number of a control packet, which is not part of the message
 _ACKNOWLEDGE = 0x80
 _SEQUENCED_CONTROL = 0x40
 _CANCEL = b"\0\0\0\1"  # wait 0, no flags, option 1
 
 
 class ArdpOption(enum.IntEnum):
-    """The options in octet 12 that concern a client."""
+    """The options in byte 12 of the header that concern a client."""
 
     NONE = 0
     REFUSED = 1
@@ -56,8 +56,8 @@ class ArdpOption(enum.IntEnum):
 class ArdpPacket:
     """A packet of version 0.
 
-    `received_through` and `wait` are optional (None). `data` belongs to the option. `text` is empty for a
-    sequenced control packet, which has a number and no part in the message.
+    `received_through` and `wait` are optional (None). `data` is the data of the option. `text` is empty for a
+    sequenced control packet, which has a number but is not part of the message.
     """
 
     connection: int = 0
@@ -117,13 +117,13 @@ def _number(header: bytes, start: int, default: D) -> int | D:
 
 
 def _flag_data(header: bytes, flags: int) -> int:
-    """Return the size of the flags' data, which precede the option's data, lowest bit first."""
+    """Return the size of the flags' data, which precedes the option's data, lowest flag bit first."""
     address = 2 + sum(header[14:15]) if flags & 0x01 else 0
     return address + 2 * (flags >> 1 & 0x07).bit_count()
 
 
 def decode_redirect(data: bytes) -> tuple[str, int] | None:
-    """Return the numeric address and the port of a redirect, or None if they are missing."""
+    """Return the IP address and the port of a redirect, or None if they are missing."""
     if len(data) < 6:
         return None
     return ".".join(str(octet) for octet in data[:4]), int.from_bytes(data[4:6])
@@ -149,12 +149,12 @@ def encode_piece(
 
 
 def encode_acknowledgment(connection: int, received_through: int) -> Line:
-    """Encode an acknowledgment: only the last packet of the reply received without a gap."""
+    """Encode an acknowledgment: the number of the last packet of the reply received without a gap."""
     return encode_datagram(_header(connection, _CONTROL, 0, received_through))
 
 
 def encode_cancel(connection: int) -> Line:
-    """Encode a cancellation: the reply is not awaited anymore."""
+    """Encode a cancellation, which tells the server that the client no longer waits for the reply."""
     return encode_datagram(_header(connection, _CONTROL, 0, 0, _CANCEL))
 
 
@@ -167,10 +167,10 @@ def _header(connection: int, number: int, total: int, received_through: int, res
 
 # The addresses of one server's name, tried one after another until one of them responds.
 #
-# Without a connection only a response shows that an address works, so the next one is tried after a delay
-# without a response (RFC 8305; rule S09). The first to respond is the server from then on. A response from an
-# untried address is accepted as well: a host with several addresses may respond from another one (protocol
-# page 4.6).
+# There is no connection, so only a response shows that an address works. If an address does not respond
+# within a delay, the next address is tried too (RFC 8305; rule S09, DNS pinning). After the first response,
+# only that address is used. A response from an address that was not tried is also accepted: a host with
+# several addresses may respond from another one (protocol page 4.6).
 
 #: Seconds before the next address is tried (RFC 8305 section 5).
 ATTEMPT_DELAY = 0.25
@@ -181,8 +181,8 @@ _NEVER = float("inf")
 class CandidateAddresses:
     """The addresses of a server, in order of preference; there is at least one.
 
-    `requested` are the addresses that the request was sent to; `next_at` is the time for the next one. With
-    `settled`, only one address may respond.
+    The request was sent to the addresses in `requested`; `next_at` is the time to try the next address. If
+    `settled` is set, only one address may respond.
     """
 
     def __init__(self, addresses: Sequence[str]) -> None:
@@ -230,9 +230,9 @@ class RetransmitTiming:
     """The retransmission schedule of a request.
 
     The request is repeated after `first` seconds, then after twice the previous delay, at most `longest`.
-    `retries` is the maximum number of repeats; None is unlimited until patience ends. The defaults are the
-    old clients' values: with a network that loses 30 of 100 datagrams each way, one exchange in 15 then
-    fails.
+    `retries` is the maximum number of repeats; with None the request is repeated until patience ends. The
+    defaults are the values of the old clients. With them, in a network that loses 30 of 100 datagrams each
+    way, one exchange in 15 fails.
     """
 
     first: float = 4.0
@@ -250,7 +250,8 @@ class RetransmitTiming:
 
 _USUAL = RetransmitTiming()
 
-#: Sixteen transmissions in a minute: in the same network one exchange in 40,000 then fails.
+#: A schedule of sixteen transmissions in a minute. In a network that loses 30 of 100 datagrams each way, one
+#: exchange in 40,000 fails.
 PERSISTENT = RetransmitTiming(first=2.0, retries=None, longest=4.0)
 
 
@@ -258,9 +259,11 @@ class ArdpExchange:
     """A request and its reply; see `protocols.contract.DatagramExchange`.
 
     The exchange combines three parts:
-    - `_Request`: a window of packets is in transit; `received_through` of the server's packets moves it.
-    - `_Reply`: packets arrive in any order; the reply is complete when all packets up to its total are there.
-    - timers: `_expires` is the time of the next retransmission, `_gives_up` the end of patience; both restart
+    - `_Request`: a window of its packets is in transit. The server's acknowledgments (`received_through`)
+      move the window.
+    - `_Reply`: packets arrive in any order. The reply is complete when all packets up to its total have
+      arrived.
+    - timers: `_expires` is the time of the next retransmission, `_gives_up` the end of patience. Both restart
       on progress.
 
     `_owes` is set while an acknowledgment is due.
@@ -268,18 +271,18 @@ class ArdpExchange:
     Args:
         message: the request.
         connection: an unpredictable id, 1 to 65,535, never used before on the same socket.
-        addresses: the server's addresses; the socket is already aimed at the first, the others are tried if
-            it does not respond.
+        addresses: the server's addresses. The socket already sends to the first address; the others are tried
+            if the first does not respond.
         patience: seconds without progress until the exchange fails.
         most: the maximum size of the reply, in bytes.
         timing: the retransmission schedule.
         toward: the only host and port to use instead of `addresses`.
 
     Attributes:
-        turned: the last redirect of the server, None without one.
+        turned: the last redirect of the server, None without a redirect.
 
-    Every method that takes the time raises `TimedOut`; `Declined` if the server refuses the request or
-    version 0; `Refused` (S10) for too many redirects; `LimitExceeded`.
+    Every method with a `now` argument can raise `TimedOut`; `Declined` if the server refuses the request or
+    version 0; `Refused` (S10, redirects) for too many redirects; `LimitExceeded`.
     """
 
     def __init__(
@@ -313,12 +316,12 @@ class ArdpExchange:
 
     @property
     def packets(self) -> list[Line]:
-        """Return the packets as a server receives them that acknowledges each window unrequested."""
+        """Return the packets of the request, as sent if the server acknowledges each window unasked."""
         return self._request.packets
 
     @property
     def complete(self) -> bool:
-        """Return whether the complete reply is here, and acknowledged if the server requested that."""
+        """Return whether the complete reply has arrived and, if the server requested it, was acknowledged."""
         return self._reply.complete and not self._owes
 
     @property
@@ -347,11 +350,11 @@ class ArdpExchange:
         return self._candidates.lose(address, now)
 
     def cancel(self) -> Line:
-        """Return the packet that tells the server that its reply is not awaited anymore."""
+        """Return the packet that tells the server that the client no longer waits for the reply."""
         return encode_cancel(self._connection)
 
     def wake(self, now: float) -> list[DatagramAction]:
-        """Continue when no packet waits to be read, or when the deadline has passed."""
+        """Continue after all waiting packets were read, or after the deadline has passed."""
         if self._owes:
             return [self._acknowledge()]
         return self._request_next(now) if now >= self._candidates.next_at else self._expire(now)
@@ -379,7 +382,7 @@ class ArdpExchange:
         return actions
 
     def take(self, datagram: bytes, address: str, now: float) -> list[DatagramAction]:
-        """Process a datagram from `address`; it does not stop the timers."""
+        """Process a datagram from `address`. The timers continue to run."""
         packet = decode_packet(datagram) if self._candidates.believes(address) else None
         actions: list[DatagramAction] = []
         if isinstance(packet, KnownVersions):
@@ -473,7 +476,7 @@ class _Request:
         return self._acknowledged == len(self._pieces)
 
     def hear(self, packet: ArdpPacket) -> bool:
-        """Process a packet's acknowledgment; return whether more of the request arrived."""
+        """Process a packet's acknowledgment; return whether it acknowledges more of the request."""
         heard = min(packet.received_through or 0, len(self._pieces))
         before = self._acknowledged
         may_fall = packet.option == ArdpOption.SET_RECEIVED and packet.received_through is not None
@@ -481,14 +484,15 @@ class _Request:
         return self._acknowledged > before
 
     def window(self, received_through: int = 0, *, only_new: bool = False) -> list[Line]:
-        """Return the packets that may be in transit now: all of them, or only those never sent.
+        """Return the packets that may be in transit now; with `only_new`, only packets that were never sent.
 
         `received_through` is the last packet of the reply received without a gap.
         """
         start = self._sent if only_new else self._acknowledged
         end = min(self._acknowledged + WINDOW, len(self._pieces))
         self._sent = max(self._sent, end)
-        # without a request for acknowledgment, the window would stay closed
+        # the server acknowledges a window only if a packet asks for it; without it no further packets could
+        # be sent
         last = end if end < len(self._pieces) else None
         return [
             self._packet(number, received_through, acknowledge=number == last)
@@ -501,7 +505,7 @@ class _Request:
 
 
 class _Reply:
-    """The packets of a reply as they arrive: in any order, repeated, each possibly with the total."""
+    """The packets of a reply. They arrive in any order, may be repeated, and each may have the total."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -523,7 +527,7 @@ class _Reply:
         return [self._texts[number] for number in range(1, self._total + 1)]
 
     def store(self, packet: ArdpPacket) -> bool:
-        """Store a packet; return whether the part without a gap became longer."""
+        """Store a packet; return whether more packets are now received without a gap."""
         before = self.received_through
         if packet.number not in self._texts:
             self._octets += len(packet.text)

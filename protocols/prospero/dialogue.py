@@ -1,7 +1,7 @@
-"""The dialogue of a prospero URL: the requests of its resolution, and the reply made of their results.
+"""The dialogue of a prospero URL: the requests of its resolution, and the reply built from their results.
 
-A plan shows a server that returns the contents itself; the branches for other responses are notes. When a
-body begins, all requests are answered and no connection is open.
+A plan shows the case that the server returns the contents itself; notes describe the other cases. When a body
+begins, all requests are answered and no connection is open.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ def converse(
 ) -> Dialogue[None]:
     """Return the steps of a retrieval.
 
-    The reply is an object's contents, a directory, a service that is announced, or with `moved` the URLs of
-    the object's access methods.
+    The reply is an object's contents, a directory or the announcement of a service. Or it is a redirect
+    (`moved`) to the URLs of the object's access methods.
 
     Raises:
         Declined: the server refused, or the URL cannot be requested.
         TimedOut: the server did not respond.
         ProtocolError: a reply is invalid.
         LimitExceeded: a reply exceeds a limit.
-        Refused: the request cannot be sent (S02); only a file of this machine is named, or the object's moves
-            form a circle (S10).
+        Refused: the request cannot be sent (S02, command injection). Or the server names only a file of this
+            machine, or the object's FORWARDED lines form a circle (S10, redirects).
     """
     options, target = options or Options(), target_of(url)
     limits = limits or Limits()
@@ -123,7 +123,7 @@ def _give_document(inquiry: Inquirer, document: ResolvedDocument) -> Dialogue[No
 
 
 def _media_type(inquiry: Inquirer, facts: ResolvedFacts, place: RequestObject) -> str | None:
-    """Guess the media type; None in a plan, as the table of types takes 30 ms to read."""
+    """Guess the media type; None in a plan, because loading the table of types takes 30 ms."""
     return guess_media_type(facts.methods, place.hsoname) if inquiry.address(place) else None
 
 
@@ -132,7 +132,7 @@ def _give_contents(inquiry: Inquirer, facts: ResolvedFacts, method: AccessMethod
 
 
 def _leading_on(inquiry: Inquirer, alternatives: ResolvedAlternatives) -> Reply:
-    """Return the reply with the first URL, and the alternatives if it fails: URLs and contents."""
+    """Return the reply with the first URL, and the alternatives if it fails: other URLs, contents."""
     facts, (first, *others) = alternatives.facts, alternatives.methods
     assert first.url is not None
     moved = Moved(
@@ -152,9 +152,9 @@ def _session(session: ResolvedService) -> Reply:
 
 
 def _facts(inquiry: Inquirer, facts: ResolvedFacts) -> Reply:
-    """Return the facts without the contents.
+    """Return the metadata without the contents.
 
-    The kind is a document if this server has the object, otherwise a link to it.
+    The kind is a document if this server has the object; otherwise it is a link.
     """
     method = next((method for method in facts.methods if method.target or method.lead), None)
     if method is None:
@@ -165,8 +165,8 @@ def _facts(inquiry: Inquirer, facts: ResolvedFacts) -> Reply:
     return replace(facts.reply(Kind.DOCUMENT), media_type=_media_type(inquiry, facts, facts.place))
 
 
-# A directory as a listing: the body is the names, one a line. The reader counts its lines and makes the
-# entries from the links, so no entry is parsed from a line. Hidden links are left out.
+# A directory as a listing: the body has one name per line. The reader only counts the lines of the body and
+# creates each entry from the link with that number, so no line is parsed. Hidden links are left out.
 
 #: The number of names in one piece of the body.
 _AT_ONCE = 500
@@ -176,7 +176,7 @@ _KINDS = {
     b"DIRECTORY": Kind.DIRECTORY,
     b"SYMBOLIC": Kind.LINK,
 }
-#: The kinds by OBJECT-INTERPRETATION, if it is more specific than the link.
+#: The kinds by OBJECT-INTERPRETATION, used if it is more specific than the link's target.
 _CLASSES = {
     b"DOCUMENT": Kind.DOCUMENT,
     b"DATA": Kind.DOCUMENT,
@@ -189,7 +189,7 @@ _TITLES = (b"MENU-ITEM-DESCRIPTION", b"TITLE")
 
 
 def give_directory(inquiry: Inquirer, directory: ResolvedDirectory, *, raw: bool = False) -> Dialogue[None]:
-    """Emit the names as a body and as entries: the directory's own, and those of its union links.
+    """Emit the names as a body and as entries: the directory's own links, and those of its union links.
 
     With `raw` the body consists of the lines of the links, as received.
     """
@@ -214,7 +214,7 @@ def _report(members: UnionMembers, reply: Reply) -> None:
 
 
 def name_lines(members: Sequence[UnionMember]) -> Iterator[bytes]:
-    """Yield the body in pieces; a character that would end the line of a name is escaped."""
+    """Yield the body in pieces; line ends inside a name are escaped."""
     for start in range(0, len(members), _AT_ONCE):
         names = [read_text(member.link.name) for member in members[start : start + _AT_ONCE]]
         yield "".join([f"{_LINE_END.sub(_escape, name)}\n" for name in names]).encode("utf-8")
@@ -233,8 +233,8 @@ def _escape(found: re.Match[str]) -> str:
 class LinkReader:
     """A reader that turns the lines of a `name_lines` body into entries, in the order of `members`.
 
-    `found_in` has, by identity, the URL and the address of each object other than the requested one in whose
-    reply links were found.
+    `found_in` maps the identity of an object to the URL and address of that object, for each object whose
+    reply had links, except the requested one.
     """
 
     def __init__(

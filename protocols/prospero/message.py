@@ -1,11 +1,12 @@
-"""Prospero messages: read-only commands, one per line, and their replies (protocol page 6 and 7; rule S05).
+"""Prospero messages: read-only commands and their replies (protocol page 6 and 7; rule S05, no side effects).
 
 Each request is complete: the protocol version, a user name that reveals nothing about the user, and one
-command, so each reply belongs to one command. Tokens from a URL or a reply are quoted; keywords are constants
+command. So each reply belongs to one command. Tokens from a URL or a reply are quoted; keywords are constants
 of this module.
 
-Each request has its own socket and connection id. A request for another object than the URL's carries the
-route that led there. So the policy checks it as a URL that followed from the reply that named it.
+Each request has its own socket and connection id. If a request is for another object than the URL's, it
+carries the URLs that led to this object. The policy then checks the object like a link in the reply that
+named it.
 """
 
 from __future__ import annotations
@@ -56,21 +57,21 @@ from protocols.wire import REST, Rest, encode_commands, run_reader
 # A reply (protocol page 7): links and attributes in the order received, and results.
 #
 # The reply to a command has no end marker, so each request has one command. Unknown lines, and lines with too
-# few tokens, are skipped and reported. A failure becomes a typed error only where the caller asks for it:
-# some failures only mean that another method must be tried.
+# few tokens, are skipped and reported. A failure is stored, and becomes a typed error only if the caller asks
+# for it: some failures only mean that another method must be tried.
 
 #: The maximum number of warnings and irregularities kept per reply.
 _MOST_REPORTED = 10
-#: The approximate number of lines of a link with its attributes: the limit of lines in a reply for each
+#: The approximate number of lines for a link with its attributes. A reply may have so many lines for each
 #: permitted link.
 _LINES_OF_AN_ENTRY = 10
-#: The number of lines parsed between rests.
+#: The number of lines parsed before other tasks may run.
 _AT_ONCE = 64
-#: Results without information for a client.
+#: Results that contain no information for a client.
 _IDLE = (b"SUCCESS", b"AUTHENTICATED", b"PARAMETER")
 _REFUSALS = (b"FAILURE", b"ERROR", b"VERSION-NOT-SUPPORTED")
 _NESTED = re.compile(rb"ATTRIBUTE>+")
-#: Servers of these releases append a NUL to the text of each packet (page 11, 10).
+#: Servers of these releases append NUL to the text of each packet (protocol page 11, 10).
 _ENDS_WITH_NUL = re.compile(rb"VERSION[ \t]+[0-9]+[ \t]+(?:A50|A51|B51|A52)")
 _FAILURES: dict[bytes, type[Declined]] = {
     b"NOT-FOUND": NotFound,
@@ -83,7 +84,7 @@ _FAILURES: dict[bytes, type[Declined]] = {
 
 
 class ProsperoRefusal(NamedTuple):
-    """A server's refusal: the keyword of the line, the kind after FAILURE (empty for others), its text."""
+    """A server's refusal: the keyword of the line, the kind after FAILURE (otherwise empty), and the text."""
 
     keyword: bytes
     kind: bytes
@@ -99,8 +100,8 @@ class ProsperoRefusal(NamedTuple):
 class ProsperoReply:
     """The lines of one reply.
 
-    `attributes` are the object's own, which belong to no link. `oddities` describe skipped lines, `warnings`
-    are the server's.
+    `attributes` are the attributes of the object itself, not of its links. `oddities` describe skipped lines;
+    `warnings` are the server's warnings.
     """
 
     links: list[ProsperoLink] = field(default_factory=list)
@@ -121,7 +122,7 @@ class ProsperoReply:
 
     @property
     def lists(self) -> bool:
-        """Return whether the reply is a directory's: links or NONE-FOUND, not attributes alone."""
+        """Return whether the reply describes a directory: it has links or NONE-FOUND, not only attributes."""
         return bool(self.links) or self.none_found
 
     def check(self) -> None:
@@ -167,7 +168,7 @@ def parse_reply(text: bytes, limits: Limits) -> ProsperoReply:
 
 
 def read_reply(text: bytes, limits: Limits) -> Generator[Rest, None, ProsperoReply]:
-    """Parse a reply, with rests for other tasks."""
+    """Parse a reply; let other tasks run in between."""
     reader = _ReplyReader(limits)
     for number, words in enumerate(read_lines(text), 1):
         reader.take(words)
@@ -179,7 +180,8 @@ def read_reply(text: bytes, limits: Limits) -> Generator[Rest, None, ProsperoRep
 class _ReplyReader:
     """A parser that assembles the lines of a reply.
 
-    `_link` is the link that the current lines belong to. `_lost` is set while they belong to an invalid link.
+    `_link` is the link to which the current lines belong. `_lost` is set while the current lines belong to an
+    invalid link.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -214,7 +216,7 @@ class _ReplyReader:
             self._take_result(keyword, tokens)
 
     def _count(self, is_contents: bool) -> None:
-        """Count a line; all lines are held, because a reply has no meaning before its end."""
+        """Count a line; all lines are held, because a reply can only be interpreted when it is complete."""
         self._lines += 1
         self._lines_of_one += not is_contents
         if self._lines_of_one > self._limits.lines:
@@ -282,21 +284,22 @@ def _report(reported: list[str], what: str) -> None:
         reported.append(what)
 
 
-#: The client's identification in a request. Neither text may form `VERSION 1` (6.1).
+#: The client's identification in a request. Neither text may form `VERSION 1` (6.1), which identifies the
+#: oldest clients.
 SOFTWARE = b"url-resolver"
 NAME = b"anonymous"
 
 _VERSION = (b"VERSION", b"5", SOFTWARE)
 _AUTHENTICATE = (b"AUTHENTICATE", b"''", b"UNAUTHENTICATED", NAME)
 
-#: The first attributes requested of an object. A URL needs only ACCESS-METHOD. A server with the distributed
-#: configuration, however, examines a file only if a property of the file itself is requested too. It responds
-#: to ACCESS-METHOD alone with NOT-FOUND for every plain file (protocol page 6.4).
+#: The first attributes requested of an object. A URL needs only ACCESS-METHOD. But a server with the
+#: configuration of the distribution examines a file only if a property of the file itself is requested too.
+#: If only ACCESS-METHOD is requested, it responds NOT-FOUND for every plain file (protocol page 6.4).
 ATTRIBUTES = b"ACCESS-METHOD+SIZE+LAST-MODIFIED+UNIX-MODES"
 
-#: Bytes that the replies to one URL may have in addition to the object's: lines around its contents,
-#: attributes, links. The second number is the maximum encoded size of a byte of the object: a quote is
-#: doubled.
+#: The maximum number of bytes in the replies to one URL besides the object's contents: the lines around the
+#: contents, attributes, links. The second number is the maximum encoded size of a byte of the contents: a
+#: quote is doubled.
 _ROOM = 1 << 20
 _SPELLING = 2
 
@@ -305,9 +308,8 @@ _SPELLING = 2
 class ProsperoRequest:
     """A request to the server of `target`.
 
-    `what` describes the reply for the user; `ideal` is the text of an expected reply. `again` is False if a
-    retry after a timeout is not worthwhile: for a server that has responded before, it would only take as
-    long again.
+    `what` describes the reply for the user; `ideal` is the text of an expected reply. `again` is False if the
+    client should not retry after a timeout: a server that responded before would probably time out again.
     """
 
     target: RequestObject
@@ -318,10 +320,10 @@ class ProsperoRequest:
 
 
 def request_facts(target: RequestObject) -> ProsperoRequest:
-    """Return the request for the access methods and facts of an object.
+    """Return the request for the access methods and metadata of an object.
 
     Raises:
-        Refused: the name cannot be sent (S02), as in the other functions.
+        Refused: the name cannot be sent (S02, command injection), as in the other functions.
     """
     ideal = b"ATTRIBUTE OBJECT INTRINSIC ACCESS-METHOD SEQUENCE PROSPERO-CONTENTS '' '' '' ''\n"
     return ProsperoRequest(
@@ -350,16 +352,16 @@ def request_attributes(target: RequestObject, names: bytes) -> Line:
 
 
 def request_listing(target: RequestObject) -> Line:
-    """Encode DIRECTORY and LIST: every link with its attributes.
+    """Encode DIRECTORY and LIST, which request every link with its attributes.
 
-    The command also serves to find the kind: the real server responds NONE-FOUND to VERIFY for any name
-    (6.3).
+    The reply also shows whether the object is a directory. VERIFY does not: the real server responds
+    NONE-FOUND to VERIFY for any name (6.3).
 
     Raises:
-        Refused: the name cannot be sent (S02).
+        Refused: the name cannot be sent (S02, command injection).
     """
     words = (quote(target.hsoname_type), quote(target.hsoname), b"%d" % target.version)
-    # A SELECT narrows the command before it, and DIRECTORY is the command that names the object.
+    # SELECT limits the command before it; DIRECTORY, which names the object, must therefore precede SELECT.
     return _message((b"DIRECTORY", *words), target, (b"LIST", b"ATTRIBUTES", b"COMPONENTS"))
 
 
@@ -371,7 +373,7 @@ def _message(command: tuple[bytes, ...], target: RequestObject, *further: tuple[
 class Inquirer:
     """The requests for one URL, and the addresses that responded.
 
-    The size of all replies together is limited to the maximum for an object of `limits.body` bytes.
+    All replies together may be as large as the replies for an object of `limits.body` bytes.
     """
 
     def __init__(self, limits: Limits, timing: RetransmitTiming) -> None:
@@ -383,11 +385,11 @@ class Inquirer:
         self._left = _ROOM + _SPELLING * limits.body
 
     def referrer(self, target: RequestObject) -> Referrer:
-        """Return the referrer for the objects that the reply about `target` named."""
+        """Return the referrer for objects that were named in the reply about `target`."""
         return Referrer(target.url, self._addresses.get(target))
 
     def address(self, target: RequestObject) -> str | None:
-        """Return the address that responded about `target`; None before that."""
+        """Return the address that responded about `target`; None if there was no response yet."""
         return self._addresses.get(target)
 
     def request(self, question: ProsperoRequest) -> Dialogue[ProsperoReply]:
@@ -424,7 +426,7 @@ class Inquirer:
     def _find_redirect(
         self, target: RequestObject, addresses: Sequence[str]
     ) -> RedirectAddress | SwitchAddress | None:
-        """Return the redirect of this server, or its address that responded; None before that."""
+        """Return the redirect of this server, or its address that responded; None before any response."""
         if target.server in self._turned:
             return self._turned[target.server]
         answered = self._answered.get(target.server)

@@ -1,11 +1,12 @@
 """Objects of a Prospero server: their names and routes, and the tokens, attributes and links that name them.
 
-A URL names an object (protocol page 1); so does a link, a FORWARDED line or an access method (8.5). Each also
-has a URL, by which the policy checks it before any request. The name is opaque and not normalized.
+An object is named by a URL (protocol page 1), a link, a FORWARDED line or an access method (8.5). Each object
+also has a URL; the policy checks this URL before any request. The name of an object is opaque and not
+normalized.
 
-A host inside a message is a name or a dotted address, followed directly by a decimal port in parentheses.
-Without a port, the default for the purpose of the host applies (1.2). Names are case-insensitive, and servers
-print them in capitals: here they are lower case.
+In a message, a host is a name or a dotted address, directly followed by a decimal port in parentheses.
+Without a port, the default for the purpose of the host applies (1.2). Host names are case-insensitive.
+Servers write them in capitals; this module stores them in lower case.
 """
 
 from __future__ import annotations
@@ -26,32 +27,35 @@ if TYPE_CHECKING:
 
 # Lines and tokens of a Prospero message: parsing, and quoting for output.
 #
-# A single quote switches quoting on and off anywhere in a token. Inside quotes, two quotes are one, and every
-# other byte is literal, line ends and NUL included. So a message is read in one pass from its first byte to
-# the last, never line by line. Section 5 of the protocol page.
+# A single quote switches quoting on and off anywhere in a token. Inside quotes, two quotes stand for one
+# quote, and every other byte is literal, line ends and NUL included. So a message is read in one pass from
+# its first byte to the last, never line by line. Section 5 of the protocol page.
 
-#: The maximum number of tokens in a line. Real lines have less than a hundredth; without a limit, a reply of
-#: blanks and letters would fill memory.
+#: The maximum number of tokens in a line. Real lines have less than a hundredth of it. Without a limit, a
+#: reply of only one-letter tokens would fill memory.
 MOST_TOKENS = 4096
 
 _QUOTE = ord("'")
 _NEEDS_QUOTES = re.compile(rb"[ \t\n\r\f\v/'+,]")
 _GAP = re.compile(rb"[ \t\r\n]*")
 _TOKEN = re.compile(rb"[^ \t']+(?:'[^']*'[^ \t']*)*|(?:'[^']*'[^ \t']*)+")
-# A repeated group uses 84 bytes per repetition, and a file in one token may consist of quotes only. So
-# `_TOKEN` is for lines with few quotes; the next two patterns match at most so many repetitions at a time.
+# For a repeated group, the regex engine uses 84 bytes per repetition, and a file in one token may consist of
+# quotes only. So `_TOKEN` is for lines with few quotes; the next two patterns match only a limited number of
+# repetitions at a time.
 _FEW_QUOTES = 1024
 _PART = re.compile(rb"[^'\r\n]*(?:'[^']*'[^'\r\n]*){0,512}")
 _QUOTED_OR_BLANKS = re.compile(rb"(?:'[^']*'){1,512}|[ \t]+")
-#: The text that makes a lenient server assume the oldest kind of client (6.1), and its quoted equivalent.
+#: If a message contains this text, a lenient server assumes the oldest kind of client (6.1); and the quoted
+#: form with the same meaning.
 _OLDEST, _SAME = b"VERSION 1", b"VERSIO'N' 1"
 
 
 def quote(token: bytes) -> bytes:
-    """Quote a token, from the first byte that needs it.
+    """Quote a token, from the first byte that must be quoted.
 
     Raises:
-        Refused: the token holds NUL, which old servers take for the end of the packet (S02).
+        Refused: the token holds NUL, which old servers interpret as the end of the packet (S02, command
+            injection).
     """
     if b"\0" in token:
         raise Refused("S02", "byte 00 would end the request")
@@ -59,7 +63,8 @@ def quote(token: bytes) -> bytes:
         return b"''"
     found = _NEEDS_QUOTES.search(token)
     start = found.start() if found else len(token)
-    if found is None and token.endswith(b"VERSION"):  # the next token could begin with a 1
+    # the next token could begin with a 1, which would form `VERSION 1`
+    if found is None and token.endswith(b"VERSION"):
         start = 0
     bare, rest = token[:start], token[start:]
     quoted = b"'%s'" % rest.replace(b"'", b"''") if rest else b""
@@ -130,7 +135,8 @@ def _among_quotes(raw: bytes) -> Iterator[bytes]:
 def _unquote(token: bytes) -> bytes:
     """Remove the quotes of a token.
 
-    Every other piece is inside quotes; an empty piece between two of those is a quote inside quotes.
+    Split at quotes, every other piece is inside quotes. An empty piece between two quoted pieces is a quote
+    inside quotes.
     """
     pieces = token.split(b"'")
     pieces[2:-1:2] = [piece or b"'" for piece in pieces[2:-1:2]]
@@ -185,7 +191,7 @@ class RequestObject(NamedTuple):
     """An object to request.
 
     `version` 0 is the current version. `selections` are SELECT lines without their keyword. `via` is the
-    object whose reply named this one, None for the object of the URL.
+    object whose reply named this object; None for the object of the URL.
     """
 
     host: str
@@ -198,7 +204,7 @@ class RequestObject(NamedTuple):
 
     @property
     def place(self) -> ServerAddress:
-        """Return the host and port as a host token has them."""
+        """Return the host and port, as in a host token."""
         return ServerAddress(self.host, None if self.port == DEFAULT_PORT else self.port)
 
     @property
@@ -207,12 +213,12 @@ class RequestObject(NamedTuple):
 
     @property
     def identity(self) -> tuple[str, int, bytes]:
-        """Return the identity: objects with the same identity are one object."""
+        """Return the identity of the object; two objects with equal identities are the same object."""
         return self.host, self.port, self.hsoname
 
     @property
     def route(self) -> tuple[str, ...]:
-        """Return the URLs that led from the requested object to this one; empty for the former."""
+        """Return the URLs that led from the requested object to this one; empty for the requested object."""
         return () if self.via is None else (*self.via.route, self.url)
 
     @property
@@ -243,8 +249,7 @@ def target_of(url: ProsperoUrl) -> RequestObject:
     """Return the object of a URL, by its name and fields (1.1).
 
     Raises:
-        Declined: the host type is not the Internet's, or the version is not a number, so no request is
-            possible.
+        Declined: the host type is not INTERNET-D, or the version is not a number, so no request is possible.
     """
     fields = [(name.upper(), value) for name, value in url.fields if value is not None]
     host_type = _find_first(fields, (b"HOST-TYPE",))
@@ -275,7 +280,8 @@ def _version(value: bytes | None) -> int:
 def _selections(fields: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, ...]]:
     """Yield the selections of the request (6.5).
 
-    Every ID is used, as a type and tokens; of any other name only the first field, its value as one token.
+    Every field named ID is used, as a type and tokens. Of the fields with any other name only the first is
+    used, with its value as one token.
     """
     done = {b"", b"HOST-TYPE", b"HSONAME-TYPE", *_VERSION_NAMES}
     for name, value in fields:
@@ -287,12 +293,12 @@ def _selections(fields: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, ...]
 
 
 def read_version(token: bytes) -> int:
-    """Parse the object version in a reply; anything but a number is the current version."""
+    """Parse the object version in a reply; a token that is not a number means the current version."""
     return int(token) if _VERSION.fullmatch(token) else 0
 
 
-# Attributes of objects and links (protocol page 7.2), and the few whose values are interpreted here. A line
-# is one value; several lines of one name are several values, in the server's order of preference.
+# Attributes of objects and links (protocol page 7.2), and the values that are interpreted here. A line has
+# one value. Several lines with the same name are several values, in the server's order of preference.
 
 _SEQUENCES = (b"SEQUENCE", b"ASCII")
 _TYPES = (*_SEQUENCES, b"LINK", b"FILTER")
@@ -335,7 +341,7 @@ def parse_attribute(tokens: tuple[bytes, ...]) -> Attribute | None:
 
 
 def _field_type(name: bytes, rest: list[bytes]) -> bytes | None:
-    """Return the type before a field's value; servers omit it for known fields, but not always."""
+    """Return the type before a field's value; servers usually omit the type for known fields."""
     first = rest[0] if rest else b""
     if first in _SEQUENCES:
         return first
@@ -346,7 +352,8 @@ def _field_type(name: bytes, rest: list[bytes]) -> bytes | None:
 def values_of(attributes: Iterable[Attribute], name: bytes) -> list[tuple[bytes, ...]]:
     """Return all values of the object's attribute `name`, best first.
 
-    Values stored with a link replace the object's own, are added to them, or are used without them.
+    A value that is stored with a link can replace the object's own values (REPLACEMENT) or be added to them
+    (ADDITIONAL), also if there are none.
     """
     found = [attribute for attribute in attributes if attribute.name == name]
     by_kind = {kind: [each.values for each in found if each.applies == kind] for kind in _KINDS}
@@ -358,7 +365,7 @@ _KINDS = (b"OBJECT", b"CACHED", b"REPLACEMENT", b"ADDITIONAL")
 
 
 def describe(attributes: Iterable[Attribute]) -> Iterator[tuple[str, str]]:
-    """Yield name and value of every attribute that is a sequence, for display."""
+    """Yield the name and the value of every attribute that is a sequence, for display."""
     for attribute in attributes:
         if attribute.value_type in _SEQUENCES and attribute.name not in (b"ACCESS-METHOD", b"CONTENTS"):
             yield read_text(attribute.name), " ".join(map(read_text, attribute.values))
@@ -408,9 +415,9 @@ def _read_time(values: tuple[bytes, ...]) -> datetime | None:
 
 INTERNET = b"INTERNET-D"
 
-#: The link targets that a Prospero server can be asked about.
+#: The link targets that can be requested from a Prospero server.
 _ASKED = ({b"FILE"}, {b"DIRECTORY"}, {b"DIRECTORY", b"FILE"}, {b"OBJECT"})
-_FEWEST = 4  # tokens that name an object; the version may be missing
+_FEWEST = 4  # the minimum number of tokens that name an object; the version may be missing
 _ENDS_LINE = b"\0\r\n"
 
 
@@ -428,14 +435,14 @@ class ObjectPointer(NamedTuple):
         """Return the host and port.
 
         Raises:
-            InvalidUrl: the host type is not the Internet's, or the token is not a host.
+            InvalidUrl: the host type is not INTERNET-D, or the token is not a host.
         """
         if self.host_type.upper() != INTERNET:
             raise InvalidUrl("bad-host", 0, f"bad-host: a host of type {read_text(self.host_type)!r}")
         return parse_place(self.host)
 
     def target(self, via: RequestObject) -> RequestObject:
-        """Return the object to request; the reply of `via` named it.
+        """Return the object to request; the reply about `via` named it.
 
         Raises:
             InvalidUrl: no URL can hold the object, or its name cannot be sent in a request.
@@ -489,17 +496,17 @@ class ProsperoLink(NamedTuple):
 
     @property
     def has_filter(self) -> bool:
-        """Return whether a client would have to filter the links of its target."""
+        """Return whether the target has a filter that the client would have to apply to its links."""
         return any(attribute.name == b"FILTER" for attribute in self.attributes)
 
     @property
     def targets(self) -> set[bytes]:
-        """Return the parts of `target` between `+`, unordered."""
+        """Return the parts of `target`, which are separated by `+`, as a set."""
         return set(self.target.split(b"+"))
 
     @property
     def can_be_requested(self) -> bool:
-        """Return whether the link is to an object of a Prospero server."""
+        """Return whether the link's target is an object of a Prospero server."""
         return self.targets in _ASKED
 
 
@@ -522,7 +529,7 @@ def with_belongings(
 
 
 def pointer_to(target: RequestObject) -> ObjectPointer:
-    """Return the tokens by which a server would name the object: defaults for its access methods."""
+    """Return the tokens that name the object; they are the defaults in its access methods."""
     host, port = target.place
     token = host if port is None else f"{host}({port})"
     return ObjectPointer(

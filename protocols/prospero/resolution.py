@@ -1,7 +1,7 @@
 """The resolution of a prospero URL (protocol page 9): access methods, contents, directory, union links.
 
-The object's access methods are tried first; an object without access methods is listed as a directory.
-FORWARDED is followed wherever it appears.
+The object's access methods are tried first; an object without access methods is listed as a directory. A
+FORWARDED line in any reply is followed.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ from protocols.prospero.objects import (
 from protocols.step import Dialogue
 from protocols.wire import REST, Rest
 
-# The object itself as the values of an attribute, CONTENTS (protocol page 8.4): any bytes. The protocol has
-# no media type, so the object's access methods and name decide.
+# The contents of an object as the values of its CONTENTS attribute (protocol page 8.4). The values may hold
+# any bytes. The protocol has no media type, so it is guessed from the object's access methods and name.
 
 NAME = b"CONTENTS"
 
 
 def join_contents(attributes: Iterable[Attribute]) -> bytes | None:
-    """Return the joined values of CONTENTS in order; None without values.
+    """Return the joined values of CONTENTS in order; None if there are no values.
 
-    DATA is bytes as they are. TAGGED bytes are shown as `tag: octets`, each on a separate line.
+    The bytes of a DATA value are not changed. A TAGGED value becomes a line `tag: octets`.
     """
     values = [each.values for each in attributes if each.name == NAME and len(each.values) > 1]
     pieces: list[bytes] = []
@@ -85,7 +85,7 @@ def check_length(octets: bytes, size: int | None) -> None:
 def guess_media_type(methods: Iterable[AccessMethod], hsoname: bytes) -> str | None:
     """Guess the media type: text/plain if an access method is text, otherwise by file extension.
 
-    None if both are missing.
+    None if there is neither a text access method nor a known extension.
     """
     if any(method.lead is not None and method.lead.is_text for method in methods):
         return "text/plain"
@@ -94,7 +94,7 @@ def guess_media_type(methods: Iterable[AccessMethod], hsoname: bytes) -> str | N
         return None
     import mimetypes  # imported lazily: it takes 30 ms with its table, and only documents need it
 
-    # A name after "./" cannot look like a URL, which the function would split.
+    # `guess_type` splits a URL. A name after "./" cannot look like a URL.
     media_type, compression = mimetypes.guess_type("./" + name.decode("latin-1"))
     return media_type if compression is None else "application/octet-stream"
 
@@ -104,7 +104,7 @@ MOST_MOVES = 20
 
 
 class ResolvedFacts(NamedTuple):
-    """The facts of an object before its contents are read; `place` is its final location."""
+    """The metadata of an object before its contents are read; `place` is its final location."""
 
     place: RequestObject
     answer: ProsperoReply
@@ -121,17 +121,17 @@ class ResolvedFacts(NamedTuple):
 
     @property
     def seems_directory(self) -> bool:
-        """Return whether the modes are a directory's and no other protocol has the object.
+        """Return whether the modes describe a directory, and no other protocol can retrieve the object.
 
-        For a directory in its file system, a server may report the same as for files: that it returns the
-        contents.
+        For a directory in its file system, a server may report that it returns the contents, as it does for
+        files. So the access methods do not show whether the object is a directory.
         """
         return is_of_directory(self.attributes) and not any(method.lead for method in self.methods)
 
     def reply(
         self, kind: Kind, target: str | None = None, extra: dict[str, JsonValue] | None = None
     ) -> Reply:
-        """Return a reply with the facts of the object's attributes."""
+        """Return a reply with the metadata in the object's attributes."""
         methods: dict[str, JsonValue] = (
             {"access_methods": [method.as_json() for method in self.methods]} if self.methods else {}
         )
@@ -158,9 +158,9 @@ class ResolvedDocument(NamedTuple):
 
 
 class ResolvedAlternatives(NamedTuple):
-    """The usable access methods, best first; the first is another URL.
+    """The usable access methods, best first; the first one leads to another URL.
 
-    `failed` is the error of the contents that were tried before it.
+    If the object's contents were tried first, `failed` is their error.
     """
 
     facts: ResolvedFacts
@@ -176,7 +176,7 @@ class ResolvedService(NamedTuple):
 
 
 class ResolvedDirectory(NamedTuple):
-    """The object is a directory; without `listing`, only facts were requested."""
+    """The object is a directory; without `listing`, only metadata was requested."""
 
     facts: ResolvedFacts
     place: RequestObject
@@ -191,12 +191,13 @@ Found: TypeAlias = (
 def resolve(inquiry: Inquirer, target: RequestObject, want: Wanted) -> Dialogue[Found]:
     """Resolve an object.
 
-    If only facts are wanted, no contents are read and the result may be `ResolvedFacts`.
+    If only metadata is wanted, no contents are read and the result may be `ResolvedFacts`.
 
     Raises:
         Declined: the server refused, or there is no usable access method.
         ProtocolError: a reply is invalid.
-        Refused: the object's moves form a circle, or it is a file of this machine (S10).
+        Refused: the object's FORWARDED lines form a circle, or the object is a file of this machine (S10,
+            redirects).
     """
     answer, place = yield from request_following(inquiry, target, request_facts)
     if not answer.is_not_found:
@@ -206,7 +207,8 @@ def resolve(inquiry: Inquirer, target: RequestObject, want: Wanted) -> Dialogue[
     )
     if not facts.seems_directory and facts.can_be_had:
         return (yield from _choose(inquiry, facts, want))
-    # Queries and gateways may exist only as directories, so an object that was not found is listed too.
+    # A server may have queries and gateways only as directories, so an object that was not found is listed
+    # too.
     listing, place = yield from request_following(inquiry, place, request_links)
     if listing.lists:
         return ResolvedDirectory(facts, place, None if want == "facts" else listing)
@@ -224,10 +226,10 @@ def resolve(inquiry: Inquirer, target: RequestObject, want: Wanted) -> Dialogue[
 def request_following(
     inquiry: Inquirer, target: RequestObject, question: Callable[[RequestObject], ProsperoRequest]
 ) -> Dialogue[tuple[ProsperoReply, RequestObject]]:
-    """Send a request and follow FORWARDED; return the final reply and the object that it is about.
+    """Send a request and follow FORWARDED; return the final reply and the object that it describes.
 
     Raises:
-        Refused: the moves form a circle or are more than `MOST_MOVES` (S10).
+        Refused: the FORWARDED lines form a circle or are more than `MOST_MOVES` (S10, redirects).
     """
     visited = {target.identity}
     while True:
@@ -247,7 +249,7 @@ def request_following(
 
 
 def _choose(inquiry: Inquirer, facts: ResolvedFacts, want: Wanted) -> Dialogue[Found]:
-    """Try the access methods in order (8.3); if contents fail, try the next method."""
+    """Try the access methods in order (8.3); if the contents cannot be read, try the next method."""
     methods = tuple(
         method for method in facts.methods if method.target or (method.lead and not method.is_session)
     )
@@ -306,18 +308,18 @@ def findings_of(answer: ProsperoReply) -> Iterator[Finding]:
         yield Finding("prospero:odd-line", "warn", oddity)
 
 
-# Union links: the links of their targets belong to the directory too (protocol page 9, 5).
+# Union links: a directory also contains the links of its union links' targets (protocol page 9, 5).
 #
-# The directory's own links come first, then those of each target in the order given; nested links follow
-# directly after the link that named them. A name hides later equal names. An unreadable target leaves a
-# reported gap, and the listing is still returned. Each link keeps its source, because the policy checks it by
-# that later.
+# The directory's own links come first, then the links of each target in the order given. Nested links follow
+# directly after the link that named them. A link hides later links with an equal name. If a target is
+# unreadable, its links are missing, the gap is reported, and the listing is still returned. Each link stores
+# the object whose reply had it, because the policy needs this source when the link is followed.
 
-#: The maximum nesting depth of unions, and their maximum number in one listing: each is a request to any
-#: server.
+#: The maximum nesting depth of union links, and their maximum number in one listing. Each union link causes a
+#: request, to a server that the directory chose.
 MOST_LEVELS = 8
 MOST_UNIONS = 32
-#: The number of links processed between rests.
+#: The number of links processed before other tasks may run.
 _AT_ONCE = 500
 
 
@@ -333,9 +335,9 @@ class UnionMember:
 class UnionMembers:
     """The merged links of a directory in order, without hidden links.
 
-    `places` are the objects in whose replies they were found. `gaps` describe missing parts with the reason;
-    `answers` are the replies that had the links. `filtered` is set if any link, a union link included, has a
-    filter that the client would have to apply.
+    `places` are the objects in whose replies the links were found. `gaps` describe missing parts with the
+    reason; `answers` are the replies with the links. `filtered` is set if any link, union links included, has
+    a filter that the client would have to apply.
     """
 
     members: list[UnionMember] = field(default_factory=list)
@@ -349,9 +351,9 @@ class UnionMembers:
     def add(
         self, answer: ProsperoReply, found_at: RequestObject
     ) -> Generator[Rest, None, list[ProsperoLink]]:
-        """Add the links of one directory; return its union links, which are not added.
+        """Add the links of one directory; return its union links, which are not added themselves.
 
-        Equal names within the directory do not hide each other.
+        Equal names within one directory do not hide each other.
         """
         self.answers.append(answer)
         self.places.append(found_at)
@@ -371,7 +373,7 @@ class UnionMembers:
         return unions
 
     def begin(self, target: RequestObject, level: int) -> bool:
-        """Return whether the object is to be listed; each object is listed once."""
+        """Return whether to list the object; each object is listed once."""
         if target.identity in self._expanded:
             return False
         if level > MOST_LEVELS or len(self._expanded) > MOST_UNIONS:
@@ -382,9 +384,9 @@ class UnionMembers:
 
 
 def splice(inquiry: Inquirer, directory: ResolvedDirectory) -> Dialogue[UnionMembers]:
-    """Return all links of the directory, union links expanded.
+    """Return all links of the directory, with union links expanded.
 
-    Any other error than `LimitExceeded` leaves a gap.
+    `LimitExceeded` is raised; any other error is reported as a gap.
 
     Raises:
         LimitExceeded: a reply exceeds a limit.

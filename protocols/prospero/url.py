@@ -19,8 +19,8 @@ Field: TypeAlias = "tuple[bytes, bytes | None]"
 class ProsperoUrl(HostUrl):
     """A prospero URL.
 
-    `hsoname` is without the slash after the host, which is not part of it. `fields` are names with their
-    values, in order and repeated as written; without `=` the value is None.
+    `hsoname` is the object's name, without the slash after the host, which is not part of the name. `fields`
+    are names with their values, in order and repeated as written. A field without `=` has the value None.
 
     Examples:
         >>> url = resolver.parse("prospero://h.example/pub/a;version=2")
@@ -60,7 +60,7 @@ def _parse_field(text: UrlText, number: int, start: int, end: int) -> Field:
 
 
 def names_of(url: ProsperoUrl) -> tuple[bytes, ...]:
-    """Return the segments between the slashes of the object's name, which is a path on most hosts."""
+    """Return the parts of the object's name between slashes; on most hosts the name is a path."""
     return tuple(filter(None, url.hsoname.split(b"/")))
 
 
