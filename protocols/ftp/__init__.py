@@ -1,8 +1,8 @@
 """ftp and ftps: RFC 1738 3.2 (the URL), RFC 959, 1123, 2228, 2389, 2428, 3659, 4217.
 
-`url` is the URL. Below it each module uses the ones that follow:
+`url` parses the URL. Each of the other modules uses only modules further down in this list:
 
-- `dialogue`: choose the commands, for a file, a listing or the facts alone
+- `dialogue`: choose the commands, for a file, a listing or the metadata alone
 - `session`: log in and change to the URL's directory
 - `transfer`: run one transfer over one data connection
 - `control`: send commands, receive replies, decide whether a connection can be reused

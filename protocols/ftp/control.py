@@ -14,17 +14,19 @@ from protocols.step import Dialogue, Send, receive
 from protocols.wire import Secret, encode_line, encode_refusals
 
 # Reuse of a control connection. The draft of RFC 1738 says that a CWD cannot be undone in general. A
-# connection is therefore reused in two cases only. Either its current directory has the same CWD arguments,
-# byte for byte. Or the login directory is entered again: `CWD` to the path that `PWD` gave right after login,
-# accepted only if `PWD` gives that path again. Paths are not compared in another way and never combined. All
-# this is state without I/O; a pool stores it with its connection.
+# connection is therefore reused in two cases only. In the first case, the current directory has the same CWD
+# arguments as the URL, byte for byte. In the second case, the client returns to the login directory: it sends
+# `CWD` with the path that `PWD` returned right after login, and `PWD` must return that path again. Paths are
+# not compared in another way and never combined. All this is state without I/O, which a pool stores with its
+# connection.
 
 
 @dataclass(frozen=True, slots=True)
 class LoginKey:
-    """The facts that distinguish one login from another in the protocol.
+    """The properties of a login that FTP can distinguish; connections are shared only if they are equal.
 
-    A pool adds the facts that the gate has: address family, proxy, trust (CVE-2014-0138, CVE-2023-27535).
+    A pool adds the properties that the network gateway has: address family, proxy, trust (CVE-2014-0138,
+    CVE-2023-27535).
     """
 
     scheme: str
@@ -48,7 +50,7 @@ def login_key(url: FtpUrl, options: Options) -> LoginKey:
 
 
 class DirectoryRoute(enum.Enum):
-    """The way from a connection's current directory to the URL's directory."""
+    """How to get from a connection's current directory to the URL's directory."""
 
     STAY = "send no CWD"
     HOME = "go to the login directory first"
@@ -63,14 +65,14 @@ class FtpSessionState:
         protected: Data connections use TLS.
         type_code: The last TYPE that was answered 2yz.
         extended: EPSV works; None if it was not tried.
-        in_order: The server is known to answer commands sent together in order, to send 150 before data, and
-            to end each data connection that it announced by 150.
-        lists_facts: FEAT names MLSD; None if FEAT was not sent.
-        home: The path that PWD gave right after login.
+        in_order: The server is known to process commands sent in one write in order, to send 150 before data,
+            and to end each data connection that it announced by 150.
+        lists_facts: FEAT lists MLSD; None if FEAT was not sent.
+        home: The path that PWD returned right after login.
         cwds: The CWD arguments from the login directory to the current one; None after a failed or an
             additional CWD.
-        idle: False during a transfer, and afterwards if its final reply is missing: then the connection must
-            not be reused.
+        idle: False during a transfer, and after a transfer whose final reply is missing. Such a connection
+            must not be reused.
     """
 
     protected: bool = False
@@ -90,24 +92,31 @@ class FtpSessionState:
         return DirectoryRoute.ANEW if self.home is None else DirectoryRoute.HOME
 
 
-#: Above 4 KiB vsftpd answers 500, Pure-FTPd closes the connection and ProFTPD sends no reply.
+#: The maximum size of an argument in bytes. Above 4 KiB vsftpd responds 500, Pure-FTPd closes the connection
+#: and ProFTPD sends no reply.
 ARGUMENT_LIMIT = 4000
-#: 1yz replies in a row. Pure-FTPd sends two; a server that sends more than 100 is stalling.
+#: The maximum number of 1yz replies in a row. Pure-FTPd sends two; a server that sends more than 100 is
+#: stalling.
 PRELIMINARY_LIMIT = 100
 
 
 class ServiceClosing(TryLater):
-    """A reply 421, to a command or unasked: this connection is gone, a new one may work (RFC 959 5.4)."""
+    """A 421 reply, to a command or unasked: the server closes the connection (RFC 959 5.4).
+
+    A new connection may work.
+    """
 
 
 def command(verb: bytes, *arguments: bytes | Secret) -> Line:
     """Encode a command line.
 
-    An empty argument keeps the space before it: `CWD ` (RFC 1738 3.2.2). The byte 0xFF is not doubled: RFC
-    959 would double it, but vsftpd and Pure-FTPd would look for a name with two.
+    With an empty argument the line still has the space: `CWD ` (RFC 1738 3.2.2). The byte 0xFF is sent once.
+    RFC 959 requires it to be doubled, but vsftpd and Pure-FTPd would then look for a name with two such
+    bytes.
 
     Raises:
-        Refused: S02, for bytes that would end the line, and for an argument of more than 4,000 bytes.
+        Refused: The arguments hold bytes that would end the line (S02, command injection), or have more than
+            4,000 bytes.
     """
     for argument in arguments:
         octets = argument.octets if isinstance(argument, Secret) else argument
@@ -140,9 +149,9 @@ class Control:
         yield Send((command(verb, *arguments),))
 
     def say_together(self, *lines: Line) -> Dialogue[None]:
-        """Send commands in one write, to a server that answers them in order.
+        """Send commands in one write, to a server that processes them in order.
 
-        They count as one command: if the first fails, all fail.
+        `commands` counts them as one command: if the first fails, all fail.
         """
         self.commands += 1
         yield Send(lines)
@@ -171,7 +180,7 @@ class Control:
     def demand(
         self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes], hint: str = ""
     ) -> Dialogue[ControlReply]:
-        """Send a command that must be answered 2yz.
+        """Send a command; the reply must be 2yz.
 
         Raises:
             Declined: The reply is 4yz or 5yz.
@@ -184,7 +193,8 @@ class Control:
     def hear_greeting(self) -> Dialogue[ControlReply]:
         """Receive the first reply.
 
-        A 421 is returned here, not raised: another connection would receive it again.
+        If it is a 421, it is returned and not raised as `ServiceClosing`, because a new connection would
+        receive it again.
         """
         reply = yield from receive(self.reader, "the server's greeting", ControlReply(220, (b"Ready",)))
         self._options += reply.options
@@ -192,7 +202,7 @@ class Control:
         return reply
 
     def take(self, reply: ControlReply) -> None:
-        """Record the options of a reply.
+        """Record the Telnet options that a reply requests.
 
         Raises:
             ServiceClosing: The reply is 421, which may come at any time.
@@ -206,7 +216,7 @@ class Control:
             )
 
     def refuse_options(self) -> Dialogue[None]:
-        """Refuse the Telnet options that replies asked for; must not be called during a transfer."""
+        """Refuse the Telnet options that replies requested; must not be called during a transfer."""
         if not self._options:
             return
         answer = encode_refusals(self._options)

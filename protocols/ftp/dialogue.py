@@ -1,9 +1,9 @@
 """The dialogues of an ftp URL (RFC 1738 3.2.2): login, one CWD per segment, then TYPE and RETR or a listing.
 
 Without a typecode, an empty name is a directory. Any other name is requested as a file in type I. If RETR is
-refused with 550, `CWD name` shows whether the name is a directory. Arguments are sent as they are: no segment
-is dropped, joined or normalized. The module also has the dialogue for the facts of a URL, and the replay of
-an archived object.
+refused with 550, `CWD name` shows whether the name is a directory. Each segment of the URL becomes one
+argument, unchanged: no segment is dropped, joined or normalized. The module also has the dialogue for the
+metadata of a URL, and the replay of an archived object.
 """
 
 from __future__ import annotations
@@ -62,19 +62,23 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-# The command for a directory: MLSD if it is requested, or if kinds, sizes and dates are requested. LIST if
-# these are requested and the server does not have MLSD. NLST otherwise. CWD distinguishes an empty directory
-# from a missing one.
+# The command for a directory:
+# - MLSD if it is requested, or if the caller wants kinds, sizes and dates and the server has MLSD
+# - LIST if the caller wants them and the server does not have MLSD
+# - NLST otherwise
+#
+# An empty listing may also mean a missing directory; CWD distinguishes the two.
 
-#: The server does not implement the command.
+#: The reply codes of a server that does not implement the command.
 UNIMPLEMENTED = (500, 502, 504)
-#: A line of the reply to FEAT: MLST stands for both, and some servers name MLSD alone.
+#: A line of the reply to FEAT. By RFC 3659 `MLST` announces both MLST and MLSD; some servers send `MLSD`
+#: alone.
 _NAMES_FACTS = re.compile(rb" *MLS[TD]\b", re.IGNORECASE)
 #: Replies of servers to NLST in an empty directory, and to NLST of a missing name.
 _PERHAPS_EMPTY = (450, 550)
 
 
-#: Extra facts about a directory: the path that PWD gives.
+#: Extra metadata of a directory: the path that PWD returns.
 Told: TypeAlias = "dict[str, JsonValue] | None"
 
 
@@ -88,7 +92,7 @@ def names_reply(session: FtpSession, argument: bytes = b"", told: Told = None) -
 
 
 def list_names(session: FtpSession, argument: bytes) -> Dialogue[None]:
-    """List the names in `argument`; if it is empty, the names in the current directory."""
+    """List the names in the directory `argument`; if it is empty, the names in the current directory."""
     control = session.control
     yield from set_type(control, b"A")
     told = yield from _ask_directory(session, argument)
@@ -118,8 +122,8 @@ def list_names(session: FtpSession, argument: bytes) -> Dialogue[None]:
 def _end(reply: Reply, ended: CompleteTransfer) -> Dialogue[None]:
     """Finish a listing: report a truncation by the server, then settle the transfer.
 
-    A listing is complete if its transfer is, unless the server says that it truncated it: Pure-FTPd does so
-    at 10,000 names, with 226.
+    If the transfer is complete, the listing is complete too, unless the server reports that it truncated the
+    listing. Pure-FTPd does so at 10,000 names, with 226.
     """
     if b"truncated" in ended.text.lower():
         detail = f"the server truncated the listing, names are missing: it said {shown_text(ended.text)!r}"
@@ -128,7 +132,7 @@ def _end(reply: Reply, ended: CompleteTransfer) -> Dialogue[None]:
 
 
 def _ask_directory(session: FtpSession, argument: bytes) -> Dialogue[Told]:
-    """Ask PWD for the path of the current directory: servers resolve links for PWD."""
+    """Ask PWD for the path of the current directory, in which servers have resolved links."""
     if argument or not session.options.placed:
         return None
     reply = yield from session.control.command(b"PWD", ideal=(257, b'"/"'))
@@ -139,8 +143,8 @@ def _ask_directory(session: FtpSession, argument: bytes) -> Dialogue[Told]:
 def _wants_facts(session: FtpSession) -> Dialogue[bool]:
     """Return whether to list by MLSD.
 
-    MLSD is used if the options request it. If they request kinds, sizes and dates, it is used if the server
-    has it (RFC 2389 3.2, RFC 3659 7.8).
+    MLSD is used if the options request it. If the options request kinds, sizes and dates, MLSD is used if the
+    server has it (RFC 2389 3.2, RFC 3659 7.8).
     """
     if session.options.mlsd or not session.options.detailed:
         return session.options.mlsd
@@ -194,8 +198,8 @@ def _list_facts(session: FtpSession, argument: bytes, told: Told) -> Dialogue[bo
 def _stand_in(session: FtpSession, argument: bytes) -> Dialogue[bytes]:
     """Enter the listed directory, and return the remaining argument: empty if CWD succeeded.
 
-    LIST gets no argument: `-a` is an option to some servers, and a missing name looks like an empty
-    directory.
+    LIST is sent without an argument. Some servers interpret an argument `-a` as an option, and for a missing
+    name they send an empty listing.
     """
     if not argument or (yield from enter(session)).good:
         return b""
@@ -220,11 +224,11 @@ def _list_lines(session: FtpSession, told: Told) -> Dialogue[bool]:
     raise refuse_transfer(ended, b"LIST")
 
 
-# The facts of a URL without its body: SIZE and MDTM for a file (RFC 3659), CWD to recognize a directory.
+# The metadata of a URL without its body: SIZE and MDTM for a file (RFC 3659), CWD to recognize a directory.
 
 
 def describe(session: FtpSession) -> Dialogue[Reply]:
-    """Return the facts of the URL's object, without a data connection.
+    """Return the metadata of the URL's object, without a data connection.
 
     The kind is `Kind.UNKNOWN` if the server supports neither SIZE nor MDTM and the name is not a directory.
     In type A the size is unknown: SIZE counts the stored bytes, not the bytes that would be sent.
@@ -254,9 +258,9 @@ def _file(session: FtpSession, size: int | None, modified: datetime | None) -> R
 
 
 def _describe_unsized(session: FtpSession, sized: ControlReply, modified: datetime | None) -> Dialogue[Reply]:
-    """Describe a name without a size: a directory, a missing name, or a file of a server without SIZE.
+    """Describe a name without a size: a directory, a missing name, or a file on a server without SIZE.
 
-    Some servers give the time of a directory, too.
+    Only CWD shows a directory, because some servers also send the time of a directory.
     """
     if session.url.typecode is None:
         yield PlanNote("the name may be a directory: CWD shows it")
@@ -275,9 +279,9 @@ def retrieve(
 ) -> Dialogue[FtpSessionState | None]:
     """Return the steps of a retrieval.
 
-    The body begins with the first data, or when the final reply shows an empty file. The body ends with
-    the end of the transfer, final reply included. Two failures are retried once on a new connection: a 421
-    before any data, and a failure of the first command on a pooled connection.
+    The body begins with the first data, or when the final reply shows that the file is empty. The body ends
+    with the transfer, after its final reply. Two failures are retried once on a new connection: a 421 before
+    any data, and a failure of the first command on a pooled connection.
 
     Returns:
         The state of the connection if it can be reused, else None.
@@ -321,7 +325,7 @@ def _inquire(session: FtpSession) -> Dialogue[None]:
 
 
 def check_expressible(url: FtpUrl) -> None:
-    """Check that the URL can be expressed in FTP: RETR needs an argument.
+    """Check that the URL can be expressed in FTP: a file needs a name, because RETR needs an argument.
 
     Raises:
         InvalidUrl: The typecode requests a file, and the name is empty.
@@ -336,7 +340,7 @@ def check_arguments(url: FtpUrl) -> None:
     """Check before connecting that all arguments can be sent.
 
     Raises:
-        Refused: S02, for an argument that cannot be sent.
+        Refused: An argument cannot be sent (S02, command injection).
     """
     command(b"CWD", url.user or b"", url.password or b"", *url.cwds, url.name or b"")
 
@@ -391,8 +395,8 @@ def retrieve_file(session: FtpSession) -> Dialogue[TransferRefusal | None]:
 def _is_covered(options: Options, planned: FtpTransfer) -> bool:
     """Return whether the caller's copy is up to date.
 
-    For a file without SIZE this is unknown: the name may be a directory, and some servers give times of
-    directories.
+    If the server does not send SIZE, this is unknown: the name may be a directory, and some servers send the
+    time of a directory too.
     """
     reply, held = planned.reply, options.held
     if held is None or options.start or (reply.size is None and planned.form is not BodyForm.TEXT):
@@ -403,8 +407,8 @@ def _is_covered(options: Options, planned: FtpTransfer) -> bool:
 def _measure_text(session: FtpSession) -> Dialogue[FtpTransfer]:
     """Plan a transfer in type A, without SIZE.
 
-    Servers that answer SIZE in type A count the text as it is sent. MDTM is requested only if a copy may be
-    outdated.
+    In type A some servers respond to SIZE with the size of the text as it is sent. MDTM is sent only if the
+    caller has a copy that may be outdated.
     """
     modified = (yield from request_time(session)) if session.options.held is not None else None
     form = BodyForm.FILE if session.options.raw else BodyForm.TEXT
@@ -412,11 +416,11 @@ def _measure_text(session: FtpSession) -> Dialogue[FtpTransfer]:
 
 
 def _measure(session: FtpSession) -> Dialogue[FtpTransfer]:
-    """Plan a transfer in type I: ask for SIZE, and for MDTM where the time matters.
+    """Plan a transfer in type I: send SIZE, and MDTM if the time is needed.
 
-    SIZE is only a question, so it may be refused. The time matters if the file on disk will have it, or if
-    part of the file is on disk already and may be outdated. Facts from a listing are not requested again,
-    unless only a part is transferred.
+    The server may refuse SIZE; the transfer then continues without a size. The time is needed if it will be
+    set on the file on disk, or if a part of the file is on disk already and may be outdated. Metadata from a
+    listing is not requested again, unless only a range is transferred.
     """
     options = session.options
     is_part = options.start or options.stop is not None
@@ -432,7 +436,7 @@ def _measure(session: FtpSession) -> Dialogue[FtpTransfer]:
 def _asks_together(session: FtpSession) -> bool:
     """Return whether to request the EPSV port before the replies to SIZE and MDTM.
 
-    That is so if the complete file is wanted in any case.
+    This saves a round trip if the complete file is transferred independent of these replies.
     """
     state, options = session.state, session.options
     is_whole = options.held is None and not options.start and options.stop is None
@@ -459,8 +463,8 @@ def _measure_and_request_port(session: FtpSession) -> Dialogue[tuple[FtpTransfer
 def _restart(session: FtpSession, planned: FtpTransfer) -> Dialogue[FtpTransfer]:
     """Send REST if the held bytes belong to this same file and SIZE covers the requested range.
 
-    vsftpd sends an empty file and 226 for a start beyond the end. If REST is refused, the body begins at byte
-    0.
+    For a start beyond the end, vsftpd sends an empty file and 226, so SIZE is compared first. If REST is
+    refused, the body begins at byte 0.
     """
     start, stop, reply = session.options.start, session.options.stop, planned.reply
     same = session.options.known.agree(Validators(size=reply.size, modified=reply.modified))
@@ -477,8 +481,8 @@ def _restart(session: FtpSession, planned: FtpTransfer) -> Dialogue[FtpTransfer]
     return planned._replace(reply=replace(reply, start=start, stop=stop))
 
 
-# The replay of one archived object. Every login is accepted and every directory exists. Each directory holds
-# this one file or this one listing, in the form in which it was received.
+# The replay of one archived object. Every login is accepted and every directory exists. Each directory
+# contains only the archived file or listing, in the format in which it was received.
 
 _LISTING = "text/x-ftp-"
 _GRANTED = {
@@ -488,7 +492,7 @@ _GRANTED = {
     b"EPSV": b"229",
     b"QUIT": b"221",
 }
-#: Text that the client ignores once it is logged in.
+#: Reply texts that the client ignores: the port, and text after the login.
 _ANY_PORT = b"(|||1024|)"
 _ARCHIVE = b"archive"
 

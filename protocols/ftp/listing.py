@@ -1,8 +1,9 @@
 """FTP listings as entries: names (NLST, RFC 959), names with facts (MLSD, RFC 3659), lines for people (LIST).
 
-Names are bytes. Each becomes a URL one step below the listing's URL, with all bytes but unreserved ones
-escaped. The URL's password is left out, because entries are shown and stored. Each line of MLSD and LIST is
-an entry. A line that cannot be parsed becomes an entry without a URL, and is reported once per listing.
+Names are bytes. Each name becomes a URL one step below the listing's URL, with all bytes but unreserved ones
+escaped. The listing URL's password is left out, because entries are shown and stored. Each line of MLSD and
+LIST is an entry. A line that cannot be parsed becomes an entry without a URL, and is reported once per
+listing.
 """
 
 from __future__ import annotations
@@ -20,12 +21,11 @@ from protocols.ftp.url import FtpUrl, build
 from protocols.location import Kind
 from protocols.syntax import encode
 
-# Dates in LIST have a precision of a minute or a day, in the time of the server's clock, often without the
-# year.
+# Dates in LIST have a precision of a minute or a day, in the server's local time, often without the year.
 #
-# A date without a zone is not a definite time. The date is kept as the server wrote it (`local`), and no
-# decision depends on it. Servers leave out the year of dates less than half a year old. Some leave it out for
-# all future dates.
+# A date without a time zone is ambiguous. Such a date is stored as the server wrote it (`local`), and no
+# decision depends on it. Servers leave out the year of dates less than half a year old. Some servers leave it
+# out for all future dates.
 
 _MONTHS = (b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec")
 _MONTH_NAME = b"(?i:" + b"|".join(_MONTHS) + b")"
@@ -58,15 +58,15 @@ _FORMS = tuple(
         ),
     )
 )
-#: MS-DOS has two digits for the years from 1970 on.
+#: MS-DOS listings have two-digit years; 70 to 99 mean 1970 to 1999.
 _CENTURY_TURN = 70
-#: A day without a year is the nearest one: at most half a year and some days ago, and at most as far ahead as
-#: a clock of another zone may be.
+#: The range for a date without a year. The year is chosen so that the date is at most half a year and some
+#: days ago, and at most as far ahead as a clock in another time zone may be.
 _BACK, _AHEAD = timedelta(days=190), timedelta(hours=26)
 
 
 class ListDate(NamedTuple):
-    """A date as `text`; `certain` if its zone is given, else `local`, with the precision that was read."""
+    """A date as `text`; `certain` if it has a time zone, else `local`, with the precision that was read."""
 
     text: str
     certain: datetime | None = None
@@ -75,7 +75,7 @@ class ListDate(NamedTuple):
 
 
 def parse_date(octets: bytes, now: datetime | None) -> ListDate:
-    """Parse a date of a LIST line; without `now`, a date that lacks its year is left unread."""
+    """Parse a date of a LIST line; without `now`, a date without a year is not parsed."""
     text = octets.decode("utf-8", "surrogateescape")
     for form in _FORMS:
         if found := form.fullmatch(octets):
@@ -88,7 +88,7 @@ def parse_date(octets: bytes, now: datetime | None) -> ListDate:
 
 
 def at_second(second: int) -> datetime:
-    """Return the time so many seconds after 1970-01-01, UTC."""
+    """Return the time `second` seconds after 1970-01-01, in UTC."""
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
 
 
@@ -143,13 +143,13 @@ def _with_zone(moment: datetime, zone: bytes) -> datetime:
     return moment.replace(tzinfo=there).astimezone(UTC)
 
 
-# One line of LIST. RFC 959 leaves its form open: it is meant for people, and servers differ.
+# One line of LIST. RFC 959 does not define its format: it is meant for people, and servers differ.
 #
-# A listing may mix forms, so each line is matched with them in turn: EPLF, MS-DOS, NetWare, Unix, Unix with a
-# date in another language, VMS. In the Unix form, the fields between the mode and the size are not counted:
-# groups may be missing, owners may have blanks, long numbers shift the columns. The leftmost size that is
-# followed by a date counts. One blank ends the date, and the rest is the name. Every pattern is bounded:
-# parsing takes linear time for every line.
+# A listing may mix formats, so each line is matched with all of them in turn: EPLF, MS-DOS, NetWare, Unix,
+# Unix with a date in another language, VMS. In the Unix format, the fields between the mode and the size are
+# not counted: groups may be missing, owners may have blanks, long numbers shift the columns. The leftmost
+# number that is followed by a date is the size. One blank ends the date, and the rest is the name. Every
+# pattern is bounded: parsing takes linear time for every line.
 
 LARGEST = 2**63 - 1
 
@@ -237,7 +237,7 @@ def read_line(line: bytes, now: datetime | None) -> ListLine | None:
 
 
 def _read_eplf(line: bytes, now: datetime | None) -> ListLine | None:
-    """Parse an EPLF line (easily parsed LIST format): times are seconds in UTC, thus certain."""
+    """Parse an EPLF line (easily parsed LIST format); its times are seconds in UTC, thus certain."""
     found = _EPLF.fullmatch(line)
     if found is None:
         return None
@@ -291,7 +291,10 @@ def _read_vms(line: bytes, now: datetime | None) -> ListLine | None:
 
 
 def _link(read: ListLine, size: bytes) -> ListLine:
-    """Split `name -> target`; the size is the target's length, because names may have arrows, too."""
+    """Split `name -> target` at an arrow, although names may contain arrows too.
+
+    The size is the length of the target, which shows the right arrow.
+    """
     length = _number(size.decode("latin-1"), 5)
     at = len(read.name) - (length or 0)
     if length and read.name[max(0, at - len(_ARROW)) : at] == _ARROW:
@@ -306,7 +309,7 @@ def _link(read: ListLine, size: bytes) -> ListLine:
 
 
 def _add_size(read: ListLine, size: bytes) -> ListLine:
-    """Set the size of a document, unless it is a number with a unit: such a size is rounded."""
+    """Set the size of a document; a number with a unit is a rounded size and is stored as text."""
     if read.kind is not Kind.DOCUMENT:
         return read
     text = size.decode("latin-1")
@@ -326,7 +329,8 @@ def _number(digits: str, most: int) -> int | None:
     return number if number <= LARGEST else None
 
 
-#: Bytes of names that are held back to find their common prefix: enough to recognize the server's form.
+#: The maximum number of bytes of names that are held back to find their common prefix. So many bytes show
+#: whether the server sends the prefix.
 _HELD = 8_192
 _MLSD_KINDS = {"file": Kind.DOCUMENT, "dir": Kind.DIRECTORY}
 
@@ -338,7 +342,10 @@ def shown_name(name: bytes) -> str:
 
 
 class _UnixDirectory:
-    """The listed directory: it makes entries of names and rejects strings that are not names in it (S14)."""
+    """The listed directory: it creates entries from names.
+
+    Names outside the directory are rejected (S14, file names).
+    """
 
     def __init__(self, url: FtpUrl, findings: list[Finding]) -> None:
         cwds = (*url.cwds, url.name) if url.name else url.cwds
@@ -347,7 +354,7 @@ class _UnixDirectory:
         self._reported: set[str] = set()
 
     def entry(self, name: bytes, raw: bytes) -> Entry | None:
-        """Return an entry, or None for the directory itself, its parent, and names outside of it."""
+        """Return an entry, or None for the directory itself, its parent, and names outside the directory."""
         if name in (b"", b".", b".."):
             return None
         if not _is_name(name):
@@ -379,11 +386,12 @@ def _is_name(name: bytes) -> bool:
 
 
 class NlstReader:
-    """A reader of NLST output: names, one a line, as entries.
+    """A reader of NLST output: names, one per line, as entries.
 
-    Names may or may not begin with the argument of NLST (`argument`, may be empty); only all names together
-    show which. While all names begin with it, the first ones are held back, up to `_HELD` bytes. If all of
-    them have the prefix, a later name without it is not a name in the directory.
+    Some servers send each name with the argument of NLST before it (`argument`, may be empty), others without
+    it; only all names together show which. While all names begin with this prefix, the first names are held
+    back, up to `_HELD` bytes. If all of these have the prefix, a later name without the prefix is not a name
+    in the directory.
 
     Raises:
         LimitExceeded: A line is longer than `limits.line` (or `limits.body`, if that is less).
@@ -411,7 +419,7 @@ class NlstReader:
                 yield entry
 
     def _weigh(self, line: bytes) -> Iterator[Entry]:
-        """Hold back one of the first lines until the prefix is known."""
+        """Hold back one of the first lines until it is known whether names have the prefix."""
         self._held.append(line)
         self._room = max(0, self._room - len(line))
         if not line.startswith(self._prefix):
@@ -420,7 +428,7 @@ class NlstReader:
             yield from self._settle(self._prefix)
 
     def _settle(self, prefix: bytes) -> Iterator[Entry]:
-        """Fix the prefix, and return the entries of the held lines."""
+        """Set the prefix, and return the entries of the held lines."""
         self._prefix, self._room = prefix, 0
         held, self._held = self._held, []
         yield from filter(None, map(self._entry, held))
@@ -435,7 +443,7 @@ class NlstReader:
 class _ListingLines:
     """A splitter of bytes into lines; it holds an incomplete line, within `limits`.
 
-    With `by_network` LF alone is part of a line.
+    With `by_network`, only CR LF ends a line, and an LF without CR is part of the line.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -544,7 +552,7 @@ def _with_facts(entry: Entry, facts: dict[str, str], kind: str) -> Entry:
 def _is_link(kind: str) -> bool:
     """Return whether the kind is a link.
 
-    ProFTPD and Pure-FTPd give the size of the link itself, not of its target.
+    ProFTPD and Pure-FTPd send the size of the link itself, not the size of its target.
     """
     return kind.startswith(("os.unix=slink", "os.unix=symlink"))
 
@@ -552,8 +560,8 @@ def _is_link(kind: str) -> bool:
 def parse_facts(written: bytes) -> dict[str, str] | None:
     """Parse `Size=3;Type=file;` into values by name in lower case.
 
-    The result is None if an item has no `=`: then the line is the rest of a name that contains a line end, as
-    ProFTPD sends it.
+    The result is None if an item has no `=`. The line is then the rest of a name that contains a line end,
+    which ProFTPD sends unescaped.
     """
     facts = [fact.partition("=") for fact in written.decode("latin-1").split(";") if fact]
     return {name.lower(): value for name, _, value in facts} if all(fact[1] for fact in facts) else None
@@ -569,12 +577,12 @@ def _fact_size(value: str) -> int | None:
 class ListReader:
     """A reader of LIST output as entries.
 
-    The forms are known from many servers, and no standard fixes them (RFC 959 4.1.3). Each entry has `source:
-    list` in `extra`. If most of the first lines (those in `_HELD` bytes) end in CR LF, LF alone is part of a
-    name; else LF ends a line. `now` determines missing years.
+    No standard defines the formats (RFC 959 4.1.3); the known ones were collected from many servers. Each
+    entry has `source: list` in `extra`. If most of the first lines (those in `_HELD` bytes) end in CR LF, an
+    LF without CR is part of a name; else LF ends a line. `now` determines missing years.
 
     Raises:
-        LimitExceeded: As `NlstReader`; never for the contents of a line.
+        LimitExceeded: As in `NlstReader`; a line that cannot be parsed raises no error.
     """
 
     def __init__(self, url: FtpUrl, limits: Limits, findings: list[Finding], now: datetime | None) -> None:

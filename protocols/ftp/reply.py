@@ -1,9 +1,8 @@
 """FTP replies: reading, errors, and values in their text (RFC 959 4.2, RFC 1123 4.1.2).
 
 A reply is `ddd SP text`, or `ddd-text` and all lines up to one that starts with the same digits and a blank.
-The bytes may contain Telnet commands (RFC 854). These are removed before a line is examined, because an
-option may be the byte LF. The text of a reply is written for people. The few values that are read from a
-reply have parsers below.
+The bytes may contain Telnet commands (RFC 854). They are removed before a line is examined, because an option
+may be the byte LF. The text of a reply is written for people; a few values in it are parsed below.
 """
 
 from __future__ import annotations
@@ -29,22 +28,23 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-#: Servers under test send 300 lines of 17,000 bytes; no reply that people are meant to read is longer.
+#: The maximum size of a reply in bytes. Servers under test send 300 lines of 17,000 bytes; no reply that
+#: people are meant to read is longer.
 REPLY_LIMIT = 1_048_576
 
 _IAC = 0xFF
 _WILL, _WONT, _DO, _DONT = 0xFB, 0xFC, 0xFD, 0xFE
 _TELNET = re.compile(rb"\xff(?:([\xfb-\xfe])(.)|([\xf0-\xfa\xff]))", re.DOTALL)
 _FIRST_LINE = re.compile(rb"[1-5][0-9][0-9](?:[ -]|\Z)")
-#: Compiled when a text is first shown.
+#: Characters that are escaped for display. The pattern is compiled when a text is first shown.
 _UNSHOWN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 
 
 class ControlReply(NamedTuple):
     """A reply of the server.
 
-    `lines` are its lines as bytes, without code and line end. `options` are the Telnet verbs and options that
-    the peer asked for in it: each must be refused (RFC 854).
+    `lines` are the lines as bytes, without code and line end. `options` are the Telnet verbs and options that
+    the peer requested in the reply. The client must refuse each of them (RFC 854).
     """
 
     code: int
@@ -58,7 +58,7 @@ class ControlReply(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return the text for display, without characters that drive a terminal."""
+        """Return the text for display, without characters that control a terminal."""
         return shown_text(self.octets)
 
     @property
@@ -69,7 +69,7 @@ class ControlReply(NamedTuple):
     def hide_secret(self, secret: bytes) -> ControlReply:
         """Return the reply without `secret`, which servers may repeat.
 
-        All texts made of the result are free of the secret, too.
+        No text made from the result contains the secret.
         """
         if not secret or secret not in self.octets:
             return self
@@ -81,7 +81,7 @@ class ControlReply(NamedTuple):
 
     @property
     def good(self) -> bool:
-        """Return whether the reply is 2yz; the first digit decides (RFC 1123 4.1.2.11)."""
+        """Return whether the reply is 2yz; only the first digit is compared (RFC 1123 4.1.2.11)."""
         return 200 <= self.code < 300
 
     @property
@@ -153,8 +153,8 @@ def _check_size(lines: int, octets: int, limits: Limits) -> None:
 def _take_line(buffer: Buffer, limit: int) -> Generator[None, None, bytes]:
     """Take the bytes up to and including the LF that ends a line.
 
-    An LF that is a Telnet option does not end a line. Each byte is examined only once, because options can
-    come in any number.
+    An LF that is a Telnet option does not end a line. Each byte is examined only once, because a server can
+    send any number of options.
     """
     pieces: list[bytes] = []
     taken = 0
@@ -193,11 +193,12 @@ def _clean(raw: bytes, options: list[tuple[int, int]]) -> bytes:
 
 # Refusals: the error for a 4yz or 5yz reply, with the server's text (RFC 959 4.2.2, RFC 2228, RFC 2428).
 #
-# The first digit decides; only the codes in the table are compared completely. 550 means both "missing" and
-# "not allowed". A client cannot distinguish the two, and the message says so.
+# The first digit selects the error, except for the codes in the table. 550 means both "missing" and "not
+# allowed". A client cannot distinguish the two, so the message names both.
 
-#: ProFTPD: "Sorry, the maximum number of clients (2) for this user already connected."; wu-ftpd: "Too many
-#: users"; others: "too many connections", "Maximum login limit has been reached", "connection limit".
+#: Texts of a server with too many users. ProFTPD: "Sorry, the maximum number of clients (2) for this user
+#: already connected."; wu-ftpd: "Too many users"; others: "too many connections", "Maximum login limit has
+#: been reached", "connection limit".
 _FULL = (
     r"too many|max(imum|\.)?( allowed)?( number| clients| users| connections| logins?| sessions)|"
     r"(connection|user|client|login|session)s? limit|limit (is |has been |of \S+ )?(reached|exceeded)"
@@ -237,7 +238,7 @@ def make_declined(reply: ControlReply, doing: str, hint: str = "") -> Declined:
 def is_full(reply: ControlReply) -> bool:
     """Return whether the reply refuses a login because too many users are logged in.
 
-    RFC 959 has 421 for that. Many servers send 530 instead, and only their text shows the reason.
+    RFC 959 defines 421 for this case. Many servers send 530 instead, and only their text shows the reason.
     """
     return reply.code == 530 and re.search(_FULL, reply.text, re.IGNORECASE) is not None
 
@@ -248,8 +249,8 @@ def refusal_of(kind: type[Declined], reply: ControlReply, message: str, hint: st
     return kind(f"{words}; {hint}" if hint else words, code=str(reply.code), text=reply.text)
 
 
-# Values in a reply's text: 213 (RFC 3659 3 and 4) and 257 (RFC 959, appendix II). An absent or invalid value
-# is None and never an error: servers may omit each of them.
+# Values in a reply's text: 213 (RFC 3659 3 and 4) and 257 (RFC 959, appendix II). If a value is absent or
+# invalid, it is None and not an error: servers may omit each of them.
 
 _SIZE = re.compile(rb" *(\d{1,19}) *")
 _LARGEST = 2**63 - 1
@@ -267,10 +268,10 @@ def parse_size(reply: ControlReply) -> int | None:
 
 
 def parse_time(octets: bytes) -> datetime | None:
-    """Parse `YYYYMMDDHHMMSS[.sss]` in UTC: a 213 reply to MDTM, the fact `modify`.
+    """Parse `YYYYMMDDHHMMSS[.sss]` in UTC: a 213 reply to MDTM, or the MLSD fact `modify`.
 
-    A text that begins with `19100` comes from a server with the year 2000 bug, does not mean 1910, and gives
-    None.
+    A text that begins with `19100` comes from a server with the year 2000 bug and does not mean 1910; the
+    result is None.
     """
     match = _TIME.fullmatch(octets)
     if match is None:
@@ -281,11 +282,11 @@ def parse_time(octets: bytes) -> datetime | None:
 
 
 def parse_path(reply: ControlReply) -> bytes | None:
-    """Return the path in a 257 reply: the text in quotes, a quote in it doubled.
+    """Return the path in a 257 reply: the text in quotes, in which two quotes stand for one.
 
     The result is None without a closing quote (CVE-2017-1000254), for an empty path, and for a path with a
-    control character. Servers that do not double quotes give a wrong path here. The caller must therefore try
-    the path.
+    control character. If a server does not double quotes, the path is wrong. The caller must therefore check
+    the path with CWD.
     """
     _, _, rest = reply.octets.partition(b'"')
     match = _QUOTED.match(rest)
@@ -296,8 +297,8 @@ def parse_path(reply: ControlReply) -> bytes | None:
 
 # The data connection: the port in a 229 (RFC 2428) or a 227 (RFC 959, RFC 1123 4.1.2.6).
 #
-# Only the port is used. The four host numbers of a 227 are ignored: the data connection goes to the peer of
-# the control connection in every case (S13, CVE-2020-8284).
+# Only the port is used. The four host numbers of a 227 are ignored: the data connection always goes to the
+# peer of the control connection (S13, FTP data connections; CVE-2020-8284).
 
 _ENTERING_EXTENDED = 229
 _EXTENDED = re.compile(rb"\(([!-~])\1\1(\d{1,5})\1\)")
@@ -305,7 +306,7 @@ _SIX_NUMBERS = re.compile(rb"(?<!\d)(?<!\d,)(\d{1,3}(?:,\d{1,3}){5})(?!,?\d)")
 
 
 class PassiveReply(NamedTuple):
-    """A reply to EPSV or PASV, and its port; None if it has no port."""
+    """A reply to EPSV or PASV, and the port in it; None if the reply has no port."""
 
     reply: ControlReply
     port: int | None

@@ -32,13 +32,14 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-# Login, with TLS where it is requested (RFC 959 5.4, RFC 4217). TLS is requested before any name or password
-# is sent. If TLS was required, every outcome but TLS is a failure (CVE-2021-22946).
+# Login, with TLS if it is requested (RFC 959 5.4, RFC 4217). TLS is requested before any name or password is
+# sent. If TLS is required, the login fails unless TLS was started (CVE-2021-22946).
 
 _UNKNOWN = Secret(b"****")
 
-#: Servers that answer commands sent together in order; each was tested. Some other servers lose all but the
-#: first command (RFC 959 5.4 requires a client to wait), and only an idle timeout would show that.
+#: Servers that process commands sent in one write in order; each was tested. Some other servers lose all but
+#: the first command (RFC 959 5.4 requires a client to wait), and the client would notice the loss only by an
+#: idle timeout.
 _IN_ORDER = (b"vsFTPd", b"ProFTPD", b"Pure-FTPd")
 
 
@@ -67,7 +68,7 @@ def log_in(control: Control, url: FtpUrl, options: Options) -> Dialogue[None]:
 
 
 def _hear_greeting(control: Control) -> Dialogue[ControlReply]:
-    """Receive 220 or 230; 120 says that a 220 will follow."""
+    """Receive 220 or 230; a 120 announces that a 220 will follow."""
     for _ in range(PRELIMINARY_LIMIT):
         reply = yield from control.hear_greeting()
         if not reply.preliminary:
@@ -119,9 +120,9 @@ def _identify(control: Control, url: FtpUrl, options: Options) -> Dialogue[None]
 
 
 def _request_password(reply: ControlReply, user: bytes | None) -> Dialogue[bytes]:
-    """Return the password of the URL's user, as the user or a credential store gives it.
+    """Return the password of the URL's user, from the user or a credential store.
 
-    Never the anonymous password, never an absent one.
+    The result is never the anonymous password, and never absent.
     """
     held = yield from _request_credentials(user)
     if held is None or held.user != user:
@@ -152,7 +153,7 @@ class ConnectionNotReusable(Exception):
 
 
 class FtpSession(NamedTuple):
-    """A URL on a control connection."""
+    """A URL and the control connection that is used for it."""
 
     control: Control
     url: FtpUrl
@@ -206,7 +207,7 @@ def change_directory(control: Control, cwds: tuple[bytes, ...]) -> Dialogue[None
 
 
 def enter(session: FtpSession) -> Dialogue[ControlReply]:
-    """Send CWD with the URL's name: a good reply shows that it is a directory."""
+    """Send CWD with the URL's name; a 2yz reply shows that the name is a directory."""
     session.state.cwds = None
     return (yield from session.control.command(b"CWD", session.name, ideal=(250, b"OK")))
 
@@ -216,7 +217,7 @@ def request_size(session: FtpSession) -> Dialogue[int | None]:
 
 
 def hear_size(session: FtpSession) -> Dialogue[int | None]:
-    """Receive the reply to SIZE, which was sent."""
+    """Receive the reply to a SIZE command that was sent earlier."""
     return _size_in((yield from _hear_fact(session, b"SIZE", b"0")))
 
 
@@ -229,7 +230,7 @@ def request_time(session: FtpSession) -> Dialogue[datetime | None]:
 
 
 def hear_time(session: FtpSession) -> Dialogue[datetime | None]:
-    """Receive the reply to MDTM, which was sent."""
+    """Receive the reply to an MDTM command that was sent earlier."""
     return _time_in((yield from _hear_fact(session, b"MDTM", b"-")))
 
 

@@ -1,14 +1,14 @@
 """An FTP transfer: a data connection, a command, the data, the final reply (RFC 959 5, RFC 2428).
 
-The data connection is made before the command is sent: all servers hold back the 150 until it exists. Stream
-mode has no length. A transfer is therefore complete only if all of these hold:
+The data connection is made before the command is sent, because servers send 150 only after it exists. Stream
+mode does not announce a length. A transfer is therefore complete only if all of these hold:
 
 - the final reply is 2yz
 - the data ended in an orderly way (in TLS: with close_notify)
-- no fewer bytes came than SIZE gave
+- at least as many bytes arrived as SIZE announced
 
-The data connection is closed before the final reply is awaited: ProFTPD sends none until then. No command is
-sent between this command and its final reply.
+The client closes the data connection before it waits for the final reply, because ProFTPD sends the final
+reply only after this close. No command is sent between the transfer command and its final reply.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from protocols.step import (
 class NetworkText:
     """A filter that turns the bytes of a type A transfer into text with the line end LF.
 
-    CR LF becomes LF and CR NUL a CR. A single CR or LF stays, because vsftpd by default sends a file
-    unchanged in type A. A CR at the end of a chunk is carried over to the next; at the end of the data it is
-    data.
+    CR LF becomes LF and CR NUL a CR. A single CR or LF is not changed, because vsftpd by default sends a file
+    unchanged in type A. A CR at the end of a chunk is held until the next chunk; at the end of the data it is
+    part of the data.
     """
 
     def __init__(self) -> None:
@@ -80,9 +80,9 @@ class BodyForm(enum.Enum):
 
 
 class FtpTransfer(NamedTuple):
-    """A planned transfer: the facts that are known before, and the meaning of its bytes.
+    """A planned transfer: the metadata that is known before, and the meaning of its bytes.
 
-    `is_listed` says that the size comes from a listing: the file may have fewer bytes by now (RFC 3659
+    `is_listed` is set if the size comes from a listing: the file may have become shorter since then (RFC 3659
     7.5.7).
     """
 
@@ -92,13 +92,13 @@ class FtpTransfer(NamedTuple):
 
     @property
     def expected(self) -> int | None:
-        """Return the number of bytes the body will have; None if SIZE did not give one."""
+        """Return the number of bytes that the body will have; None if SIZE did not return one."""
         end = self.reply.size if self.reply.stop is None else self.reply.stop
         return None if end is None else max(0, end - self.reply.start)
 
 
 class TransferRefusal(NamedTuple):
-    """A final reply 4yz or 5yz without any data; `started` if a 1yz preceded it."""
+    """A final reply 4yz or 5yz without any data; `started` is set if a 1yz reply preceded it."""
 
     reply: ControlReply
     started: bool
@@ -117,9 +117,9 @@ def transfer(
 ) -> Dialogue[TransferRefusal | CompleteTransfer]:
     """Send the command, with the data connection open, and complete the transfer.
 
-    The body begins with the first byte; if no byte comes, `settle` begins it. Of a range, no more bytes are
-    read than it has. After that the connection is not reused, because servers differ in their reply to the
-    closed data connection, and in its time.
+    The body begins with the first byte; if no byte comes, `settle` begins it. If a range was requested, no
+    bytes after the range are read. After a range the control connection is not reused, because servers differ
+    in when and how they reply to the closed data connection.
 
     Raises:
         Truncated: Some bytes came, but not all; the error has both numbers.
@@ -158,7 +158,8 @@ def settle(reply: Reply, whole: CompleteTransfer) -> Dialogue[None]:
 def _is_announced(state: FtpSessionState, verb: bytes) -> bool:
     """Return whether 150 comes before the first byte.
 
-    A server inside TLS may complete the handshake first.
+    If the control connection uses TLS, a server may complete the TLS handshake of the data connection before
+    150.
     """
     return state.in_order and not state.protected and verb == b"RETR"
 
@@ -177,7 +178,8 @@ def _await_data(control: Control, doing: str, *, announced: bool) -> Dialogue[Bo
 def _weigh(heard: Sequence[ControlReply]) -> DataExpectation:
     """Decide by the replies received whether data may still come.
 
-    A refusal alone ends the transfer; after a 1yz, data may have come before the refusal.
+    If a refusal is the only reply, no data comes. After a 1yz reply, data may have been sent before the
+    refusal.
     """
     if heard[-1].preliminary:
         return DataExpectation.MORE
@@ -193,7 +195,7 @@ def _conclude_nothing(
     planned: FtpTransfer,
     doing: str,
 ) -> Dialogue[TransferRefusal | CompleteTransfer]:
-    """Complete a transfer without data: the final reply shows an empty object, a refusal, or a failure."""
+    """Complete a transfer without data: by the final reply it is an empty object, a refusal or a failure."""
     yield CloseData()
     try:
         final = yield from _hear_final(control, heard, 0, planned, doing)
@@ -210,10 +212,10 @@ def _conclude_nothing(
 def _hear_final(
     control: Control, heard: list[ControlReply], received: int, planned: FtpTransfer, doing: str
 ) -> Dialogue[ControlReply]:
-    """Return the final reply of the transfer, already received or still to come.
+    """Return the final reply of the transfer, which may have been received already.
 
-    Preliminary replies (1yz) are added to `heard`. Without a final reply the transfer is not proved complete:
-    `Truncated`.
+    Preliminary replies (1yz) are added to `heard`. Without a final reply nothing proves that the transfer is
+    complete, so `Truncated` is raised.
     """
     try:
         if heard and not heard[-1].preliminary:
@@ -284,9 +286,9 @@ def refuse_transfer(refused: TransferRefusal, verb: bytes, *arguments: bytes) ->
 
 # Preparation of a transfer: the type, and a new data connection (RFC 959 5, RFC 2428).
 #
-# Passive mode only. EPSV comes first. PASV follows if the reply to EPSV has no port, or if the port cannot be
-# reached or is refused (S13). The host in the reply to PASV is ignored. The state remembers for the
-# connection which of the two works. A port is used once.
+# Only passive mode is used. EPSV is sent first. PASV follows if the reply to EPSV has no port, or if the port
+# cannot be reached or is refused (S13, FTP data connections). The host in the reply to PASV is ignored. The
+# state records which of the two commands works on this control connection. Each port is used once.
 
 
 def set_type(control: Control, code: bytes) -> Dialogue[None]:
@@ -299,7 +301,7 @@ def set_type(control: Control, code: bytes) -> Dialogue[None]:
 def open_data(control: Control, offer: PassiveReply | None = None) -> Dialogue[None]:
     """Open the data connection: EPSV, and if that fails PASV (IPv4 only).
 
-    `offer` is the reply to EPSV, if it was received already; with None, EPSV is sent.
+    `offer` is the reply to EPSV, if it was received already; if it is None, EPSV is sent.
     """
     state = control.state
     if state.extended is not False:

@@ -33,7 +33,7 @@ class FtpUrl(HostUrl):
 def parse(text: UrlText) -> FtpUrl:
     """Parse an ftp URL: split the path at `/` first, then decode each segment.
 
-    `%2Fetc` is one argument, `/etc`.
+    So `%2Fetc` becomes the single argument `/etc`.
     """
     login, start = parse_login(text)
     if start == text.end:
@@ -49,7 +49,7 @@ def parse(text: UrlText) -> FtpUrl:
 
 
 def _parse_typecode(text: UrlText, start: int) -> tuple[int, str | None]:
-    """Return the end of the path and the typecode; note errors in either."""
+    """Return the end of the path, and the typecode; note errors in the path or the typecode."""
     last = text.text.rfind("/", start, text.end) + 1
     mark = text.text.lower().rfind(";type=", last, text.end)
     if mark < 0:
@@ -81,7 +81,7 @@ def with_name(url: FtpUrl, *names: bytes) -> FtpUrl:
 
     Args:
         url: The URL whose CWD arguments are kept.
-        *names: Directories below it, each an argument of CWD, then the file name.
+        *names: Directories below the URL's directory, each an argument of CWD, then the file name.
     """
     return replace(url, cwds=(*url.cwds, *names[:-1]), name=names[-1], typecode="i", fragment=None)
 
@@ -92,7 +92,7 @@ def names_of(url: FtpUrl) -> tuple[bytes, ...]:
 
 
 def as_directory(url: FtpUrl) -> FtpUrl:
-    """Return the URL of the same object as a directory: its name becomes an argument of CWD."""
+    """Return the URL of the same object as a directory: the URL's name becomes an argument of CWD."""
     return replace(url, cwds=names_of(url), name=b"", typecode=None, fragment=None)
 
 
