@@ -20,9 +20,9 @@ from protocols.wire import Buffer, Reader
 
 # Decoding of header fields for display (RFC 5322, RFC 2047). Decoding never fails.
 #
-# News header fields held 8-bit text long before articles declared a charset. Bytes are decoded as UTF-8 if
-# they are valid UTF-8, otherwise in the charset that the article declares for its body, otherwise as ISO
-# 8859-1. Encoded words are decoded afterwards; an invalid encoded word stays as written.
+# News header fields held 8-bit text long before articles declared a charset. Bytes that are valid UTF-8 are
+# decoded as UTF-8. Other bytes are decoded in the charset that the article declares for its body, otherwise
+# as ISO 8859-1. Encoded words are decoded afterwards; an invalid encoded word stays as written.
 
 _ONE = r"=\?[^?\s]+\?[BbQq]\?[^?\s]*\?="
 _WORD = re.compile(r"=\?([^?\s*]+)(?:\*[^?\s]*)?\?([BbQq])\?([^?\s]*)\?=")  # with a language (RFC 2231 5)

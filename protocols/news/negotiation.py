@@ -158,7 +158,7 @@ class NewsNegotiation:
         yield from self.authenticate(login)
 
     def authenticate(self, login: NewsLogin) -> Dialogue[None]:
-        """Log in and discard what the server sent before the login.
+        """Log in and discard the state that the server reported before the login.
 
         Raises:
             CompressionState: the connection is compressed.

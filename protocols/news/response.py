@@ -142,8 +142,8 @@ _GRANTED: dict[NntpVerb, dict[int, bool]] = {
     NntpVerb.LIST_NEWSGROUPS: {215: True},
     NntpVerb.QUIT: {205: False},
 }
-#: Codes below 400 that RFC 977, 2980, 3977, 4642, 4643, 4644, 6048 or 8054 defines. They are interpreted only
-#: as defined there.
+#: Codes below 400 that RFC 977, 2980, 3977, 4642, 4643, 4644, 6048 or 8054 defines, which must not be
+#: interpreted in another way.
 _LISTED = frozenset(
     {
         *(100, 101, 111, 199, 200, 201, 202, 203, 205, 206, 211, 215, 218, 220, 221, 222, 223, 224, 225),

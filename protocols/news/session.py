@@ -72,7 +72,7 @@ def parse_capabilities(octets: bytes) -> Capabilities:
 
 
 def require_whole_response(response: Dialogue[T]) -> Dialogue[T]:
-    """Read a response at the start of a connection; a truncated response raises `Disconnected`."""
+    """Read a response; if it is truncated, raise `Disconnected`: the server closed the connection."""
     try:
         return (yield from response)
     except Truncated as error:
@@ -181,7 +181,7 @@ class NntpState:
         )
 
     def forget(self) -> None:
-        """Discard what the server sent before TLS or a login (RFC 4642 2.2.2, RFC 4643 2.2)."""
+        """Discard the state that the server reported before TLS or a login (RFC 4642 2.2.2, RFC 4643 2.2)."""
         self.capabilities = None
         self.old = False
         self.group = None

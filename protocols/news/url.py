@@ -233,7 +233,7 @@ def as_group(url: NntpUrl) -> NntpUrl:
 
 
 def by_number(url: NewsUrl) -> str | None:
-    """Return the nntp URL of the group, whose articles then have numbers in their URLs, or None.
+    """Return the nntp URL of a group, in which articles can be named by number, or None.
 
     The URL must name a server.
     """
