@@ -1,1 +1,1 @@
-"""Retrievals, from a checked URL to a finished value: redirects, retries, limits, saving, verification."""
+"""Retrievals, from a checked URL to a completed response: redirects, retries, saving, verification."""

@@ -1,4 +1,4 @@
-"""The interfaces between the core and archives, one to read from and one to write: two methods each.
+"""The interfaces between the core and WARC archives: one for reading and one for writing.
 
 They are implemented in `resolver.warc`, which the core does not import.
 """
@@ -30,11 +30,11 @@ class ArchiveSource(Protocol):
         ...
 
     def find(self, url: Url) -> Dated:
-        """Return the capture that a fetch of the URL returns."""
+        """Return the capture with which the archive answers a request for the URL."""
         ...
 
     def gate(self, admission: Admission) -> UrlGate:
-        """Return the gate of an admitted URL: it opens no connection, and answers from the archive."""
+        """Return the gate of an admitted URL. The gate opens no connection and answers from the archive."""
         ...
 
 
@@ -54,7 +54,7 @@ class ArchiveTarget(Protocol):
 
 
 class TryRecording(Protocol):
-    """The captures of one try: at most one at a time is in progress."""
+    """The captures of one try; at most one capture is in progress at a time."""
 
     def begin(self, request: RetrievalRequest, url_gate: UrlGate, via: str | None = None) -> None: ...
 

@@ -1,7 +1,7 @@
-"""Batches of concurrent tasks: their engine, the limits of hosts, and iteration over results.
+"""Batches of concurrent tasks: the engine that runs them, the limits per host, and iteration over results.
 
-A task is work with one host; its content and result are opaque here. `resolver.transfer.queue` decides,
-without I/O, which task may start when.
+A task is work with one host; this module does not look into its content or result. `resolver.transfer.queue`
+decides, without I/O, which task may start when.
 """
 
 from __future__ import annotations
@@ -22,27 +22,28 @@ from resolver.transfer.queue import HostScheduler, QueuedTask
 # The engine starts the tasks of a batch, within the total limit and the limits of their hosts.
 #
 # - A task is read from the source and waits in the queue of its host.
-# - The queue releases it, and it runs in a slot of the batch.
-# - With `Requeue` it waits again; otherwise its result is passed to `take`, and then its slot is free.
+# - The queue releases the task, and the task runs in a slot of the batch.
+# - If the task raises `Requeue`, it waits again. Otherwise its result is passed to `take`, and then its slot
+#   is free.
 #
-# The source is read only while the queue has space. The source may wait itself: for a user who types, or for
-# results of another task. The failure of one task stops no other. A cancellation ends all tasks in the usual
-# way.
+# The source is read only while the queue has space. The source may itself block: on user input, or on the
+# results of another task. The failure of one task does not stop the others. A cancellation ends all tasks as
+# usual.
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-#: Maximum number of tasks that are read ahead. More consecutive tasks of one host than this delay the tasks
-#: behind them.
+#: Maximum number of tasks that are read ahead. If one host has more consecutive tasks than this, the tasks
+#: behind them are delayed.
 WINDOW = 1_000
 
-#: Tasks that may wait for the disk in addition to those that run: one flush takes hardly longer for 64 files
-#: than for one. Each may hold a small file in memory, and two file descriptors.
+#: Tasks that may wait for the disk in addition to the running tasks. Flushing 64 files takes hardly longer
+#: than flushing one. Each such task may hold a small file in memory, and two file descriptors.
 AT_REST = 64
 
 
 class BatchTask(Protocol[T_co]):
-    """A task of a batch. `host` is a name common to all schemes of one host, "" without one (`file:`)."""
+    """A task of a batch. `host` is a name shared by all schemes of one host; it is "" for `file:`."""
 
     @property
     def host(self) -> str: ...
@@ -154,7 +155,7 @@ class Batch(Generic[T]):
         self._read_on = self._loop.event()
         try:
             async with self._loop.open_nursery() as nursery:
-                # Each task starts in the context of the batch, even if another task's end started it.
+                # Each task starts in the context of the batch, even if the end of another task started it.
                 begin = partial(nursery.start_soon, self._record_error, partial(self._work, take))
                 self._begin = partial(copy_context().run, begin)
                 nursery.start_soon(self._record_error, partial(self._read, source))
@@ -165,7 +166,7 @@ class Batch(Generic[T]):
             raise self._error from None
 
     async def _record_error(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Record the first error: it is raised alone, outside its exception group."""
+        """Record the first error, so that it is raised alone and not in an exception group."""
         try:
             await work()
         except self._loop.cancelled:
@@ -212,14 +213,14 @@ class Batch(Generic[T]):
             self._under_way += 1
             self._taken.append(waiting)
             self._begin()
-            if self._hosts.waiting <= self._window // 2:  # reading many together costs less for each
+            if self._hosts.waiting <= self._window // 2:  # reading many tasks together costs less per task
                 self._read_on.set()
 
     def _fill_place(self) -> None:
         """Start tasks in a free slot.
 
-        The main task is woken only if slots are left, or if it does not check progress. Otherwise all slots
-        are taken again, and it continues its wait for the next check.
+        The main task is woken only if slots are left, or if it is not checking progress. Otherwise all slots
+        are in use again, and the main task continues to wait for the next progress check.
         """
         self._start_what_may()
         if self._has_room or not self._looks:
@@ -310,11 +311,11 @@ class Batch(Generic[T]):
         return turn
 
 
-# A batch that runs while its results are iterated over, one by one.
+# A batch that runs while the caller iterates over its results.
 #
-# The caller has no open nursery: the batch is a separate task, which ends with the last result, with
-# `aclose`, or with the run of the loop. A result that was not consumed yet keeps its slot in the batch.
-# So tasks do not start faster than results are consumed.
+# The caller has no open nursery, so the batch is a separate task. The task ends with the last result, with
+# `aclose`, or with the run of the loop. A result that was not consumed yet keeps its slot in the batch. So
+# tasks do not start faster than results are consumed.
 
 #: Passes each value to the given function, until all have been taken.
 Work = Callable[[Callable[[T], Awaitable[None]]], Awaitable[None]]
@@ -323,7 +324,7 @@ Work = Callable[[Callable[[T], Awaitable[None]]], Awaitable[None]]
 class RunningBatch(Generic[T]):
     """An async iterator over the values of `work`.
 
-    It starts with the first `anext`. `when_ended` is called when nothing of it runs any more.
+    `work` starts with the first `anext`. `when_ended` is called when `work` and all its tasks have ended.
     """
 
     def __init__(self, work: Work[T]) -> None:

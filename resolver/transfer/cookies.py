@@ -1,8 +1,8 @@
 """The user's cookie file, for more than one run.
 
-It is read before the first request and written after the last one. The changes of this run are merged into
-the file's content at that time. So of two concurrent runs, neither discards the other's cookies. If both
-received the same cookie, the later one is kept.
+The file is read before the first request and written after the last one. At the end, the changes of this run
+are merged into the file's current content. So of two concurrent runs, neither discards the other's cookies.
+If both received the same cookie, the later one is kept.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class CookieFile:
         self._before: Mapping[tuple[object, ...], Cookie] = {}
 
     def load(self, memory: dict[str, object]) -> None:
-        """Give the run the file's cookies, or an empty jar without a file. Raises `NotConfigured`."""
+        """Load the file's cookies into the run's memory, or an empty jar. Raises `NotConfigured`."""
         try:
             with open_own(self.path, _WHAT, _MOST, secret=True) as file:
                 self._take(file.octets)
@@ -54,7 +54,7 @@ class CookieFile:
         memory[MEMORY] = self._jar
 
     def _take(self, octets: bytes) -> None:
-        """Parse the lines into the jar; its limits apply to servers' cookies, but not to the user's."""
+        """Parse the lines into the jar. The jar's limits apply to servers' cookies, but not to the user's."""
         for number, line in read_lines(octets):
             try:
                 cookie = parse_line(line, number, self._suffix_of)
@@ -71,7 +71,8 @@ class CookieFile:
     def save(self, *, failed: bool) -> None:
         """Write the changes to the file, if there are any.
 
-        Raises `LocalError`; if the run has `failed`, that error is reported first, and this one is a warning.
+        Raises `LocalError` if the file cannot be written. If the run has already `failed`, the write error is
+        only a warning, so that the error of the run is reported.
         """
         try:
             self._save()

@@ -1,6 +1,7 @@
 """Codecs and frames of extras: content codings `br` (RFC 7932) and `zstd` (RFC 8878, RFC 9659), and HTTP/2.
 
-Coded data is fed in small pieces and decoded on request, as rule S16 requires.
+Compressed data is fed in small pieces and decoded on request, as rule S16 (limits on a server's data)
+requires.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from protocols.options import Frames, Unpacking
 
 #: Bytes fed to a brotli decoder at a time; the decoder limits its output (since 1.2).
 _BROTLI_PIECE = 1024
-#: Bytes fed to a zstd decoder at a time: 4 bytes may become a block of 128 KiB, so one step produces at most
-#: 2 MiB.
+#: Bytes fed to a zstd decoder at a time. 4 bytes may become a block of 128 KiB, so 64 bytes produce at most 2
+#: MiB.
 _ZSTD_PIECE = 64
 #: The window size that a decoder of web content must support, and need not exceed (RFC 9659 3).
 _ZSTD_WINDOW = 8 << 20
@@ -97,7 +98,7 @@ class _Zstd:
 
 
 class _InstalledCodings(Mapping[str, Callable[[], Unpacking]]):
-    """The codings of installed extras, searched and loaded before the first server may choose one."""
+    """The content codings of installed extras, searched and loaded before a server can choose one."""
 
     def __getitem__(self, name: str) -> Callable[[], Unpacking]:
         return _find_codings()[name]
@@ -147,9 +148,9 @@ def find_frames() -> Callable[[int], Frames] | None:
     return None if find_spec("h2") is None else _framing
 
 
-# Public suffixes (publicsuffix.org), from an extra: the names below which users can register names.
+# Public suffixes (publicsuffix.org), from an extra: the domain names below which users can register names.
 #
-# The suffixes determine the hosts a cookie may be set for. The list is read when the first server sets a
+# The suffixes limit the hosts that a cookie may be set for. The list is read when the first server sets a
 # cookie for more than one host.
 
 

@@ -1,7 +1,8 @@
-"""A form that a server presents for an item (`+ASK`, Gopher+ memo 2.4), and the URL that submits it.
+"""A form that a server presents for an item (`+ASK`, Gopher+ memo 2.4), and the URL that submits the form.
 
-Only the item's attributes are requested. The item itself is not: a server might handle that request as a form
-with empty answers. Answers to hidden questions are masked in the displayed URL and in the displayed request.
+Only the item's attributes are requested. The item itself is not requested, because a server might treat that
+request as a form with empty answers. Answers to hidden questions are redacted in the displayed URL and
+request.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class PutForm:
         return replace(url, text=text, places=(ComponentSpan(ANSWERS, start, len(text)),))
 
     def specimen(self) -> Url:
-        """Return the URL of an empty submission, to be checked against the policy before any question."""
+        """Return the URL of an empty submission, which the policy checks before any question."""
         url = fill(self._url, AskForm(()), [])
         return replace(url, text=build(url))
 

@@ -1,7 +1,7 @@
-"""The functions of the package: a `Resolver` for one call. See `Resolver` for their results.
+"""The module-level functions of the package. Each creates a `Resolver` for one call.
 
-Each takes the settings of a `Resolver` (`Settings`) and the keywords of its method (`Provenance`,
-`SaveSettings`), by the same names.
+Their results are those of `Resolver`. Each takes its settings (`Settings`) and the keywords of its method
+(`Provenance`, `SaveSettings`), by the same names.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ def divide(settings: FetchSettings | FileSettings) -> tuple[Resolver, dict[str, 
     """Make the `Resolver` of a single URL; return it with the keywords of its method."""
     made = cast("dict[str, Any]", settings)
     wanted = {name: made.pop(name) for name in SaveSettings.__optional_keys__.intersection(made)}
-    made["options"] = made.get("options") or Options()  # no further request could use a kept connection
+    # no second request follows that could reuse a keep-alive connection
+    made["options"] = made.get("options") or Options()
     return Resolver(**made), wanted
 
 

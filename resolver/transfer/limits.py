@@ -1,7 +1,7 @@
 """A body under the limits of its retrieval: time, rate, size, progress, and the URL in every error.
 
-Scheme handlers do none of this. The same limits hold for a body that is iterated over and for one that is
-moved in bulk: during a bulk move, a second task checks its position every 0.2 s.
+Scheme handlers check none of these limits. The same limits apply whether the body is iterated over or moved
+in bulk. During a bulk move, a second task checks the position every 0.2 s.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Most: TypeAlias = Callable[[Limits], "int | None"]
 
 
 def ignore_limits(_limits: Limits) -> None:
-    """Return None: a reply of facts only has no body."""
+    """Return None: a response with only metadata has no body."""
 
 
 def max_collected(limits: Limits) -> int:
@@ -47,7 +47,8 @@ class LimitedBody:
     """A body under the limits of its retrieval, to be consumed once.
 
     Iterate over it, or drain it, or take some bytes and drain the rest. `received` is the position in the
-    object, wherever the body starts; it is passed to `report`, if there is one.
+    object, even if the body starts in the middle of the object. The position is passed to `report`, if there
+    is a listener.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class LimitedBody:
         return self
 
     def close(self) -> None:
-        """Close the body: its connection may serve another request now.
+        """Close the body, so that its connection may serve another request.
 
         Later reads raise the loop's `ClosedResourceError`.
         """

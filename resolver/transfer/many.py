@@ -1,7 +1,7 @@
-"""Saving many objects by one call, as the command does: named, scheduled by host, reported one by one.
+"""Saving many objects by one call, as the command `get` does: named, scheduled by host, reported one by one.
 
-Requests are read as they are needed, and an outcome that was not consumed yet keeps its slot: so of millions
-only a few are in memory. A failure is an outcome and stops no other request.
+Requests are read as they are needed, and an outcome that was not consumed yet keeps its slot. So only a few
+of millions of requests are in memory. A failure is reported as an outcome and does not stop other requests.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class ObjectSaver(Protocol):
 class BatchSettings:
     """The settings of all requests of one call.
 
-    `moves`: the ledger has paths relative to the directory, so that the directory can be moved.
+    `moves`: the ledger stores paths relative to the directory, so that the directory can be moved.
     """
 
     session: ObjectSaver
@@ -119,8 +119,8 @@ class BatchSettings:
 class SavingOne:
     """A request as a task of the batch.
 
-    `entry` is its row in the ledger, if there is one. `is_alone` is False if an earlier request of the call
-    has its path.
+    `entry` is the request's row in the ledger, if there is one. `is_alone` is False if an earlier request of
+    the call has the same path.
     """
 
     entry: LedgerEntry | None = None
@@ -230,7 +230,8 @@ class SavingOne:
         except Refused:
             if opens_anything(url):
                 raise
-        return self._reserve(url, f"link-{self._claim.number}")  # refused for its kind, not for its name
+        # a placeholder name: `save` will refuse the object's kind
+        return self._reserve(url, f"link-{self._claim.number}")
 
     def _reserve(self, url: Url, name: str | None = None, suffix: str = "") -> str:
         where = local_directory(url, host=False, cut=None)
@@ -358,7 +359,7 @@ async def save_under(
     """Save all requests, or those that the batch starts. Raises `LedgerFault`."""
 
     async def take(result: TaskResult[Outcome]) -> None:
-        if result.value is None:  # the ledger cannot record more, so no more is requested
+        if result.value is None:  # the ledger cannot record more outcomes, so no more objects are requested
             assert result.error is not None
             raise result.error
         assert isinstance(result.task, SavingOne)

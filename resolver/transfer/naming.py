@@ -1,7 +1,7 @@
 """Names of saved files (rule S14), made from the requested URL and unique within a run.
 
-A name is never made from a redirect target, a header or a listing: these are data of other parties. The one
-exception is a header, for a user who allows the server to choose.
+A name is never made from a redirect target, a header or a listing, because these are untrusted data. There is
+one exception: the Content-Disposition header, if the user allows the server to choose the name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 
-#: The name for a URL that names only a directory, and its suffix by the server's media type.
+#: The file name for a URL with a trailing slash. The server's media type determines its suffix.
 _INDEX = b"index"
 _SUFFIXES = {
     "application/atom+xml": ".atom",
@@ -43,15 +43,16 @@ _SUFFIXES = {
 
 
 def last_part(url: Url) -> bytes:
-    """Return the last part of the object's name, decoded.
+    """Return the last path segment of the object's name, decoded.
 
-    It is empty if the URL does not name an object, or its scheme does not define the component of the name.
+    It is empty if the URL does not name an object, or if its scheme does not define which component is the
+    name.
     """
     return _path_of(url)[-1]
 
 
 def _path_of(url: Url) -> list[bytes]:
-    """Return the object's name after its directories, all decoded; the last is empty if `last_part` is."""
+    """Return the directories and the name of the object, decoded; the name is empty if `last_part` is."""
     row = registry.find(url.scheme)
     for component in () if row is None else row.named_by:
         value: object = getattr(url, component)
@@ -85,16 +86,17 @@ def listed_name(url: Url) -> str:
 
 
 def local_file_name(url: Url) -> str:
-    """Return a safe local name for the URL's object, `index` if the URL ends with a directory.
+    """Return a safe local name for the URL's object; `index` if the URL has a trailing slash.
 
-    Raises `Refused` (S14) if nothing of the name is left; then the user must name the file (`-O FILE`).
+    Raises `Refused` (S14, names of saved files) if the safe name is empty; then the user must name
+    the file (`-O FILE`).
     """
     name = _INDEX if is_index(url) else last_part(url)
     return local_name(name + _make_distinction(url) if name else name)
 
 
 def is_index(url: Url) -> bool:
-    """Return whether the URL names something by its directory alone, as `http://host/` does."""
+    """Return whether the URL has a trailing slash and no file name, as `http://host/` does."""
     row = registry.find(url.scheme)
     if row is None or not row.named_by:
         return False
@@ -110,10 +112,10 @@ def index_suffix(media_type: str | None) -> str:
 
 
 def local_directory(url: Url, *, host: bool, cut: int | None) -> str:
-    """Return the directory of the file below the directory for files, safe in each part; empty for none.
+    """Return the relative path of the file's directory, each segment made safe; empty for none.
 
-    With `host` the first part is the URL's host. `cut` is the number of path directories to omit; None omits
-    all.
+    With `host` the first segment is the URL's host. `cut` is the number of directories of the URL to omit;
+    None omits all.
     """
     inside = re.split(rb"[/\\]", b"/".join(_path_of(url)))[:-1] if host or cut is not None else []
     above = [url.host.encode()] if host and isinstance(url, HostUrl) else []
@@ -130,7 +132,7 @@ def server_file_name(suggested: bytes | None) -> str | None:
 
 
 def make_sibling_url(url: Url, *names: bytes) -> Url | None:
-    """Return the URL of a sibling: the last name, in the directories of the others; built and parsed again.
+    """Return the URL of a sibling: the last name is the file, the names before it are directories.
 
     Returns None for a scheme without directories, and if the URL has no siblings.
     """
@@ -141,9 +143,9 @@ def make_sibling_url(url: Url, *names: bytes) -> Url | None:
 
 # The memory of a run for all its URLs, in bounded space.
 #
-# The first 10,000 texts are held in memory. All others are in a private temporary database that ends with the
-# process, as a digest of 64 bits. So two texts may be mistaken for one another, and a caller must tolerate
-# that.
+# The first 10,000 texts are held in memory. All others are stored as a hash of 64 bits, in a private
+# temporary database that ends with the process. Two texts may have the same hash, so a caller must tolerate
+# that one is mistaken for the other.
 
 #: Texts that are held in memory.
 MOST_HELD = 10_000
@@ -223,24 +225,25 @@ def _digest(text: str) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
-# Reservations of names: two URLs of a run never write one file, on any file system (S14). Names that differ
-# only in case are equal, as in a tree.
+# Reservations of names: two URLs of a run never write the same file, on any file system (S14). Names that
+# differ only in case count as equal, because some file systems ignore case.
 #
-# A name belongs to the first URL of the list that requests it, even if it fails. The next ones get it
-# numbered, `name.2`. So the list alone determines the file of each URL, and another run of the same list
-# finds the same names. The disk is also checked only if the caller wants new names in each run (`rename`).
+# A name belongs to the first URL of the list that requests it, even if that URL fails. Later URLs with the
+# same name get a numbered name, `name.2`. So the list alone determines the file of each URL, and another run
+# of the same list chooses the same names. The disk is also checked, but only if the caller wants new names in
+# each run (`rename`).
 #
-# Names are in the memory above. With more than 10,000 names one may be mistaken for another, and is numbered
-# without need, in each run.
+# Names are stored in a `SpillMap`. With more than 10,000 names, two hashes may be equal. Then a name is
+# numbered without need, and in the same way in each run.
 
-#: The owner of a key: a URL whose name was made, or a request with a fixed path.
+#: The owner of a path: a URL whose name was generated, or a request with a fixed path.
 _NAMED, _HELD = 1, 2
 
 
 class NameReservations:
     """The paths of a run's URLs below one directory.
 
-    `is_free` checks further conditions: whether this URL may have a path that is not yet reserved.
+    `is_free` is a further check of a path that is not yet reserved: whether this URL may use the path.
     """
 
     def __init__(self, is_free: Callable[[str, str], bool]) -> None:
@@ -326,7 +329,7 @@ class NameReservation:
         return self._names.hold(path)
 
     def take(self, wanted: str, url: str) -> str:
-        """Return the path that this URL gets for the wanted one; always the same.
+        """Return the path that this URL gets for the wanted path; repeated calls return the same path.
 
         `url` is the URL, redacted.
         """

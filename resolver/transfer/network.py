@@ -48,9 +48,9 @@ C = TypeVar("C", bound=Closeable)
 
 
 class Network:
-    """The policy, limits, DNS cache and TLS trust of one run; it opens no connections on its own account.
+    """The policy, limits, DNS cache and TLS trust of one run; it opens connections only for retrievals.
 
-    An async context manager: connections are kept for reuse only inside it. Of the settings it uses those of
+    An async context manager: connections are kept for reuse only inside it. It uses only the settings of
     outbound connections and of credentials.
 
     Args:
@@ -125,7 +125,8 @@ class Network:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        async with AsyncExitStack() as leaving:  # the rest is closed even if closing the first is cancelled
+        # all other resources are closed even if closing the first one is cancelled
+        async with AsyncExitStack() as leaving:
             leaving.push_async_callback(self._leave)
             for each in self._closing:
                 leaving.push_async_callback(each.aclose)
@@ -168,8 +169,8 @@ class Network:
     def _check_run(self) -> Loop | None:
         """Return the loop of the run; None if this network was not entered.
 
-        Open connections belong to one run of a loop: raises `RuntimeError` in another run, also one of
-        another thread.
+        Open connections belong to one run of a loop. Raises `RuntimeError` if called in another run, for
+        example in another thread.
         """
         if self._run is None:
             return None
@@ -189,10 +190,10 @@ class Network:
         return self._transfers
 
     def warn(self, url: str, finding: Finding) -> None:
-        """Report a rule that applied without a refusal.
+        """Report a policy rule that applied but did not refuse the URL.
 
-        A finding about this machine is reported once a run: a proxy that is set (S09), or that all file
-        descriptors are in use.
+        A finding about this machine is reported once per run: a proxy is set (S09), or all file descriptors
+        are in use.
         """
         is_of_machine = finding.rule in ("S09", "descriptors")
         if is_of_machine and finding in self._reported:
@@ -214,7 +215,8 @@ class Network:
     ) -> UrlGate:
         """Check a URL against the policy, and return the gate through which its connections are opened.
 
-        See `judge_url`. Raises `NotConfigured` if everything is read from archives.
+        `judge_url` describes the arguments and errors. Raises `NotConfigured` if all URLs are read from
+        archives.
         """
         if self.archive is not None:
             words = "cannot connect: everything is read from archives"
@@ -242,10 +244,10 @@ class Network:
         in_clear: bool = False,
         mask: Mask | None = None,
     ) -> Admission:
-        """Check a URL against the policy, and return the result, of which a gate is made.
+        """Check a URL against the policy, and return the admission from which a gate is made.
 
-        `server` is the server for a `news:` URL without a server; the user's setting by default. `options`
-        are the caller's options beyond the URL. For `in_clear` and `mask` see `Admission`.
+        `server` is the server for a `news:` URL without a server; the default is the user's setting.
+        `options` are the caller's options beyond the URL. For `in_clear` and `mask` see `Admission`.
 
         Raises:
             Refused: if the policy forbids the URL, before any DNS lookup.

@@ -1,7 +1,8 @@
 """The plan of a retrieval: the data that would be sent and the policy's verdict; nothing is sent.
 
-The steps come from the scheme's own dialogue, driven with the expected replies of a server
-(`protocols.conversation.rehearsal`), so the plan is the dialogue. Neither trio nor httpx is imported here.
+The steps come from the scheme's own dialogue, which runs with the expected replies of a server
+(`protocols.conversation.rehearsal`). So the plan matches a real retrieval. This module imports neither trio
+nor httpx.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ PlanStep: TypeAlias = "dict[str, JsonValue]"
 
 #: The note of a plan where TLS starts on an open connection.
 TLS_BEGINS = "TLS begins on this connection"
-#: The note where a transfer ends on a data connection, and the control connection is read again.
+#: The note of a plan where a transfer ends on a data connection, and the control connection is read again.
 DATA_CLOSED = "the data connection is closed before more is read from the first"
 
 
@@ -192,7 +193,7 @@ def _variables_at(
 
 
 def opens_anything(url: Url) -> bool:
-    """Return whether a retrieval of this URL would connect or open anything; some only refer."""
+    """Return whether a retrieval of this URL would open a connection or a file; some URLs only refer."""
     steps, _ = _steps(url, None, Options(), Policy.default(), None)
     return any(step["action"] in ("connect", "open") for step in steps)
 
@@ -232,10 +233,10 @@ def _steps(
 
 
 def _options_for(scheme: Scheme, options: Options, policy: Policy) -> Options:
-    """Return the options as a retrieval has them.
+    """Return the options with the same additions as for a retrieval.
 
-    They have the user data that the policy discloses (S17), and the installed codings and HTTP/2. Those are
-    searched only if the scheme negotiates them, because the search takes time.
+    The additions are the user data that the policy discloses (S17), the installed content codings, and
+    HTTP/2. Codings and HTTP/2 are searched only if the scheme negotiates them, because the search takes time.
     """
     if policy.ftp_email is not None:
         options = replace(options, anonymous_password=policy.ftp_email.encode("ascii"))
@@ -246,10 +247,10 @@ def _options_for(scheme: Scheme, options: Options, policy: Policy) -> Options:
 
 
 def _plan_steps(step: Step, place: Endpoint | None, scheme: Scheme, way: ProxyRoute | None) -> list[PlanStep]:
-    """Return the plan steps of a dialogue step: one or none.
+    """Return the plan steps of a dialogue step: usually one or none.
 
-    A datagram exchange has one for each packet. A connection through a proxy has all that is sent to the
-    proxy.
+    A datagram exchange has one plan step for each packet. A connection through a proxy also has a plan step
+    for all that is sent to the proxy.
     """
     if way is not None and place is not None:
         if isinstance(step, (Connect, Acquire, JoinPipeline)):

@@ -1,20 +1,23 @@
-"""The queue of a batch: a machine without I/O that is given the time and decides which task may start.
+"""The queue of a batch: a state machine without I/O that decides which task may start.
+
+The caller passes the current time.
 
 Order. Tasks of one host start in the order of arrival, except for lanes (below). A cap limits the number of
-running tasks of a host, and the host may be paused until it accepts another request. Among hosts with a task
-that may start, the host with the fewest running tasks has the turn; among several, the host whose last turn
-is longest ago. So a slow host delays no other.
+running tasks of a host. A host may also be paused until it accepts another request. Among the hosts with a
+task that may start, the host with the fewest running tasks is next. Among several such hosts, the host that
+started a task least recently is next. So a slow host delays no other.
 
 Caps. The cap is that of the task's scheme, or the host's if it is lower. If a host rejects requests, its cap
-is halved. Successes raise it by one now and then, and more rarely after each rejection. A rejection counts
-once for all tasks that were running when the cap was lowered, because a burst is rejected as a group.
+is halved. A number of successes raises the cap by one; that number grows with each rejection. Several
+rejections count once for all tasks that were running when the cap was lowered, because a server rejects a
+burst as a group.
 
-Silence. Caps do not keep hanging hosts from occupying a batch until they time out: two ftp hosts hold four
-slots. Nor would slots reserved for responsive hosts: the hanging hosts would hold the others, and a host
-without an answer yet may be about to answer. Only time decides. So while tasks wait, the owner of the tasks
-checks periodically whether they progress. A host is silent if none of its tasks progressed or ended for
-`SILENCE` seconds. It starts no more tasks until it answers again, and its running ones are `lent`: others may
-start in their slots.
+Silent hosts. Caps do not keep hanging hosts from occupying a batch until they time out: two ftp hosts hold
+four slots. Slots reserved for responsive hosts would not help either. The hanging hosts would hold the other
+slots, and a host that has not answered yet may be about to answer. Only elapsed time shows the difference. So
+while tasks wait, the owner of the tasks checks periodically whether they progress. A host is silent if none
+of its tasks progressed or ended for `SILENCE` seconds. A silent host starts no more tasks until it answers
+again. Its running tasks are `lent`: tasks of other hosts may start in their slots.
 """
 
 from __future__ import annotations
@@ -28,11 +31,11 @@ from typing import Generic, Protocol, TypeVar
 
 from protocols.errors import TryLater
 
-# The waiting tasks of one host, and which of them is next: the first to arrive, except for lanes.
+# The waiting tasks of one host. The first to arrive is next, except for lanes.
 #
-# Tasks of one lane run best in sequence. After a task ends, the next one of its lane follows; otherwise a
-# task of a lane with no running tasks, or with the fewest. Concurrent tasks are in different lanes if there
-# are enough. Tasks without a lane keep their order.
+# Tasks of one lane run best in sequence. After a task ends, the next task of its lane is started. If the lane
+# is empty, a task of a lane with no running tasks, or with the fewest, is started. Concurrent tasks are in
+# different lanes if there are enough lanes. Tasks without a lane keep their order.
 
 
 class QueueEntry(Protocol):
@@ -118,11 +121,11 @@ class HostQueue(Generic[Q]):
 
 T = TypeVar("T")
 
-#: Successes before the cap is raised by one: initially, and at most.
+#: Number of successes that raise the cap by one: the initial number, and the maximum.
 _SLOWLY, _MOST_SLOWLY = 10, 1_000
 
-#: Seconds without progress after which a host is silent: longer than a login or a second try takes, and much
-#: shorter than a time limit.
+#: Seconds without progress after which a host is silent. A login or a second try takes less time; the time
+#: limits are much longer.
 SILENCE = 5.0
 
 #: The maximum number of running tasks of a scheme at one host, by the number of waiting tasks; None for no
@@ -135,8 +138,8 @@ class HostState:
     """The state of one host.
 
     - `ready` is the time before which no task starts.
-    - `closed` is a time and an error: until that time all tasks get the error.
-    - `heard` is the time of the last progress, or of the first start after none was running.
+    - `closed` is a time and an error: until that time all tasks fail with the error.
+    - `heard` is the time of the last progress. A start also sets it if no task was running.
     """
 
     name: str
@@ -293,7 +296,7 @@ class HostScheduler(Generic[T]):
         place.pause = max(place.pause, pause)
 
     def leave_alone(self, host: str, until: float) -> None:
-        """Pause a host until a time that it has named before."""
+        """Pause a host until the time that its server named."""
         place = self._places.get(host)
         if place is None:
             place = self._places[host] = HostState(host)
@@ -368,7 +371,7 @@ class HostScheduler(Generic[T]):
             del self._places[place.name]
 
     def _offer(self, place: HostState) -> None:
-        """Make the host a candidate for the next turn, unless it is full; replaces its earlier candidacy."""
+        """Make the host a candidate for the next start, unless it is full; replaces its earlier entry."""
         if place.queue and not self._is_full(place):
             place.offer = next(self._serial)
             heapq.heappush(self._offers, (place.under_way, place.last_turn, place.offer, place))

@@ -1,7 +1,8 @@
-"""The next request of a retrieval after a redirect (S10, S11), and the mirrors that the user named.
+"""The next request of a retrieval after a redirect (S10, S11), and the mirrors that the user configured.
 
-A function without I/O: from a request and its answer to the next request. That request is checked against the
-policy like any other, with the origin `derived`. Secrets of one host and port are not sent to another.
+`next_request` is a function without I/O: from a request and its response to the next request. The next
+request is checked against the policy like any other, with the origin `derived`. Secrets for one host and port
+are not sent to another.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ Leads: TypeAlias = Callable[[Url, Url], None]
 class RetrievalRequest:
     """A URL, how it was chosen, the URL that led to it, and its options.
 
-    - `in_clear`: one hop before, the user was warned that a password goes to this host and port without TLS.
-    - `transfer` is the number of its events.
-    - `learnt` is how often the run's memory (cookies) had changed when the request was made.
-    - `since` is the number of earlier URLs that were requested with an older memory: requesting one of them
-      again is not a redirect loop.
-    - `leads` restricts redirects further than S10 does.
+    - `in_clear`: the previous hop already warned that a password goes to this host and port without TLS.
+    - `transfer` is the number that identifies its events.
+    - `learnt` counts the changes of the run's memory (cookies) before the request was made.
+    - `since` is the number of earlier URLs that were requested before the last change of the memory:
+      requesting one of them again is not a redirect loop.
+    - `leads` restricts redirects further than S10 (redirects) does.
     """
 
     url: Url
@@ -69,10 +70,10 @@ def next_request(
     """Return the request that follows a redirect; the policy checks its URL later, at its admission.
 
     Args:
-        request: the request that was answered.
-        moved: its answer.
-        peer: the address that the answer came from.
-        earlier: the URLs requested before it.
+        request: the request that was redirected.
+        moved: the redirect response.
+        peer: the IP address that sent the response.
+        earlier: the URLs requested before this one.
         policy: the policy, for the credentials that may be sent along.
         hops: the maximum number of consecutive redirects.
         in_clear: whether the user was warned of a password without TLS for this request.
@@ -124,7 +125,7 @@ def count_learnt(options: Options) -> int:
 def _retry(request: RetrievalRequest) -> Options:
     """Return the options for the same host and port, with the login of the request's URL.
 
-    The URL of the redirect does not repeat this login (S06).
+    The location in a redirect does not repeat this login (S06, passwords sent without encryption).
     """
     user: bytes | None = getattr(request.url, "user", None)
     password: bytes | None = getattr(request.url, "password", None)
@@ -138,7 +139,7 @@ def _drop(options: Options) -> Options:
 
 
 def list_mirrors(url: Url, mirrors: Sequence[str]) -> Iterable[str]:
-    """Return the URL's path appended to each mirror; few hosts have mirrors."""
+    """Return the URL's path appended to each mirror; most hosts have no mirrors."""
     return _join_mirrors(url, _path(url), mirrors) if mirrors else ()
 
 
@@ -146,7 +147,7 @@ class MirrorPrefixes:
     """The mirrors of URL prefixes.
 
     The longest prefix applies, and only at the end of a path segment: `http://h/pub` does not match
-    `http://h/public`. The spelling of host and port, and the user, do not matter.
+    `http://h/public`. The user, and the case of the host or an explicit default port, do not matter.
     """
 
     def __init__(self, said: Mapping[str, Sequence[str]]) -> None:
@@ -199,8 +200,8 @@ def _path(url: Url) -> str:
 def _join_mirrors(url: Url, rest: str | None, mirrors: Iterable[str]) -> Iterator[str]:
     """Yield the URLs of the mirrors; without a `rest`, a mirror replaces the complete URL.
 
-    A mirror of another scheme is skipped if the rest has syntax of the URL's scheme: a transfer type, a
-    search, ftp's `%2F` for the root.
+    A mirror of another scheme is skipped if the rest has syntax that only the URL's scheme knows: a transfer
+    type, a search, ftp's `%2F` for the root.
     """
     for mirror in mirrors:
         same = mirror.lower().startswith(f"{url.scheme}:")

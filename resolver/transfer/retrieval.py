@@ -1,7 +1,7 @@
 """A retrieval, from a checked URL to the end of its body: one try, redirects included.
 
-Its value is a `StreamingResponse`, which `stream` hands to its caller, and which `session` turns into
-finished values.
+A retrieval returns a `StreamingResponse`. `stream` passes it to its caller, and `session` turns it into
+completed responses.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from resolver.url.tracebacks import trim_traceback
 if TYPE_CHECKING:
     from resolver.transfer.archives import TryRecording
 
-#: Errors that no alternative location can correct: a limit of the caller, this machine, a body that has
-#: started.
+#: Errors that no alternative location can correct: a limit of the caller, an error of this machine, or an
+#: error in a body that has started.
 _FINAL = (LimitExceeded, LocalError, IntegrityError)
 
 
@@ -51,8 +51,8 @@ Heard: TypeAlias = "set[tuple[str, Finding]]"
 class RedirectPoint:
     """A redirect of the server with its alternatives.
 
-    `request` was redirected. `alternatives` are the locations not yet tried; `failed` is the error of the
-    first. `final`: an alternative timed out in such a way that another try would time out again.
+    `request` was redirected. `alternatives` are the locations not yet tried. `failed` is the error of the
+    first alternative. `final`: an alternative timed out, and another try would time out too.
     """
 
     request: RetrievalRequest
@@ -71,16 +71,16 @@ class RedirectPoint:
 class Retrieval:
     """An async context manager: check, open, return a `StreamingResponse`; leaving it closes everything.
 
-    A redirect is checked and opened like a separate retrieval, within the same time limit. It may name
-    several alternatives. The states are a stack of `RedirectPoint`:
+    A redirect is checked and opened like a separate retrieval, within the same time limit. A redirect may
+    name several alternatives. The retrieval keeps a stack of `RedirectPoint`:
     - A redirect adds a point, and its first alternative is opened.
-    - If an alternative fails, the next one of the last point is opened.
+    - If an alternative fails, the next alternative of the last point is opened.
     - A point without further alternatives is removed, and its first error counts as the failure of the point
       below.
     - The number of opened alternatives is at most the maximum number of redirects.
 
-    With `heard` this is a segment of a download that reports its own start, progress and end. The segment
-    does not report these, and reports a policy warning only if it is not in `heard`.
+    With `heard`, this is a segment of a download, and the download reports its own start, progress and end.
+    The segment does not report them. It reports a policy warning only if the warning is not in `heard`.
     """
 
     def __init__(
@@ -199,10 +199,10 @@ class Retrieval:
             self._end_record(error, self._clock)
 
     async def _enter(self, opened: AbstractAsyncContextManager[Reply], clock: Clock, limits: Limits) -> Reply:
-        """Enter the context as far as the reply.
+        """Enter the context, and return the response.
 
         With a minimum rate, the body must also begin within the idle timeout. Otherwise a server that sends a
-        few bytes now and then would have unlimited time.
+        few bytes now and then could delay the body without limit.
         """
         if limits.min_rate is None and self._opening is None and not clock.is_bound:
             reply = await opened.__aenter__()
@@ -282,7 +282,7 @@ class Retrieval:
     def _locate_error(
         self, error: ResolveError, request: RetrievalRequest, earlier: tuple[Url, ...]
     ) -> ResolveError:
-        """Return the error as it is reported, with its URL.
+        """Return the error in its reported form, with its URL.
 
         An error of a redirect target always has exit status 15.
         """
@@ -332,7 +332,7 @@ class Retrieval:
     def _progress(self, reply: Reply, url: str) -> Callable[[int], None] | None:
         """Return a function that reports progress; None without a listener.
 
-        It stores the reply's facts, because the reply is closed before the body.
+        The function stores the response's metadata, because the response is closed before the body.
         """
         report = self._network.on_progress
         if report is None or self._heard is not None:

@@ -1,8 +1,9 @@
-"""Retries: how often to try, how long to wait between tries, and that nothing is retrieved twice.
+"""Retries: the number of tries, the waits between them, and the bytes that each try requests.
 
-`Retrier.retry` retrieves one complete object into a store. Tries that bring new data are unlimited; those in
-a row that bring none are limited. Each further try requests only the missing bytes, and the last 4 KiB before
-them. These are compared with the stored bytes, so that a server with wrong offsets cannot corrupt the object.
+`Retrier.retry` retrieves one complete object into a store. Tries that bring new data are unlimited.
+Consecutive tries without new data are limited. Each further try requests only the missing bytes, and the last
+4 KiB before them. This overlap is compared with the stored bytes, so that a server with wrong offsets cannot
+corrupt the object.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ OVERLAP = 4_096
 #: Writes the bytes of a reply to the store: all of a listing, or the rest of a body.
 Fill: TypeAlias = Callable[[StreamingResponse], Awaitable[None]]
 
-#: Errors that no other location and no further try can correct: our policy, a limit of the caller, this
-#: machine.
+#: Errors that no other location and no further try can correct: a refusal by the policy, a limit of the
+#: caller, or an error of this machine.
 _FINAL = (Refused, LimitExceeded, LocalError)
 
 
@@ -46,8 +47,8 @@ _FINAL = (Refused, LimitExceeded, LocalError)
 class Location:
     """A location of the object.
 
-    It is not `trusted` after it sent wrong bytes from the middle of the object. `failures_in_a_row` counts
-    its consecutive tries without new data.
+    A location is not `trusted` after it sent wrong bytes from the middle of the object. `failures_in_a_row`
+    counts its consecutive tries without new data.
     """
 
     request: RetrievalRequest
@@ -59,18 +60,18 @@ class Location:
 class Retrier:
     """The retrieval of one object into a store, from one or more locations.
 
-    `requests` are the locations: the first, and its mirrors. The list of locations is a queue, and its first
-    one is tried next:
+    `requests` are the locations: the first, and its mirrors. The locations form a queue. The location at its
+    head is tried next:
     - After a try with new data the same location is tried again.
-    - After a try without, it goes to the end of the queue.
-    - A location is removed after an error that is final (the server declined, a lasting failure), or after
-      the maximum number of tries in a row.
+    - After a try without new data, the location goes to the end of the queue.
+    - A location is removed after a final error (the server declined, or the failure will recur), or after the
+      maximum number of consecutive tries without new data.
 
-    The stored bytes have a state, `keep.known`. Another location may resume them only if the size is known
-    and `proved` says that a digest will verify the complete object. A change of the object restarts the
-    store, unless its bytes are final.
+    `keep.known` identifies the object state of the stored bytes. Another location may resume them only if the
+    size is known and `proved` says that a digest will verify the complete object. If the object changes, the
+    store restarts, unless its bytes are final.
 
-    `findings` are the restarts and the removed locations; `resumed_from` is the position at the last
+    `findings` are the restarts and the removed locations. `resumed_from` is the position at the last
     resumption.
     """
 
@@ -106,12 +107,13 @@ class Retrier:
         return self._held_of.request.url
 
     async def retry(self, clock: Clock) -> StreamingResponse:
-        """Try until the object is complete, and return the last reply; its facts stay readable.
+        """Try until the object is complete, and return the last response; its metadata stays readable.
 
         The clock limits the total time of all tries.
 
         Raises:
-            ResolveError: of the last try; if every location declined, that of the first one.
+            ResolveError: the error of the last try; if every location declined, the error of the first
+                location.
             Changed: if the object has changed since final bytes of it were written.
             Requeue: in a batch, if the host rejects requests because of its load.
         """
@@ -124,7 +126,7 @@ class Retrier:
                 if isinstance(error, _FINAL) or clock.is_over:
                     raise error.tried(self.attempts) from error.__cause__
                 if isinstance(error, Changed) and error.retryable:
-                    continue  # `_begin_anew` counts these
+                    continue  # `_begin_anew` counts the changes
                 brought = self._keep.position > self._furthest
                 self._furthest = max(self._furthest, self._keep.position)
                 place = self._places[0]
@@ -142,12 +144,12 @@ class Retrier:
 
     @property
     def _name(self) -> str:
-        """Return the key of this retrieval among those of its task."""
+        """Return the key of this retrieval among the retrievals of its task."""
         request = self._first.request
         return f"{request.options.want} {request.url.text}"
 
     def _recall(self) -> None:
-        """Restore the counts of earlier turns. Raises `TryLater` if the host accepts no requests now."""
+        """Restore the counts from before a requeue. Raises `TryLater` if the host is closed now."""
         turn, first = current(), self._first
         if turn is None:
             return
@@ -191,7 +193,8 @@ class Retrier:
     def _drop(self, error: ResolveError) -> None:
         """Remove the current location.
 
-        If it was the last: raise its error, or, if the server declined, the error of the first location.
+        If no location is left, raise its error; if the server declined, raise the error of the first location
+        instead.
         """
         place = self._places.pop(0)
         place.failed = error
@@ -228,7 +231,8 @@ class Retrier:
         request = place.request
         if start or request.options.start:
             request = replace(request, options=replace(request.options, start=start, known=known))
-        if self.attempts > 1 and request.options.listed != NOTHING:  # the listing's facts may be outdated
+        # the metadata from the listing may be outdated
+        if self.attempts > 1 and request.options.listed != NOTHING:
             request = replace(request, options=replace(request.options, listed=NOTHING))
         async with self._open(request, clock, self.attempts) as reply:
             self._listing = reply.lists
@@ -248,13 +252,13 @@ class Retrier:
         return reply
 
     def _known_at(self, place: Location) -> Validators:
-        """Return the known facts of the object here: times and tags are valid only at their own server."""
+        """Return the validators for this location: times and tags are valid only at their own server."""
         return self._keep.known if place is self._held_of else Validators(size=self._keep.known.size)
 
     def _describe_object(self, reply: StreamingResponse, place: Location) -> Validators:
-        """Return the facts to store with the bytes.
+        """Return the validators to store with the bytes.
 
-        Of a mirror's facts only the size is stored: a later run starts with the first location.
+        From a mirror only the size is stored, because a later run starts with the first location.
         """
         return reply.validators if place is self._first else Validators(size=reply.size)
 
@@ -288,21 +292,21 @@ class Retrier:
             self._distrust(place, "the server resumed with bytes that differ from the stored ones")
 
     def _check_end(self, reply: StreamingResponse, place: Location) -> None:
-        """Check the size of a resumed object: extra bytes belong to another state or another object."""
+        """Check the size of a resumed object: extra bytes show that it is another object."""
         if reply.size is not None and self._keep.position != reply.size:
             held = self._keep.position
             self._distrust(place, f"got {held} bytes after resuming, expected {reply.size}")
 
     def _distrust(self, place: Location, why: str) -> NoReturn:
-        """Request no offsets from this location again. Raises `Changed`."""
+        """Never resume from this location again. Raises `Changed`."""
         place.trusted = False
         self._begin_anew(why)
         raise Changed(why, again=True)
 
     def _begin_anew(self, why: str) -> None:
-        """Restart with the changed object; `Changed` if bytes of the earlier state are final.
+        """Restart with the changed object; raise `Changed` if bytes of the earlier state are final.
 
-        The number of changes is limited, because a server's object may differ each time.
+        The number of changes is limited, because some servers send a different object each time.
         """
         if self._keep.final:
             raise Changed(f"{why}, and the bytes already written cannot be taken back")
