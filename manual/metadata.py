@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-#: A Markdown link to a path of the checkout.
-_RELATIVE_LINK = re.compile(r"\[([^]]+)\]\((?![a-z]+:|#)([^)]+)\)")
+#: A Markdown link to a path of the checkout, or a picture there.
+_RELATIVE_LINK = re.compile(r"(!?)\[([^]]+)\]\((?![a-z]+:|#)([^)]+)\)")
 #: A requirement: a name, extras, one lower bound.
 _REQUIREMENT = re.compile(r"([\w.-]+)(?:\[[\w,]+\])?(?:>=([0-9.]+))?")
 
@@ -23,8 +23,8 @@ def long_description(readme: str, base: str | None) -> str:
         base: The URL of the checkout's files, with a slash at the end. With None a link becomes its text.
     """
     if base is not None:
-        return _RELATIVE_LINK.sub(lambda link: f"[{link[1]}]({base}{link[2]})", readme)
-    return _RELATIVE_LINK.sub(r"\1", readme) + _NOTE
+        return _RELATIVE_LINK.sub(lambda link: f"{link[1]}[{link[2]}]({base}{link[3]})", readme)
+    return _RELATIVE_LINK.sub(r"\2", readme) + _NOTE
 
 
 def sbom(name: str, version: str, dependencies: Iterable[str]) -> str:

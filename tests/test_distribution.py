@@ -83,20 +83,21 @@ def test_long_description_has_no_relative_link(info: Mapping[str, str]) -> None:
     _, _, text = info["METADATA"].partition("\n\n")
     tokens = MarkdownIt("commonmark").enable("table").parse(text)
     links = [
-        str(token.attrs["href"])
+        str(token.attrs["href" if token.type == "link_open" else "src"])
         for block in tokens
         for token in block.children or ()
-        if token.type == "link_open"
+        if token.type in ("link_open", "image")
     ]
     assert [link for link in links if not re.match("https?://", link)] == []
     assert sum(block.type == "table_open" for block in tokens) >= 3
 
 
 def test_long_description_with_base_has_absolute_links() -> None:
-    readme = "[a](docs/a.md#b) [c](https://h.example/) [d](#e)"
-    absolute = "[a](https://r.example/v1/docs/a.md#b) [c](https://h.example/) [d](#e)"
+    readme = "[a](docs/a.md#b) ![p](docs/p.png) [c](https://h.example/) [d](#e)"
+    absolute = "[a](https://r.example/v1/docs/a.md#b) ![p](https://r.example/v1/docs/p.png) "
+    absolute += "[c](https://h.example/) [d](#e)"
     assert long_description(readme, "https://r.example/v1/") == absolute
-    assert long_description(readme, None).startswith("a [c](https://h.example/) [d](#e)\n")
+    assert long_description(readme, None).startswith("a p [c](https://h.example/) [d](#e)\n")
 
 
 def test_wheel_has_sbom_of_dependencies(info: Mapping[str, str]) -> None:
