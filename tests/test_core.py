@@ -21,7 +21,7 @@ CONTRACTS = read_pyproject()["tool"]["importlinter"]["contracts"]
 (WINGS,) = [contract["forbidden_modules"] for contract in CONTRACTS if contract["id"] == "core"]
 FOLDERS = ("tests/protocols", "tests/resolver")
 #: Three tests of the core also run the command.
-OPTIONS = ("-q", "-p", "no:second-attempts", "-p", "no:cacheprovider", "-k", "not the_command")
+OPTIONS = ("-q", "-p", "no:second-attempts", "-p", "no:cacheprovider", "-k", "not test_command_")
 COPIED = ("protocols", "resolver", "tests", "fixtures", "tools", "docs", "README.md", "pyproject.toml")
 
 
