@@ -3,7 +3,7 @@
 - `url`: the URL and the item types
 - `request`: the request line of a URL
 - `dialogue`: one transaction, or a pointer to a resource that is not fetched
-- `reply`: recognize the reply, report its facts, emit its body
+- `reply`: recognize the reply, report its metadata, emit its body
 - `content`: the header line, lone periods, proofs of completeness
 - `menu`, `attributes`: menu lines; attribute records, views and forms
 """

@@ -1,7 +1,7 @@
 """Attribute blocks (Gopher+ memo 2.2 to 2.5): the records of `!` and `$`, their views and their forms.
 
-A record is an item line and named blocks of lines. Nothing else is required: blocks come in any order and
-under any name, and real servers omit even blocks that the memo requires. Lines are read as they arrive.
+A record is an item line and named blocks of lines. The parser requires nothing else: blocks come in any order
+and under any name, and real servers omit even blocks that the memo requires. Lines are read as they arrive.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ from protocols.location import Finding, JsonValue, Kind
 from protocols.text import in_utc
 from protocols.wire import encode_block, encode_line
 
-# Views (`+VIEWS`, Gopher+ memo 2.5): the representations of an item, and the effect of a requested view on
-# the reading of the reply. A reply never names its view, and some servers send the default view in every
-# case. Only the *requested* view is therefore known.
+# Views (`+VIEWS`, Gopher+ memo 2.5): the representations of an item, and how the requested view changes the
+# reading of the reply. A reply does not name its view, and some servers always send the default view. So the
+# client knows only which view it *requested*.
 
 MENU_VIEW = "application/gopher-menu"
 
-#: Views that are menus under other names: Minnesota's walks through a complete subtree.
+#: Views that are menus under other names. The University of Minnesota's server sends a complete subtree as
+#: `directory/recursive`.
 _MENUS = frozenset({MENU_VIEW, "directory/recursive"})
 _ATTRIBUTES = frozenset({ATTRIBUTES_VIEW, "directory+/recursive"})
 
@@ -47,8 +48,8 @@ _UNITS = {b"": 1, b"b": 1, b"k": 1024, b"m": 1024**2, b"g": 1024**3}
 class AlternateView:
     """A line of +VIEWS.
 
-    `identity` is the part before the colon, to be sent back unchanged after a `+`. `language` is an opaque
-    string. `about` is the server's approximate size in bytes.
+    `identity` is the part before the colon; a request for the view sends it unchanged after a `+`. `language`
+    is an opaque string. `about` is the server's approximate size in bytes.
     """
 
     identity: bytes
@@ -66,7 +67,7 @@ class AlternateView:
 
 
 def parse_view(line: bytes) -> AlternateView:
-    """Parse a line of +VIEWS; any line is a view, and its size may be missing."""
+    """Parse a line of +VIEWS; any line is a view, and the size may be missing."""
     identity, _, size = line.partition(b":")
     media_type, language = split_view(identity)
     return AlternateView(identity, media_type, language, _size(size))
@@ -88,7 +89,7 @@ def _size(text: bytes) -> int | None:
 def kind_of_view(view: bytes) -> tuple[Kind, str] | None:
     """Return the kind and media type of a framed reply to a request for `view`.
 
-    If the request named no view, the result is None: then the item's type decides.
+    None if the request named no view; the item's type then determines them.
     """
     media_type = split_view(view)[0].lower()
     if not media_type:
@@ -102,15 +103,15 @@ def kind_of_view(view: bytes) -> tuple[Kind, str] | None:
 
 INFO = "INFO"
 
-#: The attributes of an item are a page of text. A longer record is not a description but a flood, and a
-#: record is parsed in one step.
+#: The maximum size of a record in bytes. The attributes of an item are about a page of text; a longer record
+#: would fill memory, and a record is parsed in one step.
 RECORD_LIMIT = 65_536
 
-#: Bytes of a line that show which block it opens; no name is longer.
+#: The maximum number of bytes at the start of a line that are examined for a block's name; no name is longer.
 _OPENING_LIMIT = 4_096
 
 _OPENING = re.compile(rb"\+([^+: \t\r\n]+)(?::| |\Z) ?")
-_LINE = re.compile(rb"[^\n]*\n|[^\n]+")  # As in `MenuLines`, a CR alone does not end a line.
+_LINE = re.compile(rb"[^\n]*\n|[^\n]+")  # as in `MenuLines`, a CR alone does not end a line
 _FACT = re.compile(rb"[ \t]*([A-Za-z0-9-]+)[ \t]*:[ \t]*")
 _INSTANT = re.compile(rb"<([0-9]{4})" + rb"([0-9]{2})" * 5 + rb">")
 _SECONDS = re.compile(rb"[0-9]{1,9}\Z")
@@ -120,8 +121,9 @@ _SECONDS = re.compile(rb"[0-9]{1,9}\Z")
 class AttributeBlock:
     """A block of attributes.
 
-    `name` is its name, `lines` are its lines without the leading blank. `reference` is the item that its
-    opening line refers to instead, or None without such an item. If both exist, the lines count.
+    `name` is the block's name, `lines` are its lines without the leading blank. `reference` is the item to
+    which the opening line refers; the block's lines are found there. Without such an item `reference` is
+    None. If a block has both lines and a reference, the lines count.
     """
 
     name: str
@@ -137,7 +139,7 @@ class AttributeBlock:
 class AdminBlock:
     """The block ADMIN.
 
-    `modified` is the server's local time, in an unknown zone. `facts` are all lines as name and value.
+    `modified` is the server's local time, in an unknown time zone. `facts` are all lines as name and value.
     """
 
     name: str | None = None
@@ -151,7 +153,7 @@ class AdminBlock:
 class AttributeRecord:
     """The attributes of an item.
 
-    `info` is None if blocks came before any +INFO line. `cut` says that lines beyond the length limit are
+    `info` is None if blocks came before any +INFO line. `cut` is set if lines beyond the length limit are
     missing.
     """
 
@@ -188,8 +190,8 @@ class AttributeRecord:
     def select(self, names: Iterable[str]) -> tuple[AttributeRecord, tuple[str, ...]]:
         """Return the record with +INFO and the named blocks only, and the names that are missing.
 
-        Without names the record is complete. Servers treat named attributes as a hint, so the selection is
-        made here.
+        Without names the record is complete. Servers may send other blocks than the requested ones, so the
+        client selects the blocks itself.
         """
         wanted = tuple(dict.fromkeys(names))
         if not wanted:
@@ -202,7 +204,7 @@ class AttributeRecord:
 class BlockFilter:
     """A filter of records as bytes that removes blocks by name; without names it removes nothing.
 
-    It holds at most one line, and of that line only the bytes that show which block it opens.
+    The filter holds at most the bytes of one line that show which block the line opens.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -240,7 +242,7 @@ class BlockFilter:
 
 
 def reduce_record(octets: bytes, names: Iterable[str]) -> bytes:
-    """Return the bytes of a record without unnamed blocks; without names, all of them."""
+    """Return the bytes of a record, only with the blocks in `names`; without names, all of them."""
     blocks = BlockFilter(names)
     return blocks.feed(octets) + blocks.finish()
 
@@ -248,8 +250,8 @@ def reduce_record(octets: bytes, names: Iterable[str]) -> bytes:
 class RecordReader:
     """A parser of bytes into records.
 
-    It holds at most one record, of at most `limit` bytes (`LimitExceeded`). Lines longer than `line_limit`
-    bytes are left out.
+    The parser holds at most one record, of at most `limit` bytes (`LimitExceeded`). Lines longer than
+    `line_limit` bytes are left out.
     """
 
     def __init__(self, limit: int = RECORD_LIMIT, line_limit: int = LINE_LIMIT) -> None:
@@ -299,7 +301,7 @@ class _OpenRecord:
 
     def add(self, line: TextLine, opens: str | None, rest: bytes) -> None:
         if not line.whole:
-            self._cut = True  # The line is not kept, so it does not count toward the limit.
+            self._cut = True  # The line is not stored, so it does not count toward the limit.
             return
         self._room -= len(line.octets) + 1
         if self._room < 0:
@@ -307,7 +309,8 @@ class _OpenRecord:
         if opens is not None:
             self._blocks.append((opens, parse_item(rest) if rest else None, []))
         elif self._blocks:
-            # Exactly one leading blank marks a line of the block. A line without it is malformed, and kept.
+            # A line of the block starts with exactly one blank. A line without the blank is malformed, and is
+            # still stored.
             self._blocks[-1][2].append(line.octets.removeprefix(b" "))
 
     def record(self) -> AttributeRecord:
@@ -318,7 +321,7 @@ class _OpenRecord:
 
 
 def parse_admin(lines: Iterable[bytes]) -> AdminBlock:
-    """Parse the lines of an ADMIN block; lines other than `Name: value` are left out."""
+    """Parse the lines of an ADMIN block; lines that are not `Name: value` are left out."""
     facts: dict[str, bytes] = {}
     for line in lines:
         if found := _FACT.match(line):
@@ -345,8 +348,8 @@ def _angle(value: bytes) -> tuple[str | None, str | None]:
 def _parse_instant(value: bytes) -> datetime | None:
     """Parse `text <YYYYMMDDhhmmss>`.
 
-    The text is written for people, in any language, and is ignored. The zone is unknown; the result is marked
-    UTC.
+    The text is written for people, in any language, and is ignored. The time zone is unknown; the result is
+    marked as UTC.
     """
     found = _INSTANT.search(value)
     return None if found is None else in_utc(found.groups())
@@ -354,23 +357,23 @@ def _parse_instant(value: bytes) -> datetime | None:
 
 # Forms (`+ASK`, Gopher+ memo 2.4): questions to the user, and the answers as a Gopher+ string.
 #
-# Answers are sent as the dot-terminated block of RFC 1738 3.4.9, the only form that every server with forms
-# reads correctly. An answer that the block cannot hold is refused; it is never altered to fit.
+# Answers are sent as the dot-terminated block of RFC 1738 3.4.9, the only format that every server with forms
+# reads correctly. An answer that the block cannot hold is refused; it is never changed to fit.
 
-#: More than a person types; a complete form in a URL is smaller anyway.
+#: The maximum size of a filled-in form in bytes: more than a user types. A complete form in a URL is smaller.
 FORM_LIMIT = 1_048_576
 
-#: An answer: a line, a yes or no (SELECT), lines (ASKL), a file's bytes (CHOOSEF); None for "none".
+#: An answer: a line, a yes or no (SELECT), lines (ASKL), a file's bytes (CHOOSEF); None for "no file".
 Answer: TypeAlias = "bytes | bool | tuple[bytes, ...] | None"
 
 _LINE_END = re.compile(rb"\r\n|\n")
-#: The default of a SELECT at the end of its prompt, where Minnesota's clients look for it; they do not show
-#: it.
+#: The default of a SELECT at the end of its prompt. The University of Minnesota's clients look for the
+#: default there, and do not show it.
 _DEFAULT_BEHIND = re.compile(r":([01])\s*\Z")
 
 
 class AskQuestion(enum.Enum):
-    """The question of a form's line; the value is the keyword of the form, compared case-insensitively."""
+    """The kind of a form's line; the value is the form's keyword, compared case-insensitively."""
 
     NOTE = "note"
     ASK = "ask"
@@ -384,7 +387,7 @@ class AskQuestion(enum.Enum):
 
     @property
     def is_asked(self) -> bool:
-        """Return whether the line needs an answer; a note and a line of unknown kind are only shown."""
+        """Return whether the line needs an answer; notes and lines of an unknown kind are only shown."""
         return self not in (AskQuestion.NOTE, AskQuestion.UNKNOWN)
 
 
@@ -396,9 +399,9 @@ _LINE_QUESTIONS = (AskQuestion.ASK, AskQuestion.ASK_HIDDEN, AskQuestion.ASK_FILE
 class AskLine:
     """A line of a form.
 
-    `word` is the kind as the server wrote it. `choices` are the options, sent back unchanged; the first is
-    the default. `default` is None if the line has none, and if a file is requested: the user alone chooses
-    that file, never the form.
+    `word` is the kind as the server wrote it. `choices` are the options, which are sent back unchanged; the
+    first is the default. `default` is None if the line has no default, and if the line asks for a file: only
+    the user chooses that file, never the form.
     """
 
     question: AskQuestion
@@ -433,7 +436,7 @@ class AskForm:
         """Yield the warnings to show before the user answers.
 
         Args:
-            in_clear: The connection is not encrypted, so the answers can be read on the way.
+            in_clear: The connection is not encrypted, so others on the path can read the answers.
         """
         for line in self.lines:
             if line.question is AskQuestion.UNKNOWN:
@@ -444,7 +447,7 @@ class AskForm:
 
 
 def parse_form(lines: Iterable[bytes]) -> AskForm:
-    """Parse the lines of an ASK block; each line that is not blank is kept, if necessary as unknown kind."""
+    """Parse the lines of an ASK block; each non-blank line is kept, with an unknown kind if necessary."""
     return AskForm(tuple(_parse_line(line) for line in lines if line.strip()))
 
 
@@ -478,7 +481,7 @@ def _default(question: AskQuestion, value: str) -> str | None:
     if question is AskQuestion.CHOOSE_FILE:
         return None
     if question is AskQuestion.ASK_FILE and re.search(r"[/\\]|\A\.", value):
-        # A file name from a peer is not used in the client's file system, except in the current directory.
+        # A file name from the server is used only for a file in the current directory.
         return None
     return value
 
@@ -488,13 +491,13 @@ def encode_answers(form: AskForm, answers: Sequence[Answer], view: bytes = b"") 
 
     Args:
         form: The form.
-        answers: One answer for each of `form.asked`; a chosen file is sent last, wherever it stands in the
-            form.
+        answers: One answer for each of `form.asked`; a chosen file is sent last, independent of its position
+            in the form.
         view: The view to request; empty for the default.
 
     Raises:
-        Refused: S03, for an answer that a dot-terminated block cannot hold: a lone period, CR, LF or NUL in a
-            line, or too many bytes.
+        Refused: A dot-terminated block cannot hold an answer: a lone period, CR, LF or NUL in a line, or too
+            many bytes (S03).
         ValueError: An answer does not fit its question.
     """
     asked = form.asked

@@ -1,8 +1,8 @@
 """The body of a gopher reply: its header line, its decoding, and the proof that it is complete.
 
 A reply is complete with as many bytes as its header announced (`length`), or at its final period
-(`terminator`). If only the end of the connection ends it, plain TCP proves nothing, because anyone on the
-path may have closed it. Inside TLS, close_notify is the proof.
+(`terminator`). Other replies end only with the connection. In plain TCP this end proves nothing, because
+anyone on the path may have closed the connection. Inside TLS, close_notify is the proof.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Completeness:
-    """Findings about a reply and proofs of its completeness; both grow until its body has ended."""
+    """Findings about a reply and proofs of its completeness; both are collected until the body has ended."""
 
     def __init__(self, *, secured: bool) -> None:
         self.secured = secured
@@ -41,7 +41,7 @@ class Completeness:
         self.verified |= {word, "close-notify"} if close_notify else {word}
 
     def closed(self, *, close_notify: bool) -> None:
-        """Record the end of a connection that is the only end of the reply."""
+        """Record the end of a connection, if nothing else marks the end of the reply."""
         if close_notify:
             self.verified.add("close-notify")
         elif self.secured:
@@ -52,7 +52,7 @@ class Completeness:
 
 
 class ContentFilter:
-    """A `Filter` that decodes periods, if it has `periods`, and removes `blocks` not requested."""
+    """A `Filter` that decodes periods, if there are `periods`, and removes unrequested `blocks`."""
 
     def __init__(self, periods: PeriodUnstuffer | None, blocks: BlockFilter | None = None) -> None:
         self._periods = periods
@@ -73,7 +73,7 @@ class ContentFilter:
 
 
 class IdentityFilter(ContentFilter):
-    """A filter that changes nothing: it adds the `header` line, and only examines lone periods."""
+    """A filter that changes nothing: it adds the `header` line, and only looks for lone periods."""
 
     def __init__(self, periods: PeriodUnstuffer | None, header: bytes) -> None:
         super().__init__(periods)
@@ -95,7 +95,7 @@ class IdentityFilter(ContentFilter):
 
 
 class CollectingFilter(ContentFilter):
-    """A filter that keeps the complete body, at most `limit` bytes."""
+    """A filter that stores the complete body, at most `limit` bytes."""
 
     def __init__(self, periods: PeriodUnstuffer | None, limit: int) -> None:
         super().__init__(periods)
@@ -121,7 +121,7 @@ class CollectingFilter(ContentFilter):
 class GopherContent:
     """The body after the header line, or the complete reply if it has no header line.
 
-    `textual` marks a reply without a header as text. With `raw` the header line and all bytes are given as
+    `textual` marks a reply without a header as text. With `raw` the header line and all bytes are emitted as
     received.
     """
 
@@ -139,14 +139,14 @@ class GopherContent:
         self.restore = None if self._periods is None or raw else self._periods.restore
 
     def give(self, names: tuple[str, ...] = ()) -> Dialogue[None]:
-        """Emit the body; of attributes only the named blocks, if there are names."""
+        """Emit the body; if there are `names`, emit only the attribute blocks with these names."""
         blocks = _blocks(names) if names else None
         if self._periods is not None:
             return self._pass_text(self._periods, self._untouched or ContentFilter(self._periods, blocks))
         return self._pass_octets(self._untouched or (None if blocks is None else ContentFilter(None, blocks)))
 
     def gather(self, limit: int, ideal: bytes) -> Dialogue[bytes]:
-        """Return the complete body, as facts before the reply begins; `ideal` is the expected reply."""
+        """Return the complete body, as metadata before the reply begins; `ideal` is the expected reply."""
         kept = CollectingFilter(self._periods, limit)
         if self._periods is not None:
             yield from self._pass_text(self._periods, kept, ideal)
@@ -166,8 +166,8 @@ class GopherContent:
     ) -> Dialogue[None]:
         """Copy a text; emit all received bytes before an error is raised.
 
-        After a final period, a reset counts as the end of any text. An idle timeout counts as the end only if
-        the header promised a final period.
+        After a final period, a reset of the connection counts as the end of any text. An idle timeout counts
+        as the end only if the header announced a final period.
         """
         passed = CopiedBody(0)
         try:
@@ -217,25 +217,26 @@ def _blocks(names: tuple[str, ...]) -> BlockFilter:
 
 
 # Periods: RFC 1436 ends a text with a line of one period, and doubles a period at the start of a line.
-# Servers omit the end, or double only lone periods, or nothing. The rules apply to the complete reply:
+# Servers omit the end, or double only lone periods, or double nothing. The rules apply to the complete reply:
 #
 # 1. If its last line is a lone period, that line is the terminator and is removed. If not, no byte changes.
-# 2. If a lone period stands on an earlier line, this server doubles nothing: nothing else changes.
+# 2. If a lone period stands on an earlier line, this server doubles no periods: nothing else changes.
 # 3. A line of exactly two periods becomes a line of one period.
 # 4. A longer line that begins with two periods loses one, unless some line begins with a single period and
 #    other text: such a line shows that at most lone periods are doubled.
 #
-# `PeriodUnstuffer` applies them while the reply arrives. Bytes leave as soon as no rule can change them: a
-# text without lines of two periods is passed on immediately. From the first such line on, bytes wait for the
-# end. Beyond `HOLD_LIMIT` bytes the unstuffer stops waiting and removes only the terminator.
+# `PeriodUnstuffer` applies the rules while the reply arrives. It returns bytes as soon as no rule can change
+# them: a text without lines of two periods is passed on immediately. From the first such line on, bytes are
+# held until the end. If more than `HOLD_LIMIT` bytes would be held, the unstuffer returns them and removes
+# only the terminator.
 
-#: Bytes that may wait for the end of a reply; a longer text is given as received.
+#: The maximum number of bytes held until the end of a reply; the lines of a longer text are not decoded.
 HOLD_LIMIT = 8 * 1024 * 1024
 
 _TERMINATOR = re.compile(rb"\n(\.(?:\r?\n)?)\Z")
 _ENDED_TERMINATOR = re.compile(rb"\n(\.\r?\n)\Z")
 _PERHAPS_TERMINATOR = re.compile(rb"\n\.\r?\n?\Z")
-#: The last bytes of a reply that show whether it ends with a lone period: LF, period, CR, LF.
+#: The number of bytes at the end of a reply that show whether it ends with a lone period: LF, period, CR, LF.
 TAIL_LENGTH = 4
 
 _DOUBLED = re.compile(rb"^\.\.", re.MULTILINE)
@@ -247,7 +248,7 @@ _SINGLE_ALONE = re.compile(rb"^\.(?=\r?\n)", re.MULTILINE)
 def closing_period(octets: bytes) -> bytes:
     """Return the lone period, line end included, at the end of `octets`, or empty bytes.
 
-    `octets` is a complete reply so far. If no more bytes come, the period is the terminator.
+    `octets` is the reply received so far. If no more bytes come, the period is the terminator.
     """
     tail = octets[-TAIL_LENGTH:] if len(octets) >= TAIL_LENGTH else b"\n" + octets
     found = _ENDED_TERMINATOR.search(tail)
@@ -257,14 +258,14 @@ def closing_period(octets: bytes) -> bytes:
 class PeriodUnstuffer:
     """A decoder of a textual reply, fed the complete reply as it arrives.
 
-    After `finish`, `terminator` holds the bytes of the terminator (or is empty), and `restore`
-    returns the original bytes. `gave_up` is True if more than `hold` bytes would have had to wait.
+    After `finish`, `terminator` holds the bytes of the terminator (or is empty), and `restore` returns the
+    original bytes. `gave_up` is True if more than `hold` bytes would have been held.
     """
 
     def __init__(self, hold: int = HOLD_LIMIT) -> None:
         self._hold = hold
-        # The first byte here was returned already (at the start: a virtual line end). This byte shows whether
-        # the next byte begins a line.
+        # The first held byte was returned already; at the start it is a line end before the text. It shows
+        # whether the next byte begins a line.
         self._held = bytearray(b"\n")
         self._searched = 0
         self._doubled: int | None = None  # Index of the first line of exactly two periods.
@@ -299,7 +300,7 @@ class PeriodUnstuffer:
         return rest if self._literal else self._undouble(rest)
 
     def abandon(self) -> bytes:
-        """Return the waiting bytes of a truncated reply, as received."""
+        """Return the held bytes of a truncated reply, as received."""
         self._literal = True
         return self._give(len(self._held))
 
@@ -325,7 +326,7 @@ class PeriodUnstuffer:
         return given
 
     def _literal_until(self) -> int:
-        """Return the index of the bytes that may still change: only a lone period at the very end."""
+        """Return the index from which bytes may still change: only a lone period at the end can."""
         found = _PERHAPS_TERMINATOR.search(self._held[-TAIL_LENGTH:])
         if found is None:
             return len(self._held)
@@ -368,11 +369,11 @@ class PeriodUnstuffer:
 
 # The header line of a Gopher+ reply (Gopher+ memo 2.3): its recognition, and the length it announces.
 #
-# A header is expected only if the request was Gopher+, because a document may begin with `+44` as well. A
-# reply without a header is *unframed*: the server does not support Gopher+, or not this use of it. Then every
-# examined byte is part of the reply.
+# A header is expected only if the request was Gopher+, because a document may also begin with `+44`. A reply
+# without a header is *unframed*: the server does not support Gopher+, or does not support it for this
+# request. Then every examined byte is part of the reply.
 
-#: Enough for a sign, 18 digits and blanks; a longer line is not a header.
+#: The maximum size of a header in bytes: enough for a sign, 18 digits and blanks.
 HEADER_LIMIT = 64
 
 _HEADER = re.compile(rb"([+-])(-1|-2|[0-9]{1,18})[ \t]*\r?\n")
@@ -380,7 +381,7 @@ _BEGINNING = re.compile(rb"[+-](?:-|(?:-1|-2|[0-9]{1,18})[ \t]*\r?)?\Z")
 
 
 class DataEnding(enum.Enum):
-    """The mark of the end of the data."""
+    """How the end of the data is marked."""
 
     COUNT = "count"
     PERIOD = "lone period"
@@ -391,8 +392,8 @@ class DataEnding(enum.Enum):
 class GopherPlusHeader:
     """The header line of a Gopher+ reply.
 
-    With `refused` an error text follows. `count` is the number of bytes that follow, None unless `ending` is
-    COUNT. `octets` are the line as received.
+    If `refused` is set, an error text follows. `count` is the number of bytes that follow; it is None unless
+    `ending` is COUNT. `octets` are the line as received.
     """
 
     ending: DataEnding
@@ -425,10 +426,10 @@ class GopherPlusHeader:
 
 
 def read_header(buffer: Buffer) -> Generator[None, None, GopherPlusHeader | None]:
-    """Take the header line from the buffer; return None for an unframed reply, and take nothing.
+    """Take the header line from the buffer; for an unframed reply, take nothing and return None.
 
     The reader waits for more bytes only while the received ones can still become a header. An empty reply
-    gives None, too: the caller decides whether it is allowed.
+    also returns None; the caller decides whether an empty reply is allowed.
     """
     while True:
         first = buffer.peek(HEADER_LIMIT)
@@ -446,7 +447,7 @@ def read_promised_header(buffer: Buffer) -> Generator[None, None, GopherPlusHead
 
     Raises:
         ProtocolError: The reply is empty.
-        Disconnected: The reply ended inside a header.
+        Disconnected: The connection ended inside a header.
     """
     header = yield from read_header(buffer)
     if header is None and buffer.at_end and _BEGINNING.match(buffer.peek(HEADER_LIMIT)):

@@ -1,7 +1,7 @@
 """A transaction (RFC 1436 2): connect, send one request, read one reply until the server closes.
 
-There are two transactions if the URL asks for a form and the item has none. An item that points to another
-resource needs no transaction: a link, a telnet session, a phone book.
+If the URL asks for a form and the item has none, a second transaction requests the item itself. No
+transaction is needed for an item that points to another resource: a link, a telnet session, a phone book.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class SessionPointer(NamedTuple):
-    """The target of an item that is not fetched: its URL, and its details."""
+    """The target of an item that is not fetched: its kind, its URL, and its details."""
 
     kind: Kind
     target: str
@@ -44,16 +44,17 @@ class SessionPointer(NamedTuple):
 def converse(url: GopherUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
     """Return the steps of a retrieval.
 
-    If the item points to another resource, the reply names it and nothing is sent.
+    If the item points to another resource, the reply names this resource and nothing is sent.
 
     Raises:
-        Refused: S02, S03, S20, before a connection is made.
-        Declined: The server answers with an error.
-        ProtocolError: The server answers a Gopher+ request with an empty reply.
+        Refused: S02 (command injection), S03 or S20 (links from servers), before a connection is made.
+        Declined: The server responds with an error.
+        ProtocolError: The server responds to a Gopher+ request with an empty reply.
         Truncated: The body ended early. The attributes of one item, and forms, are read completely before the
             body begins.
     """
-    request = encode_request(url)  # A request that may not be sent must not be pointed to either.
+    # If a request must not be sent, the reply must not point to its target either.
+    request = encode_request(url)
     pointer = find_pointer(url)
     if pointer is not None:
         yield PlanNote(f"nothing is sent: the item is a {pointer.kind.value} that points to {pointer.target}")
@@ -68,7 +69,7 @@ def converse(url: GopherUrl, options: Options | None = None, limits: Limits | No
 
 
 def _give_form(answer: GopherAnswer, limits: Limits) -> Dialogue[None]:
-    """Give the form, if the item has one; else the item in its default view."""
+    """Emit the form, if the item has one; else emit the item in its default view."""
     from protocols.gopher.reply import give_form  # Imported lazily: few URLs request a form.
 
     has_form = answer.has_records and (yield from give_form(answer))
@@ -137,7 +138,7 @@ def find_pointer(url: GopherUrl) -> SessionPointer | None:
     """Return the target of an item that is not fetched; None for an item that is fetched.
 
     Raises:
-        Refused: S20, for a link with a scheme that is never offered.
+        Refused: The item is a link with a scheme that is not allowed (S20, links from servers).
     """
     if url.gophertype == "h":
         return _find_link(url.selector)

@@ -16,13 +16,14 @@ from protocols.syntax import encode
 
 # A line of a menu (RFC 1436 3.8, Gopher+ memo 2.1), and the URL of its target.
 #
-# Fields are data from a peer. Fields become a URL only if each field is valid (rule S20). Any other item is
-# *unusable* and carries the reason; the rest of the menu is read.
+# Fields come from the server. They become a URL only if each field is valid (rule S20, links from servers).
+# Otherwise the item is *unusable* and carries the reason; the rest of the menu is still read.
 
-#: Rule S20: the schemes that a `URL:` selector may lead to.
+#: The schemes to which a `URL:` selector may lead (rule S20, links from servers).
 LINKED_SCHEMES = ("http", "https", "ftp", "gopher", "news", "nntp", "wais", "telnet")
 
-# Besides the characters that are never escaped. `?` and `;` are escaped for other clients' parsers.
+# Characters that are not escaped, besides those that never are. `?` and `;` are escaped for the parsers of
+# other clients.
 _UNESCAPED = "/:@&="
 _PORT = re.compile(rb"0*([1-9][0-9]{0,4})\Z")
 _ENDS_LINE = re.compile(rb"[\0\r\n]")
@@ -37,8 +38,8 @@ _SESSION_PORT = 23
 class MenuItem:
     """The fields of a line; None for fields after the end of the line.
 
-    `tag` is `+` for a Gopher+ item, `?` for an item with a form, else empty. `character` is the type, empty
-    for an empty line; for an item of type `+` it is `+`.
+    `tag` is `+` for a Gopher+ item, `?` for an item with a form, else empty. `character` is the type. It is
+    empty for an empty line, and `+` for an item that is another server for the item before it.
     """
 
     character: str
@@ -79,7 +80,8 @@ def parse_item(line: bytes) -> MenuItem:
 class MenuLink:
     """The target of an item: a URL, or None and the reason.
 
-    Prose and errors have no target and no reason. A URL that is not a `BuiltUrl` is the peer's text.
+    Prose and errors have neither a target nor a reason. A URL that is not a `BuiltUrl` is text from the
+    server.
     """
 
     url: str | None = None
@@ -111,7 +113,7 @@ def check_linked(target: bytes) -> str:
     """Return the URL of a `URL:` selector, unchanged.
 
     Raises:
-        InvalidUrl: The text is not a URL, or its scheme must not be linked to.
+        InvalidUrl: The text is not a URL, or links to its scheme are not allowed.
     """
     if not _URL.match(target):
         raise InvalidUrl("bad-char", 0, "link contains bytes that a URL cannot have")
@@ -144,7 +146,7 @@ def _build(item: MenuItem, character: str, menu: GopherUrl) -> BuiltUrl:
 
 
 def build_session(character: str, host: str, port: int, login: bytes) -> BuiltUrl:
-    """Build the telnet or tn3270 URL of a type 8 or T item; `login` is the user name to suggest there."""
+    """Build the telnet or tn3270 URL of a type 8 or T item; `login` is the suggested user name."""
     user = build_userinfo(login or None, None)
     return BuiltUrl(f"{_SESSIONS[character]}://{user}{build_host(host)}{build_port(port, _SESSION_PORT)}/")
 
@@ -152,7 +154,7 @@ def build_session(character: str, host: str, port: int, login: bytes) -> BuiltUr
 def _same_place(place: HostUrl, menu: GopherUrl) -> bool:
     """Return whether the item has the menu's host and port.
 
-    A menu line cannot specify TLS: only an item of the same host and port gets the menu's scheme.
+    A menu line cannot specify TLS, so only an item with the same host and port gets the menu's scheme.
     """
     return (comparable_host(place.host), place.port) == (comparable_host(menu.host), menu.effective_port)
 
@@ -163,7 +165,7 @@ def display_text(octets: bytes) -> str:
 
 
 def line_text(octets: bytes) -> str:
-    """Decode a line of text for display, as `display_text` does, but keep TABs."""
+    """Decode a line of text for display like `display_text`, but keep TABs."""
     return _decode(octets).translate(_CONTROLS_OF_TEXT)
 
 
@@ -178,11 +180,11 @@ def _latin1(octets: bytes | None) -> str | None:
     return None if octets is None else octets.decode("latin-1")
 
 
-# Lines of a menu or of an attribute list, as they arrive. A line ends at LF; one CR before it is dropped (RFC
-# 1436 writes CR LF, servers send both). A line that is too long is truncated and marked, so that it affects
-# no other line.
+# Lines of a menu or of an attribute list, as they arrive. A line ends at LF, and one CR before the LF is
+# dropped: RFC 1436 writes CR LF, servers send both. A line that is too long is truncated and marked, and does
+# not affect other lines.
 
-#: Far longer than any legitimate line; the default of Limits.line.
+#: The default of `Limits.line` in bytes: far longer than any legitimate line.
 LINE_LIMIT = 65_536
 
 
@@ -235,8 +237,8 @@ _NO_ITEM = ("i", "3", "+", "")
 class MenuItems:
     """A converter of items to entries, in the order of the menu.
 
-    An item of type `+` is another server for the item before it, and gets its type. Prose lines in between do
-    not count.
+    An item of type `+` is another server for the item before it, and gets the type of that item. Prose lines
+    in between are ignored.
     """
 
     def __init__(self, menu: GopherUrl) -> None:
@@ -294,8 +296,8 @@ class MenuReader:
 
 
 def make_overlong_entry(line: TextLine) -> Entry:
-    """Return the entry, without a URL, of a line that was too long to be kept."""
-    item = parse_item(line.octets.partition(b"\t")[0])  # Any other field may be truncated.
+    """Return the entry, without a URL, of a line that was too long to be stored."""
+    item = parse_item(line.octets.partition(b"\t")[0])  # other fields may be truncated
     return Entry(
         name=display_text(item.display[:80]),
         kind=Kind.UNKNOWN,

@@ -1,4 +1,4 @@
-"""The reply to one gopher request: its recognition, its facts, and its body to the end.
+"""The reply to one gopher request: its recognition, its metadata, and its body to the end.
 
 The reader starts after the header line. It recognizes the reply by peeking, before any byte is consumed.
 """
@@ -53,9 +53,9 @@ class GopherListing(enum.Enum):
 
 
 class ReplyShape(NamedTuple):
-    """The reading of a reply, its kind and its media type.
+    """How to read a reply, with its kind and its media type.
 
-    `textual` marks an unframed reply whose lone periods are decoded.
+    `textual` marks an unframed reply (one without a header line) whose lone periods are decoded.
     """
 
     kind: Kind
@@ -64,7 +64,7 @@ class ReplyShape(NamedTuple):
     textual: bool
 
 
-#: The reply that a plan assumes.
+#: The shape that a plan assumes for the reply: a document.
 OCTETS = ReplyShape(Kind.DOCUMENT, None, None, textual=False)
 RECORDS = ReplyShape(Kind.DIRECTORY, ATTRIBUTES_VIEW, GopherListing.RECORDS, textual=True)
 
@@ -75,9 +75,9 @@ class GopherAnswer:
     Args:
         sent: The length of the request line in bytes.
         header: The header line; None for an unframed reply.
-        shape: The reading of the reply.
+        shape: How to read the reply.
         line_limit: The longest line of a listing, in bytes.
-        raw: Give the bytes as received, without parsing.
+        raw: Emit the bytes as received, without parsing.
     """
 
     def __init__(
@@ -119,8 +119,8 @@ class GopherAnswer:
     def give(self) -> Dialogue[None]:
         """Start and emit the reply.
 
-        The attributes of a single item are facts, and are read before the body. The attributes of a directory
-        are emitted as they arrive. Of both, only the requested blocks are given.
+        The attributes of a single item are metadata, and are read before the body. The attributes of a
+        directory are emitted as they arrive. In both cases, only the requested blocks are emitted.
         """
         requested = self.command.requested if self.has_records else RequestedView.PLAIN
         if requested is RequestedView.ATTRIBUTES:
@@ -164,15 +164,15 @@ class GopherAnswer:
         return None
 
 
-# Attribute records in replies: the records of one item are facts, its form is a listing, and the records of a
-# directory are one entry each.
+# Attribute records in replies. The record of one item is metadata, the form of an item is a listing, and each
+# record of a directory is an entry.
 
-#: The expected reply about an item: it has a form.
+#: The expected reply about an item with a form.
 _WILLING = b"+INFO: \n+ASK:\n Ask: \n"
 
 
 def give_record(answer: GopherAnswer) -> Dialogue[None]:
-    """Give the attributes of one item, reduced to the requested ones."""
+    """Emit the attributes of one item, reduced to the requested ones."""
     octets = yield from answer.content.gather(RECORD_LIMIT, _WILLING)
     records = parse_records(octets, answer.line_limit)
     if not records:
@@ -188,7 +188,7 @@ def give_record(answer: GopherAnswer) -> Dialogue[None]:
 
 
 def give_form(answer: GopherAnswer) -> Dialogue[bool]:
-    """Give the item's form, its lines as a listing; return False if it has none."""
+    """Emit the lines of the item's form as a listing; return False if the item has no form."""
     octets = yield from answer.content.gather(RECORD_LIMIT, _WILLING)
     records = parse_records(octets, answer.line_limit)
     form = form_of(records[0]) if records else None
@@ -274,7 +274,7 @@ def _admin_json(admin: AdminBlock) -> dict[str, JsonValue]:
 class RecordEntries:
     """An `EntryReader` for attribute records: one entry per item, its blocks in `extra`.
 
-    The blocks are reduced to `names`, if there are any. Names that no record has are passed to `report`.
+    If there are `names`, the other blocks are removed. Names that no record has are passed to `report`.
     """
 
     def __init__(
@@ -329,25 +329,26 @@ class FormEntries:
                 yield Entry(name=line.prompt, kind=Kind.INFO, extra=line.as_json())
 
 
-# Recognition: the requested view decides if the server honored Gopher+, else the type of the item; or the
-# reply is an error. No byte is consumed: the bytes are examined in the buffer, and no more bytes are awaited
-# than can decide.
+# Recognition of a reply. If the server supports Gopher+, the requested view determines the shape; otherwise
+# the type of the item does. Or the reply is an error. No byte is consumed: the bytes are examined in the
+# buffer, and the client waits only for the bytes that it needs to decide.
 #
-# A Gopher server refuses with a Gopher+ error (memo 2.3), or with a reply that looks like one: basic Gopher
-# has no status. For a missing item servers send an error line. An error line is distinguished from content by
-# shape alone, never by text. Only the start of a reply is needed, while it can still be an error.
+# A Gopher server refuses with a Gopher+ error (memo 2.3), or with a reply that looks like one, because basic
+# Gopher has no status. For a missing item servers send an error line. An error line is distinguished from
+# content by its shape alone, never by its text. Only the start of a reply is examined, as long as it can
+# still be an error.
 
-#: The bytes that distinguish attribute records from anything else.
+#: The number of bytes that distinguish attribute records from other replies.
 RECORD_MARK_LENGTH = 6
 
 _RECORD_MARK = re.compile(rb"\+INFO[: ]")
 
 
-#: The part of an error's text that is kept; a longer text is not a message.
+#: The maximum number of bytes stored of an error's text; a longer text is not a message.
 ERROR_LIMIT = 8192
 #: A reply that is longer than this is not an error, regardless of its lines.
 WATCH_LIMIT = 8_192
-#: Bytes whose lines are split before the first line is examined.
+#: The number of bytes that are split into lines before the first line is examined.
 _LOOKED_AT_ONCE = 1_024
 
 _TERMINATOR_LENGTH = 3
@@ -359,7 +360,8 @@ def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, Reply
 
     Raises:
         Declined: The reply is an error.
-        ResolveError: The connection broke before the first byte of the reply, by this error.
+        ResolveError: The connection broke before the first byte of the reply; the connection's own error is
+            raised.
     """
     item_type = find_type(url.gophertype)
     wanted = SIGNATURE_LENGTH if item_type.sniffed else RECORD_MARK_LENGTH if url.gopherplus else 0
@@ -373,14 +375,14 @@ def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, Reply
 
 
 def read_first_octets(count: int, buffer: Buffer) -> Generator[None, None, bytes]:
-    """Wait for the first `count` bytes, and return them; fewer only if no more come."""
+    """Wait for the first `count` bytes, and return them; fewer only if the connection ends before."""
     while len(buffer) < count and not buffer.is_all:
         yield
     return buffer.peek(count)
 
 
 def _show(detector: ErrorDetector, buffer: Buffer) -> Generator[None, None, None]:
-    """Feed the reply to `detector` until it has decided, or no more bytes come."""
+    """Feed the reply to `detector` until the detector has decided, or the connection ends."""
     seen = 0
     while detector.is_refusal is None:
         if (came := len(buffer)) > seen:
@@ -397,7 +399,7 @@ def _show(detector: ErrorDetector, buffer: Buffer) -> Generator[None, None, None
 def _is_whole(buffer: Buffer) -> bool:
     """Return whether the reply is complete, as far as the client can know.
 
-    It is complete at the end of the connection, or at a final period after which the connection was reset.
+    A reply is complete at the end of the connection, or if the connection was reset after a final period.
     """
     if isinstance(buffer.broken, Disconnected):
         from protocols.gopher.content import (
@@ -417,7 +419,7 @@ def check_begun(buffer: Buffer) -> None:
 def shape_of_unframed(url: GopherUrl, first: bytes) -> ReplyShape:
     """Return the shape of a reply without a header.
 
-    Minnesota's answers to a search in Gopher+ are attribute records without a header.
+    The University of Minnesota's server answers a search in Gopher+ with attribute records without a header.
     """
     shape = shape_by_type(url, first)
     if not url.gopherplus:
@@ -430,7 +432,7 @@ def shape_of_unframed(url: GopherUrl, first: bytes) -> ReplyShape:
 
 
 def shape_by_type(url: GopherUrl, first: bytes) -> ReplyShape:
-    """Return the shape that the item type alone gives."""
+    """Return the shape for the item type, independent of the bytes."""
     item_type = find_type(url.gophertype)
     media_type = media_type_of(item_type, first)
     if item_type.reading is not ReplyReading.MENU:
@@ -442,7 +444,7 @@ def shape_by_type(url: GopherUrl, first: bytes) -> ReplyShape:
 class ErrorDetector:
     """A classifier of the start of an unframed reply: certainly an error, or certainly content.
 
-    `is_refusal` is None while it may be either; `refusal` is the error if it is one.
+    `is_refusal` is None until this is decided; `refusal` is the error, if the reply is one.
     """
 
     def __init__(self) -> None:
@@ -479,7 +481,7 @@ class ErrorDetector:
 
 
 class MenuDetector(ErrorDetector):
-    """A detector for menus: an error has an item of type 3, and only such items and prose."""
+    """A detector for menus: an error contains an item of type 3, and no items but such items and prose."""
 
     def __init__(self) -> None:
         from protocols.gopher.menu import MenuLines  # Imported lazily: a document has no menu lines.
@@ -510,8 +512,8 @@ class MenuDetector(ErrorDetector):
 class LineDetector(ErrorDetector):
     """A detector for other replies: an error is a single menu line.
 
-    The line has type 3, or type 0 with the host and port that Minnesota servers put into their errors. A lone
-    period may follow it.
+    The line has type 3, or type 0 with the host and port that the University of Minnesota's server writes
+    into errors. A lone period may follow the line.
     """
 
     def __init__(self) -> None:
@@ -550,7 +552,7 @@ class LineDetector(ErrorDetector):
         return item.character == "3" or (item.host, item.port) == (b"error.host", b"1")
 
 
-# A reply after a Gopher+ header line: its reader, or its error (memo 2.3).
+# A reply after a Gopher+ header line: its shape, or its error (memo 2.3).
 
 _CODE = re.compile(rb"([0-9]{1,9})(?:[ \t]+(.*))?\Z", re.DOTALL)
 
@@ -562,7 +564,8 @@ def read_framed(
 
     Raises:
         Declined: The header announces an error.
-        ResolveError: The connection broke before the first byte of the data, by this error.
+        ResolveError: The connection broke before the first byte of the data; the connection's own error is
+            raised.
     """
     if header.refused:
         wanted = ERROR_LIMIT if header.count is None else min(header.count, ERROR_LIMIT)
@@ -592,9 +595,9 @@ def shape_of_framed(url: GopherUrl, first: bytes = b"") -> ReplyShape:
 
 
 def parse_refusal(text: bytes, url: GopherUrl) -> Declined:
-    """Return the error of a framed error text: `code SP anything`, then lines of text.
+    """Return the error for a framed error text: `code SP anything`, then lines of text.
 
-    The text may be truncated anywhere. A text without a code is an error of an unknown kind.
+    The text may be truncated anywhere. A text without a code becomes an error of an unknown kind.
     """
     lines = [line.removesuffix(b"\r") for line in text.split(b"\n")]
     found = _CODE.match(lines[0])
@@ -618,7 +621,7 @@ def _words(lines: list[bytes]) -> str:
 
 
 def _new_place(candidates: list[bytes], url: GopherUrl) -> str:
-    """Return the URL of the first line that is an item with a URL; it is reported, never followed."""
+    """Return the URL of the first line that is an item with a URL; it is only reported, never followed."""
     for line in candidates:
         item = parse_item(line)
         if item.port is not None and (found := link_of(item, item.character, url).url) is not None:

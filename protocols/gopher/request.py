@@ -1,8 +1,8 @@
 """From a gopher URL to the bytes sent (RFC 1738 3.4, Gopher+ memo 2.3).
 
-A request is one line: selector, search, Gopher+ command, with a TAB between them. Each TAB is written here;
-none is copied from the URL. The only request of more than a line is a filled-in form (RFC 1738 3.4.9). It is
-parsed, checked against its exact shape, and written again.
+A request is one line: selector, search, Gopher+ command, with a TAB between them. This module writes each
+TAB; a TAB is never copied from the URL. Only a filled-in form (RFC 1738 3.4.9) has more than one line. The
+form is parsed, checked against its exact syntax, and encoded again.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from protocols.errors import Refused
 from protocols.gopher.url import ANSWERS, GopherUrl
 from protocols.wire import encode_block, encode_line
 
-#: Rule S02: the longest request line that is sent, without its CR LF. Every measured server reads a line of
-#: SAFE_REQUEST bytes; some read no more.
+#: The longest request line that is sent, without its CR LF (rule S02, command injection). Every measured
+#: server reads a line of SAFE_REQUEST bytes; some servers read no more.
 REQUEST_LIMIT = 4096
 SAFE_REQUEST = 198
 
@@ -30,7 +30,7 @@ _NAME = re.compile(rb"[^+: \t\r\n]+")
 
 
 class RequestedView(enum.Enum):
-    """The object of a request."""
+    """The kind of object that is requested."""
 
     PLAIN = "the item, without Gopher+"
     ITEM = "the item, in its default or a named view"
@@ -44,7 +44,8 @@ class GopherPlusCommand(NamedTuple):
     """A parsed Gopher+ string.
 
     `view` is spelled as in +VIEWS, empty for the default. `names` are the requested attributes without their
-    plus signs, empty for all. `answers` are the answers of a filled-in form, None without a form.
+    plus signs; if empty, all attributes are requested. `answers` are the answers of a filled-in form, None
+    without a form.
     """
 
     requested: RequestedView
@@ -73,7 +74,7 @@ def parse_command(gopherplus: bytes | None) -> GopherPlusCommand:
     """Parse a Gopher+ string.
 
     Raises:
-        Refused: S03, for NUL, TAB, CR or LF outside a form of exactly the shape of RFC 1738 3.4.9.
+        Refused: NUL, TAB, CR or LF stand outside a form with exactly the syntax of RFC 1738 3.4.9 (S03).
     """
     if not gopherplus:
         return _PLAIN
@@ -103,10 +104,10 @@ def _parse_form(gopherplus: bytes) -> GopherPlusCommand:
 
 
 def command_in(url: GopherUrl) -> GopherPlusCommand:
-    """Return the command by which a framed reply to this URL is read.
+    """Return the command that determines how a framed reply to this URL is read.
 
-    Without a Gopher+ string, a search that looks like a command is one: draft-07's third form,
-    `selector%09gopher+`.
+    Without a Gopher+ string, a search that looks like a command is interpreted as one. This is the third URL
+    form of draft-07, `selector%09gopher+`.
     """
     if url.gopherplus:
         return parse_command(url.gopherplus)
@@ -116,19 +117,19 @@ def command_in(url: GopherUrl) -> GopherPlusCommand:
 
 
 def line_length(request: Line) -> int:
-    """Return the length of the first line: servers do not read a form's answers as part of the request."""
+    """Return the length of the first line; servers do not count a form's answers as part of it."""
     return request.octets.index(b"\n") + 1
 
 
 def encode_request(url: GopherUrl) -> Line:
     """Encode the request.
 
-    An empty search sends no TAB, except before a Gopher+ command to an item of type 7: servers would take the
-    command for the search. An empty last field is never sent.
+    For an empty search no TAB is sent, except before a Gopher+ command to an item of type 7: without the TAB
+    servers would interpret the command as the search. An empty last field is never sent.
 
     Raises:
-        Refused: S02, for a byte that would end the line or a field, or a line that is too long. S03, for a
-            Gopher+ string that may not be sent.
+        Refused: A byte would end the line or a field, or the line is too long (S02, command injection). Or
+            the Gopher+ string must not be sent (S03, multi-line requests).
     """
     command = parse_command(url.gopherplus)
     words = [url.selector]

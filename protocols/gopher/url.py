@@ -21,7 +21,8 @@ from protocols.syntax import (
     take,
 )
 
-#: The name of the URL part with a form's answers, if some were typed hidden: that part is never shown.
+#: The name of the URL part that holds a form's answers, if some of them were typed without echo. That part is
+#: never shown.
 ANSWERS = "answers"
 _LINE_END = re.compile(rb"[\r\n]")
 _TAB = "%09"  # The only escape that is a delimiter (RFC 1738 3.4.2).
@@ -31,8 +32,8 @@ _TAB = "%09"  # The only escape that is a delimiter (RFC 1738 3.4.2).
 class GopherUrl(HostUrl):
     """A gopher URL.
 
-    `gophertype` is a graphic ASCII character. `search` is `b""`, not None, if a Gopher+ string follows an
-    empty search.
+    `gophertype` is a graphic ASCII character. If a Gopher+ string follows an empty search, `search` is `b""`,
+    not None.
 
     Examples:
         >>> url = resolver.parse("gopher://h.example/7find%09words")
@@ -105,8 +106,9 @@ def _check_no_tab(name: str, octets: bytes) -> None:
 def names_of(url: GopherUrl) -> tuple[bytes, ...]:
     """Return the segments of the selector's path, for the name of a file.
 
-    A selector is opaque (RFC 1436 2), but most servers make it from a path, some with the type before it. The
-    text between its slashes counts. A form has no names until its user has filled it in.
+    A selector is opaque (RFC 1436 2), but most servers make it from a path, some with the type before the
+    path. So the selector is split at its slashes. A URL of a form has no names until the user has filled in
+    the form.
     """
     if url.gopherplus == b"?":
         return ()
@@ -117,21 +119,23 @@ def names_of(url: GopherUrl) -> tuple[bytes, ...]:
 
 
 def as_menu(url: GopherUrl) -> GopherUrl:
-    """Return the URL itself: its type alone shows that it is a menu."""
+    """Return the URL unchanged: its type already shows that it is a menu."""
     return url
 
 
 def with_name(url: GopherUrl, *names: bytes) -> GopherUrl | None:
     """Return the URL of another item, below the menu of this item.
 
-    Most servers make the selector from a path, so the menu is the part before the last slash. The name may be
-    given with that path. Two cases give None. The first is an item that is not read as OCTETS. The line
-    ends of a text, for example, are the server's choice, so facts about the file do not hold for the received
-    bytes. The second is an item with a search or with answers.
+    Most servers make the selector from a path, so the menu is the part before the last slash. The name may
+    include that path. The result is None in two cases:
+
+    - The item is not read as OCTETS. For example, the server chooses the line ends of a text, so metadata of
+      the file (its size, for example) does not match the received bytes.
+    - The item has a search or answers.
 
     Args:
         url: The item whose menu is used.
-        *names: Menus below it, then the item's name.
+        *names: Menus below this menu, then the item's name.
     """
 
     gopherplus = url.gopherplus or b"+"
@@ -149,7 +153,7 @@ def with_search(url: GopherUrl, words: str) -> GopherUrl:
 
 
 def with_view(url: GopherUrl, view: str) -> GopherUrl:
-    """Return the URL with a view as +VIEWS lists it: a media type, or a media type, a blank and a language.
+    """Return the URL with a view of +VIEWS: a media type, or a media type, a blank and a language.
 
     An empty view is the default.
     """
@@ -164,14 +168,14 @@ def with_gopherplus(url: GopherUrl, gopherplus: bytes) -> GopherUrl:
 # Item types: the item types of Gopher as data, with the reading and the name of the reply to each.
 #
 # The character comes from the URL or from a menu line (RFC 1436 3.8, the Gopher+ memo, and servers' usage
-# today). The character decides only how the reply is read and described to the user. The character is never
-# sent, and no server can contradict it.
+# today). The character determines only how the reply is read and described to the user. The client never
+# sends it, so no server can contradict it.
 
 
 class ReplyReading(enum.Enum):
-    """The reading of an unframed reply.
+    """How to read an unframed reply.
 
-    TEXT and MENU decode lines of periods. OCTETS changes nothing. NOTHING is never fetched.
+    TEXT and MENU decode lines of periods. OCTETS changes nothing. An item with NOTHING is never fetched.
     """
 
     TEXT = "text"
@@ -182,10 +186,10 @@ class ReplyReading(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ItemType:
-    """A row: the character, its name, the reading of its reply, and its default media type.
+    """The definition of an item type: character, name, reading of the reply, default media type.
 
-    The media type holds if no view gives a better one. `kind` is the kind of such an item in a listing.
-    `sniffed` says that the first bytes may show the media type more exactly.
+    The media type applies if no view determines a better one. `kind` is the kind of such an item in a
+    listing. `sniffed` is set if the first bytes may show the media type more exactly.
     """
 
     character: str
@@ -239,7 +243,7 @@ ITEM_TYPES: dict[str, ItemType] = {row.character: row for row in _TABLE}
 #: The length of the longest signature, in bytes.
 SIGNATURE_LENGTH = 12
 
-#: Compiled when used: most types leave no question open.
+#: Compiled when used: for most types, the first bytes are not examined.
 _SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (rb"GIF8[79]a", "image/gif"),
     (rb"\x89PNG\r\n\x1a\n", "image/png"),
@@ -259,7 +263,7 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
 
 
 def find_type(character: str) -> ItemType:
-    """Return the row of a type; an unlisted character means bytes of an unknown kind."""
+    """Return the definition of a type; an unlisted character means bytes of an unknown kind."""
     known = ITEM_TYPES.get(character)
     if known is not None:
         return known
@@ -269,8 +273,8 @@ def find_type(character: str) -> ItemType:
 def media_type_of(item_type: ItemType, first: bytes) -> str | None:
     """Return the media type of a reply that begins with the bytes `first`.
 
-    The signature decides if the type leaves the question open and the signature is of the type's family. Else
-    the type decides.
+    The signature determines the media type if the item type is `sniffed` and the signature belongs to the
+    same family. Otherwise the item type determines it.
     """
     if not item_type.sniffed or item_type.media_type is None:
         return item_type.media_type
