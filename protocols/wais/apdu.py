@@ -1,8 +1,8 @@
 """WAIS messages and their APDUs: Init, Search, and their responses (wais page, sections 2 to 4).
 
-Bytes are parsed first and interpreted later: an APDU is a header of known length (type, fixed fields, tagged
-elements) and at most one element after it. Requests are written as the old clients wrote them, in their
-order. In responses, elements may come in any order and unknown ones are skipped.
+Bytes are parsed first and interpreted later. An APDU is a header of known length (type, fixed fields, tagged
+elements) and at most one element after it. Requests are encoded as the old clients encoded them, with the
+elements in the same order. In responses, elements may come in any order, and unknown elements are skipped.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from protocols.wire import Buffer, Reader
 
 # Tagged elements, the parts of an APDU and its records (wais page, section 3).
 #
-# An element is a tag, a length and that many bytes; tag and length are compressed integers. The bytes of a
-# group are elements again and are used up exactly. The encoding resembles ASN.1, but differs from it.
+# An element is a tag, a length, and as many bytes as the length says. Tag and length are compressed integers.
+# The bytes of a group consist of elements only, without a rest. The encoding resembles ASN.1, but differs
+# from it.
 
-#: Bytes of a compressed integer: five hold a length twice as large as a message may have.
+#: The maximum size of a compressed integer in bytes. Five bytes can hold twice the maximum length of a
+#: message.
 _LONGEST_COMPRESSED = 5
-#: Bytes of a number: no writer uses more.
+#: The maximum size of a number in bytes: no known client or server writes more.
 _LONGEST_NUMBER = 4
 
 
@@ -54,7 +56,7 @@ def take_compressed(octets: bytes, at: int) -> tuple[int, int]:
     """Return the compressed integer at index `at`, and the index after it; leading bytes 80 are padding.
 
     Raises:
-        ProtocolError: The integer does not end within the bytes, or is longer than any needs to be.
+        ProtocolError: The integer does not end within the bytes, or is longer than any valid one.
     """
     value = 0
     for index in range(at, min(len(octets), at + _LONGEST_COMPRESSED)):
@@ -81,7 +83,7 @@ def elements(group: bytes) -> Iterator[Element]:
     """Yield the elements of a group.
 
     Raises:
-        ProtocolError: The elements do not use up the group exactly.
+        ProtocolError: Bytes are left over after the last element, or an element is truncated.
     """
     at = 0
     while at < len(group):
@@ -91,7 +93,7 @@ def elements(group: bytes) -> Iterator[Element]:
 
 
 def contents(group: bytes) -> dict[int, bytes]:
-    """Return the contents by tag; of several elements with the same tag, the first.
+    """Return the contents by tag; if several elements have the same tag, the first counts.
 
     Raises:
         ProtocolError: The group is malformed.
@@ -129,35 +131,35 @@ _DOCUMENT_TEXT = b" \x1fDocument Text"
 _OUR_REFERENCE = b"3"
 _BIT_0 = b"\x80"
 
-#: The longest parts of a request, in bytes (wais page, section 14).
+#: The maximum sizes of the parts of a request, in bytes (wais page, section 14).
 _LONGEST = {"database name": 255, "search": 4000, "type": 64, "document id": 2048}
 
 
 class RelevantDocument(NamedTuple):
-    """A document for a search by similarity: its id, and one of its types."""
+    """A document for relevance feedback (a search for similar documents): its id, and one of its types."""
 
     document_id: bytes
     wtype: bytes
 
 
 class InitResponse(NamedTuple):
-    """The server's answer to Init; `size` is its limit of a message, None if it gives none."""
+    """The server's response to Init; `size` is its limit for a message, None if it states no limit."""
 
     accepted: bool
     size: int | None
 
 
 class SearchResponse(NamedTuple):
-    """The server's answer to Search: the bytes of a group of records.
+    """The server's response to Search: the bytes of a group of records.
 
-    Status and counts are not kept, because servers send wrong ones.
+    Status and counts are not stored, because servers send wrong values.
     """
 
     records: bytes = b""
 
 
 def encode_init(size: int) -> bytes:
-    """Encode Init: version 1, search only, messages of at most `size` bytes, no facts about the user."""
+    """Encode Init: version 1, search only, messages of at most `size` bytes, no data about the user."""
     number = encode_number(size)
     return _encode(
         _INIT,
@@ -171,12 +173,13 @@ def encode_init(size: int) -> bytes:
 def encode_word_search(
     database: bytes, words: bytes, most: int, relevant: Iterable[RelevantDocument] = ()
 ) -> bytes:
-    """Encode a search for terms, and for documents similar to the `relevant` ones.
+    """Encode a search for terms, and for documents similar to the `relevant` ones (relevance feedback).
 
-    Without either, the search asks for the description of the database. `most` is the maximum number of hits.
+    If there are neither terms nor documents, the search asks for the description of the database. `most` is
+    the maximum number of hits.
 
     Raises:
-        Refused: S02, for a part that is too long or a database name that is not allowed.
+        Refused: A part is too long, or the database name is not allowed (S02, command injection).
     """
     _check_length("search", words)
     question = (
@@ -198,10 +201,10 @@ def _encode_relevant(document: RelevantDocument) -> bytes:
 def encode_retrieval(database: bytes, document_id: bytes, wtype: bytes, start: int, end: int) -> bytes:
     """Encode a search for the bytes `start` to `end` (exclusive) of a document.
 
-    This is the only form of the query that no known server crashes on.
+    Known servers crash on other forms of this query.
 
     Raises:
-        Refused: S02, for a part that is too long or a database name that is not allowed.
+        Refused: A part is too long, or the database name is not allowed (S02, command injection).
     """
     _check_length("document id", document_id)
     _check_length("type", wtype)
@@ -252,7 +255,8 @@ def _encode(kind: int, *parts: bytes) -> bytes:
 def _check_database(database: bytes) -> None:
     """Check the name of a database.
 
-    An `@` makes the server forward the request to a host that the URL names (rule S02).
+    If the name contains `@`, the server forwards the request to a host that the URL names (rule S02, command
+    injection).
     """
     _check_length("database name", database)
     for octet in b"@\x1f\0":
@@ -278,7 +282,9 @@ def parse_init_response(apdu: bytes) -> InitResponse:
 
 
 def parse_search_response(apdu: bytes) -> SearchResponse:
-    """Parse a Search response; its reference id is ignored, because there is one request at a time.
+    """Parse a Search response.
+
+    The reference id is ignored, because only one request is outstanding.
 
     Raises:
         ProtocolError: The APDU is malformed.
@@ -288,7 +294,7 @@ def parse_search_response(apdu: bytes) -> SearchResponse:
 
 
 def _take_information(behind: bytes) -> bytes:
-    """Return the user information, a group: empty, or all bytes after the header."""
+    """Return the user information, which is a group. It is empty, or all bytes after the header."""
     if not behind:
         return b""
     tag, content, octets = take_element(behind, 0)
@@ -308,9 +314,9 @@ def _parse(apdu: bytes, kind: int, fixed_length: int) -> tuple[bytes, dict[int, 
     return apdu[3:fields], contents(apdu[fields:end]), apdu[end:]
 
 
-# A server's bytes as text for display: WAIS never names a charset (wais page, section 9).
+# A server's bytes as text for display. WAIS does not name a charset (wais page, section 9).
 
-#: C0, DEL and C1, except CR and LF, which a listing escapes.
+#: C0 and C1 control characters and DEL, except CR and LF, which a listing escapes.
 _CONTROLS = {code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\r\n"}
 
 
@@ -323,20 +329,20 @@ def plain_text(octets: bytes) -> str:
 
 
 def display_text(octets: bytes) -> str:
-    """Decode bytes for display, with control characters replaced: no terminal takes them as commands."""
+    """Decode bytes for display; control characters are replaced, so they cannot control a terminal."""
     return plain_text(octets).translate(_CONTROLS)
 
 
 # Messages from a server: a header of 25 printable bytes, then one APDU (wais page, section 2). A message of
-# length 0 is an answer too: the server could not handle the request.
+# length 0 is also a response: the server could not process the request.
 
 HEADER_LENGTH = 25
-#: The limit of an APDU in bytes; client and server agree on a limit, and until then this one holds.
+#: The limit of an APDU in bytes until client and server have agreed on another limit.
 LARGEST = 100_000
 
 _COUNT_LENGTH = 10
 _COUNT = re.compile(rb" *[0-9]+")
-#: The possible beginnings of a count.
+#: The start of a byte count, possibly incomplete.
 _COUNT_BEGUN = re.compile(rb" *[0-9]*")
 _MESSAGE_TYPE, _CODINGS = slice(10, 11), slice(22, 24)
 

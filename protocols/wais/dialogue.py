@@ -1,8 +1,8 @@
 """The dialogue of a wais URL: connect, agree on the size of messages, then search, retrieve, or both.
 
-A result list is one search. A document is retrieved range by range. A database is an empty search, and the
-answer lists the server's documents about the database. The body is the source description in that list,
-retrieved only if it is requested.
+A result list needs one search. A document is retrieved range by range. For a database, the client sends an
+empty search, and the response lists the server's documents about the database. The body is the source
+description in that list, which is retrieved only if the caller wants the body.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from protocols.wais.record import DocumentHeader, WaisRecords
 from protocols.wais.retrieval import DocumentChunks, WaisDocument, agree, give, search
 from protocols.wais.url import WaisUrl, parse_wpath
 
-#: Max-Documents-Retrieved without a requested number: the value of old clients.
+#: The default of Max-Documents-Retrieved: the value that old clients sent.
 USUAL_HITS = 40
-#: The value if all hits are requested: more than fit into a message.
+#: The value of Max-Documents-Retrieved if all hits are requested: more hits than fit into a message.
 _ALL_HITS = 1_000
 
-#: More relevant documents do not improve the search.
+#: The maximum number of documents for relevance feedback; more do not improve the search.
 _MOST_RELEVANT = 16
 
 _NOTHING = WaisRecords(b"", (), (), ())
@@ -40,14 +40,14 @@ _RECORDS = "the records as a listing"
 def converse(url: WaisUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
     """Return the dialogue of a document, a result list, or a database.
 
-    A database is both: its source description, and the records found by an empty search.
+    The reply for a database has its source description and the records found by an empty search.
 
     Raises:
         InvalidUrl: The document's id is empty.
-        Refused: S02, before a connection is made.
+        Refused: The request must not be sent (S02, command injection); no connection was made.
         Declined: The server sends a diagnostic.
-        ProtocolError: An answer is malformed.
-        Disconnected: The server closes the connection without an answer.
+        ProtocolError: A response is malformed.
+        Disconnected: The server closes the connection without a response.
     """
     options = options or Options()
     if url.wpath is not None:
@@ -77,7 +77,7 @@ def _retrieve(url: WaisUrl, document: WaisDocument, start: int) -> Dialogue[None
 
 
 def _check_named(url: WaisUrl, document: WaisDocument) -> None:
-    """Check that the id is not empty: RFC 1738 allows that, but a server crashes on it."""
+    """Check that the id is not empty: RFC 1738 allows an empty id, but a server crashes on it."""
     if not document.document_id:
         place = url.place("wpath")
         where = len(url.text) if place is None else place.start
@@ -85,7 +85,7 @@ def _check_named(url: WaisUrl, document: WaisDocument) -> None:
 
 
 def _parse_relevant(options: Options) -> list[RelevantDocument]:
-    """Return the documents for a search by similarity.
+    """Return the documents for relevance feedback.
 
     Raises:
         InvalidUrl: A URL does not name a document.
@@ -117,7 +117,7 @@ def _describe(url: WaisUrl, request: bytes, agreed: int, options: Options) -> Di
 
 
 def _description(url: WaisUrl, records: WaisRecords, agreed: int) -> Dialogue[JsonValue]:
-    """Return the parsed source description, if the server has one that fits into one answer."""
+    """Return the parsed source description, if the server has one that fits into one response."""
     try:
         return describe((yield from _description_of(url, records, agreed).fetch_first()))
     except Declined:
@@ -139,7 +139,7 @@ def count_of(hits: int | None) -> int:
 def document_of(url: WaisUrl) -> WaisDocument:
     """Return the document that a URL names.
 
-    Browsers listed all types of a document in a URL; the first is requested.
+    If the URL lists all types of a document, as browsers wrote it, the first type is requested.
     """
     written = parse_wpath(url.wpath or "")
     wtype = url.wtype or b""

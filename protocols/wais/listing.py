@@ -1,7 +1,8 @@
-"""Hits of a WAIS search as entries with URLs, and the facts of a reply (wais page, section 11).
+"""Hits of a WAIS search as entries with URLs, and the metadata of a reply (wais page, section 11).
 
-This module builds a URL from the host and database of the search, a type and an id. The URL has the spelling
-of the RFC. The spelling of browsers is an extra fact, for clients that do not know another spelling.
+The URL of a hit consists of the host and database of the search, a type and an id. It has the spelling of the
+RFC. Some clients know only the spelling that browsers used; that spelling is added to the entry's extra
+metadata.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ from protocols.wais.url import WaisUrl, build, build_document, parse_wpath, writ
 
 #: The type of a source description.
 SOURCE = b"WSRC"
-#: The type of a hit with a URL as headline and no document to retrieve, or with a title and a document.
+#: The type of a hit whose headline is a URL, without a document to retrieve. The headline may also be a
+#: title, with a document.
 LINK = b"URL"
 
 SOURCE_MEDIA_TYPE = "application/x-wais-source"
@@ -48,24 +50,24 @@ _MEDIA_TYPES: dict[bytes, str] = {
 
 
 def media_type_of(wtype: bytes) -> str:
-    """Return the media type of a document type; an unknown type has bytes of an unknown kind."""
+    """Return the media type of a document type; an unknown document type is application/octet-stream."""
     return _MEDIA_TYPES.get(wtype.upper(), "application/octet-stream")
 
 
-#: Rule S20: the schemes that a server's text may lead to.
+#: The schemes to which a server's text may lead (rule S20, links from servers).
 _LINKED_SCHEMES = frozenset({"http", "https", "ftp", "gopher", "news", "nntp", "wais", "telnet"})
 _URL = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*):[\x21-\x7e]+")
-#: The limits of a request, in bytes: a longer id or type gets no URL.
+#: The maximum size of an id and a type in a request, in bytes. A hit with a longer id or type gets no URL.
 _LONGEST_ID, _LONGEST_TYPE = 2048, 64
 _NO_RESULT = b"Search produced no result."
-#: Two-digit years from here on are years of the 20th century: no server is older.
+#: The first two-digit year that belongs to the 20th century: no server is older than 1970.
 _PIVOT = 70
 
 
 class HitReader:
-    """An `EntryReader` for the records that a search of `place` found; `place` is the URL searched.
+    """An `EntryReader` for the records that a search found; `place` is the URL of the search.
 
-    Records are parsed after the last byte: they are one message.
+    All records are one message, so they are parsed after the last byte.
     """
 
     def __init__(self, place: WaisUrl) -> None:
@@ -106,8 +108,8 @@ def read_hits(group: bytes) -> Iterator[DocumentHeader]:
 def hit_entry(hit: DocumentHeader, place: WaisUrl) -> Entry:
     """Return the entry of a hit.
 
-    The headline of a hit of type URL is its address, which is reported but never followed. A headline that is
-    not a valid address is a document's title. Then the document has a URL as any other.
+    For a hit of type URL, the headline is a URL, which is reported but never followed. If the headline is not
+    a valid URL, it is the title of a document, and the document's own URL is used as for other hits.
     """
     is_link = _link_in(hit, hit.best_type) is not None
     return Entry(
@@ -122,12 +124,12 @@ def hit_entry(hit: DocumentHeader, place: WaisUrl) -> Entry:
 
 
 def _link_in(hit: DocumentHeader, wtype: bytes) -> str | None:
-    """Return the address in the headline of a hit of type URL; None for every other hit."""
+    """Return the URL in the headline of a hit of type URL; None for every other hit."""
     return linked_url(hit.headline or b"") if wtype.upper() == LINK else None
 
 
 def _url_in(hit: DocumentHeader, wtype: bytes, place: WaisUrl) -> str | None:
-    """Return the URL of the hit in one of its types; for type URL, the address in its headline."""
+    """Return the URL of the hit in one of its types; for type URL, the URL in its headline."""
     return _link_in(hit, wtype) or document_url(hit, wtype, place)
 
 
@@ -170,7 +172,7 @@ def document_url(hit: DocumentHeader, wtype: bytes, place: WaisUrl) -> str | Non
 
 
 def libwww_url(hit: DocumentHeader, place: WaisUrl) -> str | None:
-    """Return the URL as browsers wrote it; None if browsers could not write it."""
+    """Return the URL in the browsers' spelling; None if the browsers could not write such a URL."""
     path = write_fields(hit.document_id, hit.length)
     return None if path is None or len(hit.document_id) > _LONGEST_ID else _build(place, hit.best_type, path)
 
@@ -179,7 +181,7 @@ def _build(place: WaisUrl, wtype: bytes, wpath: str) -> BuiltUrl:
     return BuiltUrl(f"{_build_database(place)}/{build_document(wtype, wpath)}")
 
 
-@lru_cache(maxsize=1)  # The hits of a search are in one database.
+@lru_cache(maxsize=1)  # All hits of a search are in one database.
 def _build_database(place: WaisUrl) -> str:
     database = replace(place, search=None, wtype=None, wpath=None)
     return build(replace(database, fragment=None, user=None, password=None))
@@ -198,8 +200,9 @@ def parse_date(date: bytes) -> datetime | None:
         return None
 
 
-#: A hit may have been dropped if the free space of an answer is less than one more record may need. That need
-#: is the largest record received, or this fraction of an answer of the usual size.
+#: A server leaves out hits that do not fit into its response, without a report. A hit may be missing if the
+#: free space is smaller than one more record may need. That size is the largest record received, or this
+#: fraction of the usual maximum size of a response.
 _LEFT_OUT = 0.015
 
 
@@ -217,7 +220,7 @@ def make_database_reply(url: WaisUrl, records: WaisRecords) -> Reply:
 def make_results_reply(url: WaisUrl, records: WaisRecords, agreed: int, most: int) -> Reply:
     """Return the reply of a result list.
 
-    `agreed` is the maximum size of an answer in bytes, `most` the number of hits that was requested.
+    `agreed` is the maximum size of a response in bytes, `most` the requested number of hits.
     """
     hits = hits_in(records)
     return Reply(
@@ -247,7 +250,7 @@ def make_document_reply(url: WaisUrl, wtype: bytes, first: Chunk) -> Reply:
 
 
 def describe(chunk: Chunk) -> JsonValue:
-    """Parse a source description that is complete in one chunk; return None if it is not, or is malformed."""
+    """Parse a source description; return None if it is not complete in one chunk, or is malformed."""
     if chunk.ending is None:
         return None
     try:
@@ -257,7 +260,7 @@ def describe(chunk: Chunk) -> JsonValue:
 
 
 def _oddities(url: WaisUrl, records: WaisRecords, agreed: int, hits: int, most: int) -> Iterator[Finding]:
-    """Report the limits of a list of hits: the server does not say that it left out hits."""
+    """Report that hits may be missing, because the server does not report that it left out hits."""
     catalog = substitute_in(records)
     if catalog is not None:
         there = document_url(catalog, catalog.best_type, url)
@@ -273,5 +276,5 @@ def _oddities(url: WaisUrl, records: WaisRecords, agreed: int, hits: int, most: 
 
 
 def _find_largest(records: WaisRecords) -> int:
-    # The length of their bytes: there may be thousands of records.
+    # The records are measured by the length of their bytes, because there may be thousands of them.
     return max(map(len, map(itemgetter(0), records.headers)))

@@ -1,7 +1,7 @@
-"""Records in a WAIS answer (wais page, sections 5 and 8): document headers, texts, diagnostics.
+"""Records in a WAIS response (wais page, sections 5 and 8): document headers, texts, diagnostics.
 
-The real server sends three kinds. The others are parsed as their specification says; unknown records are
-skipped by their length.
+Real servers send only these three kinds. Other kinds are parsed as the specification defines them; unknown
+records are skipped by their length.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from protocols.wais.apdu import contents, display_text, elements, parse_number, 
 from protocols.wire import REST, Rest, run_reader
 
 # Diagnostics: a server's refusal, in a separate format (wais page, section 8). A diagnostic has a code of two
-# characters and the server's own text. The codes are those of Z39.50-1988. The table has a meaning for each
+# characters and the server's own text. The codes are those of Z39.50-1988; the table has the meaning of each
 # code.
 
 TAG = 28
@@ -71,7 +71,8 @@ _ERRORS: dict[str, type[Declined]] = {"T2": AccessDenied, "S2": TryLater}
 class Diagnostic(NamedTuple):
     """A server's refusal.
 
-    `text` is the server's text, for display. `surrogate` says that it stands in place of a record.
+    `text` is the server's text, for display. `surrogate` is set if the diagnostic stands in place of a
+    record.
     """
 
     code: str
@@ -80,19 +81,19 @@ class Diagnostic(NamedTuple):
 
     @property
     def is_out_of_range(self) -> bool:
-        """Return whether the server lacks a range or part of it; a missing document has the same code."""
+        """Return whether a range is missing or incomplete; the same code also reports a missing document."""
         return self.code == OUT_OF_RANGE
 
     @property
     def reports_the_end(self) -> bool:
-        """Return whether the text, too, reports the end of a document, and not a missing document."""
+        """Return whether the text also reports the end of a document, and not a missing document."""
         return self.is_out_of_range and "out of range" in self.text.lower()
 
 
 def take_diagnostic(group: bytes, at: int) -> tuple[Diagnostic, int]:
-    """Return the diagnostic whose tag stands at index `at`, and the index after it.
+    """Return the diagnostic whose tag is at index `at`, and the index after the diagnostic.
 
-    Its length is a plain number of two bytes and does not count the last byte.
+    The length of a diagnostic is a plain number of two bytes and does not count the last byte.
 
     Raises:
         ProtocolError: The diagnostic is malformed.
@@ -108,7 +109,8 @@ def take_diagnostic(group: bytes, at: int) -> tuple[Diagnostic, int]:
 def refusal(diagnostics: Sequence[Diagnostic], doing: str) -> Declined:
     """Return the error for diagnostics; `doing` names the failed action.
 
-    Of several diagnostics, the first that is not `SF` counts: servers add `SF` to others.
+    If there are several diagnostics, the first that is not `SF` (out of range) counts: servers add `SF` to
+    others.
     """
     reporting = next((each for each in diagnostics if not each.is_out_of_range), diagnostics[0])
     kind = _ERRORS.get(reporting.code, Declined)
@@ -116,7 +118,7 @@ def refusal(diagnostics: Sequence[Diagnostic], doing: str) -> Declined:
 
 
 def make_not_found(diagnostic: Diagnostic, doing: str) -> NotFound:
-    """Return the error for an `SF` before any byte of a document, if no text says that it is empty."""
+    """Return the error for an `SF` before any byte of a document, if no text reports an empty document."""
     said = _show_diagnostic(diagnostic)
     return NotFound(f"{doing}: no such document: {said}", code=diagnostic.code, text=diagnostic.text)
 
@@ -129,7 +131,7 @@ def _show_diagnostic(diagnostic: Diagnostic) -> str:
 _HEADER, _SHORT_HEADER, _LONG_HEADER, _TEXT, _HEADLINE, _CODES = 150, 151, 152, 153, 154, 155
 _OF_DOCUMENTS = (_HEADER, _SHORT_HEADER, _LONG_HEADER, _HEADLINE, _CODES)
 
-#: Records that are parsed between two rests.
+#: The number of records that are parsed before other tasks may run.
 _AT_ONCE = 64
 
 _DOCUMENT_ID, _SCORE, _BEST_MATCH, _LENGTH = 116, 118, 119, 120
@@ -138,10 +140,11 @@ _STOCK, _COMPANY, _INDUSTRY, _LINES, _TYPE_BLOCK, _TYPE = 128, 129, 130, 131, 13
 
 
 class DocumentHeader(NamedTuple):
-    """The facts about a document in an answer; None for an absent fact.
+    """The metadata of a document in a response; None for absent metadata.
 
     `octets` are the complete record. `document_id` has a meaning only to its server. `types` are in the order
-    of the server's preference; without types the type is TEXT. `length` counts the bytes of the first type.
+    of the server's preference; a document without types has the type TEXT. `length` counts the bytes of the
+    first type.
     """
 
     octets: bytes
@@ -165,7 +168,7 @@ class DocumentHeader(NamedTuple):
 
 
 class WaisRecords(NamedTuple):
-    """The records of one answer, sorted by kind; `octets` are all of them as received."""
+    """The records of one response, sorted by kind; `octets` are all records as received."""
 
     octets: bytes
     headers: tuple[DocumentHeader, ...]
@@ -183,7 +186,7 @@ def parse_records(group: bytes) -> WaisRecords:
 
 
 def sort_records(group: bytes) -> Generator[Rest, None, WaisRecords]:
-    """Parse the records with rests in between: an answer may have thousands of records."""
+    """Parse the records; let other tasks run in between, because a response may have thousands of records."""
     headers: list[DocumentHeader] = []
     texts: list[bytes] = []
     diagnostics: list[Diagnostic] = []

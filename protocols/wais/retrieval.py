@@ -1,8 +1,9 @@
 """The retrieval of one WAIS document, range by range, to its true end (wais page, section 7).
 
-A server never gives the length of a document: the length in a search result holds for the first type only.
-The client therefore requests full ranges until an answer is short, or says that the range reaches beyond the
-end. A server that cannot fit an answer into a message sends length 0; then smaller ranges are requested.
+A server never sends the length of a document; the length in a search result is the length of the first type
+only. The client therefore requests full ranges until a response is shorter, or reports that the range reaches
+beyond the end. If a response does not fit into a message, the server sends a message of length 0; the client
+then requests smaller ranges.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from protocols.wais.apdu import (
 from protocols.wais.record import Diagnostic, WaisRecords, make_not_found, refusal, sort_records
 from protocols.wire import Buffer, Reader, Rest, encode_message
 
-# One request and its complete answer. A dialogue waits for the answer before the next request, because a WAIS
-# server drops requests that arrive earlier, and closes the connection (wais page, section 1). The first
+# One request and its complete response. A dialogue waits for the response before the next request: a WAIS
+# server that receives a request earlier drops it and closes the connection (wais page, section 1). The first
 # request negotiates the size of messages.
 
 
@@ -49,10 +50,10 @@ def read_records(limit: int) -> Reader[WaisRecords | None]:
 
 
 def agree() -> Dialogue[int]:
-    """Negotiate the largest APDU of either side, at most the client's own limit.
+    """Negotiate the maximum size of an APDU: the smaller limit of the client and the server.
 
-    A server that does not know Init answers with length 0. Then the server's limit holds, which equals the
-    client's.
+    A server that does not support Init responds with length 0. Its limit is then assumed to be equal to the
+    client's limit.
     """
     yield Send((encode_message(encode_init(LARGEST)),))
     willing: InitResponse | None = InitResponse(accepted=True, size=LARGEST)
@@ -65,7 +66,7 @@ def agree() -> Dialogue[int]:
 
 
 def search(request: bytes, agreed: int, ideal: WaisRecords) -> Dialogue[WaisRecords]:
-    """Return the records of a search for terms; it fails on any diagnostic, even if there are records."""
+    """Return the records of a search for terms; raise an error for any diagnostic, even with records."""
     yield Send((encode_message(request),))
     willing: WaisRecords | None = ideal
     records = yield from receive(read_records(agreed), "Search-Response: records of the hits", willing)
@@ -76,12 +77,12 @@ def search(request: bytes, agreed: int, ideal: WaisRecords) -> Dialogue[WaisReco
     return records
 
 
-#: The range of all old clients, in bytes; it suits any server.
+#: The size in bytes of a range, as all old clients requested it; every server supports this size.
 LARGEST_CHUNK = 10_000
-#: Bytes of an answer besides the document's bytes and id: at most 37 were observed.
+#: The maximum size in bytes of a response, besides the document's bytes and id: at most 37 were observed.
 _ROOM = 100
 _MOST_HALVINGS = 6
-#: The number of lengths of unrequested texts in a message.
+#: The maximum number of text lengths that an error message lists.
 _MOST_LENGTHS = 5
 
 
@@ -94,7 +95,7 @@ class WaisDocument(NamedTuple):
 
 
 class DocumentEnding(enum.Enum):
-    """The sign by which the end of a document was recognized."""
+    """How the end of a document was recognized."""
 
     TOLD = "the server reported the end"
     SHORT = "the last answer was shorter than requested, without a reason"
@@ -105,7 +106,7 @@ class DocumentEnding(enum.Enum):
 class Chunk(NamedTuple):
     """The next bytes of the document, which begin at its byte `at`.
 
-    With an `ending` they are the last ones. `failed` has the server's diagnostics, if more bytes should
+    If `ending` is set, these bytes are the last. `failed` has the server's diagnostics if more bytes should
     follow but do not.
     """
 
@@ -122,8 +123,9 @@ _WILLING = WaisRecords(b"", (), (b"",), (Diagnostic("SF", "Request out of range"
 class DocumentChunks:
     """The chunks of a document, each requested when it is needed.
 
-    With a `start` the chunks begin there, if the byte before it exists, else at byte 0. Beyond the end, `SF`
-    may also mean that the document is gone. The last byte that the caller holds is therefore requested again.
+    With a `start` the chunks begin there, if the byte before `start` exists, else at byte 0. `SF` (out of
+    range) may also mean that the document is gone. To distinguish the two, the last byte that the caller
+    holds is requested again.
     """
 
     def __init__(self, document: WaisDocument, agreed: int, start: int = 0) -> None:
@@ -159,14 +161,14 @@ class DocumentChunks:
 
 
 def give(ranges: DocumentChunks, chunk: Chunk, reply: Reply) -> Dialogue[None]:
-    """Emit this chunk and the following ones, each before the next is requested.
+    """Emit this chunk and the following chunks, each before the next is requested.
 
-    Only the server's report of the end proves that a document is complete: `terminator`. The
-    length in a search result is the length of the first type, and proves nothing.
+    A document is proved complete only if the server reports its end (`terminator`). The length in a search
+    result is the length of the first type, and proves nothing.
 
     Raises:
         Truncated: The connection ended after the first byte.
-        Declined: A diagnostic says that a chunk failed.
+        Declined: A diagnostic reports that a chunk failed.
     """
     received = 0
     while True:
@@ -198,7 +200,7 @@ def chunk_size(document: WaisDocument, agreed: int) -> int:
     """Return the number of bytes to request at a time.
 
     Raises:
-        ProtocolError: The server's messages are too small for any of them.
+        ProtocolError: The server's maximum message size is too small for any byte of the document.
     """
     size = min(LARGEST_CHUNK, agreed - len(document.document_id) - _ROOM)
     if size < 1:
@@ -207,7 +209,7 @@ def chunk_size(document: WaisDocument, agreed: int) -> int:
 
 
 def _request(document: WaisDocument, at: int, size: int, agreed: int) -> Dialogue[tuple[WaisRecords, int]]:
-    """Return an answer for the range from `at` on, and the size of the answered range."""
+    """Return a response for the range that starts at `at`, and the size of this range."""
     willing: WaisRecords | None = _WILLING
     for _ in range(_MOST_HALVINGS + 1):
         octets = encode_retrieval(document.database, document.document_id, document.wtype, at, at + size)
@@ -237,20 +239,21 @@ def _text_of(records: WaisRecords, size: int) -> bytes | None:
 
 
 def _find_ending(diagnostics: Sequence[Diagnostic], short: bool) -> DocumentEnding | None:
-    """Return how an answer with a text and no diagnostic but `SF` ends the document; None if it does not."""
+    """Return how a response with text, and without a diagnostic except `SF`, ends the document, or None."""
     if diagnostics:
         return DocumentEnding.TOLD
     return DocumentEnding.SHORT if short else None
 
 
 def _find_ending_without_text(diagnostics: Sequence[Diagnostic], at: int) -> DocumentEnding:
-    """Return how an answer without a text ends the document; raise an error if it does not."""
+    """Return how a response without a text ends the document; raise an error if the document does not end."""
     if any(not each.is_out_of_range for each in diagnostics):
         raise refusal(diagnostics, f"the document from byte {at} on")
     if any(each.reports_the_end for each in diagnostics):
         return (
             DocumentEnding.TOLD
-        )  # At byte 0 as well: then the document is empty. For a missing document the server's text differs.
+            # At byte 0, `SF` means that the document is empty. For a missing document the server's text differs.
+        )
     if at == 0 and diagnostics:
         raise make_not_found(diagnostics[0], "the document")
     if at == 0:

@@ -1,7 +1,7 @@
 """Source descriptions: a WAIS database described by its server (wais page, section 10).
 
-`(:source :key value …)`, with case-insensitive keys; unknown keys are kept with the others. The charset of
-the bytes is guessed, because none is named.
+The format is `(:source :key value …)`, with case-insensitive keys. Unknown keys are stored too. The charset
+of the bytes is guessed, because the format does not name it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from protocols.wais.apdu import plain_text
 
 # Lisp lists, the syntax of source descriptions (wais page, section 10).
 #
-# Strings in quotes, integers, decimals, `:symbols`, arrays `#( … )`, lists `( … )`. A list that begins with a
-# symbol is a structure, `(:name :key value …)`. Symbols are case-insensitive.
+# The values are strings in quotes, integers, decimals, `:symbols`, arrays `#( … )` and lists `( … )`. A list
+# that begins with a symbol is a structure, `(:name :key value …)`. Symbols are case-insensitive.
 
-#: Deeper than any description: recursion must not exhaust the stack.
+#: The maximum nesting depth, which prevents a stack overflow by recursion. Real descriptions are less deep.
 _DEEPEST = 32
 
 _TOKEN = re.compile(
@@ -135,7 +135,7 @@ DEFAULT_PORT = 210
 
 @dataclass(frozen=True, slots=True)
 class SourceDescription:
-    """A database and its address; `members` are all facts, the named ones too."""
+    """A database and its location; `members` are all metadata, including those with a separate attribute."""
 
     version: int | None
     ip_name: str | None

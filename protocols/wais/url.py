@@ -27,9 +27,9 @@ _SEARCH_DATA = ";:@&="
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WaisUrl(HostUrl):
-    """The URL of a database, with `search` of its hits, with `wtype` and `wpath` of one document.
+    """The URL of a database, of a search in it (`search`), or of a document of it (`wtype` and `wpath`).
 
-    `wpath` stays encoded: the spelling of browsers can only be parsed before it is decoded.
+    `wpath` stays percent-encoded: the spelling of browsers can only be parsed before it is decoded.
 
     Examples:
         >>> url = resolver.parse("wais://h.example/db?harbour")
@@ -44,7 +44,7 @@ class WaisUrl(HostUrl):
 
 
 def parse(text: UrlText) -> WaisUrl:
-    """Parse a wais URL; a slash before any `?` makes it the URL of a document."""
+    """Parse a wais URL; a URL with a slash before any `?` names a document."""
     login, start = parse_hostport(text)
     if start == text.end:
         raise invalid(text.text, "missing-path", "database", start)
@@ -99,14 +99,14 @@ def _build_rest(url: WaisUrl) -> str:
 
 # Document ids and their two spellings in a URL (wais page, sections 6 and 11).
 #
-# An id is opaque: the client sends back the bytes it received. The RFC's spelling does not show the structure
-# of an id. Browsers wrote the fields that freeWAIS puts into an id, each as `tag=value;` after the
-# document's length. The browsers' spelling must be parsed before it is decoded, because an escaped `;`
-# belongs to a value.
+# An id is opaque: the client sends back the bytes it received. The RFC's spelling encodes these bytes and
+# does not show the structure of the id. Browsers wrote the document's length, and then the fields that
+# freeWAIS puts into an id, each as `tag=value;`. The browsers' spelling must be parsed before it is decoded,
+# because an escaped `;` belongs to a value.
 
 _FIELDS_FORM = re.compile(r"(?:([0-9]+)/)?((?:[0-9]+=[^;]*;)*[0-9]+=[^;]*;?)")
 _FIELD = re.compile(r"([0-9]+)=([^;]*);?")
-#: A tag is one byte; libwww reads the tags that freeWAIS has.
+#: A tag is one byte; freeWAIS and libwww use the tags up to 10.
 _LARGEST_TAG, _LARGEST_SHARED_TAG = 127, 10
 _LONGEST_LENGTH = 18
 _COPYRIGHT = 7
@@ -117,8 +117,7 @@ _LIBWWW_PLAIN = re.compile(rb"[A-Za-z0-9./_$-]")
 class WrittenId(NamedTuple):
     """An id in the spelling of a URL.
 
-    `in_fields` marks the browsers' spelling. Its `length` is the announced length of the document, or None.
-
+    `in_fields` marks the browsers' spelling. `length` is then the announced length of the document, or None.
     """
 
     octets: bytes
@@ -151,7 +150,7 @@ def _value(tag: int, written: str) -> bytes:
 
 
 def parse_fields(document_id: bytes) -> tuple[Element, ...] | None:
-    """Return the fields of an id, as freeWAIS makes it; None if it has other fields than browsers know."""
+    """Return the fields of an id, as freeWAIS creates them; None if the browsers do not know one of them."""
     try:
         fields = tuple(elements(document_id))
     except ProtocolError:
@@ -166,7 +165,7 @@ def write_opaque(document_id: bytes) -> str:
 
 
 def write_fields(document_id: bytes, length: int | None) -> str | None:
-    """Return the browsers' spelling, for an id that has one and a document of known length; else None."""
+    """Return the browsers' spelling; None if the id has none or the length of the document is unknown."""
     fields = parse_fields(document_id)
     if fields is None or length is None:
         return None
