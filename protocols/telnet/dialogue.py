@@ -1,6 +1,7 @@
-"""The dialogue of a telnet URL: the service is announced, and a transcript of it is made on request.
+"""The dialogue of a telnet URL: it announces the service, or records a transcript on request.
 
-An announcement does not open a connection. A transcript is bounded by a time, a prompt, or the lines to send.
+An announcement does not open a connection. A transcript ends after a time, at a prompt, or after the last
+line to send.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from protocols.location import JsonValue
     from protocols.wire import Buffer
 
-#: Bytes of text after the last prompt that are searched for the next prompt.
+#: The maximum number of bytes after the last prompt that are searched for the next prompt.
 _WINDOW = 65_536
 
 
@@ -49,7 +50,7 @@ def converse(url: TelnetUrl, options: Options | None = None, limits: Limits | No
 def _announce(url: TelnetUrl) -> Dialogue[None]:
     """Reply with kind service: the target is the URL without a password, `extra` has host, port and login.
 
-    The login is advice for the user (RFC 1738 3.8).
+    The login is only shown to the user, not sent (RFC 1738 3.8).
     """
     yield PlanNote("nothing is sent: this is an interactive service, and a session is opened only on request")
     login = None if url.user is None else url.user.decode("latin-1")
@@ -64,7 +65,7 @@ def _announce(url: TelnetUrl) -> Dialogue[None]:
 class _SessionOutput(NamedTuple):
     """Received bytes, or the end of the session.
 
-    `prompts` marks the expected reply of a plan: it contains any prompt that the script waits for.
+    `prompts` marks the expected reply in a plan, which counts as any prompt that the script waits for.
     """
 
     octets: bytes = b""
@@ -84,9 +85,10 @@ def _read_piece(buffer: Buffer) -> Generator[None, None, _SessionOutput]:
 
 
 class _PromptScript:
-    """The script of a session: the prompt, a text, the next prompt, the next text, …, the prompt once more.
+    """The script of a session: it waits for the prompt, sends a text, waits for the prompt again, and so on.
 
-    Without a prompt, all texts follow the first text of the server.
+    The last step is a prompt. If the script has no prompt, all texts are sent after the first text of the
+    server.
     """
 
     def __init__(self, wanted: Transcript) -> None:
@@ -153,7 +155,7 @@ class _TranscriptSession:
         Raises:
             TimedOut: The time has elapsed before the prompt came.
             Truncated: The server closed the connection before the prompt came.
-            LimitExceeded: The server negotiates, or sends text, without end.
+            LimitExceeded: The server does not stop negotiating or sending text.
         """
         yield Connect(tls=self._url.scheme == "telnets")
         if self._wanted.seconds is not None:
@@ -176,11 +178,11 @@ class _TranscriptSession:
             self._reason = "limit"
             raise
         finally:
-            if self._reason:  # The caller itself did not abandon the transcript.
+            if self._reason:  # Empty if the caller stopped reading the transcript.
                 self._tell({"event": "end", "reason": self._reason})
 
     def _secure(self, how: Literal["try", "require"]) -> Dialogue[bytes]:
-        """Offer TLS before all other bytes; return the bytes of a session that continues unencrypted."""
+        """Offer TLS before sending other bytes; return the bytes of a session that continues unencrypted."""
         from protocols.telnet.terminal import (
             IN_CLEAR,
             WILLING,
@@ -208,7 +210,7 @@ class _TranscriptSession:
         return rest
 
     def _listen(self, before: bytes) -> Dialogue[None]:
-        """Receive until the script is over; `before` are the bytes received already."""
+        """Receive until the script has ended; `before` are the bytes received already."""
         while not self._script.over:
             if before:
                 piece, before = _SessionOutput(before), b""
@@ -260,9 +262,9 @@ class _TranscriptSession:
             yield line
 
     def _end(self, proved: object) -> None:
-        """Handle the server's close: the end of the session if the script expects nothing more.
+        """Handle the server's close, which is the end of the session if the script expects nothing more.
 
-        If TLS should have proved the end and did not, the transcript is truncated.
+        In TLS, if close_notify is missing, the transcript is truncated.
         """
         self._reason = "closed"
         if self._script.has_more:
@@ -280,7 +282,7 @@ class _TranscriptSession:
         return Truncated(why, received=self._received)
 
     def _report(self, rule: str, detail: str) -> None:
-        """Report each rule once: a server may violate it in every line."""
+        """Report each rule once, because a server may violate it in every line."""
         if all(finding.rule != rule for finding in self._reply.findings):
             finding = Finding(rule, "warn", detail)
             self._reply.findings.append(finding)

@@ -1,7 +1,7 @@
 """Bytes from a telnet server (RFC 854, RFC 855): data, commands, negotiations, subnegotiations, line ends.
 
-The readers have no I/O, and their result does not depend on how the bytes are divided into chunks: an
-incomplete element at the end of a chunk is continued in the next. Only a subnegotiation without end is an
+The readers have no I/O. Their result does not depend on how the bytes are divided into chunks: an incomplete
+element at the end of a chunk continues in the next chunk. Only a subnegotiation that does not end is an
 error.
 """
 
@@ -78,15 +78,15 @@ def option_name(code: int) -> str:
         return str(code)
 
 
-#: Bytes of a subnegotiation that are kept: the longest with a meaning here has some forty.
+#: The maximum number of bytes stored of a subnegotiation: the longest supported one has about forty.
 LONGEST_KEPT = 1_024
 
-#: Bytes of a subnegotiation after which the client stops waiting for its end.
+#: The maximum size of a subnegotiation in bytes; a longer one is an error.
 LONGEST_SUBNEGOTIATION = 65_536
 
 
 class TelnetData(NamedTuple):
-    """Bytes of data, each IAC IAC as one byte 255; line ends are not decoded."""
+    """Bytes of data, with each IAC IAC decoded as one byte 255; line ends are not decoded."""
 
     octets: bytes
 
@@ -112,7 +112,7 @@ class Subnegotiation(NamedTuple):
 
 
 class UnknownCommand(NamedTuple):
-    """A dropped sequence without a meaning; `rule` and `detail` are those of a finding."""
+    """A sequence without a meaning, which is ignored; `rule` and `detail` are used for a finding."""
 
     rule: str
     detail: str
@@ -229,15 +229,15 @@ class TelnetScanner:
 
 # Line ends of the network virtual terminal (RFC 854, RFC 1123 3.3.1), received.
 #
-# CR LF is the end of a line, CR NUL a carriage return. A carriage return before anything else and a lone line
-# feed stand for themselves, and a NUL is removed. In BINARY (RFC 856) bytes stand for themselves; in text CR
-# LF is the end of a line all the same.
+# CR LF is the end of a line, CR NUL a carriage return. Any other carriage return, and a line feed without
+# one, are not changed; a NUL is removed. In BINARY (RFC 856) no byte has a special meaning, but in text CR LF
+# is still the end of a line.
 
 
 class NvtText:
     """A decoder of data into text whose lines end with LF.
 
-    A carriage return at the end of a chunk waits for the next chunk.
+    A carriage return at the end of a chunk is held until the next chunk.
     """
 
     def __init__(self) -> None:
@@ -250,7 +250,7 @@ class NvtText:
         return text if binary else text.replace(b"\r\0", b"\r").replace(b"\0", b"")
 
     def finish(self) -> bytes:
-        """Return the carriage return that was held back at the end of all data."""
+        """Return the carriage return that was held at the end of all data."""
         held, self._held = self._held, b""
         return held
 

@@ -1,8 +1,8 @@
 """The client end of a telnet session: received bytes are parsed, options answered, and typed text encoded.
 
-A state machine without I/O. The client requests no option, and sends nothing at the start of a session. A
-request has a cost (a server that is asked for BINARY ends its lines without carriage returns), and a server
-requests the options that it needs.
+A state machine without I/O. The client requests no option, and sends nothing at the start of a session: the
+server requests the options that it needs, and an unneeded option can do harm. For example, a server that
+agreed to BINARY ends its lines without carriage returns.
 """
 
 from __future__ import annotations
@@ -36,14 +36,16 @@ if TYPE_CHECKING:
     from protocols.location import JsonValue
 
 
-# Options by the Q method of RFC 1143, which prevents endless negotiations. One `OptionSide` covers the
-# options of each end. A side sends an answer only for a change of state and for the refusal of a request.
+# Options by the Q method of RFC 1143, which prevents endless negotiations. One `OptionSide` holds the options
+# of one end of the connection. An end answers a command only if the state of an option changes, or to refuse
+# a request.
 
 
 class OptionState(enum.Enum):
     """The state of an option of one side.
 
-    In a `_BUT` state the opposite is queued: it is requested when the answer to the pending request has come.
+    In a `_BUT` state the opposite request is queued: it is sent after the answer to the pending request has
+    arrived.
     """
 
     NO = enum.auto()
@@ -57,8 +59,9 @@ class OptionState(enum.Enum):
 class NegotiationAnswer(NamedTuple):
     """The effect of the peer's command.
 
-    `answer` is the answer to send: True for on, False for off, None for no answer. `changed` says that the
-    option was turned on or off. `contradicted` says that the peer answered yes to a no.
+    `answer` is the answer to send: True for on, False for off, None for no answer. `changed` is set if the
+    option was turned on or off. `contradicted` is set if the peer answered yes to a request to turn the
+    option off.
     """
 
     answer: bool | None = None
@@ -76,7 +79,7 @@ class OptionSide:
         return self._states.get(option, OptionState.NO)
 
     def is_on(self, option: int) -> bool:
-        """Return whether the option is on; it stays on until the peer answers a request to end it."""
+        """Return whether the option is on; it stays on until the peer answers a request to turn it off."""
         return self.state(option) in (OptionState.YES, OptionState.WANT_NO, OptionState.WANT_NO_BUT)
 
     @property
@@ -98,7 +101,7 @@ class OptionSide:
         return self._turn(option, now, answer, contradicted=positive and before in _REFUSED)
 
     def ask(self, option: int, positive: bool) -> NegotiationAnswer:
-        """Request the option on (`positive`) or off; return the request to send as `answer`, if any."""
+        """Request the option on (`positive`) or off; `answer` is the request to send, or None."""
         now, answer = (_ASK_ON if positive else _ASK_OFF)[self.state(option)]
         return self._turn(option, now, answer)
 
@@ -112,7 +115,8 @@ class OptionSide:
 
 _REFUSED = (OptionState.WANT_NO, OptionState.WANT_NO_BUT)
 
-#: The state after a positive and a negative command, and the answer (RFC 1143 section 7).
+#: For each state, the new state and the answer after a positive command (WILL, DO) and after a negative one
+#: (WONT, DONT) (RFC 1143 section 7).
 _POSITIVE: dict[OptionState, tuple[OptionState, bool | None]] = {
     OptionState.NO: (OptionState.YES, True),
     OptionState.YES: (OptionState.YES, None),
@@ -130,7 +134,7 @@ _NEGATIVE: dict[OptionState, tuple[OptionState, bool | None]] = {
     OptionState.WANT_YES_BUT: (OptionState.NO, None),
 }
 
-#: The state after a request of the client.
+#: For each state, the new state and the request to send, if the client requests an option on or off.
 _ASK_ON: dict[OptionState, tuple[OptionState, bool | None]] = {
     OptionState.NO: (OptionState.WANT_YES, True),
     OptionState.YES: (OptionState.YES, None),
@@ -149,16 +153,16 @@ _ASK_OFF: dict[OptionState, tuple[OptionState, bool | None]] = {
 }
 
 
-#: The options that the server may turn on, and the client's options if the server asks. All others are
-#: refused (S18), because answers would reveal names of users, displays and environments, speeds, and
+#: The options that the server may turn on, and the options that the client turns on if the server asks. All
+#: others are refused (S18): their answers would reveal names of users, displays and environments, speeds, and
 #: unechoed lines.
 HIS = frozenset({TelnetOption.BINARY, TelnetOption.ECHO, TelnetOption.SGA})
 OURS = frozenset({TelnetOption.BINARY, TelnetOption.SGA, TelnetOption.TERMINAL_TYPE, TelnetOption.NAWS})
 
-#: The limits of negotiations in a row without data in between, and on one connection.
+#: The maximum number of negotiations in a row without data in between, and on one connection.
 MOST_IN_A_ROW, MOST_IN_ALL = 1_000, 100_000
 
-#: The limit of answers about the terminal's type; a server that asks more often is in a loop.
+#: The maximum number of answers about the terminal type; a server that asks more often is in a loop.
 MOST_TYPES = 64
 
 _SEND, _IS = b"\x01", b"\0"
@@ -173,12 +177,12 @@ class WindowSize(NamedTuple):
     rows: int
 
 
-#: The size of a terminal that is not displayed.
+#: The window size that is sent if there is no display.
 USUAL_SIZE = WindowSize(80, 24)
 
 
 class OptionChanged(NamedTuple):
-    """An option was turned on or off; `server` says that it is an option of the server's side."""
+    """An option was turned on or off; `server` is set if it is an option of the server's side."""
 
     option: int
     server: bool
@@ -190,7 +194,7 @@ class OptionChanged(NamedTuple):
 
 
 class PeerReply(NamedTuple):
-    """The service says that TLS follows (START_TLS)."""
+    """The service announces that TLS follows (START_TLS)."""
 
     def as_json(self) -> dict[str, JsonValue]:
         return {"option": option_name(TelnetOption.START_TLS), "side": "client", "on": True}
@@ -202,7 +206,7 @@ Happening: TypeAlias = TelnetData | TelnetEvent | OptionChanged | PeerReply | Un
 class NvtTerminal:
     """A terminal that turns received bytes into events, in order; its `answers` wait to be sent.
 
-    While a `TelnetData` is handled, `his_binary` gives the meaning of its line ends.
+    While a `TelnetData` is handled, `his_binary` determines how its line ends are read.
     """
 
     def __init__(self, kind: bytes = b"dumb", size: WindowSize = USUAL_SIZE) -> None:
@@ -231,9 +235,9 @@ class NvtTerminal:
 
     @property
     def by_characters(self) -> bool:
-        """Return whether each character is sent when typed, without line editing in the client.
+        """Return whether each character is sent when it is typed, without line editing in the client.
 
-        This is so if the server needs no go-ahead (RFC 858).
+        True if the server suppresses go-ahead (RFC 858).
         """
         return self.his.is_on(TelnetOption.SGA)
 
@@ -242,7 +246,7 @@ class NvtTerminal:
         return bool(self._answers)
 
     def answers(self) -> tuple[Line, ...]:
-        """Return the complete lines to send now, and forget them."""
+        """Return the complete lines to send now, and clear them."""
         answers, self._answers = tuple(self._answers), []
         return answers
 
@@ -250,7 +254,7 @@ class NvtTerminal:
         """Yield the events in the bytes.
 
         Raises:
-            LimitExceeded: The server negotiates without end.
+            LimitExceeded: The server does not stop negotiating.
         """
         for element in self._scanner.feed(octets):
             match element:
@@ -270,7 +274,7 @@ class NvtTerminal:
         """Yield the findings about the end of the connection.
 
         Args:
-            whole: TLS proved the end, or there is no TLS to prove it.
+            whole: TLS proved the end, or the connection has no TLS that could prove it.
         """
         if self.inside:
             yield UnknownCommand("telnet:cut", "the connection ended inside a command")
@@ -278,15 +282,15 @@ class NvtTerminal:
             yield UnknownCommand("telnet:close-notify", "the connection ended without TLS's close_notify")
 
     def offer(self, option: int) -> None:
-        """Send WILL for the option, without a request of the server."""
+        """Send WILL for the option, although the server did not request it."""
         self._say(self.ours.ask(option, True), option, of_server=False)
 
     def make_initial(self) -> NvtTerminal:
-        """Return the same terminal at the beginning of a session."""
+        """Return a new terminal with the same settings, at the beginning of a session."""
         return NvtTerminal(self._kind, self._size)
 
     def resize(self, size: WindowSize) -> None:
-        """Set the size of the window, and send it if the server asked for it."""
+        """Set the size of the window, and send it if the server requested it."""
         self._size = size
         if self.ours.is_on(TelnetOption.NAWS) and size != self._told:
             self._tell_size()
@@ -303,7 +307,7 @@ class NvtTerminal:
         """Encode a line and its end.
 
         Raises:
-            Refused: S02, for a line that contains a line end.
+            Refused: The line contains a line end (S02, command injection).
         """
         return encode_entered(text, binary=self.ours.is_on(TelnetOption.BINARY))
 
@@ -339,7 +343,7 @@ class NvtTerminal:
         self._answers.append(encode_negotiation(yes if turn.answer else no, option))
 
     def _answer(self, option: int, said: bytes) -> Iterator[Happening]:
-        """Answer a subnegotiation about an option that is on; drop it for any other option."""
+        """Answer a subnegotiation about an option that is on; ignore any other subnegotiation."""
         if option == TelnetOption.START_TLS and self.ours.is_on(option) and said == _TLS_FOLLOWS:
             yield PeerReply()
         if option != TelnetOption.TERMINAL_TYPE or not self.ours.is_on(option) or said != _SEND:
@@ -359,9 +363,9 @@ class NvtTerminal:
 
 
 def _as_octets(count: int) -> bytes:
-    """Return two bytes, the second never 255.
+    """Return the count as two bytes, the second never 255.
 
-    A server in wide use does not undouble a 255, and then reads the row count at a wrong offset.
+    A server in wide use does not decode a doubled 255, and then reads the number of rows at a wrong offset.
     """
     count = min(max(count, 0), _LARGEST)
     return (count - (count & 0xFF == 0xFF)).to_bytes(2, "big")
@@ -370,9 +374,9 @@ def _as_octets(count: int) -> bytes:
 # START_TLS (option 46, an old draft that some servers implement): TLS inside a session that began
 # unencrypted.
 #
-# The client sends WILL. A server that agrees sends DO. Each side says that TLS follows, and TLS begins.
-# Options negotiated before are void inside TLS, where the session begins again. This is a state machine
-# without I/O.
+# The client sends WILL, and a server that agrees sends DO. Each side then sends FOLLOWS (TLS follows), and
+# the TLS handshake begins. Inside TLS the session begins again, and the options negotiated before do not
+# apply. This is a state machine without I/O.
 
 _FOLLOWS = encode_subnegotiation(TelnetOption.START_TLS, b"\x01")
 
@@ -385,7 +389,7 @@ IN_CLEAR = UnknownCommand("telnet:clear", "the service does not offer TLS: the s
 
 
 class StartTlsOutcome(enum.Enum):
-    """The outcome of the offer: still open, TLS begins, or the session continues unencrypted."""
+    """The outcome of the offer: pending, TLS begins, or the session continues unencrypted."""
 
     OPEN = enum.auto()
     AGREED = enum.auto()
@@ -393,7 +397,7 @@ class StartTlsOutcome(enum.Enum):
 
 
 class StartTlsOffer:
-    """An offer of TLS at the start of the session at `terminal`; `how` is require if TLS is mandatory."""
+    """An offer of TLS at the start of the session at `terminal`; with `how` "require", TLS is mandatory."""
 
     def __init__(self, terminal: NvtTerminal, how: Literal["try", "require"]) -> None:
         self._terminal = terminal
@@ -413,12 +417,12 @@ class StartTlsOffer:
     def feed(self, octets: bytes) -> bytes:
         """Handle received bytes; return the bytes after a refusal, for the session that continues.
 
-        Text in place of an answer counts as a refusal, and belongs to these bytes.
+        If the server sends text instead of an answer, this counts as a refusal, and the text is returned too.
 
         Raises:
             TlsError: TLS does not begin as agreed, or is refused although it is required.
         """
-        # One byte at a time, because the bytes after the last one belong to TLS.
+        # The bytes are handled one at a time, because the bytes after the server's FOLLOWS belong to TLS.
         for at in range(len(octets)):
             for happening in self._terminal.feed(octets[at : at + 1]):
                 match happening:
@@ -433,7 +437,8 @@ class StartTlsOffer:
         return b""
 
     def _accept(self, behind: bytes) -> bytes:
-        if behind:  # CVE-2021-22947: bytes received before TLS must not count as received inside it.
+        # Bytes received before TLS must not be handled as if they were received inside TLS (CVE-2021-22947).
+        if behind:
             raise TlsError(f"{len(behind)} bytes received unencrypted where TLS had to begin")
         self.outcome = StartTlsOutcome.AGREED
         return b""

@@ -1,4 +1,4 @@
-"""The telnet URL: RFC 1738 3.8. User and password are advice for a person at a terminal, and never sent."""
+"""The telnet URL: RFC 1738 3.8. User and password are shown to the user at a terminal, and never sent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TelnetUrl(HostUrl):
 
 
 def parse(text: UrlText) -> TelnetUrl:
-    """Parse a telnet URL; the text after the authority has no meaning and is dropped."""
+    """Parse a telnet URL; the text after the authority has no meaning and is ignored."""
     login, start = parse_login(text)
     if text.end - start > 1:
         text.note("telnet-path", start + 1)
