@@ -24,9 +24,9 @@ from protocols.step import (
     copy_body,
 )
 
-# A document: its bytes, the media type that its name suggests, and whether it is complete.
+# A document: its bytes, the media type that its name suggests, and whether the document is complete.
 
-#: The type of a compressed file is that of the compression: it is not decompressed here.
+#: The media type of a compressed file is that of the compression, because the file is not decompressed.
 _COMPRESSED = {
     "br": "application/octet-stream",
     "bzip2": "application/x-bzip2",
@@ -37,23 +37,23 @@ _COMPRESSED = {
 
 
 def guess_media_type(name: bytes) -> str | None:
-    """Return the media type that the end of a file's name suggests, or None.
+    """Return the media type for the extension of a file's name, or None.
 
-    The table is that of the system. Reading it takes about 10 ms, once.
+    The table of types is the system's. Reading it takes about 10 ms, once.
     """
     if b"." not in name:
         return None
-    import mimetypes  # Imported lazily: 30 ms with its table, and only a document needs it.
+    import mimetypes  # Imported lazily: importing it takes 30 ms with its table, and only documents need it.
 
-    # After "./" no name looks like a URL, which the function would parse.
+    # `guess_type` would parse a URL; after "./" a name does not look like a URL.
     media_type, compression = mimetypes.guess_type("./" + name.decode("latin-1"))
     return media_type if compression is None else _COMPRESSED.get(compression)
 
 
 def give_document(name: bytes, file: LocalFile, options: Options) -> Dialogue[None]:
-    """Send the file as a document, from the caller's position if it is still the file that the caller knows.
+    """Send the file as a document, from the caller's position if the file is still the one the caller knows.
 
-    `verified` gets `length` if the file has the size it had when it was opened. More bytes are not an error,
+    `verified` gets `length` if the file has as many bytes as when it was opened. More bytes are not an error,
     because files grow.
 
     Raises:
@@ -93,7 +93,7 @@ def _check_whole(passed: CopiedBody, size: int, reply: Reply) -> None:
 
 
 class _RehearsedFile:
-    """A file in a plan, with unknown attributes."""
+    """A file in a plan; its attributes are unknown."""
 
     kind = Kind.DOCUMENT
     size = modified = None
@@ -107,9 +107,9 @@ def read_file(url: FileUrl, options: Options | None = None, limits: Limits | Non
     """Reply with kind document or directory.
 
     Raises:
-        NotFound: There is no such file, or it is a file and the URL requires a directory.
-        AccessDenied: Reading it is not permitted.
-        Refused: Rule S12.
+        NotFound: The file does not exist, or the URL requires a directory and it is not one.
+        AccessDenied: Reading the file is not permitted.
+        Refused: Rule S12 (local files) does not allow the file.
         LocalError: The file cannot be read.
     """
     file = cast("LocalFile", (yield OpenFile(url.segments, cast("LocalFile", _RehearsedFile()))))
@@ -124,27 +124,27 @@ def read_file(url: FileUrl, options: Options | None = None, limits: Limits | Non
         yield from give_document(name, file, options or Options())
 
 
-# A directory: the body is the names, one a line.
+# A directory: the body has one name per line.
 #
-# A caller that reads entries feeds the body to a `DirectoryReader`, which counts the lines and reads the
-# status of the next names. So the status of unread names is not read, and a name is never parsed out of a
-# line.
+# A caller that wants entries feeds the body to a `DirectoryReader`. The reader counts the lines of the body
+# and takes the next names from its own list, so a name is never parsed from a line. The status of a name is
+# read only when its line is fed.
 
-#: The number of bytes of lines that a body yields in one piece.
+#: The maximum number of bytes of lines in one piece of the body.
 _PIECE = 16_384
 
 _LINE_END = re.compile(rb"[\x0a\x0d]")
 
 
 def name_line(name: bytes) -> bytes:
-    """Return a name as one line, with line ends in it escaped."""
+    """Return a name as one line; line ends in the name are escaped."""
     if b"\n" in name or b"\r" in name:
         name = _LINE_END.sub(lambda found: b"\\x%02x" % found[0][0], name)
     return name + b"\n"
 
 
 def name_lines(names: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield one line a name, several lines in a piece."""
+    """Yield one line per name, several lines in a piece."""
     lines = bytearray()
     for name in names:
         lines += name_line(name)
@@ -156,7 +156,7 @@ def name_lines(names: Iterable[bytes]) -> Iterator[bytes]:
 
 
 class DirectoryReader:
-    """A parser of the lines of the body into entries, in the order of `names`."""
+    """A parser that turns the lines of the body into entries, in the order of `names`."""
 
     def __init__(self, url: FileUrl, file: LocalFile, names: list[bytes]) -> None:
         self._base = build(child_url(url, b"", Kind.DOCUMENT))
@@ -185,7 +185,7 @@ class DirectoryReader:
 
 
 def _identity(status: FileStatus) -> dict[str, JsonValue] | None:
-    """Return the members that identify a directory with several names."""
+    """Return the members that identify a directory, which may have several names."""
     if status.identity is None:
         return None
     link = {} if status.link is None else {"link": status.link.decode("utf-8", "surrogateescape")}
@@ -193,7 +193,7 @@ def _identity(status: FileStatus) -> dict[str, JsonValue] | None:
 
 
 def child_url(url: FileUrl, name: bytes, kind: Kind) -> FileUrl:
-    """Return the URL of a name in the directory `url`; a directory ends in an empty segment.
+    """Return the URL of a name in the directory `url`; the URL of a directory has a trailing slash.
 
     The password is left out, because entries are shown and stored.
     """

@@ -23,9 +23,9 @@ _DATA = "?:@&="
 class FileUrl(Url):
     """A file URL.
 
-    `host` names this machine in several ways or is empty; it is `None` if the text lacked `//`. `segments` is
-    empty if the URL has no path, and ends with an empty segment for a directory. User information has no
-    effect; it is kept because the text had it.
+    `host` is empty or one of several names of this machine; it is `None` if the text has no `//`. `segments`
+    is empty if the URL has no path. For a directory the last segment is empty (a trailing slash). User
+    information has no effect and is stored only to keep the text of the URL.
 
     Examples:
         >>> resolver.parse("file:///etc/host%20name").segments
@@ -65,7 +65,7 @@ def _parse_with_host(text: UrlText) -> FileUrl:
 
 
 def _parse_segments(text: UrlText, slash: int) -> tuple[bytes, ...]:
-    """Return the path that begins with the slash at that index, or the absent path at the text's end."""
+    """Return the path that begins with the slash at index `slash`, or an empty path at the text's end."""
     if slash == text.end:
         text.note("missing-slash", slash)
     note_characters(text, slash, text.end, _DATA + "/")
@@ -83,7 +83,7 @@ def with_name(url: FileUrl, *names: bytes) -> FileUrl:
 
 
 def names_of(url: FileUrl) -> tuple[bytes, ...]:
-    """Return the segments, without the empty ones at the end of a directory."""
+    """Return the segments, without the empty segments at the end of a directory's path."""
     segments = url.segments
     while segments and not segments[-1]:
         segments = segments[:-1]
@@ -91,7 +91,7 @@ def names_of(url: FileUrl) -> tuple[bytes, ...]:
 
 
 def as_directory(url: FileUrl) -> FileUrl:
-    """Return the URL of the same path, which must be a directory."""
+    """Return the URL of the same path with a trailing slash, which requires a directory."""
     return replace(url, segments=(*names_of(url), b""), fragment=None)
 
 
@@ -101,7 +101,7 @@ def encode_segment(segment: bytes) -> str:
 
 
 def build(url: FileUrl) -> str:
-    """Return the URL as text: without a host `file:/path`, unless that would read as a host."""
+    """Return the URL as text: without a host `file:/path`, unless the path would be parsed as a host."""
     path = "".join(f"/{encode_segment(segment)}" for segment in url.segments)
     if url.host is None and path and not path.startswith("//"):
         return build_url(url, path)
