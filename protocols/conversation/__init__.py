@@ -1,1 +1,1 @@
-"""The driver of dialogues, the only part of `protocols` that waits."""
+"""The driver of dialogues, the only part of `protocols` that performs I/O."""

@@ -1,7 +1,7 @@
-"""The driver of dialogues: it performs their steps on connections that the gate opens.
+"""The driver of dialogues: it performs their steps on connections that the network gateway opens.
 
-`protocols.step` defines the steps and the dialogue. A conversation performs steps up to the `StartBody`. The
-later steps are performed as the body is read, and no step is performed for data that is not read.
+`protocols.step` defines the steps and the dialogue. A conversation performs the steps before the `StartBody`.
+Later steps are performed only while the body is read.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from protocols.step import (
 )
 from protocols.wire import Rest
 
-#: Steps that wait, or that may be repeated.
+#: Steps that only wait, or that may be repeated.
 _REPEATABLE = (Receive, Peek, StartResponse, StartRequest, CloseData, PlanNote, Rest)
 
 
 class Conversation:
-    """A dialogue performed on connections that the gate opens.
+    """A dialogue performed on connections that the network gateway opens.
 
-    Entering it performs the steps up to the `StartBody`. Then it is the body, to be iterated or drained into
-    a file. Leaving it closes all connections.
+    `async with` performs the steps up to the `StartBody`. Then the conversation is the body, which can be
+    iterated or drained into a file. At the end of `async with` all connections are closed.
 
     States of the body:
-    - `_next`: a step that waits for a reader of the body.
+    - `_next`: a step that waits until the body is read further.
     - `_part`: the part of the body that is being read.
-    - `_broken_off`: the step during which the reader was cancelled. The next read repeats it if that loses
-      nothing, else it raises `Disconnected` in the dialogue.
-    - `_failure`: the error that ended the body; each further read raises it again.
+    - `_broken_off`: the step during which a read was cancelled. The next read repeats the step if no data is
+      lost; otherwise `Disconnected` is raised in the dialogue.
+    - `_failure`: the error that ended the body; each further read raises this error again.
     """
 
     def __init__(self, dialogue: Dialogue[object], gate: Gate) -> None:
@@ -59,7 +59,7 @@ class Conversation:
     async def __aenter__(self) -> Reply:
         """Perform steps up to the `StartBody`, and return its reply with this conversation as its body.
 
-        A dialogue without further steps is over then, even if its body is not read.
+        If the dialogue has no further steps, it ends here, even if its body is never read.
         """
         try:
             step = await self._advance(partial(self._dialogue.send, None))
@@ -91,7 +91,7 @@ class Conversation:
         return partial(self._dialogue.send, part.answer)
 
     def _begin_body(self) -> None:
-        """Advance past the `StartBody`; the next step, or an error there, waits for a reader."""
+        """Advance past the `StartBody`; the next step, or an error there, is kept until the body is read."""
         try:
             self._take_up(self._dialogue.send(None))
         except StopIteration as done:
@@ -117,7 +117,7 @@ class Conversation:
         raise StopAsyncIteration
 
     async def drain(self, sink: Sink) -> int:
-        """Move the rest of the body into `sink`, in bulk where the bytes are not converted."""
+        """Move the rest of the body into `sink`, in bulk if the bytes are not converted."""
         count = 0
         while (part := self._part or await self._next_part()) is not None:
             before = part.delivered
@@ -133,7 +133,7 @@ class Conversation:
         return count
 
     async def _next_part(self) -> EmittedBody | CopiedBodyStream | None:
-        """Return the next part of the body, None at its end; raise the error that ended it again."""
+        """Return the next part of the body, None at its end; after an error, raise the error again."""
         if self._failure is not None:
             raise self._failure
         if (step := self._next) is not None:
@@ -144,7 +144,7 @@ class Conversation:
         return self._part
 
     async def _go_on(self, advance: Callable[[], Step]) -> None:
-        """Advance to the next part; between two composed parts other tasks run (S16)."""
+        """Advance to the next part; other tasks run between two `EmitBody` parts (S16, resource limits)."""
         before, self._part = self._part, None
         try:
             step = await self._advance(advance)
@@ -166,9 +166,9 @@ class Conversation:
                 self._next = step
 
     def _make_retry(self, step: Step) -> Callable[[], Step]:
-        """Return the continuation after a cancelled read: a repetition of the step, or an error.
+        """Return the continuation after a cancelled read: repeat the step, or raise an error.
 
-        A wait can be repeated. A step with an effect may have been performed in part.
+        A step that only waits can be repeated. A step with an effect may have been performed in part.
         """
         if isinstance(step, _REPEATABLE):
             return lambda: step
@@ -193,6 +193,6 @@ class Conversation:
             self._broken_off = None
 
 
-#: Returns the reply that a dialogue begins, with the rest of the dialogue as its body. On leaving, all
-#: connections are closed, or pooled if the dialogue returned a state at its end.
+#: Returns the reply that a dialogue starts; the body of the reply performs the rest of the dialogue. At the
+#: end of `async with`, all connections are closed, or pooled if the dialogue returned a state at its end.
 hold: Callable[[Dialogue[object], Gate], AbstractAsyncContextManager[Reply]] = Conversation

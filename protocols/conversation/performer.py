@@ -1,7 +1,7 @@
-"""The performer of a dialogue's steps, on connections and files that the gate opens.
+"""The performer of a dialogue's steps, on connections and files that the network gateway opens.
 
-It covers the body (`EmitBody`, `CopyBody`), the second connection that FTP opens for each transfer (RFC 959
-3.2), and exchanges of datagrams.
+It also performs the steps of the body (`EmitBody`, `CopyBody`), the second connection that FTP opens for each
+transfer (RFC 959 3.2), and exchanges of datagrams.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ from protocols.wire import REST, Buffer, Reader, Rest
 
 
 class EmittedBody:
-    """The body part of an `EmitBody`."""
+    """The part of a body that an `EmitBody` step emits."""
 
     answer = None
 
@@ -115,7 +115,7 @@ class BodySource(Protocol):
 
 
 class FileBodySource:
-    """A file, from its byte `begin` until its end."""
+    """A file, read from the byte `begin` to its end."""
 
     close_notify_seen = False
 
@@ -141,7 +141,7 @@ class FileBodySource:
 
 
 class CopiedBodyStream:
-    """The body part of a `CopyBody`: first the bytes read ahead, then the connection.
+    """The part of a body that a `CopyBody` step copies: first the buffered bytes, then the connection.
 
     `delivered` counts the bytes after the filter.
     """
@@ -259,7 +259,10 @@ class CopiedBodyStream:
 
 
 class DataTlsHandshake(enum.Enum):
-    """The TLS handshake of the data connection: not needed, due, or begun and interrupted for good."""
+    """The state of the TLS handshake of the data connection: not needed, due, or begun and interrupted.
+
+    An interrupted handshake cannot be resumed.
+    """
 
     NONE = "none"
     DUE = "due"
@@ -267,7 +270,10 @@ class DataTlsHandshake(enum.Enum):
 
 
 class DataConnection:
-    """The data connection of a transfer; each replaces the one before. `buffer` is the data read ahead."""
+    """The data connection of a transfer; `buffer` is the data read ahead.
+
+    A new connection replaces the old one.
+    """
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
@@ -282,7 +288,7 @@ class DataConnection:
         return self._stream
 
     async def connect(self, port: int, *, tls: bool) -> None:
-        """Open the data connection; with `tls`, the next `receive` makes the handshake."""
+        """Open the data connection; with `tls`, the next `receive` performs the handshake."""
         await self.aclose()
         self.buffer = Buffer()
         opening = self._gate.connect_data(port)
@@ -291,7 +297,7 @@ class DataConnection:
         self._handshake = DataTlsHandshake.DUE if tls else DataTlsHandshake.NONE
 
     async def receive(self) -> NetworkError | None:
-        """Receive the first bytes into the buffer; return the error that broke the connection, or None."""
+        """Receive the first bytes into the buffer; return the error if the connection broke, else None."""
         try:
             if self._handshake is DataTlsHandshake.DUE:
                 self._handshake = DataTlsHandshake.BEGUN
@@ -305,7 +311,7 @@ class DataConnection:
         return None
 
     async def take(self) -> NetworkError | None:
-        """Receive like `receive`, without waiting; an interrupted handshake is not resumed."""
+        """Receive available bytes without waiting; an interrupted handshake is not resumed."""
         if self._handshake is not DataTlsHandshake.NONE:
             return None
         received, _ = await self._gate.first_of(self.receive, _at_once)
@@ -321,12 +327,13 @@ async def _at_once() -> None:
     """Return immediately."""
 
 
-# Datagrams: one socket for each exchange. The exchange, a machine without I/O, decides on packets, addresses,
-# repetitions and the replies to accept. The gate decides which addresses are allowed.
+# Datagrams: one socket for each exchange. The exchange is a machine without I/O; it decides which packets to
+# send, to which address, when to repeat them, and which replies to accept. The network gateway decides which
+# addresses are allowed.
 
 
 class DatagramSender:
-    """The exchanges of a dialogue, one after the other, each on a separate socket."""
+    """The datagram exchanges of a dialogue, one after the other, each on a separate socket."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
@@ -334,7 +341,7 @@ class DatagramSender:
         self._datagrams: Datagrams | None = None
 
     async def open_datagrams(self, route: Sequence[str]) -> OpenedConnection:
-        """Open datagrams to the end of the route; raise the errors of the gates on it."""
+        """Open datagrams to the last URL of the route; raise the errors of all gateways on the route."""
         await self.aclose()
         gate = self._gate
         for location in route:
@@ -343,7 +350,7 @@ class DatagramSender:
         return OpenedConnection(tuple(self._datagrams.addresses), self._datagrams.draw_number())
 
     async def carry(self, exchange: DatagramExchange) -> DatagramReply:
-        """Perform an exchange to its end and close the datagrams."""
+        """Perform an exchange completely and close the datagrams."""
         assert self._datagrams is not None, "the dialogue has not opened datagrams"
         datagrams, self._datagrams = self._datagrams, None
         async with self._opened:
@@ -355,9 +362,9 @@ class DatagramSender:
 
 
 async def carry(exchange: DatagramExchange, datagrams: Datagrams) -> None:
-    """Perform an exchange to its end.
+    """Perform an exchange completely.
 
-    If it is left early, or enough of the reply was received, the server is notified.
+    The server is notified if the exchange is cancelled, or if enough of the reply was received.
     """
     try:
         actions = exchange.begin(datagrams.now())
@@ -380,7 +387,7 @@ async def _perform(
     """Perform the actions of an exchange.
 
     Raises:
-        Unreachable: No address of the server can be sent to.
+        Unreachable: Sending failed for every address of the server.
     """
     for action in actions:
         match action:
@@ -408,9 +415,9 @@ class Performer:
 
     - `stream`, `buffer`: the connection of the dialogue and its data read ahead.
     - `data`: the data connection.
-    - `_waiting`: a reader that a cancellation interrupted. The next `Receive` resumes it.
-    - `_early`: a value received while a step sent, or the protocol error in its place. The next `Receive`
-      takes it.
+    - `_waiting`: a reader that was interrupted by a cancellation. The next `Receive` resumes the reader.
+    - `_early`: a value (or a protocol error) received while a step was sending. The next `Receive` returns
+      the value or raises the error.
     """
 
     def __init__(self, gate: Gate) -> None:
@@ -456,7 +463,7 @@ class Performer:
         return self._exchanges
 
     async def aclose(self) -> None:
-        """Close everything; the data connection first, so a peer that is still sending is notified there."""
+        """Close everything; the data connection first, to notify a peer that is still sending."""
         try:
             if self._data is not None:
                 await self._data.aclose()
@@ -468,7 +475,7 @@ class Performer:
                 await opened.__aexit__(None, None, None)
 
     async def perform(self, step: PerformedStep) -> object:
-        """Perform one step and return its answer. The frequent steps of small transfers come first."""
+        """Perform one step and return its answer; the frequent steps of small transfers are tested first."""
         match step:
             case Receive(reader=reader):
                 return await self._hear(reader)
@@ -538,11 +545,11 @@ class Performer:
                 return self.stream.close_notify_seen if self.stream.secured else None
 
     async def _connect(self, tls: bool) -> None:
-        """Connect in place of an earlier connection."""
+        """Open a connection, which replaces an earlier one."""
         self._stream = await self._open(self._gate.connect(tls=tls))
 
     async def _open(self, opening: AbstractAsyncContextManager[T]) -> T:
-        """Open a connection or file in place of an earlier one, because there is one at a time."""
+        """Open a connection or file, which replaces an earlier one, because only one is open at a time."""
         if self._stream is not None or self._file is not None:
             await self._begin_anew()
         opened = await opening.__aenter__()
@@ -575,7 +582,7 @@ class Performer:
         self._slot = None
 
     def source_of(self, step: CopyBody) -> tuple[BodySource, Buffer]:
-        """Return the source of the bytes of a `CopyBody`, and its data read ahead."""
+        """Return the source of the bytes of a `CopyBody`, and the data already read from it."""
         match step.source:
             case "connection":
                 return self.stream, self.buffer
@@ -585,7 +592,7 @@ class Performer:
                 return FileBodySource(self.file, step.begin), Buffer()
 
     def keep(self, state: object) -> int:
-        """Pool an acquired connection on leaving, unless it has unread bytes; return their number."""
+        """When the dialogue ends, pool an acquired connection if no bytes are unread; return their number."""
         waiting = len(self.buffer)
         if self._pooled is not None and not waiting and not self.buffer.at_end:
             self._pooled.keep(state)
@@ -600,7 +607,7 @@ class Performer:
         return None
 
     async def _turn(self, step: StartTls | StartPacking) -> None:
-        """Start TLS or compression; bytes received before the change are refused."""
+        """Start TLS or compression; if bytes were received before the change, raise an error."""
         if self.buffer and isinstance(step, StartTls):
             raise ProtocolError(f"received {len(self.buffer)} bytes in the clear before the TLS handshake")
         if self.buffer:
@@ -625,10 +632,10 @@ class Performer:
         return None if heard is None else heard.value
 
     async def _heed(self, unless: StopCondition[object]) -> object:
-        """Return the value that stops the sending, or the error of the answer.
+        """Return the value that stops the sending, or the protocol error in the peer's response.
 
-        The error is returned, because an exception would be lost if it came as the last bytes leave. While
-        there is data to send, a timeout is not an error.
+        The error is returned, not raised: an exception would be lost if it occurred while the last bytes are
+        sent. While there is data to send, a timeout is not an error.
         """
         while self._early is None:
             try:
@@ -694,7 +701,7 @@ class Performer:
             self.buffer.feed(await (receive() if self._timer is None else self._timer.run(receive)))
 
     async def rest(self) -> None:
-        """Let other tasks run during long work without waits (S16)."""
+        """Let other tasks run during a long computation (S16, resource limits)."""
         await self._gate.pause()
 
     async def _await_data(self, step: AwaitData[T]) -> BodyStarted[T]:
@@ -704,7 +711,8 @@ class Performer:
             try:
                 while (pace := await self._hear_one(step, values)) is DataExpectation.MORE:
                     pass
-            except ProtocolError as error:  # the error would be lost if bytes of data came in the same turn
+            # the error would be lost if data arrived in the same turn of the event loop
+            except ProtocolError as error:
                 self._early = FirstResult(error)
                 return DataExpectation.OVER
             if pace is DataExpectation.LAST:
@@ -740,7 +748,7 @@ class Performer:
     async def _await_more(self) -> None:
         """Watch the control connection while data arrives.
 
-        All replies were received before, so it is not an error if the peer closes this connection.
+        All replies were received already, so it is not an error if the peer closes the control connection.
         """
         try:
             self.buffer.feed(await self.stream.receive())

@@ -1,4 +1,4 @@
-"""The rehearsal of a dialogue with the expected replies; its steps are the plan of `explain`."""
+"""The rehearsal of a dialogue with the expected replies; its steps are the plan that `explain` shows."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ from protocols.step import (
 
 
 class PlanRehearsal(NamedTuple):
-    """The steps of a dialogue with the expected replies of a server.
+    """The steps of a dialogue, if the server sends the expected replies.
 
-    If the dialogue refuses the URL, `error` is the error it raises, and the last step is a note of it.
+    If the dialogue refuses the URL, `error` is the error that it raises, and the last step is a note with
+    this error.
     """
 
     steps: list[Step]
@@ -41,7 +42,7 @@ def rehearse(dialogue: Dialogue[object]) -> list[Step]:
 
 
 def rehearsal_of(dialogue: Dialogue[object]) -> PlanRehearsal:
-    """Return the steps of a dialogue and its end without performing them."""
+    """Return the steps of a dialogue and its error, if any, without performing them."""
     steps: list[Step] = []
     answer: object = None
     while True:
