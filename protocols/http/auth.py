@@ -326,7 +326,7 @@ class Digest:
         """Return whether a request for this target may use the nonce without a new challenge.
 
         The target is of the same origin. The `domain` parameter lists the paths that the login covers. It may
-        list URLs of other hosts too, but no login is sent to them (S11, no secrets to another host).
+        list URLs of other hosts too, but no login is sent to them (S11, credential scope).
         """
         if "domain" not in self._said:
             return True
@@ -337,7 +337,7 @@ class Digest:
         """Return the value of `Authorization` for the next request.
 
         Raises:
-            Refused: the login holds bytes that would end the field (S02, header injection).
+            Refused: the login holds bytes that would end the field (S02, command injection).
         """
         check_login(login)
         self._count += 1

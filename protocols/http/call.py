@@ -166,7 +166,7 @@ def perform(request: HttpRequest, options: Options, limits: Limits, *, tls: bool
     """Send a request and return the head of its response, directly or through the forward proxy.
 
     Raises:
-        Refused: the request cannot be sent (S02, header injection). No connection was opened.
+        Refused: the request cannot be sent (S02, command injection). No connection was opened.
     """
     if options.via is None:
         return _perform(request, options, limits, tls=tls)

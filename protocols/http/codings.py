@@ -1,4 +1,4 @@
-"""Decoding of content codings (RFC 9110 8.4), within the bounds of rule S16 (limits for decompression).
+"""Decoding of content codings (RFC 9110 8.4), within the bounds of rule S16 (resource limits).
 
 Only one coding is accepted. The decoded bytes are produced piece by piece, each only on request, so a few
 coded bytes are never expanded completely in memory.

@@ -1,6 +1,6 @@
 """The cookies of one run (RFC 6265bis): parsing, storage and selection for a request.
 
-Stricter than the standard because of S11 (no secrets to another host or port): port 80 of http and port 443
+Stricter than the standard because of S11 (credential scope): port 80 of http and port 443
 of https share cookies, every other port has its own. A cookie lives until the end of the run, unless the jar
 is stored in a file. Such a jar has a clock, which decides whether a cookie has expired. Without a clock, the
 response's own Date decides.

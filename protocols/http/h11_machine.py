@@ -24,7 +24,7 @@ class H11Machine:
     and `surplus` holds the bytes after the trailer.
 
     Raises:
-        Refused: the request cannot be sent (S02, header injection).
+        Refused: the request cannot be sent (S02, command injection).
     """
 
     def __init__(self, request: HttpRequest, limits: Limits) -> None:

@@ -1,9 +1,9 @@
 """An HTTP/1 request and its response on a connection, without I/O, within the limits.
 
-A plain head is written and read in one step, without importing h11. Any other head is read line by line under
-the limits and passed to h11 complete, so h11 never holds the bytes that follow. A body of known length, or
-one that ends with the connection, is taken directly from the connection, in bulk. Only chunks pass through
-h11.
+A plain head (the usual form, defined below) is written and read in one step, without importing h11. Any other
+head is read line by line under the limits and passed to h11 complete, so h11 never holds the bytes after the
+head. A body of known length, or one that ends with the connection, is copied directly from the connection, in
+bulk. Only chunked bodies pass through h11.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 #
 # Plain heads are a subset of the heads that h11 accepts, with the same meaning. Each field occurs once, in
 # printable ASCII and not folded, and each line ends in CR LF. The only framing is one Content-Length, and the
-# connection is reusable. h11 checks all other heads: no check is looser here, and a head that is not plain
-# costs only time.
+# connection is reusable. The checks here are at least as strict as those of h11. h11 parses all other heads,
+# so a head that is not plain only takes longer.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
-#: The parts of the pattern are disjoint, so a byte has only one reading: a mismatch costs no more than a
+#: A byte matches only one part of the pattern, so there is no backtracking: a mismatch takes no longer than a
 #: match.
 _VALUE = r"(?:[!-~]+(?:[ \t]+[!-~]+)*)?"
 
@@ -45,7 +45,7 @@ _REQUEST = re.compile(
 _FIELDS = re.compile(rf"({_TOKEN}):[ \t]*({_VALUE})\r\n")
 _ANSWER = re.compile(rf"HTTP/1\.1 ([2-5][0-9][0-9]) ([ -~]*)\r\n(?:{_TOKEN}:[ \t]*{_VALUE}\r\n)+\r\n")
 
-#: The maximum number of digits of a length: more digits are longer than any file.
+#: The maximum number of digits of a length: no file is so long that its length needs more.
 _LONGEST_LENGTH = 19
 
 
@@ -94,7 +94,8 @@ def _is_clear(named: dict[str, str]) -> bool:
 
 _BEGINNING = b"HTTP/1."
 
-#: Bytes of a request that every system takes in one write: no response can arrive before they are sent.
+#: The maximum size in bytes of a request that every system accepts in one write: no response can arrive
+#: before all of it is sent.
 AT_ONCE = 16_384
 
 
@@ -133,7 +134,7 @@ class Http1Exchange:
     def _machine(self) -> H11Machine:
         """Return the h11 machine.
 
-        It is created for a plain request only if the response is not plain.
+        After a plain request, the machine is created only if the response is not plain.
         """
         if self._begun is None:
             self._begin().encode_end()
@@ -141,9 +142,9 @@ class Http1Exchange:
         return self._begun
 
     def cut_off(self) -> None:
-        """Record that the request was not sent completely: the connection cannot be reused.
+        """Record that the response arrived early, before the complete request was sent.
 
-        The response arrived before the request was complete.
+        The connection cannot be reused.
         """
         self._cut_off = True
 
@@ -196,9 +197,10 @@ class Http1Exchange:
                 return self._head(answered)
 
     def _check_beginning(self, buffer: Buffer) -> Generator[None, None, None]:
-        """Check the first bytes for another protocol or version, which may never end a line.
+        """Check the first bytes for another protocol or version.
 
-        HTTP/2 has no status line (RFC 9113 8.3.2).
+        Bytes of another protocol may never end a line, so the reader would wait for one. HTTP/2 has no status
+        line (RFC 9113 8.3.2).
         """
         while (begin := buffer.peek(len(_BEGINNING))) != _BEGINNING:
             if not _BEGINNING.startswith(begin):
@@ -226,7 +228,7 @@ class Http1Exchange:
     def take_chunks(self, buffer: Buffer) -> bytes:
         """Take the data of the buffered part of a chunked body.
 
-        `ended` is set after the last chunk and its trailer. The bytes that follow stay in the buffer.
+        `ended` is set after the last chunk and the trailer. The bytes after the trailer stay in the buffer.
 
         Raises:
             ProtocolError: the bytes are not chunks.
@@ -240,7 +242,7 @@ class Http1Exchange:
         return data
 
     def read_chunks(self, buffer: Buffer) -> Generator[None, None, bytes]:
-        """Read the next data of a chunked body: the data of the buffered chunks, empty at its end.
+        """Read the next data of a chunked body: the data of the buffered chunks, empty at the body's end.
 
         Raises:
             Disconnected: the connection ended before the last chunk.
@@ -272,11 +274,11 @@ class Http1Exchange:
 
     @property
     def state(self) -> object:
-        """Return the state that is pooled with the connection: only that it is usable."""
+        """Return the state that is pooled with the connection: only whether it can be reused."""
         return True
 
     @property
     def reusable(self) -> bool:
-        """Return whether the connection can be reused after the body; both sides must agree."""
+        """Return whether the connection can be reused after the body; both peers must allow it."""
         said_all = self._begun is None or self._begun.said_all
         return said_all and not self._cut_off

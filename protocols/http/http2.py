@@ -1,8 +1,8 @@
 """A request and its response in HTTP/2 frames (RFC 9113), within the limits. No I/O.
 
-This module splits the buffer into frames, one at a time. So bytes after the end of the response stay in the
-buffer, and each frame has a bounded size. The machine from the options (`Frames`) interprets the frames. Body
-bytes are not accumulated: each step emits the bytes of one read of the connection.
+This module takes one frame at a time from the buffer. So each frame has a bounded size, and bytes after the
+end of the response stay in the buffer. The HTTP/2 state machine from the options (`Frames`) interprets the
+frames. Body bytes are not accumulated: each step emits the bytes of one read of the connection.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from protocols.http.response import BodyFraming, ResponseHead, check_head_size, 
 from protocols.options import Frames, Limits
 from protocols.wire import Buffer, encode_frames
 
-#: The size of a frame header (RFC 9113 4.1), and the maximum frame payload unless more was allowed (4.2).
+#: The size of a frame header (RFC 9113 4.1), and the default maximum size of a frame's payload (4.2).
 _PREFIX = 9
 _LARGEST_FRAME = 16_384
 _GOAWAY = 7
-#: The maximum number of frames in a row without a part of the response. There is hardly a valid reason for
-#: more: SETTINGS, PING, empty DATA, endless header blocks (CVE-2019-9512 to 9518, CVE-2024-27316 and
-#: similar).
+#: The maximum number of frames in a row that hold no part of the response. A server has hardly a good reason
+#: to send more. Known attacks send SETTINGS, PING, empty DATA or endless header blocks (CVE-2019-9512 to
+#: 9518, CVE-2024-27316 and similar).
 _IDLE_FRAMES = 1_000
 #: The minimum limit of a header section, in bytes; h2 uses the same figure.
 _HEADER_SECTION = 65_536
 
-#: Fields of an HTTP/1.1 connection (8.2.2), and Host, which is `:authority` in HTTP/2.
+#: Fields of an HTTP/1.1 connection, which HTTP/2 forbids (8.2.2), and Host, which is `:authority` in HTTP/2.
 _OF_HTTP1 = frozenset({b"connection", b"host", b"keep-alive", b"proxy-connection", b"te", b"upgrade"})
 _NAME = re.compile(rb"[-!#$%&'*+.^_`|~0-9a-z]+")
 _VALUE = re.compile(rb"[^\x00\r\n]*")
@@ -41,19 +41,19 @@ _Fields: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
 
 def header_section(limits: Limits) -> int:
-    """Return the maximum size of a peer's header section in bytes: at least one maximum line."""
+    """Return the maximum size in bytes of a peer's header section, large enough for one maximum line."""
     return max(_HEADER_SECTION, limits.line)
 
 
 class Http2Exchange:
     """An HTTP/2 request and its response.
 
-    Send `take_unsent`, then read the head with `read_head`, then the body with `take_data` until `ended`. In
-    between, send the bytes of `take_unsent` before more are awaited. `frames` belongs to the connection,
-    which can be reused.
+    Send `take_unsent`, then read the head with `read_head`, then the body with `take_data` until `ended`.
+    Between these calls, send the bytes of `take_unsent` before the next read. `frames` belongs to the
+    connection, which can be reused.
 
     Raises:
-        Refused: the request cannot be sent (S02).
+        Refused: the request cannot be sent (S02, command injection).
         Disconnected: the connection accepts no more requests.
     """
 
@@ -152,7 +152,7 @@ class Http2Exchange:
         yield
 
     def must_send(self) -> tuple[Line]:
-        """Return the pending bytes to send; there must be some."""
+        """Return the bytes to send now; called only if there are some."""
         line = self.take_unsent()
         assert line is not None
         return (line,)
@@ -179,8 +179,8 @@ class Http2Exchange:
         if self._idle > _IDLE_FRAMES:
             raise ProtocolError(f"{_IDLE_FRAMES} frames in a row without a part of the response")
         if frame[3] == _GOAWAY and len(frame) >= _PREFIX + 8:
-            # The machine does not get this frame: it would end there, but responses in progress still arrive
-            # (6.8).
+            # GOAWAY is not passed to the state machine, which would then reject all later frames. Responses
+            # in progress still arrive after GOAWAY (6.8).
             self._leave(int.from_bytes(frame[_PREFIX : _PREFIX + 4], "big") & 0x7FFF_FFFF)
             return
         if self._head is None:
@@ -206,7 +206,7 @@ class Http2Exchange:
         if self._fields > self._limits.lines + 1:  # the status is not a header
             raise LimitExceeded("lines", f"the response has more than {self._limits.lines} headers")
         for name, value in fields:
-            if len(name) + len(value) + 4 > self._limits.line:  # the length of the field as an HTTP/1.1 line
+            if len(name) + len(value) + 4 > self._limits.line:  # the size of the field as an HTTP/1.1 line
                 raise LimitExceeded("line", f"a field is longer than {self._limits.line} bytes")
             self._unpacked += len(name) + len(value) + 4
         check_head_size(self._unpacked, self._limits)
@@ -259,10 +259,11 @@ def _take_frame(buffer: Buffer) -> bytes | None:
 
 
 def _fields_of(request: HttpRequest) -> _Fields:
-    """Return the fields in HTTP/2 form (8.3.1); the target stays as the URL has it.
+    """Return the fields in HTTP/2 form (8.3.1); the target stays as in the URL.
 
     Raises:
-        Refused: a peer that forwards in HTTP/1.1 would read more than one field (S02; 8.2.1, 10.3).
+        Refused: a proxy that forwards the request in HTTP/1.1 would read more than one field (S02, command
+            injection; 8.2.1, 10.3).
     """
     for name, value in request.headers:
         if not _NAME.fullmatch(name.lower()) or not _VALUE.fullmatch(value):

@@ -21,7 +21,7 @@ from protocols.step import Source
 
 Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
-#: Headers whose values are shown as `****` (S17, secrets are never shown), found by their names.
+#: Headers whose values are shown as `****` (S17, privacy), found by their names.
 _SECRET = re.compile(rb"auth|cookie|key|passw|secret|session|signature|token", re.IGNORECASE)
 
 #: Headers that are determined by the URL, the connection or h11. If the caller set one of them, its value
@@ -118,7 +118,7 @@ def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> HttpReque
         codings: the supported content codings; a range request sends none of them.
 
     Raises:
-        Refused: the target or a header holds bytes that cannot be sent (S02, header injection).
+        Refused: the target or a header holds bytes that cannot be sent (S02, command injection).
         NotConfigured: the caller set a header that it must not set.
     """
     method = b"HEAD" if options.want == "facts" else b"GET"
@@ -167,7 +167,7 @@ def prepare(
     """Return a request of any method; no error message holds a header's value, which may be secret (S17).
 
     Raises:
-        Refused: the target has a byte outside 21–7E, or a header is invalid (S02, header injection).
+        Refused: the target has a byte outside 21–7E, or a header is invalid (S02, command injection).
     """
     fields: list[tuple[bytes, bytes]] = []
     for name, written in headers:
@@ -225,7 +225,7 @@ def check_login(credentials: Credentials, ends_user: bytes = b"") -> None:
     """Check that no byte of the login ends the field, or the user name (`ends_user`).
 
     Raises:
-        Refused: such a byte was found (S02, header injection).
+        Refused: such a byte was found (S02, command injection).
     """
     ends = b"\0\n\r"
     for name, octets, refused in (

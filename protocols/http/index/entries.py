@@ -1,8 +1,8 @@
 """Entries of an index page: the target of each link, its size and date (RFC 3986 5.2).
 
-A link is an entry if it names one object in this directory: the name comes from the href, the link's text is
-ignored. An href is bytes: bytes outside ASCII are kept, never recoded; bytes that RFC 3986 does not allow are
-escaped, and escapes are decoded once.
+A link is an entry if its href names one object in this directory; the text of the link is ignored. An href is
+processed as bytes: bytes outside ASCII are not recoded, bytes that RFC 3986 does not allow are escaped, and
+escapes are decoded once.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from protocols.text import in_utc
 
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:")
 _SORT = re.compile(rb"C=[NMSD][;&]O=[AD]|sort=[a-z]+&order=(?:asc|desc)")
-#: Bytes that need an escape in a segment, and percent signs that begin no escape (RFC 3986 3.3). Brackets
-#: stay as written: no server interprets them differently.
+#: Bytes that need an escape in a segment, and percent signs that do not begin an escape (RFC 3986 3.3).
+#: Brackets stay as written, because all servers interpret them alike.
 _UNWRITTEN = re.compile(rb"[^A-Za-z0-9._~!$&'()*+,;=:@%\[\]-]|%(?![0-9A-Fa-f]{2})")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 
@@ -42,8 +42,8 @@ class LinkRole(enum.Enum):
 class IndexLink(NamedTuple):
     """A link of an index page.
 
-    `segment` is as written, fit for a URL; `name` is its decoded form. Both are empty unless the link is an
-    entry.
+    `segment` is the path segment as written, valid in a URL; `name` is its decoded form. Both are empty
+    unless the link is an entry.
     """
 
     role: LinkRole
@@ -149,8 +149,8 @@ def _segments(path: bytes) -> list[bytes]:
     return [*found, b""] if path.endswith((b"/.", b"/..")) else found
 
 
-# Sizes and dates next to a link, in the formats of the servers. A number with a unit is not an exact size,
-# and a date without a time zone is not an exact time: both are kept as shown.
+# Sizes and dates next to a link, in the formats of the servers. A size with a unit (`4.2K`) is rounded, and a
+# date without a time zone is ambiguous, so both are kept as text.
 
 _LARGEST = 2**63 - 1
 _SIZE = r"-|[0-9]{1,19}(?:[.,][0-9]{1,3})?(?: ?(?:[KMGTPEkmgtpe]i?[Bb]?|B|bytes))?"
@@ -171,7 +171,7 @@ _SIZE_BEFORE = re.compile(r"[0-9]{1,2}:[0-9]{2} [AP]M +([0-9]{1,19}) *")
 
 
 class CellTime(NamedTuple):
-    """A date as `text`: `certain` if its time zone is known, otherwise `local`, by the server's clock."""
+    """A date as `text`; with a time zone also as `certain`, otherwise as `local`, in the server's time."""
 
     text: str
     certain: datetime | None = None
@@ -179,7 +179,7 @@ class CellTime(NamedTuple):
 
 
 class CellSize(NamedTuple):
-    """A size as `text`; `exact` in bytes if the text is an exact number."""
+    """A size as `text`; `exact` is the number of bytes if the text is an exact number."""
 
     text: str
     exact: int | None = None
@@ -241,7 +241,8 @@ def _parse_local_time(text: str, found: re.Match[str]) -> CellTime | None:
     return CellTime(text, None, moment.isoformat(timespec="minutes" if second is None else "seconds"))
 
 
-# Entries of a machine-readable index, and the error of every reader for content that is not an index.
+# Entries of a machine-readable index, and the error that every index reader raises for a page that is not an
+# index.
 
 #: Bytes that are escaped: all but the unreserved ones (RFC 3986 2.3), to be safe.
 _RESERVED = re.compile(rb"[^A-Za-z0-9._~-]")
@@ -291,7 +292,7 @@ def decline(findings: list[Finding], reason: str) -> NoReturn:
 
 
 def note_foreign(findings: list[Finding], name: bytes) -> None:
-    """Report an invalid name, once per listing: the server controls how many there are."""
+    """Report an invalid name, once per listing: the server controls how many invalid names there are."""
     if not any(finding.rule == "http:index-name" for finding in findings):
         shown = name[:200].decode("utf-8", "backslashreplace")
         detail = f"entry skipped, its name is not valid in this directory: {shown!r}"

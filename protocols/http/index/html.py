@@ -427,10 +427,11 @@ def _is_same(one: list[bytes], other: list[bytes]) -> bool:
     return one == other or (bool(shorter) and longer[-len(shorter) :] == shorter)
 
 
-#: The number of rows held before the page is judged: no article has so many links in one list by chance.
+#: The number of rows held before it is decided whether the page is an index: no article has so many links in
+#: one list by chance.
 _HELD = 1_000
-#: The maximum number of bytes read before the page is judged. The largest page with 10,000 names has 7.5 MB
-#: (Caddy).
+#: The maximum number of bytes read before it is decided whether the page is an index. The largest page with
+#: 10,000 names has 7.5 MB (Caddy).
 LONGEST = 16_777_216
 #: The number of URLs remembered. If an icon and a name are both links to a file, the file yields one entry.
 _REMEMBERED = 1_024
