@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #
 # A single quote switches quoting on and off anywhere in a token. Inside quotes, two quotes stand for one
 # quote, and every other byte is literal, line ends and NUL included. So a message is read in one pass from
-# its first byte to the last, never line by line. Section 5 of the protocol page.
+# the first byte to the last, never line by line. Section 5 of the protocol page.
 
 #: The maximum number of tokens in a line. Real lines have less than a hundredth of it. Without a limit, a
 #: reply of only one-letter tokens would fill memory.
