@@ -72,7 +72,7 @@ FILES = {
         """
     ).encode(),
 }
-#: Further files, by a word of the task that needs them.
+#: More files, by a word of the task.
 EXISTING = {
     "Resume": {"model.safetensors": WEIGHTS[:2_000_000], "data": DATA[:20_000]},
     "Keep": {"about.txt": b"old\n"},
