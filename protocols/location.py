@@ -1,7 +1,7 @@
 """Values of a URL and its listing: components, their positions, origin, findings, entries and headers.
 
-These values are part of the contract, which re-exports them. They are a separate module because parsing a URL
-needs nothing else. A command that only parses should start as fast as Python does.
+These values are part of the contract, which re-exports them. They are in a separate module because parsing a
+URL needs nothing else of the contract. A command that only parses should start as fast as Python itself.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Kind(enum.StrEnum):
 class Finding(NamedTuple):
     """A remark that did not stop the retrieval, or the rule that stopped it.
 
-    `rule` is `S04` for a rule of the safety policy, a name such as `host-syntax` for the URL's spelling, and
-    `scheme:word` for an oddity of a reply.
+    `rule` is a rule of the safety policy (`S04`), a deviation in the URL's spelling (`host-syntax`), or
+    `scheme:word` for an irregularity of a reply.
 
     Examples:
         >>> resolver.check("gopher://h.example:25/0x").findings[0].rule
@@ -71,7 +71,7 @@ class Finding(NamedTuple):
 
 
 class Referrer(NamedTuple):
-    """The URL that led to another one and the address it was fetched from (None if unknown).
+    """The URL that led to another URL, and the IP address that it was fetched from (None if unknown).
 
     Examples:
         >>> found_in = resolver.Referrer("http://h.example/", "93.184.215.14")
@@ -97,8 +97,9 @@ class ComponentSpan(NamedTuple):
 class Word(NamedTuple):
     """Bytes of a URL that its dialogue may send.
 
-    `component` is the field that holds them, `name` the name of their span (`cwds[0]`, `fields[0].value`).
-    `octets` is `None` for a value of a type that no component has. `encoded` text is decoded by the sender.
+    `component` is the field that holds the bytes, `name` the name of their span (`cwds[0]`,
+    `fields[0].value`). `octets` is `None` for a value of a type that no component has. If `encoded` is set,
+    the sender decodes the text.
     """
 
     component: str
@@ -109,10 +110,10 @@ class Word(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Url:
-    """A parsed URL (RFC 1738). Subclasses, one a scheme, add the scheme's own components.
+    """A parsed URL (RFC 1738). Each scheme has a subclass with its own components.
 
-    `text` is the URL as given, including its wrapper. `findings` are the names of the deviations from RFC
-    1738, in the order met. Two URLs are equal when their components are.
+    `text` is the URL as given, including its wrapper (`<URL:…>`). `findings` are the names of the deviations
+    from RFC 1738, in the order met. Two URLs are equal if their components are equal.
 
     Examples:
         >>> url = resolver.parse("HTTP://h.example/#top")
@@ -137,7 +138,7 @@ class Url:
     def shown(self) -> str:
         """Return `text` with `****` for a password or for secret answers; an empty value stays empty.
 
-        Messages and records use this form only.
+        Only this redacted text appears in messages and records.
         """
         for name, start, end in self.places:
             if name in ("password", "answers") and start < end:
@@ -146,7 +147,7 @@ class Url:
 
     @property
     def spelling(self) -> tuple[Finding, ...]:
-        """Return the deviations from RFC 1738, as findings in addition to the policy's."""
+        """Return the deviations from RFC 1738 as findings; the policy's findings are separate."""
         found: tuple[Finding, ...] = ()
         for name in self.findings:
             found += (Finding(name, "allow", "spelling of the URL"),)
@@ -157,19 +158,20 @@ class Url:
         skip = {"text", "findings", "places"}
         found = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name not in skip}
         if found.get("zone", "") is None:
-            del found["zone"]  # only few hosts can have one
+            del found["zone"]  # few URLs have a host with a zone
         return found
 
     def words(self) -> list[Word]:
-        """Return every component that could be sent, and every part of one.
+        """Return every component that could be sent, and every part of such a component.
 
-        The components are the fields themselves, so a scheme need not list them and cannot forget one.
+        The components are read from the fields of the class, so a scheme need not list them and cannot forget
+        one.
         """
         found: list[Word] = []
         kind: type = type(self)
         names, values_of = _find_sendable(kind)
         for name, value in zip(names, values_of(self), strict=True):
-            of = type(value)  # most are exactly of one of these types, and each call takes time
+            of = type(value)  # most values have exactly one of these types, and `isinstance` takes more time
             if of is bytes:
                 found += (Word(name, name, value),)
             elif of is str:
@@ -186,9 +188,9 @@ class Url:
 class HostUrl(Url):
     """A URL with `//user:password@host:port` (RFC 1738 3.1).
 
-    `port` is the port in the URL, `effective_port` the one to use. Absent (None) differs from empty. `zone`
-    is the interface of this machine that leads to a link-local `host` (RFC 9844), as the user wrote it. It is
-    not part of the host, has no meaning on another machine, and is never sent.
+    `port` is the port in the URL, `effective_port` the port to use. An absent component (None) differs from
+    an empty one. `zone` is the interface of this machine that leads to a link-local `host` (RFC 9844), as the
+    user wrote it. The zone is not part of the host, has no meaning on another machine, and is never sent.
 
     Examples:
         >>> url = resolver.parse("http://me:secret@h.example:8080/")
@@ -208,7 +210,7 @@ class HostUrl(Url):
         return self.default_port if self.port is None else self.port
 
 
-#: Fields about the URL, and the fragment, which stays with the client (RFC 3986 3.5).
+#: Fields that are never sent: those about the URL itself, and the fragment (RFC 3986 3.5).
 _NOT_SENT = frozenset({"scheme", "fragment", "text", "findings", "places"})
 
 
@@ -233,7 +235,7 @@ def _words(component: str, name: str, value: object) -> list[Word]:
 
 
 def _words_of_part(component: str, name: str, part: object) -> list[Word]:
-    """Return each `Word` of a part, which may be a pair: a field of Prospero, a header of a mail."""
+    """Return each `Word` of a part. A part may be a pair: a field of Prospero, a header of a mail."""
     if isinstance(part, tuple) and len(part) == 2:
         return _words(component, f"{name}.name", part[0]) + _words(component, f"{name}.value", part[1])
     return _words(component, name, part)
@@ -249,10 +251,10 @@ def _plain(value: object) -> JsonValue:
 
 
 class BuiltUrl(str):
-    """The text of a URL that a builder of this package wrote, byte by byte, from a server's data (S20).
+    """The text of a URL that this package's builder wrote, byte by byte, from a server's data (S20).
 
-    The parser accepts it, unless it is too long, and finds the same components in it, without a password. The
-    code that makes one guarantees this, so it is not parsed again; property tests check the guarantee.
+    The text is not parsed again. The builder guarantees that the parser accepts it, unless it is too long,
+    and finds the same components in it, without a password. Property tests check this guarantee.
     """
 
     __slots__ = ()
@@ -261,8 +263,9 @@ class BuiltUrl(str):
 class UrlText:
     """A URL during parsing: `text[start:end]` follows the scheme's colon, up to the fragment.
 
-    Findings (each with the position of its cause) and places are collected here. Positions count in the text
-    as given. A scheme's `parse` returns its components; its caller adds text, fragment, findings and places.
+    This class collects findings (each with the position of its cause) and the positions of components.
+    Positions are indexes into the text as given. A scheme's `parse` returns its components; its caller adds
+    text, fragment, findings and positions.
     """
 
     def __init__(self, text: str, scheme: str, start: int, end: int, default_port: int | None) -> None:
@@ -283,7 +286,8 @@ class UrlText:
     def complete(self, url: Url) -> None:
         """Set the attributes that all schemes have on a URL.
 
-        The URL was made by the parser and is not shared yet; a copy would take as long as parsing it.
+        The URL is changed in place: the parser created it and has not shared it yet, and a copy would take as
+        long as parsing.
         """
         object.__setattr__(url, "text", self.text)
         object.__setattr__(url, "fragment", self.fragment)
@@ -300,10 +304,10 @@ class UrlText:
 class Entry:
     """A record of a listing of any scheme.
 
-    `name` is the name in a listing line, `title` its description. `raw` are the bytes that it was read from.
-    `extra` holds members that only this scheme has. A scheme fills in the first eight members. The retrieval
-    adds where the entry was found, so that a later fetch of `url` is checked accordingly. A scheme sets
-    `referrer` only if that is not the URL asked, at the address connected to.
+    `name` is the name in a listing line, `title` its description. `raw` are the bytes from which the entry
+    was read. `extra` holds members that only this scheme has. A scheme sets the first eight members. The
+    retrieval adds where the entry was found, so that a later fetch of `url` is checked accordingly. A scheme
+    sets `referrer` only if that is not the requested URL at the address of the connection.
 
     Examples:
         >>> async with resolver.entries("ftp://127.0.0.1:8900/pub/") as found:
@@ -328,7 +332,8 @@ class Entry:
     def as_json(self) -> dict[str, JsonValue]:
         """Return every member by name.
 
-        `modified` is RFC 3339, `raw` one character a byte, `referrer` the list `[url, address]`.
+        `modified` is an RFC 3339 date, `raw` has one character per byte, `referrer` is the list `[url,
+        address]`.
         """
         return {
             "name": self.name,
@@ -345,23 +350,23 @@ class Entry:
 
 
 class EntryReader(Protocol):
-    """A parser of the bytes of a listing into entries as they arrive: a machine without I/O.
+    """A parser that turns the bytes of a listing into entries as they arrive: a machine without I/O.
 
     The caller feeds a few bytes at a time, takes the entries one by one, and checks clocks and cancellations
-    in between (S16). So each entry is made only on demand, and the work for a few bytes or one entry is
-    small, however long the listing is. A URL that a builder of this package wrote is a `BuiltUrl`. Any other
-    text, which a server may have chosen, is parsed before it is shown.
+    in between (S16, resource limits). So each entry is created only on demand, and a few bytes or one entry
+    need little work, even in a very long listing. A URL that a builder of this package wrote is a `BuiltUrl`.
+    Any other text, which a server may have chosen, is parsed before it is shown.
     """
 
     def feed(self, octets: bytes) -> Iterable[Entry]: ...
 
     def finish(self) -> Iterable[Entry]:
-        """Return the entries that still waited for bytes at the end of the input."""
+        """Return the entries that were still incomplete at the end of the input."""
         ...
 
 
-# The peer's metadata of an object, by name: fields of http (RFC 9110 5), headers of an article (RFC 5536), of
-# a mailto URL. Names are case-insensitive, and a name may have several values.
+# The peer's metadata of an object, by name: HTTP header fields (RFC 9110 5), headers of an article (RFC 5536)
+# or of a mailto URL. Names are case-insensitive, and a name may have several values.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -415,9 +420,9 @@ class Headers:
 
 
 def mask_cookie(name: str, value: str) -> str:
-    """Return the value of a header for display and records: the value of a cookie is secret (S11)."""
+    """Return the value of a header for display and records; the value of a cookie is hidden (S11)."""
     if name.lower() != "set-cookie":
         return value
     cookie, semicolon, attributes = value.partition(";")
-    own, is_pair, _ = cookie.partition("=")  # a cookie without a name is all value (RFC 6265bis 5.6)
+    own, is_pair, _ = cookie.partition("=")  # a cookie without a name has only a value (RFC 6265bis 5.6)
     return f"{own if is_pair else ''}{is_pair}****{semicolon}{attributes}"

@@ -1,6 +1,6 @@
 """Limits and options of a caller: bounds, credentials, and settings beyond the URL.
 
-Part of the contract and imported from there.
+The contract re-exports these names.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ if TYPE_CHECKING:  # a plan has no dates
 
     from protocols.location import JsonValue, Url
 
-#: File systems and protocols round times to the second, FAT to two.
+#: The tolerance for comparing times, in seconds: file systems and protocols round times to the second, FAT to
+#: two seconds.
 _CLOCKS_DIFFER = 2.0
 
 
@@ -22,13 +23,13 @@ _CLOCKS_DIFFER = 2.0
 class Limits:
     """The bounds on the size and duration of a peer's reply (rule S16): bytes, counts, seconds.
 
-    `body` bounds a body collected in memory. Streams and files are unbounded unless `body_everywhere` is set,
-    as the command does for a `--max-size` or `--limit body=N` of the user. `total` is for all tries of one
-    URL. `head` is for the time before the body in one try, redirects too: connections, greeting, login, head.
-    None means no limit. Under the policy `untrusted` None means 600 s in total and 60 s before the body, and
-    infinity is not unlimited there either. A started body or other answer is aborted if it brings fewer than
-    `min_rate` bytes a second, averaged over some seconds of waiting for it. A body that has not started after
-    `idle` seconds is aborted too.
+    `body` limits a body collected in memory. Streams and files are limited only if `body_everywhere` is set;
+    the command sets it if the user gives `--max-size` or `--limit body=N`. `total` limits all tries of one
+    URL together. `head` limits the time before the body in one try, redirects included: connections,
+    greeting, login, head. None means no limit. Under the policy `untrusted`, None means 600 s for `total` and
+    60 s for `head`, and infinity is not allowed as "no limit". A body or other answer that has started is
+    aborted if fewer than `min_rate` bytes arrive per second, averaged over some seconds of waiting. A body
+    that has not started after `idle` seconds is also aborted.
 
     Examples:
         >>> await resolver.fetch("http://127.0.0.1:8920/about.txt", limits=resolver.Limits(body=36))
@@ -50,7 +51,7 @@ class Limits:
     min_rate: int | None = None
 
     def waiting(self, connect: float | None, idle: float | None) -> Limits:
-        """Return a copy with the timeouts of another library, in seconds; None keeps a value."""
+        """Return a copy with another library's timeouts in seconds; None leaves a value unchanged."""
         return replace(
             self,
             connect=self.connect if connect is None else connect,
@@ -87,11 +88,11 @@ class Prompt(Protocol):
 class Transcript:
     r"""The course of a telnet session without a user.
 
-    The session lasts `seconds`, or up to a `prompt`, which may never arrive. Each text of `send` is typed,
-    with a line end after it, when the prompt has arrived once more; without a prompt, after the service has
-    sent text. The texts may be passwords and are never shown, but text that a service echoes is in the
-    transcript. `tell` is called for each event: `event` is one of option, data, sent, command, finding, end,
-    and the other members describe it.
+    The session ends after `seconds`, or at a `prompt`, which may never arrive. Each text of `send` is typed,
+    with a line end after it, each time the prompt has arrived. Without a prompt, the texts are typed after
+    the service has sent text. The texts may be passwords and are never shown, but text that a service echoes
+    is in the transcript. `tell` is called for each event: `event` is one of option, data, sent, command,
+    finding, end, and the other members describe it.
 
     Examples:
         >>> wanted = resolver.Transcript(prompt=resolver.prompt(b"login: "), send=(b"guest",), seconds=20)
@@ -107,10 +108,10 @@ class Transcript:
 
 
 class ProxyAuth(Protocol):
-    """The authentication to a proxy that takes absolute URLs."""
+    """The authentication to an HTTP proxy that forwards requests with complete URLs."""
 
     def fields(self, method: bytes, target: bytes) -> tuple[tuple[bytes, bytes], ...]:
-        """Return the authentication fields of a request, as far as the proxy has asked for them."""
+        """Return the authentication fields of a request; empty before the proxy has asked for a login."""
         ...
 
     @property
@@ -121,11 +122,11 @@ class ProxyAuth(Protocol):
     def heed(
         self, challenges: Sequence[str], sent: tuple[tuple[bytes, bytes], ...], unguessable: bytes
     ) -> None:
-        """Process the proxy's demand for a login.
+        """Process the proxy's request for a login (407).
 
         Args:
             challenges: The challenges of the proxy.
-            sent: The fields of the request that it answered.
+            sent: The fields of the request to which the proxy responded.
             unguessable: Random bytes for the client nonce of Digest.
 
         Raises:
@@ -137,9 +138,9 @@ class ProxyAuth(Protocol):
 
 
 class ForwardProxy(NamedTuple):
-    """The proxy for http requests.
+    """The proxy for HTTP requests.
 
-    `place` is the text before the path of the URL in a request to it (RFC 9112 3.2.2).
+    `place` is the text before the path of the URL in a request to the proxy (RFC 9112 3.2.2).
     """
 
     place: bytes
@@ -165,24 +166,24 @@ class Validators(NamedTuple):
     etag: str | None = None
 
     def agree(self, now: Validators) -> bool:
-        """Return whether the object as it is now may be the one described here.
+        """Return whether the object in its present state `now` may equal the object described here.
 
-        False if one attribute that both have differs. Without a common attribute they agree.
+        False if an attribute that is known in both differs. True if they have no attribute in common.
         """
         pairs = ((self.size, now.size), (self.modified, now.modified), (self.etag, now.etag))
         return all(then == found for then, found in pairs if then is not None and found is not None)
 
     def covers(self, now: Validators) -> bool:
-        """Return whether a copy in this state is not older than the object as it is now.
+        """Return whether a copy in this state is current for an object in the state `now`.
 
-        Entity tags decide if both have one, else the times; at equal times, the sizes. False without such
-        evidence.
+        Entity tags decide if both states have one, otherwise the times. If the times are equal, the sizes
+        decide. False without such evidence.
         """
         if self.etag is not None and now.etag is not None:
             return self.etag == now.etag
         if self.modified is None or now.modified is None:
             return False
-        from datetime import UTC  # as above
+        from datetime import UTC  # imported lazily: a plan has no dates
 
         held, found = (each.replace(tzinfo=each.tzinfo or UTC) for each in (self.modified, now.modified))
         later = (found - held).total_seconds()
@@ -191,7 +192,7 @@ class Validators(NamedTuple):
         return self.size is None or now.size is None or self.size == now.size
 
     def completed_by(self, now: Validators) -> Validators:
-        """Return the current attributes, with the earlier ones where the current ones are unknown."""
+        """Return the attributes of `now`; attributes that are unknown there are taken from this state."""
         return Validators(
             size=self.size if now.size is None else now.size,
             modified=now.modified or self.modified,
@@ -313,7 +314,7 @@ def header_fields(headers: HeaderFields) -> tuple[tuple[bytes, bytes], ...]:
     """Return the fields as pairs of bytes.
 
     Raises:
-        TypeError: Without the value, which is often a secret.
+        TypeError: A field has a wrong type. The message does not show the value, which is often secret.
     """
     pairs = headers.items() if isinstance(headers, Mapping) else headers
     try:
@@ -333,7 +334,8 @@ def _octets(text: str | bytes) -> bytes:
 class FrameEvent(NamedTuple):
     """The part of an answer in one HTTP/2 frame.
 
-    It is a header section, bytes of the body, its end, or the reason (`broken`) why the answer stops.
+    A frame has a header section, bytes of the body, the end of the body, or the reason (`broken`) why the
+    answer stops.
     """
 
     fields: tuple[tuple[bytes, bytes], ...] | None = None
@@ -351,10 +353,10 @@ class Frames(Protocol):
     def request(self, fields: Sequence[tuple[bytes, bytes]], secrets: Collection[tuple[bytes, bytes]]) -> int:
         """Start a request without a body, and return the number of its stream.
 
-        The `secrets` among `fields` are never put into a compression table.
+        The `secrets` among `fields` are never put into a compression table (HPACK).
 
         Raises:
-            Refused: S02, for fields that cannot be sent.
+            Refused: The fields cannot be sent (S02, command injection).
             Disconnected: The peer does not accept further requests on this connection.
         """
         ...
@@ -371,11 +373,11 @@ class Frames(Protocol):
 class Unpacking(Protocol):
     """The incremental decoding of a content coding: a machine without I/O.
 
-    It raises `ProtocolError` for bytes that are not of that coding.
+    Bytes that are not of that coding raise `ProtocolError`.
     """
 
     def feed(self, octets: bytes) -> None:
-        """Accept bytes to unpack, after `read` has returned all earlier output."""
+        """Accept bytes to decode; `read` must have returned all earlier output."""
         ...
 
     def read(self, most: int) -> bytes:
@@ -384,7 +386,7 @@ class Unpacking(Protocol):
 
     @property
     def taken(self) -> int:
-        """Return the number of bytes used so far, without those still waiting."""
+        """Return the number of bytes that were decoded so far, without those still waiting."""
         ...
 
     @property

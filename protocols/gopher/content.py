@@ -225,10 +225,10 @@ def _blocks(names: tuple[str, ...]) -> BlockFilter:
 # 4. A longer line that begins with two periods loses one, unless some line begins with a single period and
 #    other text: such a line shows that at most lone periods are doubled.
 #
-# `PeriodUnstuffer` applies the rules while the reply arrives. It returns bytes as soon as no rule can change
-# them: a text without lines of two periods is passed on immediately. From the first such line on, bytes are
-# held until the end. If more than `HOLD_LIMIT` bytes would be held, the unstuffer returns them and removes
-# only the terminator.
+# `PeriodUnstuffer` applies the rules while the reply arrives. Bytes are returned as soon as no rule can
+# change the result: a text without lines of two periods is passed on immediately. From the first such line
+# on, bytes are held until the end. If more than `HOLD_LIMIT` bytes would be held, the unstuffer returns the
+# held bytes and removes only the terminator.
 
 #: The maximum number of bytes held until the end of a reply; the lines of a longer text are not decoded.
 HOLD_LIMIT = 8 * 1024 * 1024

@@ -16,8 +16,8 @@ from protocols.syntax import encode
 
 # A line of a menu (RFC 1436 3.8, Gopher+ memo 2.1), and the URL of its target.
 #
-# Fields come from the server. They become a URL only if each field is valid (rule S20, links from servers).
-# Otherwise the item is *unusable* and carries the reason; the rest of the menu is still read.
+# The fields come from the server. Only valid fields become a URL (rule S20, links from servers). Otherwise
+# the item is *unusable* and carries the reason; the rest of the menu is still read.
 
 #: The schemes to which a `URL:` selector may lead (rule S20, links from servers).
 LINKED_SCHEMES = ("http", "https", "ftp", "gopher", "news", "nntp", "wais", "telnet")

@@ -21,7 +21,7 @@ from protocols.syntax import (
     take,
 )
 
-#: The name of the URL part that holds a form's answers, if some of them were typed without echo. That part is
+#: The name of the URL part that holds a form's answers, if some of them were typed without echo. The part is
 #: never shown.
 ANSWERS = "answers"
 _LINE_END = re.compile(rb"[\r\n]")

@@ -212,8 +212,8 @@ def choose_codings(options: Options) -> tuple[str, ...]:
 
 
 # Relay a request that the caller composed, and return its response without interpretation: no status is
-# interpreted and no redirect is followed. Only a content coding is decoded, within the bounds of S16 (resource
-# limits), and the fields that describe the coding are removed.
+# interpreted and no redirect is followed. Only a content coding is decoded, within the bounds of S16
+# (resource limits), and the fields that describe the coding are removed.
 
 _OF_THE_CODING = ("content-encoding", "content-length")
 

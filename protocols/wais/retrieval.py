@@ -252,7 +252,7 @@ def _find_ending_without_text(diagnostics: Sequence[Diagnostic], at: int) -> Doc
     if any(each.reports_the_end for each in diagnostics):
         return (
             DocumentEnding.TOLD
-            # At byte 0, `SF` means that the document is empty. For a missing document the server's text differs.
+            # At byte 0, `SF` means an empty document. For a missing document the server's text differs.
         )
     if at == 0 and diagnostics:
         raise make_not_found(diagnostics[0], "the document")

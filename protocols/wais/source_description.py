@@ -19,8 +19,8 @@ from protocols.wais.apdu import plain_text
 
 # Lisp lists, the syntax of source descriptions (wais page, section 10).
 #
-# The values are strings in quotes, integers, decimals, `:symbols`, arrays `#( … )` and lists `( … )`. A list
-# that begins with a symbol is a structure, `(:name :key value …)`. Symbols are case-insensitive.
+# The values are strings in quotes, integers, decimals, `:symbols`, arrays `#( … )` and lists `( … )`. A
+# structure is a list with a symbol as its first item, `(:name :key value …)`. Symbols are case-insensitive.
 
 #: The maximum nesting depth, which prevents a stack overflow by recursion. Real descriptions are less deep.
 _DEEPEST = 32
