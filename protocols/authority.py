@@ -1,10 +1,10 @@
-"""The authority `//user:password@host:port` (RFC 1738 3.1), with exactly one reading.
+"""The authority `//user:password@host:port` (RFC 1738 3.1), parsed only if it is unambiguous.
 
-A host is a name that DNS can resolve, four decimal groups or an IPv6 literal (RFC 2732). Wider forms than
-those of RFC 1738 are accepted and noted. A URL is refused if RFC 1738, RFC 3986 and common software would
-find different hosts in it, as with short or octal numbers. A host that cannot be resolved and a port that
-cannot be connected to are refused too. Each scheme selects by function and `enders` whether its URLs may have
-user information and may end the authority with `?`.
+A host is a name that DNS can resolve, four decimal groups or an IPv6 literal (RFC 2732). Some forms that RFC
+1738 does not have are accepted and noted. A URL is refused if RFC 1738, RFC 3986 and common software would
+find different hosts in it, for example with short or octal numbers. A host that cannot be resolved and a port
+that cannot be connected to are refused too. Each scheme chooses whether its URLs may have user information
+(by the function that it calls) and whether `?` may end the authority (`enders`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ZONE_SIGN = "%25"
 _LONGEST_LABEL = 63  # RFC 1035 2.3.4, as is the next constant
 _LONGEST_NAME = 253
 _PLAIN = re.compile(r"[0-9A-Za-z._-]+(?::[0-9]+)?")
-_LONGEST_PLAIN = 300  # a name and a port, with room for some leading zeros
+_LONGEST_PLAIN = 300  # the maximum size of a name with a port, and some leading zeros
 
 
 class Login(TypedDict):
@@ -48,7 +48,7 @@ class Login(TypedDict):
 class Authority(NamedTuple):
     """The bounds of an authority: `text[start:end]`, with its host from `host` on.
 
-    Without user information `host` equals `start`; with it, the character before `host` is `@`.
+    Without user information `host` equals `start`. With user information, the character before `host` is `@`.
     """
 
     start: int
@@ -70,9 +70,9 @@ def parse_login(text: UrlText, enders: str = "/") -> tuple[Login, int]:
 
 
 def _parse_plain(text: UrlText) -> tuple[Login, int] | None:
-    """Parse an authority without user information, brackets or escapes that a path follows.
+    """Parse an authority that a path follows and that has no user information, brackets or escapes.
 
-    Such an authority is not ambiguous and is read in one pass. Return None for any other authority.
+    Such an authority is not ambiguous and is parsed in one pass. The result is None for any other authority.
     """
     start, end = text.start + 2, text.text.find("/", text.start + 2, text.end)
     if not (0 < end - start <= _LONGEST_PLAIN and text.text.startswith("//", text.start, text.end)):
@@ -92,7 +92,8 @@ def _parse_plain(text: UrlText) -> tuple[Login, int] | None:
 def _read_plain(written: str) -> tuple[str, int | None, int] | None:
     """Return host, port and the index of the colon before the port (or of the end).
 
-    Return None if the authority causes an error or a finding: reporting one needs the complete text.
+    The result is None if the authority has an error or a finding. To report them, `_parse` needs the complete
+    text.
     """
     if not _PLAIN.fullmatch(written):
         return None
@@ -151,7 +152,7 @@ def find_authority(text: UrlText) -> Authority:
 
 
 def _find_doubt(text: UrlText, start: int, end: int) -> int | None:
-    """Return the index of a character that makes parsers find different hosts, or None."""
+    """Return the index of the first character that different parsers interpret differently, or None."""
     written = text.text
     backslash = written.find("\\", start, end)
     if backslash >= 0:
@@ -250,7 +251,7 @@ def build_host_url(url: Url, authority: str, path: str) -> str:
     """Return the URL of an authority and the text that follows it.
 
     Raises:
-        InvalidUrl: `ambiguous-authority`, if no path follows and some parsers would find the host in the
+        InvalidUrl: `ambiguous-authority`, if no path follows and some parsers would look for the host in the
             fragment.
     """
     if not path and url.fragment is not None and "@" in url.fragment.partition("/")[0]:
@@ -336,10 +337,10 @@ def _complaint(host: str, labels: list[str]) -> str | None:
 
 
 def comparable_host(host: str) -> str:
-    """Return the host in the form for comparisons: in lower case, without the dot of the root.
+    """Return the host in the form for comparisons: in lower case, without the trailing dot of the DNS root.
 
-    `h.example.` and `h.example` are one DNS name (RFC 1034 3.1). A rule that distinguishes them is bypassed
-    by the other spelling (CVE-2026-8924).
+    `h.example.` and `h.example` are the same DNS name (RFC 1034 3.1). If a rule distinguished them, the other
+    spelling would bypass the rule (CVE-2026-8924).
     """
     return host.lower().removesuffix(".")
 
@@ -380,7 +381,7 @@ def _parse_address(text: UrlText, start: int, end: int) -> str:
     return address.lower()
 
 
-@lru_cache(maxsize=8)  # Most entries of a listing share one host or a few.
+@lru_cache(maxsize=8)  # Most entries of a listing have the same host, or one of a few.
 def build_host(host: str) -> str:
     """Return the host, in brackets if it is an IPv6 address; raise `no-host` or `bad-host`."""
     if not host:

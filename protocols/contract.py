@@ -1,7 +1,8 @@
-"""The contract of a scheme: its values, its reply, and the connections that a gate gives to it.
+"""The contract of a scheme: its values, its reply, and the connections that a network gateway gives to it.
 
-Values (`Url`, `Entry`, `Limits`, …) are frozen. Live objects (`Reply`, `Body`) belong to a connection. `Gate`
-is a scheme's only access to the outside world. This module has no behavior and does not distinguish schemes.
+Values (`Url`, `Entry`, `Limits`, …) are frozen. Live objects (`Reply`, `Body`) belong to a connection. A
+scheme has access to network and files only through a `Gate`. This module has no behavior and does not
+distinguish schemes.
 
 Text that is still percent-encoded is `str`, decoded bytes are `bytes`; so no component is decoded twice.
 """
@@ -59,10 +60,10 @@ if TYPE_CHECKING:
 
 
 class Line(NamedTuple):
-    """Bytes that may leave on a connection.
+    """Bytes that may be sent on a connection.
 
-    Only `wire` makes a `Line`, so a URL cannot end a command early. `shown` is the same text with secrets as
-    `****`. `secrets` are the hidden values, because the peer may repeat them.
+    Only `wire` creates a `Line`, so a URL cannot end a command early. `shown` is the same text with secrets
+    as `****`. `secrets` are the hidden values, because the peer may repeat them.
     """
 
     octets: bytes
@@ -71,11 +72,11 @@ class Line(NamedTuple):
 
 
 class StreamCodec(Protocol):
-    """A compression of all data that two peers exchange: a machine without I/O."""
+    """A compression of all data between two peers: a machine without I/O."""
 
     @property
     def has_more(self) -> bool:
-        """Return whether `read` may have more to give before further bytes arrive."""
+        """Return whether `read` may return more output before further bytes are fed."""
         ...
 
     def pack(self, octets: bytes) -> bytes:
@@ -83,20 +84,20 @@ class StreamCodec(Protocol):
         ...
 
     def feed(self, octets: bytes) -> None:
-        """Accept received bytes, after all earlier bytes were read."""
+        """Accept received bytes; the output of all earlier bytes must have been read."""
         ...
 
     def read(self, most: int) -> bytes:
-        """Return the next bytes, at most `most`; empty if more must arrive first."""
+        """Return the next bytes, at most `most`; empty if more input is needed first."""
         ...
 
 
 class Stream(Protocol):
-    """A TCP connection that the gate opened, plain or inside TLS."""
+    """A TCP connection that the network gateway opened, plain or inside TLS."""
 
     @property
     def peer(self) -> str:
-        """Return the numeric address connected to, which is the address that was checked."""
+        """Return the IP address of the peer, which is the address that was checked."""
         ...
 
     @property
@@ -106,7 +107,7 @@ class Stream(Protocol):
 
     @property
     def agreed(self) -> str | None:
-        """Return the protocol that the peer chose in the handshake (ALPN), or None if it chose none."""
+        """Return the protocol that the peer chose in the TLS handshake (ALPN), or None."""
         ...
 
     @property
@@ -122,7 +123,8 @@ class Stream(Protocol):
         """Return the next bytes, at most 64 KiB.
 
         Returns:
-            `b""` at the orderly end, also where TLS ended without close_notify (see `close_notify_seen`).
+            `b""` at the orderly end. TLS that ended without close_notify also returns `b""` (see
+            `close_notify_seen`).
 
         Raises:
             Disconnected: The connection was reset.
@@ -138,7 +140,7 @@ class Stream(Protocol):
     async def move(self, sink: Sink, count: int | None) -> int:
         """Move up to `count` bytes into `sink` in bulk (None: until the end).
 
-        After an error too, the earlier bytes are in the sink, and `received` counts them.
+        If an error is raised, the bytes that arrived before it are in the sink, and `received` counts them.
 
         Returns:
             The number of bytes moved, less than `count` only at the end.
@@ -151,19 +153,19 @@ class Stream(Protocol):
         ...
 
     async def start_tls(self) -> None:
-        """Wrap this connection in TLS for the URL's host; raise `TlsError` if that fails.
+        """Start TLS on this connection for the URL's host; raise `TlsError` if that fails.
 
-        A data connection offers the session of the first connection, as FTP servers require.
+        A data connection resumes the TLS session of the first connection, as FTP servers require.
         """
         ...
 
     async def aclose(self) -> None:
-        """Close without waiting for the peer; harmless on a closed connection."""
+        """Close without waiting for the peer; closing a connection twice is not an error."""
         ...
 
 
 class Datagram(NamedTuple):
-    """A received datagram with its source: a numeric address and a port."""
+    """A received datagram with its source: an IP address and a port."""
 
     octets: bytes
     address: str
@@ -171,25 +173,25 @@ class Datagram(NamedTuple):
 
 
 class Datagrams(Protocol):
-    """An unconnected UDP socket of the gate: any host may answer, the dialogue decides which to accept."""
+    """An unconnected UDP socket, which accepts datagrams of any host; the dialogue selects the valid ones."""
 
     @property
     def peer(self) -> str:
-        """Return the numeric address sent to, in canonical form; it was checked."""
+        """Return the IP address that datagrams are sent to, in canonical form; it was checked."""
         ...
 
     @property
     def addresses(self) -> Sequence[str]:
-        """Return all addresses of the host that were checked and may be sent to, preferred ones first."""
+        """Return all checked addresses of the host, to which datagrams may be sent, preferred ones first."""
         ...
 
     @property
     def port(self) -> int:
-        """Return the port sent to."""
+        """Return the port that datagrams are sent to."""
         ...
 
     def now(self) -> float:
-        """Return the time of the clock that deadlines refer to, in seconds."""
+        """Return the current time, in seconds, of the clock that deadlines refer to."""
         ...
 
     async def send(self, packet: Line) -> None:
@@ -199,15 +201,15 @@ class Datagrams(Protocol):
     async def receive(self, deadline: float) -> Datagram | None:
         """Return the next datagram, at most 65,535 bytes; None if none arrived until `deadline`.
 
-        A datagram that is already waiting is delivered after the deadline too.
+        A datagram that is already waiting is returned even after the deadline.
         """
         ...
 
     def send_at_once(self, packet: Line) -> None:
         """Send one datagram without waiting, also during cancellation.
 
-        A datagram that cannot leave immediately is lost. This method sends the notice that the client stopped
-        waiting.
+        A datagram that cannot be sent immediately is lost. This method is used to notify the server that the
+        client stopped waiting.
         """
         ...
 
@@ -216,20 +218,20 @@ class Datagrams(Protocol):
         ...
 
     def switch_to(self, address: str) -> None:
-        """Send to this one of `addresses` from now on."""
+        """Send to `address`, which is one of `addresses`, from now on."""
         ...
 
     def redirect_to(self, address: str, port: int) -> None:
         """Send to another address and port from now on, as the peer directed.
 
         Raises:
-            Refused: The policy does not permit a URL of that host and port to be followed from this one.
+            Refused: The policy does not allow a redirect from this URL to that host and port.
         """
         ...
 
 
 class RedirectAddress(NamedTuple):
-    """A redirection to another address and port; `lasting` says that later requests belong there too."""
+    """A redirection to another address and port; if `lasting` is set, later requests are sent there too."""
 
     address: str
     port: int
@@ -254,7 +256,7 @@ class DatagramExchange(Protocol):
 
     @property
     def packets(self) -> Sequence[Line]:
-        """Return the packets of the request, as they leave if no packet is lost."""
+        """Return the packets of the request, as they are sent if no packet is lost."""
         ...
 
     @property
@@ -275,11 +277,11 @@ class DatagramExchange(Protocol):
         ...
 
     def wake(self, now: float) -> Sequence[DatagramAction]:
-        """Process the passing of the deadline, or an empty receive queue."""
+        """Continue after the deadline has passed, or after all waiting datagrams were read."""
         ...
 
     def lose(self, address: str, now: float) -> bool:
-        """Drop an address that cannot be sent to; return whether another address of the server remains."""
+        """Remove an unreachable address; return whether another address of the server remains."""
         ...
 
     def cancel(self) -> Line:
@@ -288,23 +290,24 @@ class DatagramExchange(Protocol):
 
 
 class Sink(Protocol):
-    """A file of this package that a body is moved into. Only the gate makes one."""
+    """A file of this package into which a body is moved. Only the gate creates a `Sink`."""
 
     def fileno(self) -> int: ...
 
     def write(self, octets: bytes | memoryview) -> None:
         """Write all bytes; raise `LocalError` if the disk is full.
 
-        A caller may also write to `fileno()` itself, in bulk. It passes the bytes that did not fit to this
-        method, which then names the reason.
+        A caller may also write to `fileno()` directly, in bulk. If that writes only a part, the caller passes
+        the rest to this method, which raises the error with its reason.
         """
         ...
 
 
-# Reply: the facts about the object of a URL, known before the first byte of its body.
+# Reply: the metadata of a URL's object, known before the first byte of its body.
 #
-# A fact is declared once, in `Facts`. Each later value inherits the facts and is made from the previous value
-# with `facts_of`, so the list of facts exists once.
+# Each attribute is declared once, in `Facts`. The later values (`StreamingResponse`, `Response`, `Saved`)
+# inherit the attributes and are created with `facts_of` from the value before, so there is only one list of
+# attributes.
 
 #: A further location of an object: its text, or a dialogue of the same URL.
 Alternative: TypeAlias = "str | Callable[[], Dialogue]"
@@ -313,11 +316,11 @@ Alternative: TypeAlias = "str | Callable[[], Dialogue]"
 class Moved(NamedTuple):
     """The new location of an object, as the peer reported it.
 
-    `location` is its text, complete or relative to the URL asked, neither parsed nor checked. `code` is the
-    code of the peer's reply. `others` are further locations in the peer's order, for the case that the one
-    before fails: texts, or a dialogue that begins a reply of the same URL. `found_in` is the referrer of
-    these locations, if it is not the URL asked at the address connected to. `failed` is the error of an
-    earlier location that was tried where these were found.
+    `location` is the text of the location, complete or relative to the requested URL, neither parsed nor
+    checked. `code` is the code of the peer's reply. `others` are further locations, to be tried in the peer's
+    order if the one before fails: texts, or a dialogue that starts a reply of the same URL. `found_in` is the
+    referrer of these locations; it is set only if that is not the requested URL at the address of the
+    connection. `failed` is the error of an earlier location, if one was tried before these were found.
     """
 
     location: str
@@ -329,12 +332,12 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Facts:
-    """The facts of an object: of a `Reply`, a `StreamingResponse`, a `Response`, a `Saved`.
+    """The metadata of an object: of a `Reply`, a `StreamingResponse`, a `Response`, a `Saved`.
 
     `size` is the announced size of the complete object, in bytes. `etag` is a strong entity tag. `title` is
     the peer's description of the object, if any. `suggested` is the file name that the peer suggests,
-    unchanged, separators included. `meta` are the peer's header fields, as pairs of name and value. `target`
-    is the URL that a link, service or address points to.
+    unchanged, path separators included. `meta` are the peer's header fields, as pairs of name and value.
+    `target` is the URL that a link, service or address points to.
     """
 
     kind: Kind
@@ -356,7 +359,7 @@ class Facts:
 
     @property
     def status(self) -> int | None:
-        """Return the status code of http (RFC 9110 15), or None in every other scheme."""
+        """Return the HTTP status code (RFC 9110 15); None in every other scheme."""
         status = (self.extra or {}).get("status")
         return status if isinstance(status, int) else None
 
@@ -366,34 +369,34 @@ _values_of = attrgetter(*_FACTS)
 
 
 def facts_of(value: Facts) -> dict[str, Any]:
-    """Return the facts by name, as keyword arguments of the next value."""
+    """Return the metadata by name, as keyword arguments of the next value."""
     return dict(zip(_FACTS, _values_of(value), strict=True))
 
 
-#: The body until the dialogue is performed.
+#: The placeholder for the body until the dialogue is performed.
 _UNREAD = cast("Body", None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Reply(Facts):
-    """The start of a dialogue's result: the facts, then the body, while the connection lives.
+    """The start of a dialogue's result: the metadata, then the body, while the connection is open.
 
     The body is the rest of the dialogue; the performer sets it. Until the body has ended, `findings` and
     `verified` may grow.
     - `verified`: a set of length, final-reply, close-notify, terminator.
-    - `start`: the byte of the object at which the body begins; 0 unless `Options.start` could be granted.
-    - `stop`: the byte at which it ends; None unless `Options.stop` could be granted.
+    - `start`: the byte of the object at which the body begins; 0 unless the peer supported `Options.start`.
+    - `stop`: the byte at which the body ends; None unless the peer supported `Options.stop`.
     - `listing`: reads the body as entries; None if the URL does not name a listing.
-    - `records`: the source of the entries in place of the body, which then is a document that describes the
-      listed object (a wais database).
+    - `records`: the source of the entries if they are not in the body. The body is then a document that
+      describes the listed object (a wais database).
     - `legible`: the body of a listing is also readable as text (attributes of Gopher+).
-    - `raw`: restores the sent bytes from the complete body, where the protocol's quoting was undone. It may
+    - `raw`: returns the bytes as sent from the complete body, if the protocol's quoting was decoded. It may
       be called only after the body has ended.
-    - `moved`: the new location; the reply has no other content. A retrieval follows it as far as S10 and S11
-      permit.
+    - `moved`: the new location; the reply has no other content. A retrieval follows it as far as S10
+      (redirects and links) and S11 (credential scope) permit.
     - `failure`: the error of a refusal; the body is then the text of the peer (`Options.refusals`).
-    - `peer`: the numeric address that the bytes came from, if it is not the address connected to.
-    - `unchanged`: the body is absent, because the caller's copy is not older (`Options.held`).
+    - `peer`: the IP address that sent the bytes, if it is not the address of the connection.
+    - `unchanged`: the body is absent, because the caller's copy is current (`Options.held`).
     """
 
     body: Body = _UNREAD
@@ -413,7 +416,8 @@ class Reply(Facts):
     def with_body(self, body: Body) -> Reply:
         """Return this reply with its body.
 
-        A reply without a body is changed in place: copying all facts takes longer than many dialogues.
+        The reply is changed in place if it has no body yet: copying the metadata takes longer than many
+        dialogues.
         """
         if self.body is not _UNREAD:
             return replace(self, body=body)
@@ -426,9 +430,9 @@ B = TypeVar("B")
 
 
 class Body(Protocol):
-    """The bytes of a reply, while the connection lives: iterate them, or drain them into a file, once.
+    """The bytes of a reply, while the connection is open: iterate them, or drain them into a file, once.
 
-    After a cancellation only `aclose` of the surrounding reply may be called.
+    After a cancellation only `aclose` of the reply that contains this body may be called.
 
     Raises:
         Truncated: The peer ended early.
@@ -448,7 +452,7 @@ class Body(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FirstResult(Generic[A]):
-    """A value that `first_of` waited for and received."""
+    """A value that one of the two functions of `first_of` returned."""
 
     value: A
 
@@ -457,10 +461,10 @@ class FirstResult(Generic[A]):
 class FileStatus:
     """The metadata of a file or directory, before it is read.
 
-    `kind` is DOCUMENT or DIRECTORY. Any other file type is UNKNOWN in a listing and is never opened (S12).
-    `size` is `None` if the file system does not report it: directories, pipes, files generated on reading.
-    `identity` distinguishes a directory from all others of this machine. `link` is the target text of a
-    symbolic link to a directory.
+    `kind` is DOCUMENT or DIRECTORY. Any other file type is UNKNOWN in a listing and is never opened (S12,
+    local files). `size` is `None` if the file system does not report it: for directories, pipes, and files
+    that are generated when they are read. `identity` distinguishes a directory from all others of this
+    machine. `link` is the target text of a symbolic link to a directory.
     """
 
     kind: Kind
@@ -471,9 +475,9 @@ class FileStatus:
 
 
 class LocalFile(Protocol):
-    """A file or directory that the gate opened under rule S12.
+    """A file or directory that the gate opened under rule S12 (local files).
 
-    A document is read or moved, a directory returns its names.
+    A document is read or moved; a directory returns its names.
     """
 
     @property
@@ -488,7 +492,7 @@ class LocalFile(Protocol):
         ...
 
     def begin_at(self, octet: int) -> None:
-        """Read from this byte on; call it before the first read."""
+        """Start reading at byte `octet`; call this method before the first read."""
         ...
 
     async def move(self, sink: Sink) -> int:
@@ -502,14 +506,14 @@ class LocalFile(Protocol):
     def status_of(self, name: bytes) -> FileStatus:
         """Return the status of a name in the directory.
 
-        A link has the status of its target, if the target may be opened. A name that no longer exists is
+        A link has the status of its target, if opening the target is allowed. A name that no longer exists is
         UNKNOWN.
         """
         ...
 
 
 class PooledConnection(Protocol):
-    """A connection that may serve again. It is closed on leaving, unless it was left in order."""
+    """A connection that may be used again. It is closed on leaving, unless `keep` was called."""
 
     @property
     def stream(self) -> Stream: ...
@@ -520,15 +524,15 @@ class PooledConnection(Protocol):
         ...
 
     def keep(self, state: object) -> None:
-        """Pool the connection on leaving: it is in order and all its bytes were read."""
+        """Pool the connection on leaving; all its bytes must have been read."""
         ...
 
 
 class PipelineState(Protocol):
     """The state that the dialogues on one connection share.
 
-    `buffer` (a `wire.Buffer`) holds the bytes read ahead. `generation` grows when the requests sent so far
-    are void and must be sent again.
+    `buffer` (a `wire.Buffer`) holds the bytes read ahead. `generation` is increased when all requests sent so
+    far were discarded and must be sent again.
     """
 
     @property
@@ -539,24 +543,24 @@ class PipelineState(Protocol):
 
     @property
     def has_room(self) -> bool:
-        """Return whether one more dialogue may send a request after the pending ones."""
+        """Return whether another dialogue may send a request after the pending ones."""
         ...
 
     @property
     def idle(self) -> bool:
-        """Return whether the connection may wait for others: all is answered and all is read."""
+        """Return whether the connection is idle: all requests are answered and all bytes are read."""
         ...
 
     @property
     def farewell(self) -> tuple[Line, ...]:
-        """Return the lines sent before the connection is closed; no answer is awaited."""
+        """Return the lines to send before closing the connection; the client does not wait for an answer."""
         ...
 
 
 class Slot(Protocol):
     """A position in the pipeline on one connection.
 
-    On leaving, the next slot has its turn if this one read its response to the end. If not, the connection is
+    If this slot has read its complete response on leaving, the next slot may read. If not, the connection is
     closed and the later slots raise `Disconnected`.
     """
 
@@ -584,18 +588,18 @@ class Slot(Protocol):
 
 
 class Timer(Protocol):
-    """A time limit in seconds that starts when the timer is made."""
+    """A time limit in seconds that starts when the timer is created."""
 
     async def run(self, function: Callable[[], Awaitable[A]]) -> A:
-        """Await `function` until the time is over; then cancel it and raise `step.TimerElapsed`."""
+        """Await `function` until the time has elapsed; then cancel it and raise `step.TimerElapsed`."""
         ...
 
 
 class Gate(Protocol):
     """The only access of a retrieval to network and files.
 
-    The gate knows the URL, has checked it against the policy, and opens only the connections that this
-    verdict covers. So a handler does not name a host and cannot forget a check.
+    The gate knows its URL and has checked it against the policy. It opens only connections to this URL's host
+    and port. So a dialogue does not name a host and cannot forget a check.
     """
 
     @property
@@ -608,13 +612,13 @@ class Gate(Protocol):
         """Return the credentials for the URL's scheme, host and port, stored or entered by the user now.
 
         Args:
-            user: The user whose password is wanted. With None the user is not asked, and only credentials
-                stored for this host and port count.
+            user: The user whose password is wanted. If it is None, the user is not asked, and only
+                credentials stored for this host and port are returned.
             challenged: Whether the server asked for a login.
 
         Returns:
-            None if there are no credentials. None also if the server has not asked and the credentials would
-            be readable on the network.
+            None if there are no credentials. Also None if the server has not asked for a login and others on
+            the network could read the credentials.
         """
         ...
 
@@ -623,31 +627,33 @@ class Gate(Protocol):
         ...
 
     def connect(self, *, tls: bool) -> AbstractAsyncContextManager[Stream]:
-        """Open TCP to the URL's own host and port, at an address that was checked (S08, S09)."""
+        """Open TCP to the URL's own host and port, at a checked address (S08 addresses, S09 DNS pinning)."""
         ...
 
     def acquire(
         self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
     ) -> AbstractAsyncContextManager[PooledConnection]:
-        """Return a pooled connection that an earlier dialogue left in order, else a new one.
+        """Return a pooled connection that an earlier dialogue released, else a new one.
 
         Args:
-            pool_key: The identity of the dialogue; connections kept for another identity are not used (S11).
+            pool_key: The login and other properties of the dialogue. Only connections with an equal key are
+                used (S11, credential scope).
             tls: Whether the connection is inside TLS from its first byte.
-            suits: A predicate on the state. A connection that it accepts is the first choice among several.
+            suits: A predicate on the state of a connection. If several connections are pooled, one that it
+                accepts is preferred.
         """
         ...
 
     def join(
         self, key: Hashable, state: PipelineState, *, tls: bool, anew: bool
     ) -> AbstractAsyncContextManager[Slot]:
-        """Join the pipeline of a connection that others of the same `key` share.
+        """Join the pipeline of a connection that other dialogues with the same `key` share.
 
-        Responses come in the order of the requests, for URLs of all schemes. A dialogue whose body
-        is not taken as fast as it arrives (`Options.prompt`) gets an unshared connection.
+        Responses come in the order of the requests, for URLs of all schemes. If the body of a dialogue is not
+        read as fast as it arrives (`Options.prompt`), the dialogue gets an unshared connection.
 
         Args:
-            key: All properties that keep connections apart (S11).
+            key: All properties that keep connections apart (S11, credential scope).
             state: The state of the connection if it is new.
             tls: Whether the connection is inside TLS from its first byte.
             anew: Open a new connection unless other dialogues are on an existing one.
@@ -655,7 +661,7 @@ class Gate(Protocol):
         ...
 
     def connect_data(self, port: int) -> AbstractAsyncContextManager[Stream]:
-        """Open FTP's second TCP connection, to the peer of the first (S13): takes a port, never a host."""
+        """Open FTP's data connection to a port of the first connection's peer (S13, FTP data connections)."""
         ...
 
     def open_datagrams(self) -> AbstractAsyncContextManager[Datagrams]:
@@ -665,25 +671,28 @@ class Gate(Protocol):
     async def first_of(
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
     ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
-        """Await both concurrently, the first one first, and cancel the other when one is done.
+        """Await both concurrently, starting with `first`; when one is done, cancel the other.
 
         Returns:
-            Both results if both were done in the same turn, so received data is not lost.
+            Both results if both were done in the same turn of the event loop, so received data is not lost.
 
         Raises:
-            Exception: The error of either, not in a group. A `ResolveError` is not raised if the other
-                returned a value.
+            Exception: The error of either function, not in a group. If the other function returned a value, a
+                `ResolveError` is not raised.
         """
         ...
 
     async def stand_by(self) -> NoReturn:
-        """Wait until cancelled, when one of two concurrent functions is done and the other continues."""
+        """Wait until cancelled.
+
+        Of two concurrent functions, the one that is done calls this while the other continues.
+        """
         ...
 
     async def pause(self) -> None:
         """Let other tasks run and deliver cancellations.
 
-        A caller with much work and no wait must await this every few milliseconds (S16).
+        A long computation without waits must await this every few milliseconds (S16, resource limits).
         """
         ...
 
@@ -692,50 +701,55 @@ class Gate(Protocol):
         ...
 
     def derive_gate(self, location: str) -> Gate:
-        """Return the gate of another URL, to which an answer received through this gate led.
+        """Return the gate of another URL, which was named in a response received through this gate.
 
-        The URL is checked as `derived`, because the user did not choose it, with the address that this gate
-        was answered from. It is checked once and has one gate.
+        The URL is checked with the origin `derived`, because the user did not choose it, and with the address
+        that sent the response. Each URL is checked once and has one gate.
 
         Args:
             location: A complete URL.
 
         Raises:
             InvalidUrl: `location` is not a URL.
-            Refused: The policy does not permit it.
+            Refused: The policy does not permit the URL.
         """
         ...
 
     def open_file(self, segments: tuple[bytes, ...]) -> AbstractAsyncContextManager[LocalFile]:
-        """Open the local file of a file URL, component by component where a root is set (S12)."""
+        """Open the local file of a file URL, component by component if a root is set (S12, local files)."""
         ...
 
 
 class Filter(Protocol):
     """A conversion of the bytes of a body.
 
-    It returns pieces that are made while they are taken. So memory is bounded, however much a few bytes
-    unpack to. All pieces must be taken before the next `feed`.
+    The output is returned in pieces, each created only when the caller takes it. So memory is bounded even if
+    a few bytes expand to many. The caller must take all pieces before the next `feed`.
     """
 
     def feed(self, octets: bytes) -> Iterable[bytes]: ...
 
     def finish(self) -> Iterable[bytes]:
-        """Return the pieces held back at the end of the input; may raise `Truncated` or `ProtocolError`."""
+        """Return the pieces that were held until the end of the input.
+
+        Raises:
+            Truncated: The input ends too early.
+            ProtocolError: The input is not valid.
+        """
         ...
 
 
 # Replay: a peer that serves one archived object.
 #
-# A dialogue sends it the same requests as a server, so the readers of the wire also read the bytes of an
-# archive. The peer has no I/O.
+# A dialogue sends the same requests to this peer as to a server. So the readers of the network data also read
+# the bytes of an archive. The peer has no I/O.
 
 
 class ArchivedObject(NamedTuple):
     """An object in an archive.
 
     `media_type` is as stored. `commands` are the commands whose answers form the object, if any. `block`
-    iterates the content in pieces. `size` is the size that the peer had announced.
+    iterates the content in pieces. `size` is the size that the peer announced.
     """
 
     media_type: str
@@ -752,5 +766,5 @@ class ReplayPeer(Protocol):
     def greeting(self) -> bytes: ...
 
     def answer(self, line: bytes, /) -> Iterator[bytes | None]:
-        """Return the answer to a line, in pieces; after a None the rest follows once all data was taken."""
+        """Return the answer to a line, in pieces. After a None, the caller reads all data before the rest."""
         ...

@@ -1,22 +1,22 @@
 """The steps that a dialogue may yield: one value a step.
 
 A dialogue yields steps: `Connect`, `Acquire`, `OpenFile`, `Send`, `SendBody`, `Receive`, `Peek`, `PlanNote`,
-…. A step is answered with None or with the received value. Every `Receive` carries the expected reply of a
-server. Driven with these (`rehearsal`), the same generator is the plan that `explain` shows, so plan and
-dialogue cannot diverge. A `PlanNote` describes the actions of other branches. The error of a step is raised
-in the dialogue at its yield, and the dialogue may continue differently.
+…. The answer to a step is None or the received value. Every `Receive` holds the expected reply of a server.
+If a dialogue is run with these expected replies (`rehearsal`), its steps are the plan that `explain` shows.
+So the plan always matches the dialogue. A `PlanNote` describes the actions of other branches. The error of a
+step is raised in the dialogue at its yield, and the dialogue may handle it.
 
-`StartBody` gives the facts, and after it the dialogue makes the body: `EmitBody` for bytes that it composed,
-`CopyBody` for received bytes. The reader of the body takes them, so the steps after a `StartBody` are
-performed only as far as the body is read. A dialogue returns the state of its connection for the next
-dialogue that acquires it, or None if it may not serve again.
+`StartBody` passes on the metadata. After it the dialogue emits the body: `EmitBody` for bytes that it
+composed, `CopyBody` for received bytes. The steps after a `StartBody` are performed only as far as the body
+is read. A dialogue returns the state of its connection for the next dialogue that acquires this connection,
+or None if the connection must not be reused.
 
-A dialogue may have a second connection, for data alone: `OpenData`, `AwaitData`, `CloseData`. Several
+A dialogue may have a second connection, only for data: `OpenData`, `AwaitData`, `CloseData`. Several
 dialogues may share one connection as a pipeline: requests are sent ahead, and responses come in the same
-order. Each yields `JoinPipeline`, `StartRequest` and a `Send`, then `StartResponse`, its `Receive` steps, and
-`EndResponse`. A dialogue in datagrams has one exchange for each request in place of a connection:
-`OpenDatagrams`, `ExchangeDatagrams`. A dialogue with much work between steps yields `wire.REST` regularly.
-`conversation` performs all steps; this module has no behavior.
+order. Each of these dialogues yields `JoinPipeline`, `StartRequest` and a `Send`, then `StartResponse`, its
+`Receive` steps, and `EndResponse`. A dialogue in datagrams performs one exchange for each request and has no
+connection: `OpenDatagrams`, `ExchangeDatagrams`. A dialogue with much work between steps yields `wire.REST`
+regularly. `conversation` performs all steps; this module has no behavior.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, 
 
 from protocols.errors import NetworkError, TimedOut
 
-if TYPE_CHECKING:  # a plan is made without the rest of the contract
+if TYPE_CHECKING:  # a plan does not import the rest of the contract
     from protocols.contract import (
         Credentials,
         DatagramExchange,
@@ -57,8 +57,8 @@ class Connect(NamedTuple):
 class Acquire(NamedTuple):
     """Use a connection that an earlier dialogue pooled, or open a new one: see `Gate.acquire`.
 
-    Answered with the state that the earlier dialogue left; None for a new connection. Among several a
-    connection whose state `suits` is preferred.
+    The answer is the state that the earlier dialogue left; None for a new connection. If several connections
+    are pooled, one whose state `suits` is preferred.
     """
 
     pool_key: Hashable
@@ -67,7 +67,7 @@ class Acquire(NamedTuple):
 
 
 class FieldlessStep:
-    """A step without fields: two of one kind are equal, and equal to no other step."""
+    """A step without fields; two such steps are equal if they have the same class."""
 
     __slots__ = ()
 
@@ -84,8 +84,8 @@ class FieldlessStep:
 class JoinPipeline(NamedTuple):
     """Share a connection with other dialogues of the same `key`, in turn.
 
-    Otherwise use a pooled connection (not with `anew`), else a new one. See `Gate.join`. Answered with a
-    `JoinedPipeline`.
+    If there is none, a pooled connection is used (not with `anew`), else a new one. See `Gate.join`. The
+    answer is a `JoinedPipeline`.
     """
 
     key: Hashable
@@ -97,8 +97,8 @@ class JoinPipeline(NamedTuple):
 class JoinedPipeline(NamedTuple):
     """The answer to `JoinPipeline`.
 
-    `state` is the state shared on that connection; it is the offered state if the connection is new. `peer`
-    is a numeric address.
+    `state` is the state shared on that connection; if the connection is new, it is the state in the step.
+    `peer` is an IP address.
     """
 
     state: PipelineState
@@ -116,28 +116,29 @@ class StartRequest(FieldlessStep):
 class StartResponse(FieldlessStep):
     """Wait, before the first `Receive` in a pipeline, until all earlier responses were read.
 
-    The wait also ends when the state is of another generation. `Disconnected` if neither can happen any more.
+    The wait also ends when the state has another generation. `Disconnected` is raised if neither can happen
+    anymore.
     """
 
 
 class EndResponse(FieldlessStep):
-    """Declare that all responses in a pipeline were read: on leaving, the next slot has its turn."""
+    """Declare that all responses in a pipeline were read: on leaving, the next slot may read."""
 
 
 class ReleaseToPool(NamedTuple):
     """Declare that all replies on an acquired connection were read: it is pooled on leaving.
 
-    The outcome of this dialogue does not matter; `state` is for the next dialogue. A connection with unread
-    bytes is not pooled. Answered with the number of unread bytes.
+    The connection is pooled even if this dialogue fails later; `state` is for the next dialogue. A connection
+    with unread bytes is not pooled. The answer is the number of unread bytes.
     """
 
     state: object = None
 
 
 class OpenFile(NamedTuple):
-    """Open the local file or directory that the segments name, from the root down.
+    """Open the local file or directory that the segments name, starting at the root directory.
 
-    Answered with its `LocalFile`.
+    The answer is its `LocalFile`.
     """
 
     segments: tuple[bytes, ...]
@@ -150,15 +151,15 @@ class OpenFile(NamedTuple):
 
 
 class ReadNames(FieldlessStep):
-    """Read the names in the opened directory, sorted by bytes, without `.` and `..`; they are the answer."""
+    """Read the names in the opened directory: the answer is sorted by bytes, without `.` and `..`."""
 
 
 class StopCondition(NamedTuple, Generic[T]):
-    """The condition that stops a `Send`, read while it sends; silence is not an error.
+    """The condition that stops a `Send`. It is read during sending; an idle peer is not an error then.
 
-    A value of `reader` for which `ends` is true stops the sending and is the answer to the step. The answer
-    None says that all was sent. The next `Receive` returns any other value. It must be of the same kind, and
-    continues a value that was read in part.
+    If `reader` returns a value for which `ends` is true, the sending stops and the value is the answer to the
+    step. The answer None means that everything was sent. Any other value is returned by the next `Receive`.
+    That `Receive` must have the same kind of reader, and continues a value that was read in part.
     """
 
     reader: Reader[T]
@@ -175,7 +176,7 @@ class Send(NamedTuple):
 class SendBody(NamedTuple):
     """Send lines, and after them the result of `encode` for each piece of a request body.
 
-    `source` returns the next piece, and an empty one at the end, from which `encode` makes the last line.
+    `source` returns the next piece. An empty piece marks the end; `encode` turns it into the last line.
     """
 
     lines: tuple[Line, ...]
@@ -195,9 +196,9 @@ class Receive(NamedTuple, Generic[T]):
 class Peek(NamedTuple, Generic[T]):
     """Read ahead until the reader recognizes the data, without taking any of it.
 
-    The reader must decide at the end of the data too (`Buffer.is_all`). If the connection fails meanwhile,
-    the error is raised only when the bytes received before it are received or copied. `ideal` is as for
-    `Receive`; a plan mentions it where the bytes are taken.
+    The reader must decide at the end of the data too (`Buffer.is_all`). If the connection fails during the
+    step, the error is raised only after the bytes received before were received or copied. `ideal` has the
+    same meaning as in `Receive`; a plan shows it at the step that takes the bytes.
     """
 
     reader: Reader[T]
@@ -205,42 +206,42 @@ class Peek(NamedTuple, Generic[T]):
 
 
 class StartTimer(NamedTuple):
-    """Limit the following steps to `seconds`: a `Receive` that waits at their end raises `TimerElapsed`."""
+    """Limit the following steps to `seconds`; a `Receive` that is waiting then raises `TimerElapsed`."""
 
     seconds: float
 
 
 class TimerElapsed(TimedOut):
-    """The end of the seconds of a `StartTimer`. No received data is lost."""
+    """The error when the seconds of a `StartTimer` have elapsed. No received data is lost."""
 
 
 class ParseBuffered(NamedTuple, Generic[T]):
-    """Read one value from the received bytes without waiting; the answer is `None` if more are needed.
+    """Read one value from the received bytes without waiting; the answer is `None` if more bytes are needed.
 
-    The bytes taken then are lost, so nothing more may be received on that connection.
+    The bytes that the reader took are then lost, so nothing more may be received on that connection.
     """
 
     reader: Reader[T]
 
 
 class StartTls(FieldlessStep):
-    """Continue inside TLS; bytes received before the handshake are refused.
+    """Continue inside TLS; bytes received before the handshake raise an error.
 
-    Data sent in the clear must not be taken for protected data (CVE-2021-22947).
+    Data received unencrypted must not be handled as data received inside TLS (CVE-2021-22947).
     """
 
 
 class StartPacking(NamedTuple):
-    """Compress both directions of a pipeline from here on, with `machine`.
+    """Compress both directions of a pipeline after this step, with `machine`.
 
-    Bytes received before are refused, as with `StartTls`.
+    Bytes received before raise an error, as with `StartTls`.
     """
 
     machine: StreamCodec
 
 
 class RequestCredentials(NamedTuple):
-    """Request the `Credentials` for this host and port, or None as answer. See `Gate.credentials`."""
+    """Request the `Credentials` for this host and port; the answer may be None. See `Gate.credentials`."""
 
     user: bytes | None
     ideal: Credentials | None
@@ -248,15 +249,16 @@ class RequestCredentials(NamedTuple):
 
 
 class RandomBytes(NamedTuple):
-    """Request this many unpredictable bytes as answer."""
+    """Request this number of unpredictable bytes as the answer."""
 
     octets: int
 
 
 class OpenData(NamedTuple):
-    """Open the data connection to a port of the same peer, in place of an earlier one.
+    """Open the data connection to a port of the same peer; it replaces an earlier data connection.
 
-    With `tls`, the next `AwaitData` makes the handshake: the peer begins it after the transfer command.
+    With `tls`, the next `AwaitData` performs the handshake: the peer starts the handshake after the transfer
+    command.
     """
 
     port: int
@@ -264,10 +266,10 @@ class OpenData(NamedTuple):
 
 
 class DataExpectation(enum.Enum):
-    """The consequence of a value for the data.
+    """What a received value means for the data.
 
-    MORE: more values follow. LAST: it was the last, and data may take all the time it needs. BROKEN: it was
-    the last, and only data that has arrived by now counts. OVER: no data will come.
+    MORE: more values follow. LAST: no value follows, and the client waits for the data. BROKEN: no value
+    follows, and only data that has already arrived counts. OVER: no data will come.
     """
 
     MORE = "more"
@@ -279,8 +281,8 @@ class DataExpectation(enum.Enum):
 class BodyStarted(NamedTuple, Generic[T]):
     """The answer to `AwaitData`: the received `values`, and the number of bytes of data so far.
 
-    If `octets` is 0 and the last value did not say that no data will come, the data connection has ended: by
-    the error `broken`, or orderly (None), with TLS's close_notify or without.
+    If `octets` is 0 and data was still expected after the last value, the data connection has ended: with the
+    error `broken`, or orderly (None). In TLS, close_notify may have been sent or not.
     """
 
     values: tuple[T, ...]
@@ -290,11 +292,11 @@ class BodyStarted(NamedTuple, Generic[T]):
 
 
 class AwaitData(NamedTuple, Generic[T]):
-    """Read both connections until data begins or ends, or the values received exclude data.
+    """Read both connections until data begins or ends, or until the received values exclude data.
 
-    Answered with a `BodyStarted`. The next `Receive`, which must be of the same kind, continues a value that
-    was received in part. With `announced` the two connections are read one after the other, which is faster:
-    the peer sends a reply before any data and ends the data connection in every case.
+    The answer is a `BodyStarted`. The next `Receive`, which must have the same kind of reader, continues a
+    value that was received in part. With `announced` the two connections are read one after the other, which
+    is faster. It requires a peer that sends a reply before any data and always ends the data connection.
     """
 
     reader: Reader[T]
@@ -305,15 +307,15 @@ class AwaitData(NamedTuple, Generic[T]):
 
 
 class CloseData(FieldlessStep):
-    """Close the data connection, before the next receive on the first."""
+    """Close the data connection, before the next `Receive` on the first connection."""
 
 
 class OpenDatagrams(NamedTuple):
     """Open datagrams, for one exchange, to the host and port of the URL or of the last URL of `route`.
 
-    `route` are the URLs that answers led to, each named in an answer from the one before it. Each is checked
-    as `derived`, because the user did not choose it, with the address that this answer came from. Answered
-    with an `OpenedConnection`.
+    `route` are the URLs that led there: each was named in an answer from the one before. Each is checked with
+    the origin `derived`, because the user did not choose it, and with the address that sent the answer. The
+    answer to this step is an `OpenedConnection`.
     """
 
     route: tuple[str, ...] = ()
@@ -322,8 +324,8 @@ class OpenDatagrams(NamedTuple):
 class OpenedConnection(NamedTuple):
     """The answer to `OpenDatagrams`.
 
-    `addresses` are all addresses that may be sent to, the current one first. `number`, from 1 to 65,535, is
-    unpredictable; in a plan it is 0.
+    `addresses` are all addresses to which sending is allowed, the current one first. `number`, from 1 to
+    65,535, is unpredictable; in a plan it is 0.
     """
 
     addresses: tuple[str, ...]
@@ -333,7 +335,7 @@ class OpenedConnection(NamedTuple):
 class ExchangeDatagrams(NamedTuple):
     """Perform an exchange on the opened datagrams, and close them.
 
-    If the exchange is left early, or enough of the reply was received, the server is notified. Answered with
+    The server is notified if the exchange is cancelled, or if enough of the reply was received. The answer is
     a `DatagramReply`, in a plan with `ideal`. `what` names the reply for display.
     """
 
@@ -343,14 +345,14 @@ class ExchangeDatagrams(NamedTuple):
 
 
 class DatagramReply(NamedTuple):
-    """The reply, packet by packet, and the numeric address that it came from; empty in a plan."""
+    """The reply, packet by packet, and the IP address that sent it; empty in a plan."""
 
     pieces: tuple[bytes, ...]
     peer: str = ""
 
 
 class StartBody(NamedTuple):
-    """Give the facts; the following steps make the body. Once a dialogue.
+    """Pass on the metadata; the following steps emit the body. Each dialogue yields this step once.
 
     The dialogue may still add to the reply's `findings` and `verified`.
     """
@@ -361,7 +363,7 @@ class StartBody(NamedTuple):
 class EmitBody(NamedTuple):
     """Emit bytes of the body that the dialogue composed.
 
-    `what` describes bytes that come from a peer; it is `None` for bytes made here.
+    `what` describes bytes that come from a peer; it is `None` for bytes that were created here.
     """
 
     octets: bytes
@@ -373,13 +375,14 @@ class CopyBody:
     """Copy bytes of a connection or file into the body as they arrive.
 
     The source is the connection, the data connection, or the file from its byte `begin` on. Exactly `count`
-    bytes are copied, or all until the end (None). Answered with a `CopiedBody`.
+    bytes are copied, or all until the end (None). The answer is a `CopiedBody`.
 
-    The errors are raised at the yield, for the dialogue to interpret by its protocol: `Truncated` if the
-    connection ends before `count` or is reset, `Disconnected` if that happens before the first byte,
-    `TimedOut`. `filter` converts the bytes; it is finished only at the orderly end. Before the `StartBody` it
-    keeps all of them. `expected` is an announced number of bytes that does not mark the end; errors report
-    it. `ideal` is the expected data of a server, if the dialogue uses the result of its filter.
+    Errors are raised at the yield, so the dialogue can interpret them by its protocol. They are `Truncated`
+    if the connection ends or is reset before `count`, `Disconnected` if that happens before the first byte,
+    and `TimedOut`. `filter` converts the bytes; it is finished only at the orderly end. Before the
+    `StartBody` the filter must keep all bytes. `expected` is an announced number of bytes that does not mark
+    the end; errors report it. `ideal` is the expected data of a server, if the dialogue uses the result of
+    its filter.
     """
 
     what: str
@@ -394,7 +397,7 @@ class CopyBody:
 class CopiedBody(NamedTuple):
     """The answer to `CopyBody`: the number of bytes received, before any filter.
 
-    `close_notify`: TLS ended with close_notify. `modified`: the file was modified since it was opened.
+    `close_notify`: TLS ended with close_notify. `modified`: the file was modified after it was opened.
     """
 
     octets: int
@@ -403,27 +406,27 @@ class CopiedBody(NamedTuple):
 
 
 class RequestPeer(NamedTuple):
-    """Request the numeric address of the peer; a plan shows `text`, the part that depends on it."""
+    """Request the IP address of the peer; a plan shows `text`, the part that depends on the address."""
 
     text: str
 
 
 class RequestAgreed(FieldlessStep):
-    """Request the protocol that the peer chose in the TLS handshake, None if it chose none."""
+    """Request the protocol that the peer chose in the TLS handshake (ALPN); None if it did not choose one."""
 
 
 class RequestEnd(FieldlessStep):
-    """Request whether TLS proves the received end (close_notify); None in the clear, without proof."""
+    """Request whether TLS proved the received end (close_notify); None without TLS."""
 
 
 class PlanNote(NamedTuple):
-    """A branch that the ideal case does not take, or a fact for the reader of the plan."""
+    """A branch that the expected replies do not take, or information for the reader of the plan."""
 
     text: str
 
 
-#: The steps are listed here and nowhere else: mypy checks that each match over them is complete. The reader
-#: of the body performs a body step; the driver performs any other.
+#: The complete list of steps: mypy checks that each `match` over them is complete. The body performs a body
+#: step when it is read; the driver performs any other step.
 BodyStep: TypeAlias = StartBody | EmitBody | CopyBody
 PerformedStep: TypeAlias = (
     "Connect | Acquire | JoinPipeline | StartRequest | StartResponse | EndResponse | ReleaseToPool"
@@ -437,15 +440,15 @@ Dialogue: TypeAlias = Generator[Step, object, R]
 
 
 def receive(reader: Reader[T], what: str, ideal: T) -> Dialogue[T]:
-    """Receive a value, typed: `value = yield from receive(…)` in place of yielding a `Receive`."""
+    """Receive a value, typed: use `value = yield from receive(…)` instead of yielding a `Receive`."""
     return cast(T, (yield Receive(reader, what, ideal)))
 
 
 def peek(reader: Reader[T], ideal: T) -> Dialogue[T]:
-    """Peek at a value, typed: `value = yield from peek(…)` in place of yielding a `Peek`."""
+    """Peek at a value, typed: use `value = yield from peek(…)` instead of yielding a `Peek`."""
     return cast(T, (yield Peek(reader, ideal)))
 
 
 def copy_body(step: CopyBody) -> Dialogue[CopiedBody]:
-    """Copy a body, typed: `copied = yield from copy_body(CopyBody(…))`, in place of a plain yield."""
+    """Copy a body, typed: use `copied = yield from copy_body(CopyBody(…))` instead of a plain yield."""
     return cast(CopiedBody, (yield step))

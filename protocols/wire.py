@@ -1,12 +1,13 @@
 """Bytes to send and received bytes: the only module that ends a line.
 
-Outgoing: `encode_line` and its siblings are the only makers of `Line`, and a connection sends nothing else.
-They refuse bytes that would end a command early (rule S02), so that a check forgotten above cannot turn a URL
-into two commands.
+Outgoing: only `encode_line` and its siblings create a `Line`, and a connection sends nothing else. They
+refuse bytes that would end a command early (rule S02, command injection). So even if another module forgets a
+check, a URL cannot become two commands.
 
-Incoming: a `Buffer` holds the received bytes. A *reader* is a generator that takes a value out of it, yields
-when it needs more, and raises when the bytes cannot form a value. Every reader has a limit, and a search
-continues at its last position. A reader with much work yields `REST` regularly.
+Incoming: a `Buffer` holds the received bytes. A *reader* is a generator that takes a value out of the buffer.
+It yields when it needs more bytes, and raises an error when the bytes cannot form a value. Every reader has a
+limit, and a search continues at its last position. During a long computation a reader yields `REST`
+regularly.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 
 class Rest(enum.Enum):
-    """The yield of a reader that needs no bytes and has much work: other tasks run, then it continues."""
+    """The yield of a reader that has much work and needs no bytes: other tasks run before it continues."""
 
     REST = enum.auto()
 
@@ -35,9 +36,9 @@ Reader: TypeAlias = "Callable[[Buffer], Generator[Rest | None, None, T]]"
 
 _CRLF = b"\r\n"
 _HIDDEN = b"****"
-_LEAST_SECRET = 4  # A shorter answer occurs in most replies of a peer.
-#: A session's identifier has 64 bits at least (OWASP, session management); a shorter value is a setting, such
-#: as a language, and occurs in many replies.
+_LEAST_SECRET = 4  # A shorter secret would also be found, and masked, in most ordinary replies of a peer.
+#: The minimum size in bytes of a cookie value that is masked. A session identifier has 64 bits at least
+#: (OWASP, session management). A shorter value is a setting, such as a language, and occurs in many replies.
 _LEAST_COOKIE = 8
 _ENDS_LINE = re.compile(rb"[\0\r\n]")
 _ENDS_FIELD = re.compile(rb"[\0\r\n\t]")
@@ -47,7 +48,7 @@ _LARGEST_APDU = 10_000  # wais page, section 14
 
 
 class Secret(NamedTuple):
-    """An argument that is sent unchanged and shown as `****`; an empty one is shown as empty."""
+    """An argument that is sent unchanged and shown as `****`; an empty secret is shown as empty."""
 
     octets: bytes
 
@@ -64,10 +65,11 @@ def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:
 
     Args:
         words: The arguments.
-        sep: The separator. A space may be part of a last argument, a TAB never.
+        sep: The separator. If it is a space, the last argument may contain it; a TAB is never allowed in an
+            argument.
 
     Raises:
-        Refused: S02, if an argument holds CR, LF or NUL, or the separator if that is a TAB.
+        Refused: An argument holds CR, LF or NUL, or the separator if that is a TAB (S02, command injection).
     """
     forbidden = _ENDS_FIELD if sep == b"\t" else _ENDS_LINE
     octets: list[bytes] = []
@@ -87,9 +89,9 @@ def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:
 def encode_block(first: Line, values: tuple[bytes, ...], *, hidden: bool = False) -> Line:
     """Return a line followed by a dot-terminated block: Gopher+'s `+-1` form (RFC 1738 3.4.9).
 
-    This is the only legal way to send more lines because of one URL. Each value becomes a line. A value that
-    is a lone period cannot be distinguished from the end and is refused, as are CR, LF and NUL. `hidden`
-    values are shown as one `****`.
+    Only this function sends more than one line because of one URL. Each value becomes a line. A value that is
+    a lone period would look like the end and is refused, as are CR, LF and NUL. `hidden` values are shown as
+    one `****`.
     """
     for value in values:
         _check_word(value)
@@ -104,10 +106,11 @@ def encode_block(first: Line, values: tuple[bytes, ...], *, hidden: bool = False
 def encode_head(head: bytes, secrets: Sequence[tuple[bytes, bytes]] = ()) -> Line:
     """Return a request head that h11 has written, with the header values in `secrets` shown as `****`.
 
-    h11 ends these lines and checks their content. This is the second check.
+    h11 writes these lines and checks their content; this function checks them a second time.
 
     Raises:
-        Refused: S02, if the head would end before its last byte, or holds CR, LF or NUL elsewhere.
+        Refused: The head would end before its last byte, or holds CR, LF or NUL elsewhere (S02, command
+            injection).
     """
     lines = head.count(_CRLF)
     stray = b"\0" in head or head.count(b"\r") != lines or head.count(b"\n") != lines
@@ -129,8 +132,8 @@ def encode_head_lines(lines: Sequence[bytes], secrets: Sequence[tuple[bytes, byt
 def secret_parts(secrets: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
     """Return the parts of these headers' values that a peer may repeat.
 
-    They are each value, the text after its scheme name, the password in that (RFC 7617), and the value of
-    each cookie (RFC 6265 4.2).
+    They are each value, the text after the name of its authentication scheme, the password in that text (RFC
+    7617), and the value of each cookie (RFC 6265 4.2).
     """
     found: list[bytes] = []
     for name, value in secrets:
@@ -147,7 +150,7 @@ def secret_parts(secrets: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
 
 
 def encode_payload(octets: bytes) -> Line:
-    """Return the body of a request that a program made; it holds no part of a URL (S05)."""
+    """Return the body of a request, composed by the caller without parts of a URL (S05, no side effects)."""
     return Line(octets, octets)
 
 
@@ -156,10 +159,10 @@ def encode_frames(
     shown: Iterable[tuple[bytes, bytes]] | None = None,
     secrets: Sequence[tuple[bytes, bytes]] = (),
 ) -> Line:
-    """Return frames of HTTP/2, which have lengths and no line ends that a URL could add to.
+    """Return frames of HTTP/2. Their ends are given by lengths, so a URL cannot end them early.
 
-    If they hold `secrets`, the fields of the request are `shown` in their place, one a line, because
-    compressed ones cannot be masked.
+    If the frames hold `secrets`, the `shown` fields of the request are displayed instead, one per line:
+    compressed fields cannot be masked.
     """
     if shown is None:
         return Line(frames, frames)
@@ -180,8 +183,8 @@ def encode_counted(octets: bytes, *secrets: bytes) -> Line:
 def encode_refusals(options: Iterable[tuple[int, int]]) -> Line:
     """Return Telnet's refusals of a peer's `(verb, option)` pairs (RFC 854), which are not lines.
 
-    They are WONT to each DO and DONT to each WILL. A WONT or DONT of the peer does not need an answer. No
-    line end follows.
+    The answer to DO is WONT, and the answer to WILL is DONT. A WONT or DONT of the peer needs no answer. The
+    bytes have no line end.
     """
     answer = {0xFB: b"\xff\xfe", 0xFD: b"\xff\xfc"}
     octets = b"".join(answer[verb] + bytes((option,)) for verb, option in options if verb in answer)
@@ -207,10 +210,10 @@ def encode_command(command: int) -> Line:
 
 
 def encode_typed(octets: bytes, *, binary: bool = False) -> Line:
-    """Return text typed into a telnet session (RFC 854), shown as `****`: it may be a password.
+    """Return text typed into a telnet session (RFC 854), shown as `****` because it may be a password.
 
-    Each 255 is doubled. If the session is not `binary`, a carriage return not followed by a line feed is CR
-    NUL.
+    Each byte 255 is doubled. If the session is not `binary`, a carriage return without a line feed after it
+    is sent as CR NUL.
     """
     sent = octets.replace(b"\xff", b"\xff\xff")
     if not binary:
@@ -219,18 +222,18 @@ def encode_typed(octets: bytes, *, binary: bool = False) -> Line:
 
 
 def encode_keys(octets: bytes, *, binary: bool = False) -> Line:
-    """Return keys as they are pressed in a telnet session: each carriage return is an Enter."""
+    """Return keys as they are pressed in a telnet session; a carriage return is the Enter key."""
     sent = octets.replace(b"\xff", b"\xff\xff")
     return Line(sent if binary else sent.replace(b"\r", b"\r\0"), _HIDDEN)
 
 
 def encode_entered(text: bytes, *, binary: bool = False) -> Line:
-    """Return a line typed into a telnet session, shown as `****`, because it may be a password.
+    """Return a line typed into a telnet session, shown as `****` because it may be a password.
 
-    CR LF ends it, or a CR alone if the session is `binary` (RFC 1123 3.3.1).
+    The line ends with CR LF, or with a CR alone if the session is `binary` (RFC 1123 3.3.1).
 
     Raises:
-        Refused: S02, if the text would end the line.
+        Refused: The text would end the line (S02, command injection).
     """
     _check_word(text)
     sent = text.replace(b"\xff", b"\xff\xff")
@@ -241,11 +244,11 @@ def encode_entered(text: bytes, *, binary: bool = False) -> Line:
 def encode_message(apdu: bytes) -> Line:
     """Return a WAIS message: the 25 bytes of header that every client sends, then the APDU.
 
-    It does not have a line end: its length, which is computed here from the bytes, marks its end.
+    The message has no line end: its length, which is computed here from the bytes, marks its end.
 
     Raises:
-        Refused: S02, for more than 10,000 bytes. Servers read a request into a buffer of 100,000 bytes
-            without checking, and no sensible request has a tenth of that.
+        Refused: The message has more than 10,000 bytes (S02, command injection). Servers read a request into
+            a buffer of 100,000 bytes without checking, and no sensible request has a tenth of that size.
     """
     if len(apdu) > _LARGEST_APDU:
         raise Refused("S02", f"request too long for WAIS: {len(apdu)} bytes, maximum {_LARGEST_APDU}")
@@ -254,13 +257,13 @@ def encode_message(apdu: bytes) -> Line:
 
 
 def encode_commands(*commands: tuple[bytes, ...]) -> Line:
-    """Return a Prospero message: one line a command, arguments separated by a space, LF after each line.
+    """Return a Prospero message: one command per line, arguments separated by a space, LF after each line.
 
     The caller quotes the arguments where necessary.
 
     Raises:
-        Refused: S02, if an argument holds CR, LF or NUL. Quoting could carry the first two, but no real name
-            needs them.
+        Refused: An argument holds CR, LF or NUL (S02, command injection). CR and LF could be quoted, but no
+            real name needs them.
     """
     for command in commands:
         for word in command:
@@ -270,7 +273,7 @@ def encode_commands(*commands: tuple[bytes, ...]) -> Line:
 
 
 def split_message(message: Line, size: int) -> list[Line]:
-    """Return a message in pieces of `size` bytes, the last one shorter; their ends have no meaning (ARDP)."""
+    """Return a message in pieces of `size` bytes, the last one shorter; ARDP joins them again."""
     octets = message.octets
     pieces = [octets[start : start + size] for start in range(0, len(octets), size)]
     return [Line(piece, piece) for piece in pieces]
@@ -290,8 +293,8 @@ def _check_word(word: bytes, forbidden: re.Pattern[bytes] = _ENDS_LINE) -> None:
 class Buffer:
     """Received bytes that were not read yet, and whether more can come.
 
-    No more bytes come after the end, or if the connection is `broken`. That error is raised only when a
-    reader reaches its position.
+    No more bytes come after the end, or if the connection is `broken`. The error in `broken` is raised only
+    when a reader has read all bytes before it.
     """
 
     __slots__ = ("_data", "at_end", "broken", "searched")
@@ -309,7 +312,7 @@ class Buffer:
         return bool(self._data)
 
     def feed(self, octets: bytes) -> None:
-        """Append received bytes; `b""` says that no more will arrive."""
+        """Append received bytes; `b""` means that no more bytes will arrive."""
         if octets:
             self._data += octets
         else:
@@ -328,19 +331,19 @@ class Buffer:
         return index
 
     def peek(self, count: int) -> bytes:
-        """Return the first `count` bytes, or as many as there are, left in place."""
+        """Return the first `count` bytes, or all if there are fewer; they stay in the buffer."""
         return bytes(self._data[:count])
 
     def peek_head(self, most: int) -> bytes:
-        """Return the head, up to and with the first empty line, left in place.
+        """Return the head, up to and including the first empty line; it stays in the buffer.
 
-        Return an empty value if the head does not end within `most` bytes, or has not arrived yet.
+        The result is empty if the head does not end within `most` bytes, or has not arrived yet.
         """
         index = self._data.find(_CRLF * 2, 0, most)
         return b"" if index < 0 else bytes(self._data[: index + 4])
 
     def tail(self, count: int) -> bytes:
-        """Return the last `count` bytes, or as many as there are, left in place."""
+        """Return the last `count` bytes, or all if there are fewer; they stay in the buffer."""
         return bytes(self._data[-count:])
 
     def take(self, count: int | None = None) -> bytes:
@@ -352,7 +355,7 @@ class Buffer:
 
 
 def count_waiting(buffer: Buffer) -> Generator[None, None, int]:
-    """Return the number of received bytes that were not read: a reader that takes nothing."""
+    """A reader that takes nothing and returns the number of received bytes that were not read."""
     return len(buffer)
     yield
 
@@ -382,7 +385,7 @@ def read_line(limit: int) -> Reader[bytes]:
 
 
 def run_reader(reader: Reader[T], *chunks: bytes) -> T:
-    """Drive a reader with the given bytes, then the end: for tests and for complete data."""
+    """Run a reader on the given bytes, then signal the end: for tests and for complete data."""
     buffer = Buffer()
     waiting = reader(buffer)
     feed = iter(chunks)

@@ -592,7 +592,7 @@ class Performer:
                 return FileBodySource(self.file, step.begin), Buffer()
 
     def keep(self, state: object) -> int:
-        """When the dialogue ends, pool an acquired connection if no bytes are unread; return their number."""
+        """Pool an acquired connection after its dialogue, if no bytes are unread; return their number."""
         waiting = len(self.buffer)
         if self._pooled is not None and not waiting and not self.buffer.at_end:
             self._pooled.keep(state)

@@ -201,8 +201,8 @@ def parse_date(date: bytes) -> datetime | None:
 
 
 #: A server leaves out hits that do not fit into its response, without a report. A hit may be missing if the
-#: free space is smaller than one more record may need. That size is the largest record received, or this
-#: fraction of the usual maximum size of a response.
+#: free space is smaller than one more record may need: the largest record received, or this fraction of the
+#: usual maximum size of a response.
 _LEFT_OUT = 0.015
 
 
