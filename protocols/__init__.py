@@ -1,7 +1,8 @@
 """URL grammar, wire grammar and protocol exchange of each scheme of RFC 1738.
 
 This package contains parsers and state machines. It does not know a policy, open a socket or a file, read a
-clock, name trio or import `resolver`. It uses the standard library and h11 only. Only `conversation` awaits:
+clock, name trio or import `resolver`. It uses the standard library and h11 only. Only `conversation` has
+async code:
 it awaits the operations of the gate.
 
 Layers, each importing only downwards:
@@ -16,11 +17,11 @@ Parts of a scheme:
     Step              an operation that a dialogue requests: connect, send, receive, emit, copy, … (step)
     ideal             the expected reply of a server; with these replies a dialogue is its own plan
                       (step.Receive)
-    Line              bytes that may leave on a connection; only `wire` makes one (contract)
+    Line              bytes that may be sent on a connection; only `wire` creates them (contract)
     Reader            a generator that takes one value out of a `Buffer`, within a limit (wire)
     Filter            a machine that converts the bytes of a body (contract)
-    Reply             the facts of an object and its body, while the connection lives (contract)
-    Facts             the facts known before the first byte of a body, from the dialogue to the caller
+    Reply             the metadata of an object and its body, while the connection is open (contract)
+    Facts             the metadata known before the first byte of a body, for the caller
                       (contract)
     Moved             the new location of an object and its alternatives (contract)
     Entry             one record of a listing: a directory, a menu, a group, a list of hits (location)
@@ -33,10 +34,10 @@ Outbound connections:
                       (resolver.transfer.network)
     Admission         a URL that the policy admitted, and the later checks that depend on it
                       (resolver.network.admission)
-    Connector         opens the connections of an admission, to the address that was checked
+    Connector         opens the connections of an admission, to the checked address
                       (resolver.network.connector)
     UrlGate           the gate of one URL, made of its admission (resolver.network.url_gate)
-    StreamSettings    limits, trust and listeners of the current user of a connection
+    StreamSettings    limits, trust and listeners of the dialogue that uses a connection
                       (resolver.network.stream_settings)
 
 A pooled connection:
@@ -53,9 +54,9 @@ A connection that several dialogues share:
 
     PipelineState     the state common to these dialogues; NNTP's is `NntpState` (contract)
     Slot              the position of one dialogue: start and end of its request and response (contract)
-    generation        counts how often the pending requests became void (contract.PipelineState)
-    RequestReissue    a request that became void and must be sent again (news.session)
-    NewsNegotiation   reader mode, TLS and login, where a server requires them first (news.negotiation)
+    generation        counts how often the pending requests were discarded (contract.PipelineState)
+    RequestReissue    a request that was discarded and must be sent again (news.session)
+    NewsNegotiation   reader mode, TLS and login, if a server requires them first (news.negotiation)
 
 An exchange in datagrams, and its use by Prospero:
 
@@ -67,7 +68,7 @@ An exchange in datagrams, and its use by Prospero:
 
 Gopher, which has neither a status nor a length:
 
-    ErrorDetector     finds an error in possible content, by its shape (gopher.reply)
+    ErrorDetector     decides by the shape of a reply whether it is an error (gopher.reply)
     Completeness      the evidence that a reply is complete (gopher.content)
 
 Permissions, and one retrieval:
@@ -83,7 +84,7 @@ Permissions, and one retrieval:
     RetryPolicy       the number of tries without progress, and the delay between them
                       (resolver.transfer.settings)
     LimitedBody       a body under the limits of its retrieval (resolver.transfer.limits)
-    StreamingResponse the response of `stream`, while the connection lives (resolver.transfer.streaming)
+    StreamingResponse the response of `stream`, while the connection is open (resolver.transfer.streaming)
     Store             the destination of a body: memory, standard output, a `PartialFile`
                       (resolver.transfer.streaming)
     PartialFile       a file that grows under a temporary name until it is complete

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import re
 
-TYPE_CHECKING = False  # As in typing; importing typing is most of the cost of a bare start.
+TYPE_CHECKING = False  # As in `typing`, whose import would take most of the time of a bare start.
 
 
 if TYPE_CHECKING:
@@ -44,22 +44,22 @@ if TYPE_CHECKING:
 
     E = TypeVar("E", bound="ResolveError")
 
-#: The exit code of every error that stops a redirect, under any rule (S10).
+#: The exit status of an error that stops a redirect, under any rule (S10, redirects and links).
 _REDIRECT_REFUSED = 15
 
-#: The number of characters of a URL that `str` shows: a URL may have 64 KiB.
+#: The maximum number of characters of a URL in `str(error)`: a URL may have 64 KiB.
 _MOST_SHOWN = 200
 
 
 class ResolveError(Exception):
-    """The base of all errors that keep a URL from being resolved.
+    """The base of all errors that prevent the resolution of a URL.
 
     `url` is the redacted URL, set by the retrieval that failed; `None` if no URL is involved. `attempts` is
-    the number of tries that ended this way, the last one with this error. `retryable` says whether the same
+    the number of tries that ended this way; the last try raised this error. `retryable` is set if the same
     request may succeed later without any change.
 
-    `setting` names the setting that decides the outcome, with the names of the configuration file
-    (`idle_timeout`); `None` if there is none. The command shows it as an option (`--idle-timeout`).
+    `setting` is the setting that caused the outcome, with its name in the configuration file
+    (`idle_timeout`); `None` if no setting did. The command shows it as an option (`--idle-timeout`).
 
     A subclass sets its own attributes before it calls this `__init__`, each once.
     """
@@ -77,7 +77,7 @@ class ResolveError(Exception):
         vars(self).update(facts, message=message, url=url, attempts=1)
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set the attributes of raising (`__cause__`, `__notes__`); the others are set once."""
+        """Set an attribute; only the attributes of raising (`__cause__`, `__notes__`) can be set twice."""
         if name in vars(self) and not name.startswith("_"):
             raise AttributeError(f"{name} of an error cannot be changed after it was made (raise a copy)")
         super().__setattr__(name, value)
@@ -100,7 +100,7 @@ class ResolveError(Exception):
         return self._but({"attempts": attempts})
 
     def saying(self, words: str) -> Self:
-        """Return a copy with `words` appended to its message: a fact known only to an outer layer."""
+        """Return a copy with `words` appended to its message: information that only an outer layer has."""
         return self._but({"message": f"{self.message}, {words}"})
 
     def hiding(self, hide: Callable[[str], str]) -> Self:
@@ -116,35 +116,39 @@ class ResolveError(Exception):
         return other
 
     def with_setting(self, setting: str | None) -> Self:
-        """Return a copy that names the setting which decides the outcome."""
+        """Return a copy that names the setting that caused the outcome."""
         return self._but({"setting": setting})
 
     def final(self) -> Self:
-        """Return a copy that no further try could fix."""
+        """Return a copy that is not retryable."""
         return self._but({"retryable": False})
 
     def of_hop(self) -> Self:
-        """Return the error of a stopped redirect: a refusal of policy or build then has exit status 15."""
+        """Return the error for a stopped redirect.
+
+        If the policy refused the redirect, or this build cannot resolve it, the exit status is 15.
+        """
         refused = isinstance(self, (Refused, UnsupportedScheme))
         return self._but({"exit_code": _REDIRECT_REFUSED}) if refused else self
 
     def _but(self, facts: Mapping[str, object]) -> Self:
         other = _restore_error(type(self), {**vars(self), **facts})
         other.__traceback__, other.__cause__ = self.__traceback__, self.__cause__
-        # The copy is raised while this error is handled: as its context this error would be shown twice.
+        # The copy is raised while this error is handled. As its context, this error would be shown a second
+        # time.
         other.__suppress_context__ = self.__suppress_context__ or self.__context__ is None
         return other
 
 
 def _restore_error(kind: type[E], facts: Mapping[str, object]) -> E:
-    """Return an error with these attributes, without a call of its `__init__` (signatures differ)."""
+    """Return an error with these attributes, without calling its `__init__` (signatures differ)."""
     error = kind.__new__(kind, facts["message"])
     vars(error).update(facts)
     return error
 
 
 class InvalidUrl(ResolveError):
-    """A text that is not a URL (rule S01).
+    """A text that is not a URL (rule S01, strict parsing).
 
     `kind` names the fault (`bad-port`). `position` is the 0-based index of the offending character in the
     text as given.
@@ -159,7 +163,7 @@ class InvalidUrl(ResolveError):
 
 
 class UnsupportedScheme(ResolveError):
-    """A reserved or unknown scheme, or a scheme whose extra is not installed: this build has no handler."""
+    """A scheme for which this build has no handler: reserved, unknown, or its extra is not installed."""
 
     exit_code = 13
     rule = "S19"
@@ -173,7 +177,7 @@ class Refused(ResolveError):
     """A refusal by the safety policy; the refused request was not sent.
 
     `rule` is the rule that refused (`S04`). `flag` is the command-line option that would allow the request,
-    if there is one. `position` is the 0-based index in the URL text of the byte that caused it.
+    if there is one. `position` is the 0-based index in the URL of the byte that caused the refusal.
     """
 
     def __init__(
@@ -195,8 +199,8 @@ class Refused(ResolveError):
 class NetworkError(ResolveError):
     """A failure of the network, not of the peer's answer.
 
-    `lasting` says that the peer has never answered and another try would most likely fail alike: a closed
-    port, an unknown name, a peer that sends nothing.
+    `lasting` is set if the peer has never answered and another try would most likely fail too: a closed port,
+    an unknown name, a peer that sends nothing.
     """
 
     exit_code = 4
@@ -210,7 +214,7 @@ class NetworkError(ResolveError):
         super().__init__(message, url=url, retryable=retryable)
 
     def passing(self) -> Self:
-        """Return a copy that may be over soon (not `lasting`)."""
+        """Return a copy without `lasting`: the failure may be temporary."""
         return self._but({"lasting": False})
 
 
@@ -283,8 +287,8 @@ class LoginRequired(Declined):
 class TryLater(Declined):
     """A temporary refusal.
 
-    `after` is the number of seconds that the peer asked to wait. `until` is the moment that it named without
-    reporting its own time. Each is `None` if the peer did not give it.
+    `after` is the number of seconds that the peer asked the client to wait. `until` is the time that the peer
+    named, if it did not send its own time. Each is `None` if the peer did not send it.
     """
 
     retryable = True
@@ -328,7 +332,7 @@ class Truncated(IntegrityError):
 
 
 class Changed(IntegrityError):
-    """An object that changed between two tries. `again` says that a restart may still return all of it."""
+    """An object that changed between two tries; if `again` is set, a restart may return it completely."""
 
     def __init__(self, message: str, *, again: bool = False, url: str | None = None) -> None:
         super().__init__(message, url=url, retryable=again)
@@ -345,15 +349,15 @@ class LocalError(ResolveError):
 
 
 class NotConfigured(LocalError):
-    """A missing or wrong setting; the message says how to give it."""
+    """A missing or wrong setting; the message explains how to set it."""
 
     exit_code = 2
 
 
 # The missing libraries of an extra, as messages name them.
 #
-# A message names libraries, never `url-resolver` itself: until a release that name is free in the package
-# index, and its registrant would own the code that users install.
+# A message names libraries, never `url-resolver` itself. Before the first release, anyone can register that
+# name in the package index, and users would install that person's code.
 
 #: A requirement in the metadata of a distribution (PEP 508): its name and its lowest version.
 _REQUIREMENT = r"([\w.-]+)(?:\[[^]]*\])?(?:[~>]=([\w.]+?)(?:\.0)?(?=[;,\s]|\Z))?"
@@ -364,13 +368,13 @@ def missing_libraries(extra: str, distribution: str = "url-resolver") -> str:
     """Return the end of a message that begins with the feature that needs the extra.
 
     Args:
-        extra: Its name, or several with commas between.
+        extra: The name of the extra, or several names separated by commas.
         distribution: The distribution of the extra: this package or a plug-in.
 
     Returns:
-        For example `lxml 6 or later (the extra html): pip install lxml`. It names all libraries of the extra
-        if each is installed, because one is too old then. It names the extra if the metadata do not list its
-        libraries.
+        For example `lxml 6 or later (the extra html): pip install lxml`. If all libraries of the extra are
+        installed, one of them is too old, so all are named. If the metadata do not list the libraries, only
+        the extra is named.
     """
     # Imported lazily: 40 ms, and few messages need it.
     from importlib.metadata import PackageNotFoundError, requires

@@ -1,11 +1,11 @@
 """mailto: RFC 1738 3.5, with the header fields and several addresses of RFC 6068.
 
-A mailto URL does not name an object: it gives an address, and perhaps a mail that could be sent there. The
-draft of that mail is written as text (RFC 822; RFC 2047 and 2045 where it is not ASCII). No mail is sent and
-no program is started.
+A mailto URL does not name an object. It gives an address, and possibly a mail that could be sent to it. The
+draft of that mail is returned as text (RFC 822; RFC 2047 and 2045 if it is not ASCII). No mail is sent and no
+program is started.
 
-The author of the URL chose its header fields. Only fields without unexpected effects become part of the draft
-(RFC 6068 section 4). `wire` refuses a value that would end its field.
+The header fields come from the author of the URL. Only fields without unexpected effects become part of the
+draft (RFC 6068 section 4). `wire` refuses a value that would end its field.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _CONTROLS = frozenset([*range(0x20), 0x7F])
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[@,]', re.DOTALL)
 
 _BODY = b"body"
-#: Fields whose value is free text, with their names in a draft; then fields of addresses or ids.
+#: Fields whose value is free text, with their names in a draft; then fields whose value is an address or id.
 _TEXTS = {b"subject": b"Subject", b"keywords": b"Keywords"}
 _OTHERS = {b"to": b"To", b"cc": b"Cc", b"in-reply-to": b"In-Reply-To"}
 _ORDER = (b"to", b"cc", b"subject", b"keywords", b"in-reply-to")
-#: Fields that a mail has once: the first in the URL counts.
+#: Fields that occur once in a mail; of several in the URL the first counts.
 _ONCE = frozenset({b"subject", b"in-reply-to", _BODY})
-#: The number of bytes in base64 that fit into an encoded word of at most 75 characters.
+#: The maximum number of bytes that fit, as base64, into an encoded word of at most 75 characters.
 _ROOM = 45
 
 
@@ -55,7 +55,7 @@ class MailtoUrl(Url):
 
 
 def parse(text: UrlText) -> MailtoUrl:
-    """Parse a mailto URL: no character is reserved, and all text up to `?` is the address, slashes too."""
+    """Parse a mailto URL: no character is reserved, and all text up to `?` is the address, even slashes."""
     end = find(text, "?", text.start)
     note_characters(text, text.start, end, RESERVED)
     addr_spec = take(text, "addr_spec", text.start, end)
@@ -113,7 +113,7 @@ def build(url: MailtoUrl) -> str:
 class Draft(NamedTuple):
     """A mail draft.
 
-    `text` is the mail. `kept` are the header fields of the URL that are in it, `left_out` the others.
+    `text` is the mail. `kept` are the header fields of the URL that are in the draft, `left_out` the others.
     """
 
     text: bytes
@@ -154,7 +154,7 @@ def _field(name: bytes, values: list[bytes]) -> Iterator[Line]:
 
 
 def _encoded_words(value: bytes) -> list[bytes]:
-    """Return each `encoded-word` of a value (RFC 2047); no character is split."""
+    """Return the `encoded-word` parts of a value (RFC 2047); a character is never split between two."""
     text, charset = _text_of(value)
     words, piece = [], b""
     for character in text:
@@ -189,7 +189,7 @@ def propose(url: MailtoUrl, options: Options | None = None, limits: Limits | Non
     """Reply with kind address: the body is the draft, the target is the URL.
 
     Raises:
-        Refused: S02, if a header field would end early.
+        Refused: A header field would end early (S02, command injection).
     """
     draft = write_draft(url)
     yield PlanNote("no mail is sent and no program is started; the body is the draft of a mail")

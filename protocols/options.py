@@ -205,58 +205,62 @@ class Options:
     r"""The requests of a caller beyond the URL, for the schemes that support them.
 
     The connection and its login:
-    - `tls`: TLS on a connection that begins without it: `never`, if the peer can (`try`), or mandatory
-      (`require`).
-    - `anonymous_password`: sent to FTP servers that ask anonymous for a password (S17).
-    - `login`: the credentials that an earlier hop of this retrieval used for this host and port (S11).
+    - `tls`: TLS on a connection that begins without it: `never`, if the peer supports it (`try`), or
+      mandatory (`require`).
+    - `anonymous_password`: sent to FTP servers that ask the user anonymous for a password (S17, privacy).
+    - `login`: the credentials that an earlier hop of this retrieval used for this host and port (S11,
+      credential scope).
     - `asked`: the host and the user name of the first hop, if there was one.
     - `login_in_clear`: send a news password to another machine without TLS, which is refused otherwise; the
       caller's `--tls never`.
-    - `keep`: further retrievals will follow. FTP then asks for its directory, to return to it for the next
-      one.
-    - `memory`: state shared by the dialogues of one run; the owner of each key bounds its value.
+    - `keep`: further retrievals will follow. FTP then asks for its current directory, so that it can return
+      to it for the next retrieval.
+    - `memory`: state shared by the dialogues of one run; the owner of each key limits the size of its value.
 
     The part of the object:
-    - `start`: the number of bytes held already, of the object in the state `known`. The body begins after
-      them if the object still agrees and the peer can resume, else at byte 0; `Reply.start` says which.
-    - `stop`: the byte at which a body that begins at `start` ends, for a part of an object as `known`. A peer
-      that cannot send exactly that part sends something else, as its `Reply` says.
-    - `held`: the state of a complete copy. If it covers the object the body is absent, and `Reply.unchanged`
-      is set, as far as the scheme can know that beforehand.
-    - `listed`: the certain attributes from a listing. FTP does not ask for them again, and fewer bytes than
-      that are `Changed`.
-    - `most`: the bound on the bytes of a body, None without a bound. The retrieval sets it and counts the
-      bytes it takes; a scheme counts the bytes it makes them from (S16).
-    - `prompt`: a promise that the complete body is taken as fast as it arrives, so that other dialogues may
-      wait behind it on the same connection.
+    - `start`: the number of bytes that the caller holds already, of the object in the state `known`. The body
+      begins after these bytes if the object is unchanged and the peer can resume, else at byte 0.
+      `Reply.start` has the actual position.
+    - `stop`: the byte at which a body that begins at `start` ends, for a part of an object in the state
+      `known`. A peer that cannot send exactly that part sends another one, as its `Reply` reports.
+    - `held`: the state of a complete copy. If the copy is current, the body is absent and `Reply.unchanged`
+      is set, provided that the scheme can know this before the body.
+    - `listed`: the certain attributes from a listing. FTP does not request them again, and a body with fewer
+      bytes than listed raises `Changed`.
+    - `most`: the maximum number of bytes of a body, None without a limit. The retrieval sets it and counts
+      the bytes that it receives. A scheme that converts the bytes counts its input (S16, resource limits).
+    - `prompt`: the caller promises to read the complete body as fast as it arrives, so that other dialogues
+      may wait on the same connection.
 
     The form of the body:
-    - `want`: the use of the body: taken as it comes (`content`), stored as the peer holds it (`file`: http
-      without a content coding), read as entries, also from a document that lists some (`listing`: http's
-      index pages), or not read (`facts`: http's HEAD).
-    - `raw`: the body has the bytes that the peer sent, without undoing doubled periods and the period at the
-      end, network line ends or content codings. A listing is bytes too, without entries.
+    - `want`: the use of the body. `content`: taken as it comes. `file`: stored as the peer holds it (http
+      without a content coding). `listing`: read as entries, also from a document that lists some (http's
+      index pages). `facts`: not read (http's HEAD).
+    - `raw`: the body has the bytes that the peer sent. Doubled periods and the period at the end, network
+      line ends and content codings are not decoded. A listing is not parsed into entries.
     - `refusals`: read the body of a refusal too, before the error (http).
-    - `codings`: content codings beyond gzip and deflate that can be undone, by name.
+    - `codings`: supported content codings beyond gzip and deflate, by name.
 
     Requests of http:
-    - `headers`, `user_agent`: go into http requests, text in UTF-8; the fields may be a mapping.
-    - `suffix_of`: returns the public suffix of a name, where that is known (cookies).
-    - `http2`: makes the frames of an https connection whose peer chose HTTP/2. HTTP/2 is offered only if
-      this is set.
-    - `via`: the proxy for http requests in place of the URL's host; the gate sets it.
+    - `headers`, `user_agent`: added to http requests, text in UTF-8; the fields may be a mapping.
+    - `suffix_of`: returns the public suffix of a name, if that is known (cookies).
+    - `http2`: creates the HTTP/2 state machine (`Frames`) of an https connection whose peer chose HTTP/2.
+      HTTP/2 is offered only if this is set.
+    - `via`: the proxy that receives http requests instead of the URL's host; the gate sets it.
 
     Listings and sessions:
-    - `mlsd`: prefer FTP's listing with facts (RFC 3659).
-    - `detailed`: prefer it if the server advertises it, because kinds, sizes and dates of a listing are
-      wanted; else they are read from the lines of LIST.
-    - `clock`: returns the time that gives the dates of LIST their year.
+    - `mlsd`: prefer FTP's listing with facts (MLSD, RFC 3659).
+    - `detailed`: the caller wants kinds, sizes and dates. MLSD is preferred if the server advertises it; else
+      they are read from the lines of LIST.
+    - `clock`: returns the current time, which determines missing years of dates in LIST.
     - `placed`: ask for the real path of a directory (FTP's PWD).
     - `entries`: the number of a group's newest articles, or of a search's hits: 0 for all, None for the
       scheme's default.
     - `before`: only articles of a group with lower numbers.
-    - `relevant`: documents that a search of WAIS also matches by similarity, at most 16 of its database.
-    - `transcript`: the course of a telnet session; without it the session is announced and not opened (S18).
+    - `relevant`: documents for relevance feedback, which a WAIS search also matches by similarity; at most 16
+      of its database.
+    - `transcript`: the course of a telnet session; without it the session is announced and not opened (S18,
+      no execution).
 
     Examples:
         >>> options = resolver.Options(user_agent=b"me", raw=True)

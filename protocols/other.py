@@ -1,4 +1,4 @@
-"""URLs of schemes without a module in this package (RFC 1738 4): named at most, and kept as written."""
+"""URLs of schemes without a module in this package (RFC 1738 4): not resolved, and kept as written."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ class OtherUrl(Url):
 
 
 def parse(text: UrlText, status: Status) -> OtherUrl:
-    """Return the URL undivided, and record the position of a password, so that it is never shown."""
+    """Return the URL with its scheme-specific part undivided; the position of a password is recorded.
+
+    The recorded position ensures that the password is never shown.
+    """
     note_characters(text, text.start, text.end, RESERVED)
     place_password(text)
     return OtherUrl(
@@ -37,7 +40,7 @@ def parse(text: UrlText, status: Status) -> OtherUrl:
 
 
 def place_password(text: UrlText) -> None:
-    """Record the position of a password by the generic syntax, unless the scheme's parser has."""
+    """Record the position of a password by the generic syntax, unless the scheme's parser recorded it."""
     if any(place.name == "password" for place in text.places):
         return
     start, at = _find_userinfo(text)
@@ -47,9 +50,9 @@ def place_password(text: UrlText) -> None:
 
 
 def _find_userinfo(text: UrlText) -> tuple[int, int]:
-    """Return the start of user information and its `@`, or the start twice without one.
+    """Return the start of user information and the index of its `@`.
 
-    The generic syntax applies (RFC 3986 3.2).
+    Without user information both are the start. The generic syntax applies (RFC 3986 3.2).
     """
     if not text.text.startswith("//", text.start, text.end):
         return text.start, text.start
@@ -61,7 +64,7 @@ def _find_userinfo(text: UrlText) -> tuple[int, int]:
 def has_user_information(url: Url) -> bool:
     """Return whether the URL has user information by the generic syntax (RFC 3986 3.2.1).
 
-    The scheme's own grammar does not matter.
+    The scheme's own grammar is ignored.
     """
     return "@" in _authority(url)
 
@@ -72,7 +75,7 @@ def written_host(url: Url) -> str:
 
 
 def _authority(url: Url) -> str:
-    """Return the authority as written; empty without an authority, and for a URL that was not parsed."""
+    """Return the authority as written; empty if there is none, or if the URL was not parsed."""
     scheme, fragment = url.place("scheme"), url.place("fragment")
     if scheme is None or not url.text.startswith("//", scheme.end + 1):
         return ""

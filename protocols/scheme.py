@@ -1,4 +1,4 @@
-"""The definition of one scheme: part of the contract, separate for the same reason as `location`."""
+"""The definition of one scheme: part of the contract, but separate, so that parsing imports less."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from protocols.location import Url, UrlText
 
-#: `step.Dialogue`, which knows the steps; a module below `step` cannot.
+#: The type `step.Dialogue`; a module below `step` cannot import it.
 Dialogue: TypeAlias = Generator[Any, object, object]
 
 
@@ -16,7 +16,7 @@ _NOTHING: Mapping[str, Callable[[Any, str], Url]] = MappingProxyType({})
 
 
 class Extra(NamedTuple):
-    """A dependency of a dialogue beyond those of its distribution.
+    """A dependency of a dialogue that its distribution does not install by default.
 
     `name` is the extra of the distribution that installs the top-level `modules`.
     """
@@ -29,9 +29,10 @@ class Extra(NamedTuple):
 class Tree(NamedTuple):
     """The tree of directories that the URLs of a scheme form.
 
-    `names` returns the decoded path from the top of a server to the object, without the empty name that marks
-    a directory at the end. `directory` returns the URL that requests the same object as a directory. With
-    `stays` a connection stays in one directory, so objects in that directory are fast to retrieve.
+    `names` returns the decoded path from the root of a server to the object, without the empty name (trailing
+    slash) of a directory. `directory` returns the URL that requests the same object as a directory. If
+    `stays` is set, a connection stays in one directory, so further objects in that directory are fast to
+    retrieve.
     """
 
     names: Callable[[Any], tuple[bytes, ...]]
@@ -40,10 +41,10 @@ class Tree(NamedTuple):
 
 
 class KeptListing(NamedTuple):
-    """The archived form of a listing that consists of answers, so that it can be read again.
+    """How a listing that consists of several answers is archived, so that it can be parsed again.
 
-    `how` selects the answers to some `commands`, the last answer, the packets of the last answer, or the
-    names of a local directory.
+    `how` selects the part: the answers to some `commands`, the last answer, the packets of the last answer,
+    or the names of a local directory.
     """
 
     how: Literal["answers", "last", "packets", "names"]
@@ -57,45 +58,45 @@ class Scheme(NamedTuple):
     The URL and the dialogue:
     - `names`: the objects that its URLs name, as a short phrase.
     - `parse`, `build`: parse the text after the scheme's colon; write the components of a URL as text.
-    - `converse`: the dialogue, as "module:name" of a function of the URL, the `Options` and the `Limits`. It
-      is imported on use, because parsing does not need it. None if this build has none.
-    - `needs`: an extra without which the scheme's URLs are parsed and not resolved.
+    - `converse`: the dialogue, as "module:name" of a function of the URL, the `Options` and the `Limits`. The
+      module is imported on use, because parsing does not need it. None if this build has no dialogue.
+    - `needs`: the extra that is required to resolve the scheme's URLs; they are parsed without it.
     - `refine`: puts the value of an option into a URL of this scheme: `search`, `view`, ….
 
     Properties of the protocol:
-    - `tls`: never, on request (a connection that began without it continues inside TLS) or always, from the
+    - `tls`: never, on request (a connection that began without TLS continues inside TLS) or always, from the
       first byte.
-    - `certificates`: the servers that TLS trusts: those with a certificate of an authority, or each by the
-      certificate that it showed first (`pin`), which is stored.
-    - `resumes`: a body may begin in the middle of its object. `stops`: the peer can be asked to end it early
-      too.
+    - `certificates`: which servers TLS trusts. Either the certificate is signed by an authority, or the
+      server's first certificate is stored and must not change (`pin`).
+    - `resumes`: a body may begin in the middle of its object. `stops`: the peer can also end it before the
+      object's end, on request.
     - `userinfo`: the grammar has a user and a password before the host.
     - `server`: a URL without a host uses a server that a setting names.
-    - `negotiates`: the peer chooses among content codings, and inside TLS among protocol versions, so
-      requests list those that this installation has.
+    - `negotiates`: the peer chooses among content codings, and inside TLS among protocol versions. Requests
+      list those that this installation supports.
     - `suggests`: the peer may suggest a file name.
-    - `relayed`: an http proxy is asked for its URLs unchanged.
+    - `relayed`: an http proxy receives its URLs unchanged.
     - `counted`: components whose ends are given by their lengths, so no byte in them could end a command.
 
     Names and trees:
-    - `named_by`: the components that end in the object's name; the first present one counts.
-    - `within`: the component of the directories that contain it, if they have a separate one.
+    - `named_by`: the components that end in the object's name; the first present component counts.
+    - `within`: the component with the directories that contain the object, if it is separate.
     - `told_apart_by`: the components that distinguish objects of the same name.
-    - `listed`: a listing shows the object by that name too.
+    - `listed`: a listing shows the object by the same name.
     - `beside`: returns the URL of other names, relative to the same directory; None if the URL has no
       siblings.
     - `tree`: the nesting of directories.
-    - `walked_as`: returns the text of the URL, of a scheme with trees, that names the same object.
-    - `stands_for`: returns the text of the URL for which a URL is only a link, None for a URL that names an
-      object itself; raises `InvalidUrl` for a link that is never offered.
+    - `walked_as`: returns the text of a URL that names the same object in a scheme with trees.
+    - `stands_for`: returns the text of the URL to which a URL is only a link; None for a URL that names an
+      object itself. It raises `InvalidUrl` for a link that is not allowed.
 
     Archives:
-    - `kept_as`: the archived form of an object: the `exchange` as it was on the wire, the bytes of the `data`
+    - `kept_as`: the archived form of an object: the `exchange` as sent and received, the bytes of the `data`
       connection, or the `body`; of a session only its `words`.
-    - `listing_kept`: the archived form of a listing, if it differs from these.
+    - `listing_kept`: the archived form of a listing, if it differs from `kept_as`.
     - `archived_as`: the name of the protocol in archives.
-    - `replayed`: the peer that replays archived objects of several answers ("module:name" of a
-      `protocols.contract.ReplayPeer`, made of an `ArchivedObject`).
+    - `replayed`: the peer that replays an archived object of several answers ("module:name" of a
+      `protocols.contract.ReplayPeer`, created from an `ArchivedObject`).
     """
 
     name: str

@@ -1,9 +1,10 @@
 """A connection through a SOCKS5 proxy: RFC 1928, and RFC 1929 for a user and a password.
 
-`socksio` packs the messages and knows their order. It does not frame them and checks little. So this module
-checks each reply before `socksio` receives it. It reads a reply to the last byte and no further, because
-later bytes belong to the destination. A host that is an address is sent as a number, any other as a name for
-the proxy to resolve. The library is an extra and is imported on first use.
+`socksio` encodes the messages and knows their order. It does not find the end of a message in the received
+bytes, and checks little. So this module checks each reply before `socksio` receives it. It reads exactly to
+the last byte of a reply, because later bytes come from the destination. A host that is an IP address is sent
+as a number. Any other host is sent as a name, which the proxy resolves. The library is an extra and is
+imported on first use.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _LOGIN = 2
 _LONGEST_NAME = 255
 _NO_LOGIN = b"\x05\x00"
 _GOOD_LOGIN = b"\x01\x00"
-#: The size in bytes of an address by its type (RFC 1928 6); the first byte of a name is its size.
+#: The size in bytes of an address by its type (RFC 1928 6). For a name, the size is in its first byte.
 _SIZES: Mapping[int, int] = {1: 4, 4: 16}
 _NAME = 3
 #: Reply codes (RFC 1928 6).
@@ -51,13 +52,13 @@ _DONE = b"\x05\x00\x00\x01" + bytes(6)
 
 
 class AddressTypeRefused(Declined):
-    """A refusal of this address type; the proxy may connect to other types."""
+    """A refusal of this address type; the proxy may accept the same host with another type."""
 
 
 def open_tunnel(host: str, port: int, credentials: Credentials | None, proxy: str) -> Dialogue[None]:
     """Make the proxy connect to a host and port.
 
-    The credentials are sent only if the proxy asks for them. `proxy` is its URL for display.
+    The credentials are sent only if the proxy requires them. `proxy` is the proxy's URL for display.
     """
     from socksio import SOCKS5Command, SOCKS5CommandRequest, SOCKS5Connection
 
@@ -68,7 +69,7 @@ def open_tunnel(host: str, port: int, credentials: Credentials | None, proxy: st
     reply = yield from receive(_reply(proxy), "the reply of the proxy", _DONE)
     if reply[1]:
         raise _refusal(reply[1], f"{host} port {port}", proxy)
-    machine.receive_data(_DONE)  # The proxy's own bound address is not used.
+    machine.receive_data(_DONE)  # The client does not need the proxy's own bound address.
 
 
 def _destination(host: str) -> tuple[SOCKS5AType, bytes]:
@@ -87,7 +88,7 @@ def _destination(host: str) -> tuple[SOCKS5AType, bytes]:
 
 
 def _agree(machine: SOCKS5Connection, credentials: Credentials | None, proxy: str) -> Dialogue[None]:
-    """Agree on a method, and log in if that is the method."""
+    """Agree on an authentication method, and log in if the proxy chose the login method."""
     from socksio import SOCKS5AuthMethod, SOCKS5AuthMethodsRequest, SOCKS5UsernamePasswordRequest
 
     offered: list[SOCKS5AuthMethod] = [SOCKS5AuthMethod.NO_AUTH_REQUIRED]
@@ -125,8 +126,8 @@ def _check_method(chosen: int, offered: list[int], proxy: str) -> None:
 def _refusal(code: int, place: str, proxy: str) -> ResolveError:
     """Return the error for a reply code.
 
-    Dante answers an unknown name and a host that is down with the same code (4), so they cannot be
-    distinguished.
+    Dante sends the same code (4) for an unknown name and for a host that is down, so the client cannot
+    distinguish them.
     """
     if code == _BY_RULES:
         return AccessDenied(f"the proxy {proxy} does not allow {place}")

@@ -1,8 +1,8 @@
 """Characters of a URL (RFC 1738 2.2 and 5): their classes, escapes, and errors.
 
-This module works on the encoded text: a parser finds the delimiters first and decodes afterwards, exactly
-once. Encoded text is `str`, decoded bytes are `bytes`. It does not know schemes; `authority` knows
-`//user:password@host:port`.
+This module works on the encoded text: a parser finds the delimiters first and then decodes each component
+exactly once. Encoded text is `str`, decoded bytes are `bytes`. The functions here do not depend on a scheme;
+`authority` parses `//user:password@host:port`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ DIGITS = "0123456789"
 #: Characters that never need an escape, in any component.
 UNRESERVED = LETTERS + DIGITS + "$-_.+!*'(),"
 _PLAIN = UNRESERVED.encode("ascii")
-#: Delimiters where the scheme uses them.
+#: Characters that are delimiters in the schemes that use them.
 RESERVED = ";/?:@&="
-#: RFC 1738 2.2 requires these escaped; they are read as data.
+#: Characters that RFC 1738 2.2 requires to be escaped; unescaped, they are accepted as data.
 NATIONAL = "{}|\\^~[]`"
 
 _NATIONAL = re.compile(f"[{re.escape(NATIONAL)}]")
@@ -30,7 +30,7 @@ _QUOTED = 40  # the number of characters of a text that a message shows
 
 
 def decode(encoded: str) -> bytes:
-    """Return the bytes that `encoded` stands for. Every `%` in it must begin an escape."""
+    """Return the bytes that `encoded` stands for; every `%` in it must begin an escape."""
     first, *escaped = encoded.encode("ascii").split(b"%")
     if not escaped:
         return first
@@ -43,12 +43,13 @@ def take(text: UrlText, name: str, start: int, end: int) -> bytes:
 
 
 def encode(octets: bytes, also: str = "") -> str:
-    """Return bytes as URL text that decodes to them.
+    """Return bytes as URL text that decodes to the same bytes.
 
-    `also` are the characters that the grammar accepts as data there. All others are escaped, except
-    `UNRESERVED`.
+    `also` are the characters that the grammar accepts as data in this component. All others are escaped,
+    except `UNRESERVED`.
     """
-    if not octets.translate(None, _PLAIN):  # true of most names, and five times as fast
+    # most names have no other bytes, and this path is five times as fast
+    if not octets.translate(None, _PLAIN):
         return octets.decode("ascii")
     return "".join(map(_spellings(also).__getitem__, octets))
 
@@ -63,8 +64,8 @@ def encode_written(name: str, written: str, also: str) -> str:
     """Return a component that stays encoded (http's path), with national characters escaped.
 
     Raises:
-        InvalidUrl: For any text except `UNRESERVED`, national characters, `also` and escapes; its position
-            counts in `written`.
+        InvalidUrl: The text has other characters than `UNRESERVED`, national characters, `also` and escapes.
+            The position in the error counts in `written`.
     """
     if wrong := _compile_unwritten(also).search(written):
         raise _invalid_component(name, written, wrong.start())
@@ -91,7 +92,7 @@ def build_url(url: Url, specific: str) -> str:
 
 
 def note_characters(text: UrlText, start: int, end: int, data: str) -> None:
-    """Note national characters in `text[start:end]`, and reserved ones that are not in `data`."""
+    """Note national characters in `text[start:end]`, and reserved characters that are not in `data`."""
     national, misplaced = _NATIONAL.search(text.text, start, end), _compile_misplaced(data)
     reserved = None if misplaced is None else misplaced.search(text.text, start, end)
     if national and reserved and reserved.start() < national.start():
@@ -118,7 +119,7 @@ def find(text: UrlText, character: str, start: int, end: int | None = None) -> i
 def position_of(text: str, place: ComponentSpan, octets: Container[int]) -> int:
     """Return the index of the first character or escape in `place` that decodes to one of `octets`.
 
-    Return the start of `place` if no such byte exists.
+    If there is no such byte, the result is the start of `place`.
     """
     at = place.start
     while at < place.end:
@@ -141,7 +142,7 @@ def position_at(text: str, start: int, index: int) -> int:
 def invalid(text: str, kind: str, part: str, position: int) -> InvalidUrl:
     """Return the error `kind` in `part` (a component's name or a short phrase) at `position` of `text`.
 
-    The message quotes the text there only if no `@` follows, because the text before one may be a password.
+    The message quotes the text from there only if no `@` follows: text before an `@` may be a password.
     """
     message = f"{kind}: {part}, at position {position}"
     if position < len(text) and text.find("@", position) < 0:

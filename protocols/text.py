@@ -1,7 +1,8 @@
 """Text for people and records: charset names (RFC 2978), short values for `repr`, and times.
 
-A peer's charset name is never passed to Python's codec lookup, which imports a module for each new name and
-keeps it permanently, found or not. A name is searched among the codecs that exist, and only these are loaded.
+A peer's charset name is never passed to Python's codec lookup: for each new name the lookup imports a module
+and keeps the result permanently, even if the codec does not exist. Instead the name is searched among the
+existing codecs, and only these are loaded.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from encodings.aliases import aliases
 
 _LONGEST = 40  # RFC 2978 2.3
 
-#: Codecs that the table of aliases does not name.
+#: Codecs that Python's table of aliases does not list.
 _UNALIASED = frozenset(
     {"cp1006", "cp720", "cp737", "cp856", "cp874", "cp875", "iso8859_1", "koi8_t", "koi8_u", "mac_arabic"}
     | {"mac_croatian", "mac_farsi", "mac_romanian", "palmos", "utf_8_sig"}
@@ -37,7 +38,7 @@ def codec_of(charset: str) -> str | None:
 
 
 def _is_there(codec: str) -> bool:
-    """Return whether this Python has the codec: Debian's python3-minimal has only a few."""
+    """Return whether this Python has the codec; Debian's python3-minimal has only a few codecs."""
     try:
         b"aaaa".decode(codec)
     except LookupError:
@@ -59,7 +60,7 @@ def brief(value: object, *facts: str | None) -> str:
 
 
 def quote_text(text: str | None) -> str | None:
-    """Return an untrusted text in quotes, escaped as Python does; of a long text the beginning."""
+    """Return an untrusted text in quotes, escaped as in Python; a long text is shortened."""
     return None if text is None else _shorten(repr(text[:_MAX_BRIEF]), _LONGEST_TEXT)
 
 
@@ -68,7 +69,7 @@ def _shorten(text: str, most: int) -> str:
 
 
 def instant(moment: datetime | None) -> str | None:
-    """Return the moment as RFC 3339 in UTC, to the second; a moment without a zone counts as UTC."""
+    """Return the moment in UTC as RFC 3339, to the second; a moment without a time zone is UTC."""
     if moment is None:
         return None
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
