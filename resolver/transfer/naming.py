@@ -96,7 +96,7 @@ def local_file_name(url: Url) -> str:
 
 
 def is_index(url: Url) -> bool:
-    """Return whether the URL has a trailing slash and no file name, as `http://host/` does."""
+    """Return whether no file name follows the last slash of the URL, as in `http://host/`."""
     row = registry.find(url.scheme)
     if row is None or not row.named_by:
         return False

@@ -1,7 +1,8 @@
-"""Finished values of a retrieval: `Response`, `Saved`, their representation in http, and `Outcome`.
+"""Completed responses of a retrieval: `Response`, `Saved`, their representation in http, and `Outcome`.
 
-`Response` is a complete body in memory, `Saved` one in a file: the facts of the reply (`protocols.contract`),
-their provenance, and the body's result. Both are frozen; neither ever shows a password.
+`Response` is a complete body in memory, and `Saved` is a complete body in a file. Both hold the metadata of
+the response (`protocols.contract.Facts`), its provenance, and the result of the body. Both are frozen;
+neither ever shows a password.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from resolver.policy.settings import Policy
 from resolver.url import registry
 from resolver.url.parsing import parse, redact
 
-#: Media types outside text/ whose bytes are meant for reading.
+#: Media types outside text/ whose content is meant for human readers.
 _TEXTUAL = frozenset(
     {
         "application/gopher-menu",
@@ -73,7 +74,7 @@ def looks_like_text(octets: bytes) -> bool:
 def decode_text(octets: bytes, charset: str | None) -> str:
     """Decode bytes as text: in the declared charset, otherwise UTF-8 if valid, otherwise ISO 8859-1.
 
-    Never fails: an unknown charset counts as undeclared, invalid bytes become U+FFFD.
+    Never fails. An unknown charset is ignored, and invalid bytes become U+FFFD.
     """
     codec = None if charset is None else codec_of(charset)
     if codec is not None:
@@ -86,15 +87,15 @@ def decode_text(octets: bytes, charset: str | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Retrieved(Facts):
-    """The members of every finished value: the facts, and their provenance.
+    """The members of every completed response: the metadata, and its provenance.
 
     - `url` is the final URL, `requested_url` the requested one.
-    - `chain` are the URLs requested before `url`, one for each redirect. All URLs are redacted.
+    - `chain`: the URLs requested before `url`, one for each redirect. All URLs are redacted.
     - `elapsed` is in seconds.
-    - `retrieved` is the time at which the object was complete: the same URL may name something else later
-      (S21).
+    - `retrieved` is the time at which the object was complete. The same URL may name another object later
+      (S21, archived metadata).
     - `verified` lists the checks that succeeded: length, digest, final-reply, close-notify, terminator.
-    - `peer` is the numeric address connected to: that of the `proxy`, if one was used.
+    - `peer` is the IP address connected to: the address of the `proxy`, if a proxy was used.
     """
 
     url: str
@@ -108,7 +109,7 @@ class Retrieved(Facts):
     chain: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Return every member by name; each byte becomes one character, and set cookies are masked."""
+        """Return every member by name. Each byte becomes one character; the server's cookies are masked."""
         members = {member.name: _plain(getattr(self, member.name)) for member in fields(self)}
         return {**members, "meta": [[name, mask_cookie(name, value)] for name, value in self.meta]}
 
@@ -202,7 +203,7 @@ def _plain(value: object) -> JsonValue:
     raise AssertionError(f"{type(value)} has no form in JSON")
 
 
-# The result of any scheme in terms of http, for libraries whose callers know only http.
+# The result of any scheme, expressed in http terms for libraries whose callers know only http.
 
 _STATUSES: tuple[tuple[type[Declined], int], ...] = (
     (NotFound, 404),
@@ -256,11 +257,12 @@ def http_status(error: Declined) -> int:
 
 
 # The outcome of one URL to save, also on failure: a value that can be stored and sent. As JSON it has the
-# members that `get --json` prints. All are always present; None is unknown or absent.
+# members that `get --json` prints. All members are always present; None means unknown or absent.
 
 Status: TypeAlias = Literal["done", "skipped", "failed", "refused"]
 
-#: The exit codes of refusals before anything is sent: by the policy, the parser, the registry, a redirect.
+#: The exit codes of refusals before any request is sent: by the policy, the parser, the registry, or a
+#: redirect rule.
 _REFUSED = frozenset({9, 12, 13, 15})
 
 
@@ -384,7 +386,7 @@ def judge(
 ) -> tuple[Finding, ...]:
     """Return the policy's findings on the URL, as in `explain`, and the rule that stopped it later.
 
-    A later rule applies to an address, a redirect or a reply.
+    A rule that stops it later applies to an address, a redirect or a response.
     """
     found = check(
         url,
@@ -404,7 +406,7 @@ def judge(
 
 
 def reason_of(error: ResolveError) -> dict[str, JsonValue]:
-    """Return an error as JSON: its public class, its message, and its rule, if there is one."""
+    """Return an error as JSON: its public class, its message, and the number of its rule, if there is one."""
     reason: dict[str, JsonValue] = {"code": class_name(error), "message": error.message}
     rule = _rule_of(error)
     return reason if rule is None else {**reason, "rule": rule}
@@ -423,6 +425,6 @@ def _scheme_of(text: str) -> str | None:
 
 
 def class_name(error: ResolveError) -> str:
-    """Return the name of an error's public class: a scheme may raise a subclass of it."""
+    """Return the name of an error's public class. A scheme may raise a private subclass of that class."""
     public = ResolveError.__module__
     return next(cls.__name__ for cls in type(error).__mro__ if cls.__module__ == public)

@@ -1,8 +1,8 @@
 """Saving an object to a file: complete and verified, or not at all; and its sidecar.
 
-An existing file is handled before anything is sent, as far as its name is sufficient. Then
-`resolver.transfer.retry` retrieves the bytes into NAME.part, `verification` checks them, and the sink gives
-the file its name.
+If the name of an existing file is enough to decide, the file is handled before any request is sent. Then
+`resolver.transfer.retry` retrieves the bytes into NAME.part, `verification` checks them, and the sink renames
+the file to its final name.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ from resolver.url import registry
 from resolver.url.parsing import UrlLike
 from resolver.version import VERSION
 
-# The content of a sidecar: JSON for readers years later, when the URL may name something else (S21). It holds
-# no secret: URLs are redacted, cookies masked.
+# The content of a sidecar. It is JSON for readers years later, when the URL may name another object (S21,
+# archived metadata). It holds no secret: URLs are redacted and cookies masked.
 
 
 def meta_octets(saved: Saved, addresses: Sequence[str | None], proved: Checksum | None) -> bytes:
@@ -84,8 +84,9 @@ def etag_told(octets: bytes | None, url: str, held: Validators) -> str | None:
 def _record(saved: Saved, addresses: Sequence[str | None], proved: Checksum | None) -> dict[str, JsonValue]:
     """Return the sidecar's JSON object.
 
-    `addresses` are those of `chain` and then of `final_url`, in the last try; those of the proxy if one was
-    used. `size` among the validators is the announced size, `bytes` that of the file.
+    `addresses` are the IP addresses for `chain` and then for `final_url`, in the last try; if a proxy was
+    used, the addresses of the proxy. `size` among the validators is the announced size, and `bytes` is the
+    size of the file.
     """
     algorithm, _, digest = (saved.digest or "").partition(":")
     digests: dict[str, JsonValue] = {algorithm: digest}
@@ -118,11 +119,11 @@ def _record(saved: Saved, addresses: Sequence[str | None], proved: Checksum | No
     }
 
 
-#: Bytes of a file that are held in memory until it is complete: a killed process loses at most these. With
-#: `rename` the file is created immediately, so that no other process takes the free name.
+#: Bytes of a file that are held in memory until the file is complete. A killed process loses at most this
+#: many bytes. With `rename` the file is created immediately, so that no other process takes the free name.
 HELD_AT_MOST = 65_536
 
-#: Size from which a body is written to the disk while it arrives: below 32 MiB one call at the end is as
+#: Size from which a body is written to the disk while it arrives. Below 32 MiB, one flush at the end is as
 #: fast.
 WRITE_BACK_FROM = 33_554_432
 
@@ -185,10 +186,10 @@ class SaveOrder:
 
     - `requests` are the locations of the object: the first, then its mirrors.
     - Without `listings`, a directory, menu, group or result list is refused.
-    - `newer` compares with `listed`, the exact facts from a listing.
-    - `below` is the start of the path; nothing after it may be a symbolic link.
+    - `newer` compares with `listed`, the exact size and time from a listing.
+    - `below` is the start of the path. No component after it may be a symbolic link.
     - `meta` writes a sidecar.
-    - A `dry_run` only predicts the result: nothing is written, and no body requested.
+    - A `dry_run` only predicts the result: no file is written, and no body requested.
     """
 
     requests: Sequence[RetrievalRequest]
@@ -231,7 +232,7 @@ class Saver:
         kept if another run can resume them.
         """
         check_name(self._path)
-        # otherwise the path is checked while it is opened
+        # for the other values of `exists`, the path is checked while it is opened
         looks = self._order.dry_run or self._order.exists in _LOOKS
         if looks and self._order.below is not None:
             check_way(self._path, self._order.below)
@@ -282,9 +283,9 @@ class Saver:
         return False
 
     def _is_listed_as_held(self, held: Validators) -> bool:
-        """Return whether the listing shows that the file is current, without a request.
+        """Return whether the listing shows, without a request, that the file is current.
 
-        The listing must have both size and time: several states may have the same time.
+        The listing must have both size and time, because several versions may have the same time.
         """
         listed = self._order.listed
         return None not in (listed.size, listed.modified) and held.covers(listed)
@@ -299,8 +300,8 @@ class Saver:
     async def _foresee(self) -> Saved:
         """Predict the result of a run, as far as possible without the body.
 
-        Raises errors that are detectable locally. The server is asked only for the object's time, if that
-        decides.
+        Raises errors that are detectable locally. The server is asked only for the object's time, and only if
+        the result depends on that time.
         """
         if self._held is not None:
             facts = replace(self._first, options=replace(self._first.options, want="facts"))
@@ -318,7 +319,7 @@ class Saver:
             self._report("save:restarted", "an archive records only complete objects: started over")
             sink.restart()
         order = self._order
-        # the server of the object has responded by now
+        # the object's server has responded by now, so `tries_before_data` no longer applies
         patience = replace(self._retry_policy, tries_before_data=None)
         proof = ExpectedDigest(self._network, order.checksum, order.size, self._clock, patience)
         reply, proved = await self._bring(sink, proof)
@@ -357,9 +358,9 @@ class Saver:
     async def _bring(self, sink: PartialFile, proof: ExpectedDigest) -> tuple[StreamingResponse, set[str]]:
         """Retrieve the complete object with the right digest.
 
-        After a mismatch the object is requested again, from its start and over one connection: from each
-        other location, or again from the only one. After a segmented download it is requested from every
-        location.
+        After a mismatch the object is requested again, from its start and over one connection. Each other
+        location is tried; if there is none, the only location is tried again. After a segmented download the
+        object is requested from every location.
         """
         reply = await self._in_segments(sink)
         proved = set() if reply is None else {"length"}
@@ -373,7 +374,7 @@ class Saver:
                 return reply, proved | await proof.check(sink, reply)
             except ChecksumMismatch as error:
                 self._held = None  # the existing file no longer limits the request
-                if not proved:  # from one location, not from several combined
+                if not proved:  # all bytes came from one location
                     self._wrong.append(self._served)
                 proved = set()
                 self._report("save:mismatch", f"{error.message}: requested again")
@@ -386,9 +387,9 @@ class Saver:
             raise error.tried(self._attempts) from error.__cause__
 
     async def _in_segments(self, sink: PartialFile) -> StreamingResponse | None:
-        """Retrieve the object over several connections, or over one into the gaps of an earlier run.
+        """Retrieve the object over several connections, or fill an earlier run's gaps over one.
 
-        Returns None if neither was requested or possible.
+        Returns None if neither was requested, or neither is possible.
         """
         order = self._order
         if self._network.recorder is not None:  # an archive stores objects, not segments
@@ -460,7 +461,7 @@ class Saver:
             return
         if not self._order.listings:
             refuse_listing(reply)
-        if reply.size is not None and not reply.lists:  # fail before receiving the bytes of another object
+        if reply.size is not None and not reply.lists:  # fail before the bytes of another object are received
             check_size(reply.size, self._order.size, reply.url)
         if sink.is_held and not reply.lists:
             refuse_pointer(reply)
@@ -517,7 +518,7 @@ async def _hold(body: LimitedBody, sink: PartialFile) -> None:
 
 
 def _ways(reply: StreamingResponse) -> str:
-    """Return the user's alternatives, for a message."""
+    """Return the user's alternatives to saving the listing, for a message."""
     row = registry.find(reply.request.url.scheme)
     has_tree = row is not None and row.tree is not None and reply.kind in (Kind.DIRECTORY, Kind.GROUP)
     return f"{'-r saves all of it, ' if has_tree else ''}-O FILE saves the listing"

@@ -1,11 +1,13 @@
 """A segmented download: one object over several concurrent connections, to one or more locations.
 
-The facts are requested first. `run` returns None, and the object is retrieved over one connection, in these
-cases: the facts do not identify the object's state, the object is small, or the location does not support
-ranges. Each segment is written directly to its offset in NAME.part. Its reply must be of the same object;
-otherwise its location is dropped. A failed segment is requested again, from another location if there is one.
+The metadata is requested first. In these cases `run` returns None, and the object is retrieved over one
+connection: the metadata does not identify the object's version, the object is small, or the location does not
+support ranges. Each segment is written directly to its offset in NAME.part. The response for a segment must
+be of the same object; otherwise its location is dropped. A failed segment is requested again, from another
+location if there is one.
 
-The completed ranges are recorded every 2 s, after they were flushed to the disk, and when the file is closed.
+The completed ranges are recorded every 2 s, after they were flushed to the disk. They are also recorded when
+the file is closed.
 """
 
 from __future__ import annotations
@@ -32,16 +34,17 @@ from resolver.transfer.settings import RetryPolicy
 from resolver.transfer.streaming import StreamingResponse
 from resolver.url import registry
 
-#: Seconds between two progress checks, and progress checks between two records of the ranges.
+#: Seconds between two progress checks; number of progress checks between two records of the ranges.
 _LOOK_EVERY = 0.2
 _LOOKS_A_NOTE = 10
 
-#: Maximum number of seconds to wait at a server's request; after a longer request the location is dropped.
+#: Maximum number of seconds to wait if a server asks for a pause. If the server asks for more, the location
+#: is dropped.
 _LONGEST_WAIT = 600.0
 
 _FINAL = (Refused, LimitExceeded, LocalError, Changed)
 
-#: Opens a request at a location: with the common clock, and the number of the try.
+#: Opens a request at a location. The clock is common to all segments; the number is that of the try.
 Open = Callable[[RetrievalRequest, Clock, int], Retrieval]
 
 
@@ -66,7 +69,7 @@ class _SegmentSource:
 
     @property
     def stops(self) -> bool:
-        """Return whether a request to this location has an end offset."""
+        """Return whether the server receives the end offset of a range."""
         row = registry.find(self.request.url.scheme)
         return row is not None and row.stops
 
@@ -126,7 +129,7 @@ class SegmentedDownload:
         return max((self._first, *self._places, self._served), key=lambda place: place.brought).request
 
     async def run(self, clock: Clock) -> StreamingResponse | None:
-        """Retrieve the complete object into the file, and return the reply that had the facts.
+        """Retrieve the complete object into the file, and return the response that had the metadata.
 
         Returns None if the object must be retrieved over one connection; then the file is truncated to the
         bytes before its first gap. Raises `ResolveError`; received bytes are kept.
@@ -170,11 +173,11 @@ class SegmentedDownload:
     # -- before the first segment
 
     async def _ask(self, clock: Clock) -> StreamingResponse | None:
-        """Request the facts from the first location.
+        """Request the metadata from the first location.
 
-        Its failure returns None: the retrieval over one connection fails too, and reports the error. For a
-        file with gaps the request is repeated here, because one connection would discard the bytes after the
-        first gap.
+        Returns None if that fails: the retrieval over one connection fails too, and reports the error. If the
+        file has gaps, the request is retried here instead, because one connection would discard the bytes
+        after the first gap.
         """
         request = self._first.request
         row = registry.find(request.url.scheme)
@@ -203,7 +206,7 @@ class SegmentedDownload:
         held = sink.whole
         if held and not (sink.known.agree(known) and is_same(sink.known, known, proved=self._proved)):
             return False
-        if held and not sink.has_gaps:  # the end may have been lost on its way to the disk
+        if held and not sink.has_gaps:  # the last bytes may not have reached the disk
             held = join_ranges([(0, held[0][1] - OVERLAP)])
         stops = sink.has_gaps or any(place.stops for place in self._places)
         if size - octets_of(held) < 2 * segments.least_piece(stops=stops) or (held and held[-1][1] > size):
@@ -251,9 +254,9 @@ class SegmentedDownload:
                 self._crowd.leave(place.request.url)
 
     def _next_place(self) -> _SegmentSource | None:
-        """Return the location with the fewest failures, then the fewest connections.
+        """Return the location with the fewest failures, and among those the fewest connections.
 
-        Locations at the connection limit of their host are excluded. One connection is always allowed.
+        Locations at the connection limit of their host are excluded, but one connection is always allowed.
         """
         alone = not any(each.busy for each in self._places)
         there = [each for each in self._places if alone or self._crowd.has_room(each.request.url)]
@@ -287,7 +290,7 @@ class SegmentedDownload:
             self._pieces.give_back(came, end)
 
     def _check(self, place: _SegmentSource, reply: StreamingResponse, piece: Range) -> None:
-        """Check that the reply is that segment of the same object."""
+        """Check that the response is the requested segment of the same object."""
         there = reply.validators
         if place is self._first and not self._known.agree(there):
             raise Changed("the object has changed")
@@ -310,7 +313,8 @@ class SegmentedDownload:
     async def _cope(self, place: _SegmentSource, error: ResolveError) -> bool:
         """Return whether this connection should try again after a failure.
 
-        If the location's other connections work, this one ends: the server may have reached its limit.
+        If other connections to the location work, this connection ends: the server may have reached its
+        limit.
         """
         if place.busy > 1 and sum(each.busy for each in self._places) > 1:
             self.attempts += 1
@@ -323,7 +327,7 @@ class SegmentedDownload:
         return True
 
     async def _wait(self, place: _SegmentSource, error: ResolveError, *, elsewhere: bool = False) -> bool:
-        """Wait until the location may be tried again; return False if it must not be.
+        """Wait until the location may be tried again; return False if it must not be tried again.
 
         If another location can be used meanwhile (`elsewhere`), return immediately.
         """

@@ -1,11 +1,11 @@
 """The segments of an object for concurrent requests, and their connections per host. No I/O.
 
-Segments get smaller towards the end, so that all connections finish at about the same time despite
-different speeds: a segment is half of an equal share of the rest, and at least `LEAST`.
+Segments get smaller towards the end, so that all connections finish at about the same time despite different
+speeds. A segment is half of an equal share of the remaining bytes, and at least `LEAST`.
 
 A server that does not receive the end of a segment (REST of RFC 3659) sends until the connection is closed.
-So after each segment it sends as much as the buffers of two sockets hold. For such a server a segment is a
-full share of the rest, and at least `LEAST_WITHOUT_END`.
+So after each segment it sends as many useless bytes as the buffers of two sockets hold. For such a server a
+segment is a full share of the remaining bytes, and at least `LEAST_WITHOUT_END`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from resolver.files.part_state import Range, Ranges, find_missing
 from resolver.policy.schemes import at_once
 from resolver.policy.subject import host_key
 
-#: Minimum segment size in bytes. Less is not worth a request or an FTP login: 1 MiB takes 0.08 s at 100
-#: Mbit/s.
+#: Minimum segment size in bytes. A smaller segment is not worth a request or an FTP login: 1 MiB takes 0.08 s
+#: at 100 Mbit/s.
 LEAST = 1_048_576
 
-#: Minimum segment size if the server does not receive its end: vsftpd on loopback sends 3 to 5 MB after it.
+#: Minimum segment size if the server does not receive the segment's end. After the end, vsftpd on loopback
+#: still sends 3 to 5 MB.
 LEAST_WITHOUT_END = 33_554_432
 
 
@@ -67,15 +68,16 @@ class SegmentPlan:
 
 
 def can_detect_change(known: Validators) -> bool:
-    """Return whether these validators can tell the object from another state of it."""
+    """Return whether these validators can distinguish two versions of the object."""
     return known.size is not None and (known.etag is not None or known.modified is not None)
 
 
 def is_same(known: Validators, there: Validators, *, proved: bool) -> bool:
     """Return whether another location has the same object.
 
-    The size must be equal, and also the strong entity tag or the time; with a digest to verify (`proved`) the
-    size is sufficient. Tags are specific to a server, so different tags mean nothing if the times are equal.
+    The size must be equal, and also the strong entity tag or the time. With a digest to verify (`proved`),
+    the size is sufficient. Tags are specific to a server, so different tags are ignored if the times are
+    equal.
     """
     if known.size is None or known.size != there.size:
         return False
@@ -86,7 +88,7 @@ def is_same(known: Validators, there: Validators, *, proved: bool) -> bool:
 
 # The segment connections per host, counted over all objects of a session.
 #
-# An object over one connection is counted by the caller that starts it. A segmented object always has one
+# A connection that retrieves a complete object is counted by its caller. A segmented object always has one
 # connection, and more while its hosts are below their limit: `max_connections`.
 
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 def describe_entry(
     url: Url, reply: StreamingResponse, origin: Origin, referrer: tuple[str, str | None] | None
 ) -> Entry:
-    """Return the facts of a reply as one entry for `url`."""
+    """Return the metadata of a response as one entry for `url`."""
     return Entry(
         name=listed_name(url),
         url=reply.url,
@@ -172,7 +172,7 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> AbstractAsyncContextManager[StreamingResponse]:
-        """Open a reply to read its entries; also a document with links (http's index page)."""
+        """Open a response to read its entries; a document with links (http's index page) is allowed too."""
         return Retrieval(self._network, self._request(url, origin, referrer, "listing"), most=max_streamed)
 
     async def fetch(
@@ -193,7 +193,8 @@ class Resolver:
             nonlocal entries
             entries = None
             await memory.fill(reply.body)
-            # while the connection is open: the file system tells the kind of a name in a directory
+            # entries are read while the connection is open, because only the file system tells the kind of a
+            # name
             if reply.has_entries:
                 entries = await self._entries_of(reply, memory.tail(memory.position))
 
@@ -258,7 +259,7 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> Entry:
-        """Return the facts of the URL as one entry: kind, size, date, media type. The body is not read."""
+        """Return the metadata of the URL as one entry: kind, size, date, media type. The body is not read."""
         async with self.facts(url, origin=origin, referrer=referrer) as reply:
             parsed = url_of(url, strict=self._strict, origin=origin)
             return describe_entry(parsed, reply, origin, referrer)
@@ -270,7 +271,7 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> AbstractAsyncContextManager[StreamingResponse]:
-        """Open a reply that has only facts, with the server's own fields in `meta`."""
+        """Open a response with only metadata, with the server's own fields in `meta`."""
         request = self._request(url, origin, referrer, "facts", prompt=True)
         return Retrieval(self._network, request, most=ignore_limits)
 
@@ -310,7 +311,7 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> str:
-        """Return the suffix for the name `index` of a URL that names only a directory: `.html`, say.
+        """Return the suffix for the name `index` of a URL with a trailing slash: `.html`, for example.
 
         The suffix follows the media type. It is empty for any other URL, and if the server does not report
         the type in advance.
@@ -541,7 +542,8 @@ class Resolver:
         except ResolveError as error:
             raise trim_traceback(error) from error.__cause__
         found_in = None if referrer is None else Referrer(*referrer)
-        # The size limit of the request's kind. Most retrievals need no other, and so share these options.
+        # The size limit for the kind of request. Most requests need no other option, so they share one
+        # options object.
         if (options := self._wishes.get((want, prompt))) is None:
             most = self.limits.body if want == "content" else max_streamed(self.limits)
             options = self._wishes[want, prompt] = replace(self._options, want=want, prompt=prompt, most=most)
@@ -553,12 +555,12 @@ class Resolver:
 class ConfinedSession(Resolver):
     """A view of another session, confined to one tree.
 
-    It shares the connections, limits and knowledge of that session. It is neither entered nor exited. It
-    differs:
+    The view shares the connections, limits and host state of the other session. It is neither entered nor
+    exited. Differences:
     - Redirects are restricted by `leads`, or by `lists` for a listing.
     - Files are written `below` a directory, never through a symbolic link.
     - Listings have details and are complete.
-    - The login of the URL `top` applies to all URLs below it, where it is not repeated.
+    - The login of the URL `top` applies to all URLs below it, even if they do not repeat the login.
     """
 
     def __init__(self, session: Resolver, top: Url, *, leads: Leads, lists: Leads, below: str) -> None:

@@ -1,7 +1,7 @@
 """Settings for all URLs of a caller: the keywords of `Resolver`, of the functions and of `HttpxTransport`.
 
-They are defined only here. A function that takes them declares `**settings: Unpack[Settings]` and passes them
-on complete. A setting that is missing or None has its default.
+All settings are defined in this module. A function that takes them declares `**settings: Unpack[Settings]`
+and passes them on complete. A setting that is missing or None has its default.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class RetryPolicy:
         return lasting or not error.retryable or failures_in_a_row >= tries
 
     def pause(self, failures_in_a_row: int, error: ResolveError) -> float:
-        """Return the seconds to wait after `failures_in_a_row` tries, or the time that the server named."""
+        """Return the seconds to wait: the server's requested pause, or the delay after so many failures."""
         requested = requested_pause(error)
         if requested is not None:
             return requested
@@ -80,7 +80,7 @@ def requested_pause(error: ResolveError) -> float | None:
     return error.after if isinstance(error, TryLater) else None
 
 
-#: The defaults: for a retrieval into memory, which the caller can repeat, and for a file.
+#: The defaults: one try for a retrieval into memory, which the caller can repeat; five tries for a file.
 ONE_TRY, FIVE_TRIES = RetryPolicy(), RetryPolicy(tries=5)
 
 
@@ -108,7 +108,7 @@ class NetworkSettings(TypedDict, total=False):
     """A PEM file of certificate authorities that are trusted in addition to the system's."""
 
     certfile: str | None
-    """A PEM file with a certificate and its key; only hosts that the caller named get the certificate."""
+    """A PEM file with a certificate and its key; only hosts that the caller named receive the certificate."""
 
     certfile_password: bytes | None
     """The password of the key in `certfile`, if it is encrypted."""
@@ -126,7 +126,7 @@ class NetworkSettings(TypedDict, total=False):
     """Writes all retrieved objects, and the requests for them, to an archive (WARC)."""
 
     hosts: Mapping[str, Host] | None
-    """Settings by `host:port` or `host`: for this host they override all others, also after a redirect."""
+    """Settings by `host:port` or `host`: they override all others for this host, also after a redirect."""
 
 
 class Settings(NetworkSettings, total=False):
@@ -148,7 +148,7 @@ class Settings(NetworkSettings, total=False):
     """
 
     credentials: Given | None
-    """The users and passwords, sent to no other host and port than the one they are for (S11).
+    """The users and passwords. Each is sent only to its own host and port (S11, credentials and redirects).
 
     Either a mapping from (scheme, host, port), or a function, async or not. The function is called with
     (scheme, host, port, user), once for each host and port.
@@ -177,7 +177,7 @@ class Settings(NetworkSettings, total=False):
     """
 
     archive: ArchiveSource | None
-    """The archives (WARC) from which everything is read, without the network; excludes `recorder`."""
+    """The archives (WARC) that answer all requests, without the network; excludes `recorder`."""
 
     segments: int | None
     """The maximum number of connections of `save` for one object, over all its locations.
@@ -190,11 +190,12 @@ class Settings(NetworkSettings, total=False):
     """The maximum number of segment connections to one host, over all objects: 2 by default, 6 for http."""
 
     sync: Sync | None
-    """When saved files are written to the disk.
+    """The time at which saved files are flushed to the disk.
 
-    - `group` (the default): before they get their names; files that end together share one step.
-    - `always`: each file separately, and its name before `save` returns.
-    - `never`: when the system writes them; a loss of power may leave some files empty.
+    - `group` (the default): before the files get their final names; files that are completed together share
+      one flush.
+    - `always`: each file separately; its final name is flushed before `save` returns.
+    - `never`: when the operating system writes them; a loss of power may leave some files empty.
     """
 
     patience: RetryPolicy | None

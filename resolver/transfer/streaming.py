@@ -1,6 +1,6 @@
-"""Replies on their open connections, with a body that can be read once, and the sinks of its bytes.
+"""Responses on their open connections, with a body that can be read once, and the sinks of their bytes.
 
-`StreamingResponse` is the value of `stream`: the facts of a `Reply`, its body under the limits of the
+`StreamingResponse` is the value of `stream`: the metadata of a `Reply`, its body under the limits of the
 retrieval, and its listing as entries with their provenance.
 """
 
@@ -41,13 +41,13 @@ from resolver.url.tracebacks import trim_traceback
 # A listing as text: one entry a line, for every scheme.
 #
 # A name may hold bytes that would end its line. CR and LF are written `\x0d` and `\x0a`, so that a line is
-# always one entry. Articles are shown with their number and subject. A long line has the facts of the entry
-# before its name: kind, size, time, its available types or its permissions, and its number in the listing. A
-# dash stands for an unknown fact. A `~` stands before a value that the server rounded, or a time in an
-# unknown time zone.
+# always one entry. Articles are shown with their number and subject. A long line has more columns before the
+# name: kind, size, time, the available types or the permissions, and the number in the listing. A dash stands
+# for an unknown value. A `~` stands before a value that the server rounded, or a time in an unknown time
+# zone.
 
-#: The permission facts of an FTP entry with their width in characters: facts of MLSD, and the mode of LIST.
-#: `perm` has 7 letters for a directory; Pure-FTPd sends none.
+#: The permission fields of an FTP entry with their width in characters: fields of MLSD, and the mode of LIST.
+#: `perm` has 7 letters for a directory; Pure-FTPd does not send `perm`.
 _RIGHTS = (("perm", 7), ("unix.mode", 4), ("mode", 10))
 #: Makes the line of an entry.
 Line: TypeAlias = Callable[[Entry], str]
@@ -62,7 +62,7 @@ def listing_line(entry: Entry) -> str:
 
 
 def long_line(entry: Entry, number: int, name: str) -> str:
-    """Return the line with the entry's facts and its `number`, before its displayed `name`."""
+    """Return the line with the entry's metadata and its `number`, before its displayed `name`."""
     may = _rights(entry) or _types(entry)
     known = f"{entry.kind.value:<9} {_size(entry):>12}  {_moment(entry):<20}  {may:<4}"
     return f"{known} {number:>4}  {name}"
@@ -94,7 +94,7 @@ def _rights(entry: Entry) -> str:
 def _types(entry: Entry) -> str:
     """Return the types of a WAIS document, or the one-character type of a menu entry; otherwise a dash.
 
-    FTP's fact of the same name is ignored: it says no more than the kind does.
+    The `type` of an FTP entry is ignored, because it only repeats the entry's kind.
     """
     extra = entry.extra or {}
     character = extra.get("type")
@@ -113,8 +113,8 @@ def listing_octets(entries: Iterable[Entry], line: Line = listing_line) -> bytes
     return "".join(f"{line(entry)}\n" for entry in entries).encode("utf-8", "surrogateescape")
 
 
-#: Bytes of a listing that are read, and entries that are made, before other tasks run. Either takes 1 to 2
-#: ms, for many short lines as for a few long ones.
+#: Bytes of a listing that are read, and entries that are created, before other tasks run. Either step takes 1
+#: to 2 ms, for many short lines as for a few long ones.
 OCTETS_AT_ONCE = 4_096
 ENTRIES_AT_ONCE = 32
 
@@ -158,7 +158,7 @@ class _Batches:
             await self._read_on()
 
     def _take(self) -> list[Entry]:
-        """Return the next entries; a failure is kept until the entries before it have been returned."""
+        """Return the next entries; raise a failure only after the entries before it were returned."""
         entries: list[Entry] = []
         try:
             entries.extend(islice(self._made, ENTRIES_AT_ONCE))
@@ -232,7 +232,7 @@ class EntryStream:
 
 
 class LineStream:
-    """A listing as lines, one an entry; a piece has several lines, at most those of one piece of the body.
+    """A listing as lines, one per entry; a piece has the lines of at most one piece of the body.
 
     The entries' URLs are not checked.
     """
@@ -283,7 +283,7 @@ def settle(entry: Entry, found_in: Referrer) -> Entry:
 
 
 def _vouch_entry(entry: Entry, referrer: Referrer) -> Entry:
-    """Return the entry as `replace` would, in a fifth of the time: a listing may have millions of entries."""
+    """Return the entry as `dataclasses.replace` would, in a fifth of the time (for long listings)."""
     return Entry(
         name=entry.name,
         url=str(entry.url),
@@ -307,9 +307,9 @@ def _link(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class LiveFacts(Facts):
-    """The facts of a reply whose connection is open, however its body is read.
+    """The metadata of a response whose connection is open, however its body is read.
 
-    Every text in it is `Masked`, so text made of it may be displayed and stored. `findings` and `verified`
+    Every text in it is `Masked`, so text built from it may be displayed and stored. `findings` and `verified`
     are complete only at the end of the body.
     """
 
@@ -347,7 +347,7 @@ class LiveFacts(Facts):
 
     @property
     def addresses(self) -> tuple[str | None, ...]:
-        """Return the numeric address connected to for each URL of `chain`, and then for `url`."""
+        """Return the IP address connected to for each URL of `chain`, and then for `url`."""
         return (*self._peers, self.peer)
 
     @property
@@ -362,7 +362,7 @@ class LiveFacts(Facts):
 
     @property
     def validators(self) -> Validators:
-        """Return the facts that identify this state of the object; empty if the scheme has no such facts."""
+        """Return the validators of this version of the object; empty if the scheme has none."""
         row = self._url_gate.row
         known = row is not None and row.resumes
         return Validators(size=self.size, modified=self.modified, etag=self.etag) if known else Validators()
@@ -385,12 +385,12 @@ class LiveFacts(Facts):
 
     @property
     def peer(self) -> str | None:
-        """Return the numeric address that the bytes come from; None without a connection."""
+        """Return the IP address that the bytes come from; None without a connection."""
         return self._reply.peer or self._url_gate.peer
 
     @property
     def source(self) -> str | None:
-        """Return the address by which this reply's links are checked (S08): the server's, unless proxied."""
+        """Return the IP address by which links are checked (S08): the server's, unless proxied."""
         return self._reply.peer or self._url_gate.source
 
     @property
@@ -428,7 +428,7 @@ class LiveFacts(Facts):
 
     @property
     def has_entries(self) -> bool:
-        """Return whether the body can be read as entries, even if it is also a document."""
+        """Return whether the body can be read as entries; a document with links can be, too."""
         return self._reply.listing is not None and self._reply.records is None and not self._is_raw
 
     @property
@@ -478,9 +478,9 @@ class StreamingResponse(LiveFacts):
         return None if self._reply.raw is None else self._reply.raw(content)
 
     def finished(self, *findings: Finding, proved: Iterable[str] = ()) -> dict[str, Any]:
-        """Return the members of a finished value: facts and provenance.
+        """Return the members of a completed response: metadata and provenance.
 
-        The given findings and checks are added to those of the reply.
+        The given findings and checks are added to those of the open response.
         """
         return {
             **facts_of(self),
@@ -498,15 +498,15 @@ class StreamingResponse(LiveFacts):
 # Sinks of bytes: a file, memory, standard output. Each counts its bytes and knows the last ones, so that
 # another try can resume after them.
 
-#: Validators without a known fact: they agree with every object.
+#: Validators without a known value: they match every object.
 NOTHING = Validators()
 
 
 class Store(Protocol):
     """A sink of an object's bytes.
 
-    `position` is their number; `known` describes the object's state. A `final` store has passed its bytes on
-    and cannot restart.
+    `position` is the number of stored bytes; `known` identifies the object's version. A `final` store has
+    already passed its bytes on and cannot restart.
     """
 
     final: bool
@@ -522,7 +522,7 @@ class Store(Protocol):
         ...
 
     async def remember(self, known: Validators) -> None:
-        """Record the object state of the bytes that follow."""
+        """Record the object version of the bytes that follow."""
         ...
 
     def restart(self) -> None:
@@ -568,4 +568,4 @@ def octets_to_keep(reply: StreamingResponse) -> AsyncIterator[bytes]:
 
 
 async def leave(reply: StreamingResponse) -> None:
-    """Leave the body unread: only the facts are needed."""
+    """Leave the body unread, because only the metadata is needed."""

@@ -39,14 +39,12 @@ from resolver.transfer.network import Network
 from resolver.transfer.redirects import RetrievalRequest
 from resolver.url import registry
 
-# The client's end of a telnet session on its connection (RFC 854): parsing of received data, encoding of
-# input.
-#
 # Options are negotiated when the service requests them, whenever received bytes are parsed. Each message to
-# the service is sent complete and in order; an answer is never inserted into a text.
+# the service is sent complete and in order; an answer to an option request is never inserted into other
+# input.
 
-#: Telnet commands that may be sent. End of file, suspend and abort are excluded: servers in wide use swallow
-#: the byte after them.
+#: Telnet commands that may be sent. End of file, suspend and abort are excluded, because servers in wide use
+#: lose the byte after them.
 COMMANDS = {
     "brk": TelnetCommand.BRK,
     "ayt": TelnetCommand.AYT,
@@ -74,7 +72,7 @@ class TerminalConnection:
 
     @property
     def peer(self) -> str:
-        """Return the numeric address connected to."""
+        """Return the IP address connected to."""
         return self._stream.peer
 
     @property
@@ -84,7 +82,7 @@ class TerminalConnection:
 
     @property
     def ended_whole(self) -> bool:
-        """Return whether the end of the connection is authentic: a close_notify in TLS, any end without."""
+        """Return whether the end of the connection is authentic: with TLS a close_notify, else any end."""
         return self._stream.close_notify_seen or not self._stream.secured
 
     async def secure(self, how: Literal["try", "require"]) -> None:
@@ -119,7 +117,7 @@ class TerminalConnection:
         return await self._stream.receive()
 
     def take(self, octets: bytes) -> Iterator[bytes]:
-        """Yield the data in received bytes. While a piece is handled, `terminal.his_binary` holds for it."""
+        """Yield the data in received bytes. `terminal.his_binary` applies to the current piece only."""
         for happening in self.terminal.feed(octets):
             match happening:
                 case TelnetData(octets=data):
@@ -138,7 +136,7 @@ class TerminalConnection:
             self.findings.append(Finding(odd.rule, "warn", odd.detail))
 
     async def answer(self) -> None:
-        """Send the pending answers, between two texts of other tasks."""
+        """Send the pending answers to option requests, between two texts of other tasks."""
         if not self.terminal.has_answers:  # avoids the wait for the lock
             return
         async with self._sending:
@@ -155,7 +153,7 @@ class TerminalConnection:
         return encode_command(COMMANDS[name])
 
     def resize(self, columns: int, rows: int) -> tuple[Line, ...]:
-        """Set the size of the window; return the lines that tell the service, if it requested sizes."""
+        """Set the size of the window; return the lines that report the size, if the service requested it."""
         self.terminal.resize(WindowSize(columns, rows))
         return self.terminal.answers()
 
@@ -187,10 +185,10 @@ Expected: TypeAlias = "bytes | re.Pattern[bytes] | Prompt"
 
 
 class TerminalSession:
-    """A terminal session of `Resolver.open_terminal`, while its connection is open.
+    """The terminal session of `Resolver.open_terminal`, while its connection is open.
 
     One task may wait for output while another sends input. `findings` are the service's deviations from the
-    protocol. A caller with its own terminal uses `connection`, and then none of the other methods.
+    protocol. A caller with its own terminal uses only `connection`, and none of the other methods.
 
     Examples:
         >>> async with resolver.Resolver() as session:
@@ -214,7 +212,7 @@ class TerminalSession:
 
     @property
     def peer(self) -> str:
-        """Return the numeric address connected to."""
+        """Return the IP address connected to."""
         return self.connection.peer
 
     @property

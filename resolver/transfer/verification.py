@@ -1,9 +1,10 @@
 """Verification of a file: by a given size and digest, or by a digest that its server publishes.
 
-With `auto` these are tried in turn, and the first that exists counts: the digest headers of the reply (RFC
-9530, RFC 3230), then next to the object on its own server `NAME.sha256`, `NAME.sha512`, `NAME.md5`,
-`SHA256SUMS`, `md5sums.txt`. A digest from the same server proves only that the transfer damaged nothing. For
-gopher this covers binary items: servers change the line ends of text, and +VIEWS rounds sizes.
+With `auto`, the sources are tried in order, and the first digest that exists is used. The first source is the
+digest headers of the response (RFC 9530, RFC 3230). The others are files next to the object on its own
+server: `NAME.sha256`, `NAME.sha512`, `NAME.md5`, `SHA256SUMS`, `md5sums.txt`. A digest from the same server
+proves only that the transfer damaged no bytes. For gopher, `auto` covers binary items: servers change the
+line ends of text, and +VIEWS rounds sizes.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _BSD_LINE = re.compile(r"([A-Z0-9-]+) ?\((.+)\) ?= ?([0-9a-fA-F]{32,128})\Z")
 
 @dataclass(frozen=True, slots=True)
 class Checksum:
-    """The expected digest of a file, in hex; `algorithm` is `auto` for the digest that is published."""
+    """The expected digest of a file, in hex; `auto` means the digest that the server publishes."""
 
     algorithm: str
     digest: str = ""
@@ -149,7 +150,7 @@ class ExpectedDigest:
     async def _fetch_published(self, reply: StreamingResponse) -> Checksum | None:
         """Return the digest that the object's server publishes.
 
-        If the server publishes none or does not answer, add a warning and return None.
+        If the server does not publish a digest or does not answer, add a warning and return None.
         """
         found = None if _is_coded(reply.meta) else next(header_checksums(reply.meta), None)
         why = "the server publishes no digest"
@@ -213,11 +214,11 @@ class ExpectedDigest:
 
 
 def check_size(found: int, wanted: int | None, url: str) -> None:
-    """Raise `ChecksumMismatch` for another size than expected, which also means another digest."""
+    """Raise `ChecksumMismatch` if the size differs from the expected size; the digest would differ too."""
     if wanted is not None and found != wanted:
         raise ChecksumMismatch(f"got {found} bytes, expected {wanted}", url=url)
 
 
 def _is_coded(meta: tuple[tuple[str, str], ...]) -> bool:
-    """Return whether the digests in the headers are of a coded form, not of the file's bytes (RFC 9530 3)."""
+    """Return whether the header digests are of a content coding, not of the file's bytes (RFC 9530 3)."""
     return any(name.lower() == "content-encoding" and value.lower() != "identity" for name, value in meta)
