@@ -4,6 +4,6 @@
     url_gate = network.admit(url)               checked against the policy, or an error; no DNS lookup yet
     async with url_gate.connect(tls=False) as stream: ...
 
-A `UrlGate` is the `Gate` that performs a protocol exchange: `admission` checks the URL, `connector` connects.
-Output files are created in `resolver.files.partial_file`.
+A `UrlGate` implements the `Gate` through which a protocol exchange connects. `admission` checks the URL, and
+`connector` opens the connections. Output files are created in `resolver.files.partial_file`.
 """

@@ -61,7 +61,7 @@ class RunState:
 
 
 class Admission:
-    """A URL that passed the policy; creating one checks the URL.
+    """A URL that passed the policy; creating an `Admission` checks the URL.
 
     The constructor raises `Refused`, `UnsupportedScheme`, or `NotConfigured` for an invalid proxy setting. No
     DNS lookup is made and no byte is sent before it returns.
@@ -71,11 +71,12 @@ class Admission:
         reported_in_clear: whether this retrieval warned about a password sent without TLS. With `in_clear`,
             the user was warned earlier about this host and port.
         mask: hides the secrets in reports of this retrieval.
-        shown: the URL as it may be displayed.
+        shown: the URL, redacted.
         way: the route through a proxy; None for a direct connection.
-        host: the settings of this host and port alone.
+        host: the settings that apply only to this host and port.
         limits: the limits for this host and port.
-        tap: recorder of the bytes of its connections; it is set before a connection is opened.
+        tap: the recorder of the bytes on the connections of this URL; it is set before a connection is
+            opened.
 
     `outer` is the admission whose response led to this URL.
     """
@@ -156,7 +157,7 @@ class Admission:
 
     @property
     def full_place(self) -> tuple[str, str, int]:
-        """Return the scheme, host and port, the key of the user's client certificates."""
+        """Return the scheme, host and port: the key under which the user's client certificates are found."""
         host, port = self.place
         return self.url.scheme, comparable_host(host), port
 
@@ -168,7 +169,8 @@ class Admission:
         """
         row = self._subject.row
         tls = row is not None and row.tls == "always"
-        host = self.place[0] if self.way is None else ""  # through a proxy, localhost is another machine
+        # through a proxy, localhost is the proxy's own machine
+        host = self.place[0] if self.way is None else ""
         return may_go_unasked(host, self.shared.policy, tls=tls)
 
     def check_addresses(self, addresses: Sequence[str]) -> tuple[str, ...]:
@@ -184,7 +186,8 @@ class Admission:
     def check_secret(self, peer: str, secured: bool, secrets: Sequence[bytes]) -> None:
         """Check whether a password may be sent on this connection (S06).
 
-        In a request to a proxy, the secret is the proxy's own password, or the proxy forwards it to the host.
+        If the request goes to a proxy, the secret is either the proxy's own password, or the proxy forwards
+        it to the host.
 
         Raises:
             Refused: the policy forbids it.
@@ -205,7 +208,7 @@ class Admission:
     def check_login(self, peer: str, secured: bool, secrets: Sequence[bytes]) -> None:
         """Check whether the user name and password of a proxy may be sent (S06).
 
-        They are the user's own, regardless of the origin of the URL.
+        The proxy login is the user's own, regardless of the origin of the URL.
         """
         hidden = secured or (self.way is not None and self.way.proxy.secured)
         self._heed(judge_credentials(self.url, peer, self.shared.policy, tls=hidden, origin="user"))
@@ -242,5 +245,5 @@ def _host_of(url: Url, server: NewsServer | None, hosts: HostSettings) -> Host:
 
 
 def _options_under(email: str, options: Options) -> Options:
-    """Return the options with the anonymous password that the policy sets (S17)."""
+    """Return the options with the anonymous FTP password that the policy sets (S17)."""
     return replace(options, anonymous_password=email.encode("ascii"))

@@ -1,7 +1,7 @@
-"""The clock and its limits: time of a retrieval, time before its body, minimum and shared maximum rate.
+"""The clock and its limits: the time of a retrieval, the time before its body, and minimum and maximum rates.
 
-The clock is that of the running event loop. No cancel scope stays open across a yield of a body: each is
-opened and closed inside one call.
+The clock is the clock of the running event loop. No cancel scope stays open across a yield of a body: each
+scope is opened and closed inside one call.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from resolver.loops import CancelScope, Loop, running
 #: Seconds over which the rate of a body is averaged: enough time to retransmit one lost packet.
 _RATE_WINDOW = 5.0
 
-#: Maximum seconds that one wait within a reply counts for. A longer wait is a pause that a server may need
-#: (an FTP server before it reports that the transfer is complete); the idle timeout ends it.
+#: Maximum seconds that one wait within a response counts for. A server may need a longer pause: an FTP server
+#: pauses before it reports that the transfer is complete. The idle timeout ends such a pause.
 _LONGEST_COUNTED = 2.0
 
 _UNBOUND: AbstractContextManager[None] = nullcontext()
@@ -26,8 +26,8 @@ _UNBOUND: AbstractContextManager[None] = nullcontext()
 class Clock:
     """A deadline that starts now and applies to one call at a time.
 
-    The default limit is for a complete retrieval. `missed` is the error text for another limit, formatted
-    with the seconds; `setting` is the setting of that limit.
+    The default limit is the time for a complete retrieval. For another limit, `missed` is the error text,
+    formatted with the seconds, and `setting` is the name of the setting.
     """
 
     def __init__(
@@ -121,11 +121,11 @@ class RateCheck:
 
 
 class AnswerPace:
-    """A minimum rate for a reply after its first byte.
+    """A minimum rate for a response after its first byte.
 
     `least` bytes per second of waiting must arrive, as in `RateCheck`. Before the first byte only the idle
-    timeout applies, so a server may take time to process a request. The check ends replies that trickle in,
-    also those of a greeting or of the head of an article.
+    timeout applies, so a server may take time to process a request. The check ends responses that arrive too
+    slowly, including greetings and the heads of articles.
     """
 
     def __init__(self, least: int | None) -> None:
@@ -153,17 +153,17 @@ class AnswerPace:
 
 # The maximum rate of all transfers of a run together: a token bucket, and the throttle that waits for it.
 #
-# `Bucket` is one line of time on which each transfer appends the bytes that it read. The bucket reads no
-# clock and never waits. `Throttle` is the use of a bucket by one retrieval. Bytes are paid for before more
-# are read: a cancellation during the wait loses no data, and only the peer can cause an idle timeout. Each
-# transfer reads one share and is then last in the queue, so all transfers progress at the same rate,
-# regardless of their servers' speed.
+# `Bucket` is one timeline to which each transfer appends the bytes that it read. The bucket reads no clock
+# and never waits. `Throttle` is the use of a bucket by one retrieval. A retrieval pays for received bytes
+# before it reads more. So a cancellation during the wait loses no data, and only the peer can cause an idle
+# timeout. Each transfer reads one share and then waits behind the other transfers. So all transfers progress
+# at the same rate, regardless of their servers' speed.
 
 #: Duration of one share in seconds: short enough for a steady rate and a quick stop.
 _SHARE = 0.1
 
-#: Bytes that a retrieval reads without waiting, as long as the debt of all is at most a second. Command
-#: replies are this small: an exchange of ten commands does not queue ten times.
+#: Bytes that a retrieval reads without waiting, if the common debt is at most one second. Command replies are
+#: this small, so an exchange of ten commands does not wait ten times.
 _FREE = 4_096
 _OWED = 1.0
 
@@ -186,9 +186,9 @@ class Bucket:
             self._run, self._paid_until = run, now
 
     def pay(self, octets: int, now: float) -> float:
-        """Add bytes to the debt and return the time at which it is paid off.
+        """Add bytes to the debt and return the time at which the debt is paid off.
 
-        Unused capacity of the past is lost.
+        Time in which no bytes were read gives no credit.
         """
         self._paid_until = max(self._paid_until, now) + octets / self.rate
         return self._paid_until
@@ -210,7 +210,7 @@ class Throttle:
 
     @property
     def waited(self) -> float:
-        """Return the seconds so far that this throttle, not the peer, caused."""
+        """Return the total seconds of waiting that this throttle caused, not the peer."""
         since = self._since
         return self._waited if since is None else self._waited + self._loop.current_time() - since
 
@@ -234,7 +234,7 @@ class Throttle:
     async def turn(self) -> None:
         """Wait until the received bytes are paid for.
 
-        The method has no checkpoint if they already are.
+        The method has no checkpoint if the bytes are already paid for.
         """
         began = self._loop.current_time()
         if self._ready <= began:

@@ -1,8 +1,8 @@
-"""From checked addresses to one connected socket: RFC 8305, "Happy Eyeballs", and the race that it needs.
+"""From checked addresses to one connected socket: RFC 8305, "Happy Eyeballs", and its race of two attempts.
 
-IPv6 is first and the families alternate. The next address is tried after 250 ms, or immediately when an
-attempt fails. The first socket that connects wins, the others are closed. Addresses are numeric: no name is
-resolved here. The caller limits the total time.
+IPv6 is first and the address families alternate. The next address is tried after 250 ms, or immediately when
+an attempt fails. The first socket that connects is used, and the others are closed. All addresses are IP
+addresses: no name is resolved here. The caller limits the total time.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ async def first_of(
 ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
     """Await both and cancel the other as soon as one completes; see `Gate.first_of`.
 
-    The first is awaited by the calling task, which saves the start of a task: small transfers become
-    measurably faster. If one of both completed, a `ResolveError` of the other is dropped, because the next
-    read raises it again. An exception of an event listener does not recur, so it is raised.
+    The first is awaited by the calling task, which saves the start of a task and makes small transfers
+    measurably faster. If one completed, a `ResolveError` of the other is dropped, because the next read
+    raises it again. An exception of an event listener is not raised a second time, so it is raised here.
     """
     left: list[FirstResult[A]] = []
     right: list[FirstResult[B]] = []
@@ -79,7 +79,7 @@ async def _run(call: Callable[[], Awaitable[T]], came: list[FirstResult[T]], sco
 #: RFC 8305 section 5: "Connection Attempt Delay", 250 ms recommended.
 ATTEMPT_DELAY = 0.25
 
-#: System errors for a connection that was established and reset before the first check.
+#: System errors for a connection that was reset after it was established and before the first check.
 _LEFT = frozenset({errno.ECONNRESET, errno.ENOTCONN, errno.EPIPE})
 
 #: System errors on a machine that has no address of one family.
@@ -107,8 +107,8 @@ class ConnectTimeout(Exception):
 class ConnectAttempts:
     """The attempts to connect to one host and port.
 
-    `failures` holds the reason for each address that failed so far. `until` is the deadline if there is a
-    single address. For several addresses, and for other work, the caller limits the time.
+    `failures` holds the reason for each address that failed so far. With a single address, `until` is the
+    deadline. With several addresses, and for all other work, the caller limits the time.
     """
 
     def __init__(self, place: str, until: float = math.inf) -> None:
@@ -199,7 +199,7 @@ class ConnectAttempts:
 
 
 async def connect_to(address: str, port: int, until: float) -> socket.socket:
-    """Open one TCP connection to a numeric address.
+    """Open one TCP connection to an IP address.
 
     The socket is closed unless the call succeeds.
 

@@ -1,6 +1,6 @@
 """The connections of one admitted URL: direct or through a proxy, only to checked addresses of its host.
 
-An address is checked (S08) and then used in numeric form (S09).
+After its check (S08), an address is used as an IP address, so no second DNS lookup can change it (S09).
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _OFFERS = ("h2", "http/1.1")
 class Connector:
     """The direct connections of one URL.
 
-    `first` is the control connection of data connections, None until it is open. `peer` is the address of the
-    last connection.
+    `first` is the control connection to which data connections belong; None until it is open. `peer` is the
+    address of the last connection.
     """
 
     def __init__(self, admission: Admission) -> None:
@@ -64,8 +64,8 @@ class Connector:
     ) -> IdleConnection | None:
         """Return an idle pooled connection whose address may be connected to now, or None (S09).
 
-        If None, and if a batch limits the host's connections, idle ones of other logins are closed to make
-        space for a new one.
+        Without such a connection, and if a batch limits the host's connections, idle connections with other
+        logins are closed. This makes space for a new connection.
         """
         if not len(self._shared.pool):
             return None
@@ -106,7 +106,7 @@ class Connector:
     async def _open_by(
         self, until: float, host: str, port: int, tls: bool, attempts: ConnectAttempts
     ) -> SocketStream | None:
-        """Return None at the deadline; the attempts have a deadline too, and either can be first."""
+        """Return None at the deadline. The attempts have a deadline too, and either can pass first."""
         try:
             with self._admission.loop.move_on_at(until):
                 return await self._open(host, port, tls, attempts)
@@ -153,7 +153,7 @@ class Connector:
             self._for_data = False
 
     def place(self, tls: bool) -> Hashable:
-        """Return a key that is equal for connections to the same host and port by the same route."""
+        """Return a key that is equal for all connections to the same host and port by the same route."""
         return (*self._admission.place, tls)
 
     @property
@@ -174,7 +174,7 @@ class Connector:
         return add_zone(self._admission.url, host, allowed) if is_like_link_local else allowed
 
     async def select_addresses(self, host: str, port: int) -> tuple[str, ...]:
-        """Return the unchecked addresses of a host for the selected IP version.
+        """Return the addresses of a host for the selected IP version, not yet checked against the policy.
 
         Raises:
             Unreachable: the name does not resolve, or has no address of this IP version.
@@ -232,8 +232,8 @@ class Connector:
 
 # The outbound connection through a proxy: a connection to the proxy, and a tunnel to the host and port.
 #
-# The user configured the proxy's own address: no rule checks it (S09). Bytes after the end of the proxy's
-# reply belong to the tunnel. The caller limits the total time.
+# No rule checks the proxy's own address, because the user configured it (S09). Bytes after the end of the
+# proxy's response belong to the tunnel. The caller limits the total time.
 
 T = TypeVar("T")
 
@@ -255,7 +255,7 @@ class ProxyConnector(Connector):
     def source(self) -> str | None:
         """Return the address that the proxy was asked to connect to; None for a host name.
 
-        A name that the proxy resolves counts as public.
+        A host name that the proxy resolves counts as public.
         """
         addresses = literal_addresses(self._reached or self._admission.place[0])
         return None if addresses is None else addresses[0]
@@ -264,13 +264,13 @@ class ProxyConnector(Connector):
         self.peer, self._reached = stream.address, stream.beyond
 
     def place(self, tls: bool) -> Hashable:
-        """Return the pool key; a proxy connection that accepts requests serves all hosts."""
+        """Return the pool key. A connection to a proxy that forwards requests serves all hosts."""
         return (self._proxy, super().place(tls) if self._way.via is None else None)
 
     async def addresses(self, host: str, port: int) -> tuple[str, ...]:
-        """Return the possible addresses at the other end.
+        """Return the addresses to check for this connection.
 
-        They are the proxy's own, which no rule checks, or the tunnel's target beyond the proxy.
+        Those are the proxy's own addresses, which no rule checks, or the tunnel's target beyond the proxy.
         """
         if self._way.via is not None:
             return await self.select_addresses(self._proxy.host, self._proxy.port)
@@ -313,7 +313,7 @@ class ProxyConnector(Connector):
         return stream
 
     async def _veil(self, stream: SocketStream) -> None:
-        """Start TLS with the proxy; this does not authenticate the host beyond the proxy."""
+        """Start TLS with the proxy; this TLS does not authenticate the host beyond the proxy."""
         try:
             await stream.handshake()
         except BaseException as error:
@@ -340,7 +340,8 @@ class ProxyConnector(Connector):
     async def _open_tunnel(self, hosts: deque[str], port: int) -> SocketStream:
         """Open a tunnel to the first of the hosts that the proxy connects to."""
         while True:
-            stream = await self._open_to_proxy()  # a proxy that requires a login gets it on a new connection
+            # if the proxy requires a login, the login is sent on a new connection
+            stream = await self._open_to_proxy()
             opened = False
             try:
                 opened = await converse(self._way.open_tunnel(hosts[0], port), stream)
@@ -359,7 +360,7 @@ class ProxyConnector(Connector):
 async def converse(dialogue: Dialogue[T], stream: SocketStream) -> T:
     """Perform an exchange of send, receive and random-bytes steps, and throw their errors into it.
 
-    Bytes received but not consumed are put back.
+    Bytes that were received and not consumed are put back.
     """
     buffer = Buffer()
     advance = partial(dialogue.send, None)

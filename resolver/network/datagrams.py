@@ -1,7 +1,7 @@
 """A UDP socket to a host whose addresses were checked; only the policy can allow another address.
 
-The socket is not connected: a server may answer from another port or address. The protocol exchange decides
-which sender to trust, and when to try the next address of the host. The idle timeout does not apply:
+The socket is not connected, because a server may answer from another port or address. The protocol exchange
+decides which sender to trust, and when to try the next address of the host. The idle timeout does not apply:
 the exchange retransmits, so each wait has its own deadline.
 """
 
@@ -30,8 +30,8 @@ _LARGEST = 65_535
 class UdpSocket:
     """A UDP socket of one retrieval; see `protocols.contract.Datagrams`.
 
-    `check` is called with the peer and a new address and port. It raises `Refused` if the peer must not lead
-    there.
+    `check` is called with the peer and a new address and port. It raises `Refused` if the peer must not
+    redirect the client to that address.
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class UdpSocket:
         while True:
             try:
                 count, source = self._sock.recvfrom_into(self._buffer)
-            # waited for here only: a datagram that already arrived is always delivered
+            # wait only if no datagram has arrived: a datagram that is already here is always delivered
             except BlockingIOError:
                 if not await self._loop.readable_by(self._sock, deadline):
                     return None

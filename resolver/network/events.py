@@ -1,11 +1,10 @@
 """Events of a retrieval, as values and as lines, for `on_event`, `--trace`, `-v`, progress and the log.
 
-Events are frozen and are passed synchronously, in order. They never hold a password: sent data is given in
-its shown form, URLs redacted.
+Events are frozen and are passed synchronously, in order. They never hold a password: sent data and URLs are
+redacted.
 
-`transfer` is the number of a request in its session, the same in all tries, hops and mirrors: it identifies
-one of several concurrent transfers, even of the same URL. Events of different transfers are equal if they
-report the same.
+`transfer` is the number of a request in its session, the same in all tries, hops and mirrors. It identifies
+one of several concurrent transfers, even of the same URL. The number is ignored when events are compared.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class Warned:
 class LookedUp:
     """The addresses of the name `host`, as the system returned them now or within the last minute.
 
-    An address literal causes no lookup and no event.
+    A URL with an IP address causes no lookup and no event.
     """
 
     url: str
@@ -52,10 +51,10 @@ class LookedUp:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """An established connection to the checked numeric `address`.
+    """An established connection to the checked IP address `address`.
 
-    `data` marks a data connection next to a control connection (FTP). Traffic with no `Connected` event
-    before it uses a pooled connection.
+    `data` marks a data connection next to a control connection (FTP). If bytes are sent without an earlier
+    `Connected` event, the connection is a pooled connection.
     """
 
     url: str
@@ -75,7 +74,7 @@ class TlsBegun:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A closed connection; `by_peer` if the peer closed it first and that was observed.
+    """A closed connection; `by_peer` if this client observed that the peer closed it first.
 
     A connection that returns to the pool is not closed.
     """
@@ -95,7 +94,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """Received bytes; `data` marks a connection that carries nothing else (an FTP transfer).
+    """Received bytes; `data` marks a connection that carries only data (an FTP transfer).
 
     Bytes that are moved in bulk into a file are counted by `Progress` and not reported here.
     """
@@ -109,7 +108,7 @@ class Received:
 class Progress:
     """The number of bytes of the object received so far.
 
-    The bytes before `start` were present before this try. `expected`: None if the server announced no size.
+    The bytes before `start` were present before this try. `expected`: None if the server did not announce it.
     """
 
     url: str
@@ -131,7 +130,7 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of a try; `error`: None if it succeeded."""
+    """The end of a try; `error`: None if the try succeeded."""
 
     url: str
     error: Exception | None
@@ -142,7 +141,7 @@ class Finished:
 class Kept:
     """An incomplete download: this many bytes stay in a partial file next to `path`.
 
-    If the scheme `resumes`, the next run continues after them.
+    If the scheme `resumes`, the next run continues after these bytes.
     """
 
     url: str
@@ -199,12 +198,13 @@ def select_listener(own: OnEvent | None, kinds: frozenset[type[Event]]) -> OnEve
 
 # Events as lines, for `-v`, `--trace` and the log: `C:` for sent data, `S:` for received data.
 #
-# Bytes are escaped, on one line each, and only the first 512 of a longer block are shown. Secrets arrive here
-# already as `****`. `TraceFormat` selects the protocol text of a line, without bytes of a body: HTTP heads,
-# replies that begin with a code, else the first line. The remaining bytes are counted.
+# Bytes are escaped, on one line each, and only the first 512 of a longer block are shown. Secrets are already
+# `****` here. `TraceFormat` selects the protocol text of a line and leaves out the bytes of a body. Protocol
+# text is the heads of HTTP, replies that begin with a code, or else the first line. The remaining bytes are
+# counted.
 
 _MOST_SHOWN = 512
-#: The head of an HTTP response, up to the empty line; consecutive replies with a code; one line.
+#: Matches the head of an HTTP response, up to the empty line; consecutive replies with a code; or one line.
 _HEAD = re.compile(rb"HTTP/1.*?(?:\r?\n){2}", re.DOTALL)
 _INTERIM = re.compile(rb"HTTP/1\.\d 1")
 _REPLIES = re.compile(rb"(?:[0-9]{3}[ -][^\n]*(?:\n[ ][^\n]*)*(?:\n|\Z))+")
@@ -237,8 +237,8 @@ class TraceFormat:
         """Return the heads or replies at the start of a block.
 
         Returns:
-            Empty bytes if the block starts with bytes of a body, or the protocol has neither heads nor
-            replies.
+            Empty bytes if the block starts with bytes of a body, or if the protocol has neither heads nor
+            reply codes.
         """
         if event.octets.startswith(b"HTTP/1"):
             return self._heads(event.url, event.octets)
@@ -255,7 +255,7 @@ class TraceFormat:
         return event.data or event.url in self._within
 
     def _heads(self, url: str, octets: bytes) -> bytes:
-        """Return the heads, interim responses included; the body follows the last head."""
+        """Return the heads, including interim responses; the body follows the last head."""
         end = 0
         while (found := _HEAD.match(octets, end)) is not None:
             end = found.end()
@@ -295,8 +295,8 @@ def _show_octets(octets: bytes) -> str:
 # Events as lines of the logger `resolver`, all at the level DEBUG: off unless the application enables it.
 #
 # A line is the same as with `-v`: protocol text of both sides, secrets as `****`, control characters escaped,
-# and at most one line of a block of body bytes. `record.event` is the event. Progress is reported only by
-# `on_event`.
+# and at most one line of a block of body bytes. `record.event` is the event. Progress is not logged; only
+# `on_event` reports it.
 
 LOGGER = logging.getLogger("resolver")
 
@@ -323,7 +323,7 @@ def combine_listeners(own: OnEvent | None) -> OnEvent | None:
 
 
 class _EventLogger:
-    """A writer of log lines for one network; earlier blocks determine whether a block is text or body."""
+    """A writer of log lines for one network; uses earlier blocks to tell protocol text from body."""
 
     def __init__(self) -> None:
         self._words = TraceFormat()

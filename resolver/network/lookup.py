@@ -1,6 +1,6 @@
 """DNS lookups, cached for a minute at most (S09), and the zones of link-local addresses.
 
-A name that needs no lookup (a literal address, `localhost` and names below it) never causes a lookup. The
+Some hosts need no lookup: an IP address, `localhost` and names below it. They never cause a lookup. The
 lookup function can be replaced, so that tests contact no name server.
 """
 
@@ -26,7 +26,7 @@ _NO_NAME = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 #: Seconds that a cached answer is valid within one run (S09).
 LIFETIME = 60.0
 
-#: Maximum number of cached names: a crawl of very many hosts must not grow without limit.
+#: Maximum number of cached names, so that a crawl of very many hosts does not grow the cache without limit.
 CAPACITY = 4096
 
 
@@ -61,7 +61,7 @@ class LookupCache:
         self._run: object = None
 
     async def addresses_of(self, host: str, port: int) -> tuple[str, ...]:
-        """Return the distinct numeric addresses in the order of the answer.
+        """Return the distinct IP addresses in the order of the DNS answer.
 
         Raises:
             Unreachable: the name has no address, or the lookup failed.
@@ -78,7 +78,7 @@ class LookupCache:
         return addresses
 
     def _loop(self) -> Loop:
-        """Return the running loop, and empty the cache if its run is another one: clocks differ by run."""
+        """Return the running loop; in a new run, first empty the cache, because clocks differ by run."""
         loop = running()
         run = loop.run()
         if run is not self._run:
@@ -102,8 +102,8 @@ class LookupCache:
 
 # The zone of a link-local address (RFC 4007, RFC 9844): the local interface that leads to the address.
 #
-# Only the code that connects uses the zone, and joins it to an address here, as `fe80::1%eth0`. This form
-# distinguishes connections and is accepted by the system. The zone is never sent.
+# Only the code that connects uses the zone, and appends the zone to an address here, as in `fe80::1%eth0`.
+# This form distinguishes connections, and the system accepts this form. The zone is never sent.
 
 
 def add_zone(url: Url, host: str, addresses: tuple[str, ...]) -> tuple[str, ...]:

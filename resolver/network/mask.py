@@ -1,8 +1,8 @@
 """Secrets of a connection: credential sources, and the mask over secrets that were sent (S11, S17).
 
-A server may repeat a password in any of its replies, immediately or much later, in one block or split over
-two. A sent secret stays masked for the life of the connection, in every retrieval that uses it. The bytes of
-a body belong to the user and are never changed.
+A server may repeat a password in any of its responses, immediately or much later, in one block or split over
+two. So a sent secret stays masked for the life of the connection, in every retrieval that uses the
+connection. The bytes of a body belong to the user and are never changed.
 """
 
 from __future__ import annotations
@@ -20,17 +20,18 @@ from resolver.loops import running
 _HIDDEN = "****"
 _WITHOUT = rb"\1\2" + _HIDDEN.encode()
 
-#: Names of the facts that are strings.
+#: Names of the metadata fields that are strings.
 _TEXTS = ("media_type", "charset", "etag", "title", "target")
-#: Names of the facts that are not strings, or are masked separately.
+#: Names of the metadata fields that are not strings, or are masked separately.
 _NOT_TEXT = frozenset({"kind", "size", "modified", "etag", "suggested", "meta"})
 
-#: A secret shorter than this is masked only as a separate token: otherwise half of any reply would be masked.
+#: A secret shorter than this is masked only as a separate token. Otherwise many parts of a response would be
+#: masked by accident.
 _SHORT = 4
 
 
 class Masked(str):
-    """A string with `****` for each sent secret: the only form for files and results.
+    """A string with `****` for each sent secret: the only form that may enter files and results.
 
     `Mask` creates it from server data. A URL from the user is masked by `Url.shown`.
     """
@@ -103,11 +104,11 @@ class Mask:
         return Masked(text)
 
     def facts(self, facts: Facts) -> dict[str, Any]:
-        """Return the facts by their names, each string in them as `Masked`.
+        """Return the metadata by field name, each string in it as `Masked`.
 
-        An entity tag or a file name that holds a secret is left out: the masked form would name something
-        else. The value of a cookie that the server sets stays, because the caller needs it. Code that stores
-        the facts uses `without_cookie`.
+        An entity tag or a file name that holds a secret is left out, because the masked form would name
+        another object. The value of a cookie that the server sets stays, because the caller needs it. Code
+        that stores the metadata uses `without_cookie`.
         """
         found = facts_of(facts)
         for secrets in self.watched:
@@ -155,9 +156,11 @@ class Mask:
         return shown, Masked(f"{hide(cookie)}{is_pair}{given}{semicolon}{hide(attributes)}")
 
 
-#: A header field that contains a secret from the server: the value of a cookie, regardless of its name.
+#: A header field that contains a secret from the server: the value of a cookie, regardless of the cookie's
+#: name.
 _GIVEN = b"set-cookie:"
-#: The literal first byte lets `re` jump to candidates; an alternation would be tried at each byte.
+#: The literal first byte lets `re` skip to candidates. An alternation at the start would be tried at each
+#: byte.
 _VALUE = re.compile(rb"(\n[Ss][Ee][Tt]-[Cc][Oo][Oo][Kk][Ii][Ee]:)([^=;\r\n]*=)?[^;\r\n]*")
 _LONGEST_LINE = 65_536  # maximum number of bytes held back; the header parser allows no longer line
 
@@ -181,7 +184,7 @@ class ReceivedMask:
         return self._mask_fields(octets[:cut])
 
     def flush(self) -> bytes:
-        """Return the bytes held back: no continuation can follow."""
+        """Return the bytes held back, because no continuation of a secret can follow."""
         octets, self._kept = self._kept, b""
         return self._mask_fields(octets)
 
@@ -205,7 +208,8 @@ def _count_safe(octets: bytes) -> int:
 def _overlap(octets: bytes, secret: bytes) -> int:
     """Return the length of the secret's prefix at the end of the bytes.
 
-    For a short secret the complete secret counts too: the next byte decides whether it is a separate token.
+    For a short secret the complete secret counts too, because the next byte decides whether it is a separate
+    token.
     """
     most = len(secret) if len(secret) < _SHORT else len(secret) - 1
     return next((n for n in range(min(most, len(octets)), 0, -1) if octets.endswith(secret[:n])), 0)
@@ -229,13 +233,13 @@ def _forms(secret: bytes) -> tuple[str, ...]:
 
 # Credentials: names and passwords from the caller of a `Resolver`, requested once for each host and port.
 #
-# An answer is remembered for the scheme, host, port and user of the request and is sent nowhere else (S11). A
-# source whose answers may change has a `round` and increments it then: all remembered answers are discarded,
-# and no connection with an earlier login is reused.
+# An answer is remembered for the scheme, host, port and user of the request and is sent to no other host
+# (S11). A source whose answers may change has a counter, `round`, and increments it at each change. Then all
+# remembered answers are discarded, and no connection with an earlier login is reused.
 
 #: (scheme, host, port, user) to credentials; user: None if the URL has no user.
 CredentialSource: TypeAlias = Callable[[str, str, int, bytes | None], Awaitable[Credentials | None]]
-#: The same function from the caller, which may return without waiting.
+#: The same function from the caller, which may be async or not.
 GivenSource: TypeAlias = Callable[
     [str, str, int, bytes | None], Awaitable[Credentials | None] | Credentials | None
 ]
@@ -275,7 +279,7 @@ class CredentialCache:
         return found
 
     def _knows(self, key: _Key) -> bool:
-        """Return whether the answer is cached and the answers have not changed since."""
+        """Return whether the answer is cached and the source's answers have not changed since then."""
         if self._asked_in != (now := self.round):
             self._known.clear()
             self._asked_in = now
@@ -291,7 +295,7 @@ class CredentialCache:
         return found
 
     def _turn(self) -> AbstractAsyncContextManager[object]:
-        """Return the lock of this run: two retrievals from one host must not prompt the user twice."""
+        """Return the lock of this run, so that two retrievals from one host do not prompt the user twice."""
         loop = running()
         run = loop.run()
         if run is not self._run:

@@ -1,9 +1,9 @@
 """Pooled connections, ready for another retrieval from the same host, and pipelines of concurrent retrievals.
 
-Connections are found by key in constant time, the most recently used first: the server is least likely to
-have closed it. A caller with a filter gets the most recently used match. A connection that received any data
-meanwhile, even only the end, is closed and never used. The caller checks whether its address is still allowed
-(S09).
+Connections are found by key in constant time. The most recently used connection is tried first, because the
+server is least likely to have closed it. A caller with a filter gets the most recently used match. If a
+connection received any data while idle, even only the end of the stream, it is closed and never used. The
+caller checks whether the connection's address is still allowed (S09).
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from resolver.loops import Event, running
 from resolver.network.stream import SocketStream
 from resolver.network.stream_settings import StreamSettings
 
-#: Maximum idle seconds. Servers close after 5 (Apache) to 75 (nginx); an earlier close is detected.
+#: Maximum idle seconds. Servers close idle connections after 5 s (Apache) to 75 s (nginx); an earlier close
+#: is detected.
 LIFETIME = 30.0
 
 #: Maximum number of idle connections to all hosts: each holds a file descriptor. At most an eighth of all
@@ -43,7 +44,7 @@ class IdleConnection:
     farewell: tuple[Line, ...] = ()
 
     async def aclose(self) -> None:
-        """Send the farewell if that needs no wait, and close the connection."""
+        """Send the farewell if it can be sent without waiting, and close the connection."""
         try:
             if self.farewell:
                 with running().move_on_at(-math.inf), suppress(ResolveError):
@@ -54,9 +55,9 @@ class IdleConnection:
 
 @dataclass(slots=True)
 class AcquiredConnection:
-    """A connection taken from the pool or new; see `protocols.contract.PooledConnection`.
+    """A connection taken from the pool, or a new one; see `protocols.contract.PooledConnection`.
 
-    `left` is the state passed to `keep`.
+    `left` is the state that was passed to `keep`.
     """
 
     stream: SocketStream
@@ -70,8 +71,8 @@ class AcquiredConnection:
 def _choice(waiting: dict[int, IdleConnection], suits: Callable[[object], bool] | None) -> int:
     """Return the serial number of the connection to try next.
 
-    The most recently used match is first. Without a match the oldest connection is used: the newest may match
-    a later caller.
+    The most recently used match is first. Without a match the oldest connection is used, because the newest
+    may match a later caller.
     """
     if suits is None:
         return next(reversed(waiting))
@@ -164,18 +165,19 @@ class ConnectionPool:
 # Pipelining: several retrievals on one connection; requests are sent ahead, and answered in order.
 #
 # Each retrieval has a slot in the pipeline. Rules:
-# - A slot sends its request when all slots before it have sent theirs and the connection state has capacity.
+# - A slot sends its request when all slots before it have sent their requests and the connection state has
+#   capacity.
 # - A slot reads its response when all slots before it have left.
 # - A slot that has read its response to the end passes the turn to the next slot.
-# - A slot that sent a request and leaves early ends all slots behind it, because their responses cannot be
-#   told apart from its own. These slots fail with `Disconnected` and may join another pipeline.
+# - If a slot sent a request and leaves early, all slots behind it end, because their responses cannot be
+#   distinguished from its own. These slots fail with `Disconnected` and may join another pipeline.
 
-#: Connects, or takes a pooled connection, and returns its state too.
+#: Connects, or takes a pooled connection, and returns the connection with its state.
 Opener: TypeAlias = "Callable[[], Awaitable[tuple[SocketStream, PipelineState]]]"
 
 
 class SlotStream:
-    """The connection as seen by one slot: with the slot's settings, and recording its sends."""
+    """The connection as seen by one slot. It uses the slot's settings, and records the slot's sends."""
 
     def __init__(
         self, stream: SocketStream, settings: StreamSettings, pipeline: Pipeline, slot: PipelineSlot
@@ -353,7 +355,7 @@ class Pipeline:
             raise Disconnected("the connection was closed before the response arrived")
 
     def _go_on(self) -> None:
-        """Wake the slots whose turn may have come."""
+        """Wake the slots that may be able to continue."""
         if self._generation != self.state.generation:
             self._generation = self.state.generation
             self._unsent = deque(slot for slot in self._slots if slot.generation != self._generation)

@@ -46,11 +46,11 @@ from resolver.network.tls import (
     wrap,
 )
 
-# Bulk data: the receive buffer; and the path from a socket to a file without Python objects, by splice(2) and
-# a pipe (Linux).
+# Bulk data: the receive buffer, and splice(2) on Linux, which moves bytes from a socket to a file without
+# Python objects.
 #
-# Splice needs a pipe between the two. The pipe is always emptied before more data is pulled, so no data is
-# lost in it. Data that the target file cannot accept by splice is written by write(2).
+# Splice needs a pipe between the socket and the file. The pipe is always emptied before more data is pulled,
+# so no data is lost in it. If the target file does not accept splice, the data is written by write(2).
 
 #: Maximum number of bytes in one receive call.
 RECEIVE_SIZE = 65_536
@@ -72,23 +72,23 @@ ROOM = _ReceiveBuffer()
 #: Bytes per read if splice is not available. With 256 KiB the overhead of the event loop is measurable.
 COPY_SIZE = 1_048_576
 
-#: Number of bytes from which splice repays the cost of its pipe.
+#: Number of bytes from which splice saves more time than the creation of its pipe costs.
 SPLICE_FROM = 262_144
 
 # Maximum for an unprivileged process (/proc/sys/fs/pipe-max-size); the default is 64 KiB.
 _PIPE_SIZE = 1_048_576
 
 
-#: Minimum receive buffer in bytes. With less space than a segment (64 KiB on loopback) the peer waits for its
-#: persist timer, 200 ms.
+#: Minimum receive buffer in bytes. If the buffer has less space than a TCP segment (64 KiB on loopback), the
+#: peer waits for its persist timer, 200 ms.
 _LEAST_HELD = 131_072
 
 
 def offer_no_more(sock: socket.socket | InnerTls, left: int) -> None:
     """Limit the receive buffer of the system to the bytes that are `left` of a range.
 
-    FTP cannot announce the end of a range (RFC 3659 5), so data beyond it is sent in vain: up to 32 MB if the
-    buffer grows automatically (tcp_rmem). Linux doubles the given size (socket(7)).
+    FTP cannot announce the end of a range (RFC 3659 5), so the server sends useless data beyond it: up to 32
+    MB if the buffer grows automatically (tcp_rmem). Linux doubles the given size (socket(7)).
     """
     if sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) > max(left, _LEAST_HELD):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, max(left, _LEAST_HELD) // 2)
@@ -118,7 +118,7 @@ class SplicePipe:
             raise
         try:
             self.size = fcntl.fcntl(self._in, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
-        except OSError:  # The user's pipes already hold too much: the smaller default size works too.
+        except OSError:  # The user's pipes already use too much memory; the smaller default size works too.
             self.size = fcntl.fcntl(self._in, fcntl.F_GETPIPE_SZ)
 
     def __enter__(self) -> SplicePipe:
@@ -154,7 +154,8 @@ class SplicePipe:
             while left:
                 left -= os.splice(self._out, target, left, flags=os.SPLICE_F_MOVE)
         except OSError:
-            # The file system does not support splice, or the disk is full: a write tells which.
+            # The file system does not support splice, or the disk is full. A write shows which of the two it
+            # is.
             while left:
                 octets = os.read(self._out, min(left, COPY_SIZE))
                 sink.write(octets)
@@ -163,14 +164,16 @@ class SplicePipe:
 
 T = TypeVar("T")
 
-#: Bytes read without a wait, after which other tasks run. The checkpoint costs as much as 16 KiB of TLS data;
-#: this many bytes of TLS take less than a millisecond. Each call checks for a cancellation first in any case.
+#: Bytes read without a wait, after which other tasks run. A checkpoint costs as much as the decryption of 16
+#: KiB of TLS data; this many bytes of TLS take less than a millisecond. Each call also checks for a
+#: cancellation first.
 _TURN = 262_144
-#: Minimum bytes counted for a call that did not wait: a small read costs time, too.
+#: Minimum bytes counted for a call that did not wait, because a small read costs time, too.
 _CALL = 16_384
 
-#: Seconds of silence after which no greeting is expected. An overloaded server closes immediately. A server
-#: of another protocol waits for a request first, and closes when none arrives (nginx after 60 s).
+#: Seconds of silence after which no greeting is expected. An overloaded server closes the connection
+#: immediately. A server of another protocol waits for a request first, and closes if no request arrives
+#: (nginx after 60 s).
 _LONG_SILENCE = 10.0
 
 _NOT_YET = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)  # no data yet; not an error
@@ -185,10 +188,10 @@ _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 # - `_ahead`: bytes that a reader put back; they were reported when they were received.
 # - `_held`: a connection error, raised again by every later read.
 # - `_at_end`: the peer has closed; every later read returns 0 bytes.
-# - the socket: tried first, awaited only if it has no data.
+# - the socket: read first, awaited only if it has no data.
 #
-# `_unshared` counts the bytes since the last wait; from `_TURN` on the next read runs other tasks first.
-# `received` counts the bytes that readers have taken, so `put_back` subtracts.
+# `_unshared` counts the bytes since the last wait. When it reaches `_TURN`, the next read lets other tasks
+# run first. `received` counts the bytes that readers have taken, so `put_back` subtracts from it.
 class SocketStream:
     """A TCP connection; see `protocols.contract.Stream`. Only the gate creates it, for a checked peer.
 
@@ -196,8 +199,8 @@ class SocketStream:
     cancellation inside `send` or `move` only `aclose` may be called.
 
     Attributes:
-        peer: the other end of the exchange: `address`, or `beyond` if there is a tunnel.
-        address: the numeric address at the other end of the socket.
+        peer: the endpoint of the exchange: `address`, or `beyond` if there is a tunnel.
+        address: the IP address that the socket is connected to.
         beyond: the host that a proxy connects to; None without a tunnel.
     """
 
@@ -226,10 +229,10 @@ class SocketStream:
         return self._sock.selected_alpn_protocol() if isinstance(self._sock, SECURED) else None
 
     def session_for(self, context: ssl.SSLContext) -> ssl.SSLSession | None:
-        """Return the current TLS session, or None for a context other than its own.
+        """Return the current TLS session, or None if the context is not the one of this connection.
 
-        With TLS 1.3 a session can be resumed only after data was read. Another context is used if other
-        protocols are offered.
+        With TLS 1.3 a session can be resumed only after data was read. The context differs if other protocols
+        are offered.
         """
         sock = self._sock
         return sock.session if isinstance(sock, SECURED) and sock.context is context else None
@@ -271,7 +274,7 @@ class SocketStream:
     async def send(self, *lines: Line) -> None:
         """Send the lines; no checkpoint if the system accepts all bytes immediately.
 
-        A wait for the reply follows in any case.
+        The caller then waits for the response, and that wait is a checkpoint.
         """
         self._said = True
         octets = b""
@@ -293,7 +296,7 @@ class SocketStream:
             self._settings.report(Sent(self._settings.url, shown))
 
     def _check_secret(self, line: Line) -> None:
-        """Check the secret for the host beyond a proxy and for the proxy on the path."""
+        """Check a secret before it is sent: for the host beyond a proxy, and for the proxy on the path."""
         for peer in dict.fromkeys((self.peer, self.address)):
             self._settings.check_secret(peer, self.secured, line.secrets)
 
@@ -341,21 +344,21 @@ class SocketStream:
         return 0.0 if self._since is None else self.loop.current_time() - self._since
 
     def has_only_data(self) -> None:
-        """Mark a connection that carries only body data; reports carry the mark."""
+        """Mark a connection that carries only body data; its events carry the same mark."""
         self._has_only_data = True
 
     def wait_without_end(self) -> None:
-        """Disable the idle timeout: a user at the other end may be silent for any time."""
+        """Disable the idle timeout, because an interactive user may be silent for any time."""
         self._settings = self._settings.drop_idle_limit()
 
     def _report_received(self, octets: bytes) -> None:
-        """Report received bytes; the reply to a secret may repeat it, so it is masked (S17)."""
+        """Report received bytes, masked, because the response to a secret may repeat it (S17)."""
         if octets and self._settings.report is not None:
             hidden = self._settings.mask.hide(octets)
             self._settings.report(Received(self._settings.url, hidden, self._has_only_data))
 
     def _report_kept(self) -> None:
-        """Report the bytes that the mask held back: no continuation can follow."""
+        """Report the bytes that the mask held back, because no continuation of a secret can follow."""
         self._report_received(self._reported.flush())
 
     async def move(self, sink: Sink, count: int | None) -> int:
@@ -469,10 +472,10 @@ class SocketStream:
         self._sock.close()
 
     async def _fill(self, view: memoryview) -> int:
-        """Wait for bytes, read them into `view` and return the count; 0 at the end and from then on.
+        """Wait for bytes, read them into `view` and return the count; 0 at and after the end.
 
-        Other tasks run even if data arrives without a pause. The checkpoint comes before the read, because it
-        may raise a cancellation; in asyncio a shield does not prevent that.
+        Other tasks run even if data arrives without a pause. The checkpoint comes before the read, because
+        the checkpoint may raise a cancellation. With asyncio, a shield does not prevent that.
         """
         if self._unshared >= _TURN:
             self._unshared = 0
@@ -514,7 +517,7 @@ class SocketStream:
         return count
 
     def _take_records(self, view: memoryview) -> int:
-        """Read until no record is left: one call returns one TLS record, at most 16 KiB."""
+        """Read until no TLS record is left, because one call returns only one record of at most 16 KiB."""
         filled = self._take(view)
         while 0 < filled < len(view) and not self._at_end:
             try:
@@ -571,7 +574,7 @@ class SocketStream:
 
 
 # A connection that is recorded for an archive: see `Tap`. This class moves no data in bulk, because the
-# recorder would not see it.
+# recorder would not see those bytes.
 
 
 class TappedStream(SocketStream):

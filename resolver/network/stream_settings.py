@@ -1,4 +1,4 @@
-"""The settings of a connection for one URL: recorder, known contacts, limits; replaced on reuse."""
+"""The settings of a connection for one URL: recorder, known contacts, limits. Reuse replaces the settings."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from resolver.network.tls import Trust
 
 # The tap: a recorder of all bytes on the connections of one URL, for an archive.
 #
-# Sent data is passed in its shown form, with secrets as `****`, so that no secret can be stored. Received
-# data is passed unchanged. A connection without a recorder has no tap and no cost.
+# Sent data is passed redacted, with secrets as `****`, so that no secret can be stored. Received data is
+# passed unchanged. A connection without a recorder has no tap and costs no extra time.
 
 #: Request fields whose value begins with a scheme name, which is not secret (RFC 9110 11.4).
 _LOGIN = re.compile(rb"(?im)^((?:proxy-)?authorization: )(\S+)([ ]\S.*)?$")
@@ -30,7 +30,7 @@ _SIZED = re.compile(r"(AES|CAMELLIA|ARIA)(128|256)")
 
 
 class TappedConnection(NamedTuple):
-    """A connection, or datagrams, to the numeric `address`; `reused`: an earlier retrieval opened it."""
+    """A connection, or datagrams, to the IP address `address`; `reused` if an earlier retrieval opened it."""
 
     host: str
     address: str
@@ -62,7 +62,7 @@ class TlsFacts(NamedTuple):
 class Tap(Protocol):
     """A recorder, called immediately and in order; `way` identifies the connection.
 
-    A method may raise `LocalError`, for example for a full disk.
+    A method may raise `LocalError`, for example if the disk is full.
     """
 
     def record_connected(self, way: Hashable, link: TappedConnection) -> None:
@@ -81,11 +81,11 @@ class Tap(Protocol):
         """Record received bytes."""
 
     def closed(self, way: Hashable, *, by_peer: bool) -> None:
-        """Record a close; `by_peer` if the peer closed first and that was observed."""
+        """Record a close; `by_peer` if this client observed that the peer closed first."""
 
 
 def show_lines(lines: Sequence[Line]) -> bytes:
-    """Return sent lines for the record: their shown form, but with the scheme name of a login."""
+    """Return sent lines for the record: redacted, but with the authentication scheme name of a login."""
     return b"".join(line.shown if line.octets == line.shown else _with_schemes(line) for line in lines)
 
 
@@ -126,10 +126,11 @@ def iana_name(cipher: str) -> str:
 
 # Contact: whether a host and port has answered in this run.
 #
-# A port that refuses, a name that does not exist and a server that never answers will most likely be the same
-# in a minute (`NetworkError.lasting`). After an earlier contact the failure may be temporary.
+# Some failures will most likely be the same in a minute (`NetworkError.lasting`): a port that refuses, an
+# unknown name, and a server that never answers. If the host has answered before, the failure may be
+# temporary.
 
-#: Maximum number of recorded hosts: a crawl of very many hosts must not grow without limit.
+#: Maximum number of recorded hosts, so that a crawl of very many hosts does not grow the map without limit.
 CAPACITY = 4096
 
 
@@ -142,7 +143,7 @@ class Contact:
         self.made = False
 
     def judge_error(self, error: NetworkError) -> NetworkError:
-        """Return the error, as temporary if contact was made before."""
+        """Return the error; if contact was made before, mark the error as temporary."""
         return error.passing() if self.made and error.lasting else error
 
 
@@ -156,7 +157,7 @@ class Contacts(dict[tuple[str, int], Contact]):
         return contact
 
 
-#: The operations with separate timeouts in other HTTP client libraries.
+#: The operations that have separate timeouts in other HTTP client libraries.
 Phase: TypeAlias = Literal["connect", "write", "read"]
 #: Waits for a socket in one of these phases.
 Waiting: TypeAlias = Callable[[Phase], Awaitable[None]]
@@ -165,7 +166,7 @@ Waiting: TypeAlias = Callable[[Phase], Awaitable[None]]
 class Bounds(Protocol):
     """A caller's own timeouts: to connect, for one write, for one read.
 
-    `late` is the phase of the wait in which any timeout passed, the caller's or another.
+    `late` is the phase of the wait in which any timeout passed: a timeout of the caller, or another timeout.
     """
 
     late: Phase

@@ -1,8 +1,9 @@
 """The link of a running task to its host's queue, for questions and reports anywhere in a retrieval.
 
 `current` finds the link by the context of the task; it returns None outside a batch. Retrieval code knows
-nothing else of batches. A task whose host asks for fewer requests raises `Requeue`: another task may run, and
-the task starts again when its host allows it. `memory` keeps the state it then needs.
+about batches only through this link. If the host asks for fewer requests, its task raises `Requeue`. Another
+task may run, and the first task starts again when its host allows it. `memory` keeps the state for that next
+start.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from protocols.errors import ResolveError, TryLater
 #: 3977), HTTP 429 and 503. Other codes of `TryLater` concern one object.
 _TOO_MANY = frozenset({"400", "421", "429", "503", "530"})
 
-#: Maximum number of requeues because of other tasks: a server may report "too many" for one object forever.
+#: Maximum number of requeues because of other tasks, because a server may report "too many" for one object
+#: forever.
 _MOST_OFTEN = 10
 
-#: Seconds: a server that asks for a longer pause is skipped for now, with all its objects.
+#: Maximum pause in seconds. If a server asks for a longer pause, all requests to its host fail immediately
+#: until the pause ends.
 LONGEST_WAIT = 600.0
 
 
@@ -52,7 +55,7 @@ class TaskState(Protocol):
 class TaskContext:
     """A task from its first start to its end.
 
-    `memory` is kept over all its turns. It holds for each URL the number of tries, the number of consecutive
+    `memory` is kept over all restarts. It holds for each URL the number of tries, the number of consecutive
     failed tries, and the transfer number of its events.
     """
 
@@ -87,9 +90,9 @@ class TaskContext:
         self._bench.rest()
 
     def counts(self) -> bool:
-        """Return whether a push-back counts as this task's own failure.
+        """Return whether a request to slow down counts as this task's own failure.
 
-        It does if no other task uses the host, or after `_MOST_OFTEN` requeues.
+        It counts if no other task uses the host, or after `_MOST_OFTEN` requeues.
         """
         return self._bench.is_alone or self._gave_way >= _MOST_OFTEN
 
@@ -97,7 +100,7 @@ class TaskContext:
         """Reduce the number of concurrent tasks, because this machine lacks resources.
 
         Returns:
-            Whether that helps; False if this task is alone.
+            Whether fewer tasks help; False if this task is the only one.
         """
         return self._bench.lower()
 

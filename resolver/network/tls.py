@@ -1,8 +1,9 @@
 """TLS contexts: trusted authorities, pinned certificates, the user's own certificate, and TLS errors.
 
 A run has one context, because a session can be offered only within its own context, and FTP's data
-connections need the session. Another context is created if protocols are offered or the user's certificate is
-not shown. The authorities of the system and of the user are trusted. TLS 1.2 is the minimum (RFC 9325).
+connections need the session of the control connection. Another context is created if protocols are offered
+(ALPN) or the user's certificate is not sent. The authorities of the system and of the user are trusted. TLS
+1.2 is the minimum (RFC 9325).
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from resolver.policy.environment import own_folder
 
 
 class WrappedSocket(ssl.SSLSocket):
-    """A TLS socket that can be created after the peer reset the connection.
+    """A TLS socket that can be created even if the peer has already reset the connection.
 
     FTP servers reset a data connection when they refuse a transfer. The standard constructor would fail and
-    leak the file descriptor; here the handshake fails instead.
+    leak the file descriptor. With this class, the handshake fails instead.
     """
 
     def getpeername(self) -> object:
@@ -44,10 +45,10 @@ Place: TypeAlias = "tuple[str, str, int]"
 
 
 class Trust:
-    """The TLS contexts of a run, created on first use: loading the authorities takes some 20 ms.
+    """The TLS contexts of a run, created on first use, because loading the authorities takes about 20 ms.
 
     `cafile` holds further authorities. `certfile` holds the user's certificate and key (PEM), or the names of
-    two such files separated by a comma. The certificate is shown only to the hosts that the user named (S11).
+    two such files separated by a comma. The certificate is sent only to the hosts that the user named (S11).
     A context with another certificate, for one host alone, can be requested.
     """
 
@@ -62,7 +63,7 @@ class Trust:
         self._named: set[Place] = set()
 
     def check(self) -> None:
-        """Raise `NotConfigured` if the user's certificate cannot be used; no byte was sent yet."""
+        """Raise `NotConfigured` if the user's certificate cannot be used, before any byte is sent."""
         if self.has_own:
             self.context()
 
@@ -106,7 +107,8 @@ class Trust:
             context.verify_mode = ssl.CERT_NONE
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.sslsocket_class = WrappedSocket
-        # Python makes OpenSSL treat a truncated connection as a proper end; the difference matters here.
+        # Python makes OpenSSL treat a truncated connection as a proper end. Here a truncated body must be an
+        # error.
         context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
         if self._cafile is not None and not pinned:
             _load_file("--cacert", self._cafile, lambda path: context.load_verify_locations(cafile=path))
@@ -115,14 +117,15 @@ class Trust:
             if certfile == self._certfile:
                 option, password = "--cert", self._password
             _load_file(option, certfile, lambda path: _load_own(context, path, option, password))
-            context.post_handshake_auth = True  # a server may request it later, for one of its directories
+            # a server may request the certificate later, for one of its directories
+            context.post_handshake_auth = True
         if offers:
             context.set_alpn_protocols(offers)
         return context
 
 
 def is_locked(certfile: str) -> bool:
-    """Return whether the key needs a password; an unusable file is reported on use."""
+    """Return whether the key needs a password. An unusable file is reported when it is used."""
     return _loading_asks(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certfile, None) == "in vain"
 
 
@@ -135,9 +138,9 @@ def _load_own(context: ssl.SSLContext, path: str, option: str, password: bytes |
 def _loading_asks(
     context: ssl.SSLContext, path: str, password: bytes | None
 ) -> Literal["no", "yes", "in vain"]:
-    """Load the certificate; return whether a password was requested, "in vain" if it was wrong.
+    """Load the certificate; return whether a password was requested, "in vain" if the password was wrong.
 
-    OpenSSL would prompt on the terminal without the callback.
+    Without the callback, OpenSSL would prompt on the terminal.
     """
     asked = False
 
@@ -163,12 +166,13 @@ def _load_file(option: str, path: str, load: Callable[[str], None]) -> None:
         raise NotConfigured(f"{option} {path!r} cannot be used: {error.strerror or error}") from error
 
 
-# Pins: servers without an authority, identified by the certificate that each showed first.
+# Certificate pins (trust on first use): servers without an authority, identified by the first certificate of
+# each server.
 #
 # The scheme definition of such servers has `certificates="pin"`. The certificate of a host and port is stored
 # in a file of the user, one line each, next to the configuration. A server with another certificate is
-# untrusted until the user removes the line, and is sent nothing. A certificate is only compared; its content
-# is not parsed.
+# untrusted, and receives no data, until the user removes the line. A certificate is only compared; its
+# content is not parsed.
 
 _WHAT = "list of known certificates"
 _NAME = "known-certificates"
@@ -176,13 +180,13 @@ _MOST = 1_048_576  # in bytes: some ten thousand hosts
 
 
 class Pins:
-    """The pins of one run; a verified pin is cached, the file is read for all others."""
+    """The pins of one run. A verified pin is cached; for all other hosts the file is read."""
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
 
     async def check(self, host: str, port: int, certificate: bytes) -> None:
-        """Compare the certificate with the first certificate of this host and port, and store a first one.
+        """Compare the certificate with the stored one of this host and port; store a first one.
 
         Raises:
             TlsError: the certificate differs, or there is none.
@@ -262,14 +266,14 @@ _UNKNOWN_AUTHORITY = frozenset({18, 19, 20, 21})
 
 
 def connection_fault(error: OSError, peer: str) -> NetworkError:
-    """Return the error for a broken connection; a peer that acknowledges nothing is a timeout."""
+    """Return the error for a broken connection. If the peer acknowledges no data, the error is a timeout."""
     if error.errno == errno.ETIMEDOUT:
         return TimedOut(f"timed out: {peer} no longer acknowledges data")
     return Disconnected(f"the connection to {peer} broke: {reason(error)}")
 
 
 def tls_fault(error: ssl.SSLError, host: str) -> NetworkError:
-    """Return the error for a failed handshake; a peer that leaves during it is `Disconnected`."""
+    """Return the error for a failed handshake; `Disconnected` if the peer closes during the handshake."""
     if isinstance(error, ssl.SSLCertVerificationError):
         fault = TlsError(f"the certificate of {host} is not trusted: {error.verify_message}")
         return fault.with_setting("cacert FILE") if error.verify_code in _UNKNOWN_AUTHORITY else fault
@@ -292,8 +296,8 @@ def is_cut(error: OSError) -> bool:
 def make_lasting(error: OSError) -> OSError:
     """Return the error for all later reads.
 
-    The system reports a reset once, and an end from then on. Inside TLS, older Python versions give a reset
-    the class of an end, but OpenSSL has no reason text for it.
+    The system reports a reset once, and an end of stream from then on. Inside TLS, older Python versions
+    report a reset with the exception class of an end, but OpenSSL has no reason text for it.
     """
     if not isinstance(error, ssl.SSLEOFError):
         return error
@@ -304,14 +308,16 @@ def make_lasting(error: OSError) -> OSError:
 
 # TLS inside TLS: through a proxy that is reached over TLS, to a server that uses TLS, too.
 #
-# An `ssl.SSLSocket` cannot wrap another, so the inner layer works on bytes in memory, which the outer layer
-# transports. Waits of either layer raise the same exceptions as a socket, and the caller tries again.
+# An `ssl.SSLSocket` cannot wrap another `SSLSocket`. So the inner layer works on bytes in memory, which the
+# outer layer transports. If either layer must wait, it raises the same exceptions as a socket, and the caller
+# tries again.
 
 T = TypeVar("T")
 
 #: Bytes read from the outer connection in one call: more than one TLS record.
 _TAKEN = 32_768
-#: Bytes of one `send` that are encrypted in one call: encrypted data is held until it is sent.
+#: Bytes of one `send` that are encrypted in one call, because encrypted data is held in memory until it is
+#: sent.
 _MADE = 65_536
 
 
@@ -357,7 +363,7 @@ class InnerTls:
     def send(self, octets: memoryview) -> int:
         """Send bytes; encrypted records are sent before more are created.
 
-        A call that raised for a wait is repeated with the same bytes.
+        After a call that raised because it must wait, the caller repeats the call with the same bytes.
         """
         if not self._said:
             self._said = self._perform(lambda: self._tls.write(octets[:_MADE]))
@@ -366,7 +372,7 @@ class InnerTls:
         return said
 
     def recv_into(self, view: memoryview) -> int:
-        """Read bytes; output of TLS itself is sent only if that needs no wait.
+        """Read bytes. TLS's own output is sent only if the socket accepts it without waiting.
 
         The sending task may already be waiting until the socket is writable.
         """

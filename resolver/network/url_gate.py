@@ -45,9 +45,9 @@ class UrlGate:
     Attributes:
         findings: the policy's warnings, shared with the admission.
         reported_in_clear: see `Admission`.
-        peer: the address of the last connection; None before the first.
+        peer: the address of the last connection; None before the first connection.
         throttle: limits the rate of received bytes.
-        proxy: the displayed URL of the proxy.
+        proxy: the URL of the proxy, redacted.
         row: the scheme definition.
     """
 
@@ -74,7 +74,7 @@ class UrlGate:
         return secrets.token_bytes(count)
 
     def wrap_dialogue(self, dialogue: Dialogue[object]) -> Dialogue[object]:
-        """Return the exchange as performed through this gate: unchanged, because the peer answers it."""
+        """Return the exchange unchanged, because the peer answers it (and not an archive)."""
         return dialogue
 
     def tap(self, tap: Tap) -> None:
@@ -91,7 +91,7 @@ class UrlGate:
 
     @property
     def source(self) -> str | None:
-        """Return the address against which targets of a response are checked; the peer's without a proxy."""
+        """Return the address against which links are checked (S08); without a proxy, the peer's."""
         return self._connector.source
 
     @asynccontextmanager
@@ -224,7 +224,7 @@ class UrlGate:
         return self._elsewhere[location]
 
     def _check_turn(self, peer: str, address: str, port: int) -> None:
-        """Check a new address from the server at `peer`, as if a URL with that host were followed."""
+        """Check a new address from the server at `peer`, as if the client followed a URL with that host."""
         assert isinstance(self._admission.url, HostUrl)
         url = replace(self._admission.url, host=address, port=port, zone=None)
         self._admission.led_to(url, peer).check_addresses([address])

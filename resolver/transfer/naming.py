@@ -145,7 +145,7 @@ def make_sibling_url(url: Url, *names: bytes) -> Url | None:
 #
 # The first 10,000 texts are held in memory. All others are stored as a hash of 64 bits, in a private
 # temporary database that ends with the process. Two texts may have the same hash, so a caller must tolerate
-# that one is mistaken for the other.
+# mistaking one text for another.
 
 #: Texts that are held in memory.
 MOST_HELD = 10_000

@@ -51,8 +51,8 @@ from resolver.url import registry
 from resolver.url.parsing import UrlLike
 from resolver.version import VERSION
 
-# The content of a sidecar. It is JSON for readers years later, when the URL may name another object (S21,
-# archived metadata). It holds no secret: URLs are redacted and cookies masked.
+# The content of a sidecar: JSON for readers years later, when the URL may name another object (S21, archived
+# metadata). The sidecar holds no secret: URLs are redacted and cookies masked.
 
 
 def meta_octets(saved: Saved, addresses: Sequence[str | None], proved: Checksum | None) -> bytes:
@@ -359,8 +359,8 @@ class Saver:
         """Retrieve the complete object with the right digest.
 
         After a mismatch the object is requested again, from its start and over one connection. Each other
-        location is tried; if there is none, the only location is tried again. After a segmented download the
-        object is requested from every location.
+        location is tried; without another location, the only one is tried again. After a segmented download
+        the object is requested from every location.
         """
         reply = await self._in_segments(sink)
         proved = set() if reply is None else {"length"}
