@@ -21,7 +21,7 @@ class ArchiveFile:
         self._fd = fd
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Return `size` bytes from `offset` on; fewer only at the end of the file."""
+        """Return `size` bytes that start at `offset`, or fewer at the end of the file."""
         octets = b""
         try:
             while len(octets) < size:
@@ -53,8 +53,8 @@ def _fault(error: OSError) -> LocalError:
     return LocalError(f"cannot read the archive: {os.strerror(error.errno or 0)}")
 
 
-# An archive that is written is created or extended, and locked against another writer. The file
-# only grows, but the incomplete last record of an interrupted run is removed.
+# A written archive is created or extended, and it is locked against a second writer. The file only grows,
+# with one exception: the incomplete last record of an interrupted run is removed.
 
 #: The maximum of bytes in the write buffer.
 _AT_ONCE = 1_048_576
@@ -93,11 +93,11 @@ class ArchiveOutput:
             os.close(self._fd)
             raise
         self.size = os.lseek(self._fd, 0, os.SEEK_END)
-        self._held = bytearray()  # Bytes that are not passed to the system yet.
+        self._held = bytearray()  # Bytes not yet passed to the system.
 
     @property
     def source(self) -> ArchiveFile:
-        """Return a reader of the same file."""
+        """Return a reader of the archive."""
         return ArchiveFile(self.path, self._fd)
 
     def cut(self, size: int) -> None:
@@ -111,17 +111,17 @@ class ArchiveOutput:
         self.size = size
 
     def write(self, octets: bytes) -> None:
-        """Append bytes; `settle` passes them to the system at the latest."""
+        """Append bytes to the buffer. `settle` passes them to the system if no earlier call did."""
         self._held += octets
         self.size += len(octets)
         if len(self._held) >= _AT_ONCE:
             self.settle()
 
     def flush(self) -> None:
-        """Keep the buffer at the end of a record: related records may follow. See `settle`."""
+        """Keep the buffer at the end of a record, because related records may follow. `settle` writes it."""
 
     def settle(self) -> None:
-        """Pass the buffer to the system; short related records go in one write."""
+        """Pass the buffer to the system. Short related records are written together by one call."""
         held, self._held = memoryview(bytes(self._held)), bytearray()
         try:
             while held:
@@ -142,7 +142,7 @@ class ArchiveOutput:
 
 
 def put_beside(path: str, lines: Iterable[bytes], mode: int) -> None:
-    """Write a file of these lines with the permissions `mode`, in place of an existing one.
+    """Write a file of these lines with the permissions `mode`, and replace an existing file.
 
     Raises:
         LocalError: The file cannot be written.
@@ -173,7 +173,7 @@ class ByteSpool:
         """Append bytes."""
         try:
             self._file.write(octets)
-            if self.size <= IN_MEMORY < self.size + len(octets):  # The spool becomes a file here.
+            if self.size <= IN_MEMORY < self.size + len(octets):  # The bytes move from memory to a file here.
                 check_spare(self._file.fileno())
         except OSError as error:
             raise writing_fault(error, self._directory) from error

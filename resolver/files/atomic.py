@@ -25,8 +25,8 @@ def whole_file(
     Args:
         fd: A descriptor that the caller created under a temporary name.
         lines: The content.
-        remove: Removes the temporary name if a step here or in the block fails.
-        sync: Whether the bytes are on the disk before the block begins.
+        remove: A callback that removes the temporary name if writing or the caller's block fails.
+        sync: Whether the bytes are synced to the disk before the block begins.
     """
     try:
         with open(fd, "wb") as file:
@@ -46,10 +46,10 @@ def replace(path: str, lines: Iterable[bytes], mode: int, *, sync: bool = True) 
     """Replace the file of that name in one step; the existing file stays if this fails.
 
     Args:
-        path: The name, whether free or taken by any file.
+        path: The name, which may be free or belong to any file.
         lines: The content.
         mode: The permissions, less the user's umask.
-        sync: Whether the bytes are on the disk before the renaming.
+        sync: Whether the bytes are synced to the disk before the renaming.
 
     Raises:
         OSError: The file cannot be written; the temporary file is removed.
@@ -84,19 +84,19 @@ def write_whole(path: str, octets: bytes, mode: int | None = 0o666, *, follow: b
         raise writing_fault(error, path) from error
 
 
-# Private files do harm in other hands. The configuration may loosen the policy; a netrc file and cookies are
-# secrets.
+# Private files: another user who could change the configuration could loosen the policy, and a netrc file and
+# cookies are secrets.
 #
-# Such a file must be a regular file of the user or of root that no other user may write to. No other user may
-# read a secret file. The check and the read use one descriptor, so a change of the name in between has no
-# effect.
+# A private file must be a regular file that belongs to the user or to root, and that no other user may write
+# to. No other user may read a secret file. The check and the read use the same descriptor, so renaming the
+# file between them has no effect.
 
 #: The errors for a missing file.
 MISSING = (FileNotFoundError, NotADirectoryError)
 
 
 class OwnFile(NamedTuple):
-    """A file that passed the checks; `private` tells that no other user may read it."""
+    """A file that passed the checks. `private` is true if no other user may read the file."""
 
     fd: int
     octets: bytes
@@ -168,7 +168,7 @@ def make_folder_of(path: str, what: str) -> None:
 
 
 def write_passing(folder: str, suffix: str, what: str, octets: bytes, lasts: float) -> str:
-    """Write a temporary file for a program that its owner is about to start, and return its path.
+    """Write a temporary file for a program that the user is about to start, and return its path.
 
     Only the owner may read the file. Files of earlier calls are removed if they are more than `lasts` seconds
     older than the new file.
@@ -196,7 +196,7 @@ def update_own(
 ) -> None:
     """Replace the content of a secret file by `change(content)` in one step.
 
-    A missing file is created. A concurrent update waits for the lock as long as this one takes.
+    A missing file is created. A concurrent update waits until this update releases the lock.
 
     Args:
         path: The name of the file.
@@ -225,7 +225,7 @@ def _lock_file(path: str, what: str, *, wait: bool = False) -> Iterator[int | No
     """Yield a locked descriptor of the file, which is created if missing.
 
     Yields None if another process has the lock and `wait` is False. If another process replaces the file
-    meanwhile, the new file is opened instead.
+    before the lock is taken, the new file is opened instead.
     """
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
@@ -249,9 +249,10 @@ def _is_at(path: str, fd: int) -> bool:
         return False
 
 
-# The lock that keeps concurrent transfers out of each other's files.
+# The file lock, which prevents two transfers from writing to the same file.
 
-# The errors of a file system without locks. A file there is written without a lock, unless `wait` is set.
+# The errors of a file system without locks. On such a file system a file is written without a lock, unless
+# `wait` is set.
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS})
 
 
@@ -260,11 +261,11 @@ def lock(fd: int, *, wait: bool = False) -> bool:
 
     Args:
         fd: The open file.
-        wait: Whether to wait for another holder of the lock instead of returning False.
+        wait: Whether to wait until another process releases the lock, instead of returning False.
 
     Raises:
-        OSError: The lock failed. With `wait` this includes a file system without locks, which could not keep
-            two writers apart.
+        OSError: The lock failed. With `wait`, a file system without locks is such an error, because it could
+            not keep two writers apart.
     """
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -277,15 +278,16 @@ def lock(fd: int, *, wait: bool = False) -> bool:
 
 
 # A held file is a small file that is valid as long as its process lives, such as the address of the user's
-# own server. The lock belongs to the system, so the file of a killed process is taken over.
+# own server. The system releases the lock when a process is killed, so another process can then take over the
+# file.
 
 
 @contextmanager
 def hold_file(path: str, what: str, octets: bytes) -> Iterator[bool]:
-    """Hold the file with this content until the end of the block; yields whether that succeeded.
+    """Hold the file with this content until the end of the block, and yield whether that succeeded.
 
-    If another process holds the file, it stays unchanged. Only the owner can access the file, and its
-    directory if that is created.
+    If another process holds the file, the file stays unchanged. Only the owner can access the file. The same
+    is true for the file's directory if this call creates it.
 
     Raises:
         NotConfigured: The existing file is not private.
@@ -312,7 +314,7 @@ def _remove_own(path: str, fd: int) -> None:
             os.unlink(path)
 
 
-# Plain files: small files that desktops read, which register the programs that open a URL.
+# Plain files: small desktop files that register the programs which open a URL.
 
 _MOST = 4_194_304
 
@@ -341,7 +343,8 @@ def take_away(path: str) -> None:
         raise LocalError(f"cannot remove {path}: {error.strerror}") from error
 
 
-# A report is a file that a run writes at its end. After a crash it is complete, or unchanged.
+# A report is a file that a run writes at its end. If the machine crashes, the report is either complete or
+# unchanged.
 
 
 def check_place(path: str) -> None:
@@ -400,8 +403,8 @@ class OutputFiles:
     def write(self, name: str, octets: bytes) -> None:
         """Write the file in one step, and remove the temporary files of killed writers.
 
-        A reader of the directory would read these files, too. A name must have only a single writer at a
-        time.
+        These temporary files are removed because a reader of the directory would read them, too. Only one
+        writer may write to a name at a time.
         """
         path = self.place(name)
         write_whole(path, octets, follow=False)
@@ -444,8 +447,9 @@ def forget(path: str) -> None:
 
 
 # The file of a ledger: accessible to its owner only, and locked against a second run.
-# SQLite opens the file by its name. The lock is on a separate descriptor, which stays open as long as SQLite
-# has the file: closing any descriptor drops the POSIX locks that this process has on it.
+# SQLite opens the file by its name, and the lock is on a separate descriptor. The descriptor stays open as
+# long as SQLite has the file, because closing any descriptor of a file drops all POSIX locks that this
+# process has on the file.
 
 
 class HeldByAnother(LocalError):
@@ -501,9 +505,10 @@ class LedgerFile:
 def how_to_read(path: str) -> str:
     """Return the URI parameters with which SQLite opens a ledger for reading.
 
-    SQLite opens the file writable if permissions allow it. Then it recovers from a killed run and removes its
-    own files afterwards. A user with read permission only leaves these files there, or gets an error. The
-    file is not opened here, because closing it would drop the locks that SQLite has on it in this process.
+    SQLite opens the file writable if permissions allow that. Then SQLite recovers from a killed run, and
+    removes its own -wal and -shm files afterwards. If the user has only read permission, these files stay, or
+    SQLite reports an error. This function does not open the file, because closing the file would drop the
+    locks that SQLite has on it in this process.
 
     Raises:
         LocalError: The ledger is missing or not readable.

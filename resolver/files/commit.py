@@ -1,8 +1,8 @@
 """The commit of complete files: their data is synced to the disk, then they get their names (S14).
 
-Several files are synced by one call for their whole file system (syncfs), which costs little more than one
-file does. Since Linux 5.8 that call reports write errors. On other systems each file is synced, after
-writeback was started for all of them.
+One call of syncfs(2) syncs the whole file system and thus several files, and it costs little more than the
+sync of one file. Since Linux 5.8 syncfs reports write errors. On other systems each file is synced
+separately, after writeback was started for all of them.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ def bring(fds: Sequence[int]) -> dict[int, OSError]:
 def set_going(fd: int, begin: int, end: int) -> None:
     """Ask the system to start writeback of these bytes, or of all bytes for (0, 0). Never raises."""
     if hasattr(os, "posix_fadvise"):
-        with suppress(OSError):  # Linux starts writeback of pages that are not needed any more.
+        with suppress(OSError):  # Linux starts writeback of dirty pages marked DONTNEED.
             os.posix_fadvise(fd, begin, end - begin, os.POSIX_FADV_DONTNEED)
 
 
 def allocate(fd: int, begin: int, end: int) -> None:
     """Ask the system to allocate disk space for these bytes before they arrive.
 
-    Writeback in small blocks is faster then. The size of the file does not change. Never raises: a full disk
-    is reported when the bytes are written.
+    With allocated space, writeback in small blocks is faster. The size of the file does not change. Never
+    raises: a full disk is reported when the bytes are written.
     """
     if (fallocate := _fallocate()) is not None:
         fallocate(fd, _KEEP_SIZE, begin, end - begin)
@@ -84,7 +84,7 @@ def _by_file_system(fds: Sequence[int]) -> dict[int, list[int]]:
 
 @cache
 def _sync_file_system() -> Callable[[int], bool] | None:
-    """Return syncfs(2), which Python lacks; None if the system's does not report errors."""
+    """Return syncfs(2), which Python lacks; None if the system's syncfs does not report write errors."""
     if not _tells_of_errors():
         return None
     try:
@@ -119,14 +119,14 @@ def _tells_of_errors() -> bool:
     return system == "Linux" and all(map(str.isdecimal, numbers)) and tuple(map(int, numbers)) >= _TELLS
 
 
-# The last steps of a complete file (S14): sync its data, then give it its name. A worker thread does them.
+# The last steps of a complete file (S14): sync its data, then give it its name. A worker thread performs
+# them.
 #
 # - NAME.part is renamed.
 # - A file that was held in memory is written to an unnamed file (O_TMPFILE) and linked to NAME. A killed
-#   process leaves the complete file or nothing, so it needs no state,
-#   token or lock.
+#   process leaves either the complete file or nothing, so this file needs no state, token or lock.
 # - A file that was held in memory takes all the steps of `resolver.files.part` in four cases: the file system
-#   lacks unnamed files, the file replaces another one, another process began NAME.part meanwhile, or a
+#   lacks unnamed files, the file replaces another one, another process created NAME.part meanwhile, or a
 #   sidecar must describe exactly this file.
 
 
@@ -134,7 +134,7 @@ class PendingFile(Protocol):
     """A file during its last steps. Methods raise `OSError` and `LocalError`."""
 
     def complete(self) -> int:
-        """Write the bytes that are not written yet, and return the descriptor."""
+        """Write the bytes that are still in memory, and return the descriptor."""
         ...
 
     def settle(self, *, durable: bool) -> None:
@@ -193,7 +193,7 @@ class UnopenedPart:
         return fd
 
     def _grow(self) -> int:
-        """Write the bytes to NAME.part; an empty file needs no state before that."""
+        """Write the bytes to NAME.part. An empty file needs no state file before that."""
         self._part.begin_with(self._octets)
         return PendingPartFile(self._part, self._modified, self._meta).complete()
 
@@ -223,14 +223,14 @@ class UnopenedPart:
 
 # Group commit: files that end at the same time are synced together, before any of them gets its name.
 #
-# Two groups exist at a time: one is being synced in a worker thread, and the next one collects files. No file
-# waits for others: a single file is a group of one. A group takes one hop to a thread, however many files it
-# has. With `always` each file is synced alone. `sync` sets the guarantee for a file that has its name:
+# Two groups exist at a time: a worker thread syncs one group while the next group collects files. A file
+# never waits for other files to arrive: a single file forms its own group. A group is passed to a thread
+# once, however many files it has. `sync` sets the guarantee for a file that has its name:
 #
-# - `always`: its data and its name are on the disk before the save is reported;
-# - `group`: its data is on the disk; its name follows when the system writes it, and never before the data;
+# - `always`: its data and its name are on the disk before the save is reported. Each file is synced alone;
+# - `group`: its data is on the disk. The name follows when the system writes it, and never before the data;
 # - `never`: no guarantee. A loss of power may leave an empty or truncated file under its name. The end of the
-#   process cannot, for any cause.
+#   process, for any cause, cannot.
 
 Sync: TypeAlias = Literal["always", "group", "never"]
 
@@ -255,8 +255,8 @@ class GroupCommit:
     async def finish(self, landing: PendingFile, ready: Ready | None = None) -> None:
         """Complete the file, sync it, wait for `ready`, and give it its name.
 
-        A cancellation does not interrupt these steps. It takes effect after them; under trio at the caller's
-        next await, so that the caller still learns that the file has its name.
+        A cancellation does not interrupt these steps and takes effect after them. Under trio it takes effect
+        at the caller's next await, so that the caller still learns that the file has its name.
 
         Args:
             landing: The file; its errors are raised.
@@ -271,7 +271,7 @@ class GroupCommit:
             landing.close()
 
     async def _take_twice(self, landing: PendingFile, ready: Ready) -> None:
-        """Take both steps in the background, where a cancellation of the caller cannot come between them."""
+        """Take both steps in a background task, so that a cancellation cannot come between them."""
         ended: list[Exception | None] = []
 
         async def take() -> None:
@@ -318,7 +318,7 @@ class GroupCommit:
 
 
 async def _raise_left(loop: Loop) -> NoReturn:
-    """Raise the cancellation, or an error: the background task ended before the work was done."""
+    """Raise the cancellation or the error that ended the background task before its work was done."""
     await loop.checkpoint_if_cancelled()
     raise LocalError("the event loop ended before the file was on the disk")
 
@@ -362,7 +362,7 @@ class _CommitStep:
 
 
 def _perform(steps: Sequence[_CommitStep], sync: Sync) -> None:
-    """Take the steps in a worker thread, because a disk may take seconds."""
+    """Take the steps. Runs in a worker thread, because the disk may need seconds."""
     completed = []
     for step in steps:
         if step.completes:

@@ -1,4 +1,4 @@
-"""A directory for saved files, held open so that renaming it cannot send them elsewhere (S14).
+"""A directory for saved files, held open so that renaming it cannot redirect the files elsewhere (S14).
 
 Names are relative to the directory. No call follows a symbolic link, and only `replace` overwrites an
 existing name. The module also removes directories that stayed empty, and surplus files.
@@ -18,9 +18,9 @@ from typing import NamedTuple
 from protocols.errors import LocalError
 from resolver.files.faults import spare_descriptor, writing_fault
 
-# The directories that this process created for files that have not arrived yet. A directory that stays empty
-# is removed with the last file that waited for it. Other processes may use the same directories: they
-# may find a directory removed, and create it again.
+# The directories that this process created for files that have not arrived yet. When the last file that
+# waited for a directory ends, the directory is removed if it is empty. Another process that uses the same
+# directory may find it removed, and creates it again.
 
 _lock = Lock()
 
@@ -31,7 +31,7 @@ class _CreatedDirectory:
         self.waiting = 1
 
 
-#: The created directories that a file waits for, by path as the caller spelled it.
+#: The created directories that a file waits for, keyed by the path in the caller's spelling.
 _made: dict[str, _CreatedDirectory] = {}
 
 
@@ -88,7 +88,7 @@ class DirectoryHold:
 
 
 def stay(path: str) -> None:
-    """Never remove the directory and its parents."""
+    """Mark the directory and its parents as permanent, so that they are never removed."""
     if _made:
         with _lock:
             while _made.pop(path, None) is not None:
@@ -102,15 +102,15 @@ def _remove(path: str, status: os.stat_result) -> None:
             os.rmdir(path)
 
 
-#: O_NONBLOCK, because the name may be a pipe.
+#: O_NONBLOCK, because opening a pipe without it would wait for a writer.
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
 #: The errors of a file system without hard links (FAT, some network file systems).
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 
 
-#: The errors of a system without unnamed files (kernel, file system, or the layer below), and of a
-#: removed directory.
+#: The errors of a system without unnamed files (kernel, file system, or the layer below), and of a removed
+#: directory.
 _NO_NAMELESS = frozenset(
     {errno.EISDIR, errno.ENOENT, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EPERM}
 )
@@ -118,15 +118,16 @@ _NO_NAMELESS = frozenset(
 
 @cache
 def _has_nameless() -> bool:
-    """Return whether an unnamed file can be given a name; the link needs its descriptor in /proc."""
+    """Return whether an unnamed file can be linked to a name, which needs the file's descriptor in /proc."""
     return hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")
 
 
-#: With O_PATH, search permission is enough; systems other than Linux need read permission.
+#: With O_PATH, search permission is enough to hold a directory. Systems other than Linux need read
+#: permission.
 _HELD = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-#: The maximum of attempts to create a directory that another process finds empty and removes each time.
+#: The maximum of attempts to create a directory, if another process finds it empty and removes it each time.
 _MAKES = 100
 
 
@@ -136,10 +137,10 @@ class DirectoryHandle:
     Args:
         path: The directory.
         make: Whether `hold` creates a missing directory.
-        below: A prefix of the path; a symbolic link after it is an error, because another user's link would
-            lead elsewhere.
-        passing: Whether `close` removes a directory created here, unless it has entries or other files of
-            this process wait for it.
+        below: A prefix of the path. A symbolic link after this prefix is an error, because another user's
+            link would lead elsewhere.
+        passing: Whether `close` removes a directory that `hold` created. A directory with entries stays, and
+            so does a directory for which other files of this process wait.
     """
 
     def __init__(self, path: str, *, make: bool, below: str | None = None, passing: bool = False) -> None:
@@ -296,20 +297,20 @@ class DirectoryHandle:
         return True
 
     def open(self, name: str, access: int = os.O_RDWR) -> int:
-        """Open a file for reading and writing: a digest is computed from the file itself."""
+        """Open a file for reading and writing: the digest is computed by reading the written file."""
         return spare_descriptor(os.open(name, _FLAGS | access, dir_fd=self.fd))
 
     def make_foreign_error(self, name: str) -> LocalError:
-        """Return the error for a foreign file that has a name of this package."""
+        """Return the error for a file that has a name of this package but was not created by it."""
         path = os.path.join(self._shown, name)
         return LocalError(
             f"{path!r} exists and was not created by resolve: move or remove it, or choose another name"
         )
 
     def sync(self) -> None:
-        """Sync the directory, where the file system can.
+        """Sync the directory, if the file system supports that.
 
-        A later renaming or removal then reaches the disk after all earlier changes.
+        A renaming or removal made after this call reaches the disk after all earlier changes.
         """
         with suppress(OSError):
             fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.fd)
@@ -342,7 +343,8 @@ class DirectoryHandle:
                 raise
             self._rename_without_links(old, new)
         else:
-            with suppress(FileNotFoundError):  # Another run saw that this run was finished.
+            # A concurrent run removed the name, because it found that this run was finished.
+            with suppress(FileNotFoundError):
                 os.unlink(old, dir_fd=self.fd)
 
     def _rename_without_links(self, old: str, new: str) -> None:
@@ -352,13 +354,13 @@ class DirectoryHandle:
 
 
 class DirectoryGone(LocalError):
-    """The output directory was removed or replaced during the run, with the files that it had."""
+    """The output directory was removed or replaced during the run, and its files are gone."""
 
 
 class OutputDirectory:
-    """The output directory of a run, open since the first file; must be closed.
+    """The output directory of a run, held open from the first saved file on; must be closed.
 
-    While it is open, no other directory can get its inode number.
+    While the directory is open, the system cannot reuse its inode number for another directory.
     """
 
     def __init__(self, path: str) -> None:
@@ -371,7 +373,7 @@ class OutputDirectory:
         return self._fd != -1
 
     def check(self) -> None:
-        """Raise `DirectoryGone` if the name belongs to another directory than for the first file."""
+        """Raise `DirectoryGone` if the path names another directory than it did for the first file."""
         try:
             there = os.stat(self._path)
             if self._fd == -1:
@@ -392,8 +394,8 @@ class OutputDirectory:
 # Surplus files below a directory are found and removed without following links and never outside (S14).
 #
 # Each directory on the way down is opened relative to its parent. So a renamed directory, or a link in its
-# place, leads nowhere else. A file is identified by device and inode: a newer file of that name stays.
-# Another file system that is mounted below is not entered.
+# place, cannot lead the search elsewhere. A file is identified by device and inode: if a newer file has the
+# same name, that file stays. Another file system that is mounted below is not entered.
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -401,7 +403,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class DirectoryItem(NamedTuple):
     """An entry of a directory: its name, its type, and the numbers that identify it.
 
-    An entry that is not a regular file or a directory has neither type.
+    Both type flags are false for an entry that is neither a regular file nor a directory.
     """
 
     name: str
@@ -452,7 +454,7 @@ class SurplusWalk:
             return b""
 
     def drop(self, parts: Sequence[str], device: int, inode: int) -> bool:
-        """Remove the file, or the empty directory, that has these numbers.
+        """Remove the file, or the empty directory, if it has this device and inode number.
 
         Returns:
             False if another file has its name, or the directory is not empty.

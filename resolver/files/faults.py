@@ -1,7 +1,7 @@
 """System errors about files as `ResolveError`, and the spare descriptors that let them be reported.
 
 No other module of the package converts these errors. The caller raises the result `from` the original. The
-owner of the file matters: `object_fault` is for an object of this machine that a URL names, and
+owner of the file selects the function: `object_fault` is for a file of this machine that a URL names, and
 `writing_fault` for a file that this package writes.
 """
 
@@ -14,7 +14,8 @@ import sys
 
 from protocols.errors import AccessDenied, LocalError, NotFound, ResolveError
 
-#: The object does not exist: a name that is too long for the system cannot name an object either.
+#: Errors that mean that the object does not exist. ENAMETOOLONG is one of them, because no file can have a
+#: name that is too long for the system.
 _MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP})
 _FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
 
@@ -35,7 +36,7 @@ _REMEDIES = {
 }
 
 
-#: The disk is full for any file.
+#: The errors of a full disk or an exceeded quota.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -68,15 +69,15 @@ def writing_fault(error: OSError, path: str) -> LocalError:
 
 
 # Spare descriptors are not used for connections or partial files.
-# POSIX open(2) returns the lowest free number, so the number of a new descriptor tells the count in use. Late
-# and rare users get the spare ones: a module, a database, a DNS lookup. Without them a run that is out of
-# descriptors could not even report that.
+# POSIX open(2) returns the lowest free number, so the number of a new descriptor tells how many are in use.
+# The spare descriptors are for rare uses late in a run: a module, a database, a DNS lookup. Without spare
+# descriptors, a run that is out of descriptors could not even report that error.
 
-#: The number of spare descriptors, or a quarter of all if that is less. A run opens some ten late: epoll, a
-#: ledger with its two files and its lock, a module, a list, a DNS lookup.
+#: The number of spare descriptors; a quarter of all descriptors if that is less. A run opens some ten files
+#: late: epoll, a ledger with its two files and its lock, a module, a list, a DNS lookup.
 SPARE = 16
 
-#: The errors of a process, or a machine, without free descriptors.
+#: The errors of a process (EMFILE) or a machine (ENFILE) without free descriptors.
 _SCARCE = frozenset({errno.EMFILE, errno.ENFILE})
 
 

@@ -2,8 +2,8 @@
 
 Only regular files and directories are opened, unless the policy allows other types. A file is checked before
 it is opened, since opening a device can have effects, and again afterwards. All calls are made on the event
-loop: from a disk they take microseconds to milliseconds each, and a hop to a thread would double that. Only a
-complete directory, which may be large, is read in a thread.
+loop: a call takes microseconds to milliseconds even if the disk is read, and passing the call to a thread
+would double that time. Only the names of a complete directory, which may be large, are read in a thread.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ from resolver.policy.subject import refusal
 # Access below one directory only (S12, `file_root`).
 #
 # A path is walked component by component. Each component is opened relative to the previous one, without
-# following links; links are read and walked here. A link or a `..` that would leave the root is refused, even
-# where it would return later. So the existence of files outside cannot be probed. Directories are held open
-# on the way, so renaming one cannot move the walk elsewhere.
+# following links. This module reads the links itself and walks their targets. A link or a `..` that would
+# leave the root is refused, even if the rest of the path would return below the root. So a URL cannot probe
+# which files exist outside the root. Directories are held open during the walk, so renaming a directory
+# cannot redirect the walk.
 
 #: The maximum of links in one walk, as in Linux itself (path_resolution(7)).
 MOST_LINKS = 40
@@ -41,7 +42,10 @@ _PASS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os
 
 
 class FileRoot:
-    """The root directory, as the user spelled it and as its real path: a path may begin with either."""
+    """The root directory, as the user spelled it and as its real path.
+
+    A path may begin with either spelling.
+    """
 
     def __init__(self, path: str) -> None:
         spelt = os.fsencode(os.path.abspath(path))
@@ -80,7 +84,7 @@ class RootedWalk:
         """Walk on along `parts`.
 
         Returns:
-            The name in `top` that the parts lead to, which is not a link; `b"."` for `top` itself.
+            The name in `top` of the file that `parts` lead to, which is not a link; `b"."` for `top` itself.
 
         Raises:
             OSError: The path does not exist.
@@ -108,7 +112,7 @@ class RootedWalk:
         return b"."
 
     def copy(self) -> RootedWalk:
-        """Return another walk at the same directory."""
+        """Return another walk whose current directory is the same."""
         walk = RootedWalk(self._root)
         walk._held += [os.dup(fd) for fd in self._held[1:]]
         return walk
@@ -143,10 +147,10 @@ def _make_outside_error() -> Refused:
     return refusal("S12", "the path leads out of the directory for file URLs (file_root)")
 
 
-#: Bytes per read: some 0.1 ms from the page cache.
+#: Bytes per read. Such a read takes about 0.1 ms from the page cache.
 READ_SIZE = 262_144
 
-#: Names per sort: about 1 ms.
+#: Names per sort. Such a sort takes about 1 ms.
 _RUN = 2_000
 
 #: Bytes per sendfile call.
@@ -160,7 +164,7 @@ _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 def open_local(
     segments: tuple[bytes, ...], *, root: FileRoot | None, special: bool, idle: float
 ) -> OpenedFile:
-    """Open the file that the segments name. An empty last segment requires a directory.
+    """Open the file that the segments name. An empty last segment (a trailing slash) requires a directory.
 
     Args:
         segments: The decoded segments of the URL's path.
@@ -199,7 +203,10 @@ def _open_below(
 
 
 def _open(name: bytes, directory: int | None, special: bool) -> int:
-    """Open a name in an open directory without following a link, or a path (None) as the system does."""
+    """Open a file without following a link.
+
+    With a `directory`, the name is opened relative to it. Without one, the system resolves the whole path.
+    """
     before = os.stat(name, dir_fd=directory, follow_symlinks=directory is None)
     _check_mode(before.st_mode, special)
     fd = os.open(name, _FLAGS | (0 if directory is None else os.O_NOFOLLOW), dir_fd=directory)
@@ -242,7 +249,7 @@ class OpenedFile:
         return running()
 
     def _holds_something(self) -> bool:
-        """Return whether a file of size 0 has content: files in /proc report the size 0."""
+        """Return whether a file of size 0 has content. Files in /proc report the size 0 but have content."""
         with suppress(OSError):
             return os.pread(self._fd, 1, 0) != b""
         return False
@@ -257,7 +264,10 @@ class OpenedFile:
             raise object_fault(error, self._path) from error
 
     async def _wait(self) -> None:
-        """Wait until a pipe or a terminal has data; a device such as /dev/zero cannot be waited for."""
+        """Wait until a pipe or a terminal has data.
+
+        A device such as /dev/zero cannot be polled, so this method does not wait for it.
+        """
         with self._loop.move_on_after(self._idle) as scope, suppress(PermissionError):
             await self._loop.wait_readable(self._fd)
         if scope.cancelled_caught:
@@ -280,7 +290,10 @@ class OpenedFile:
         return moved
 
     async def _send_file(self, sink: Sink) -> int:
-        """Copy with sendfile as far as possible; reading and writing afterwards report the error."""
+        """Copy with sendfile as far as possible.
+
+        If sendfile fails, the caller reads and writes instead, and that reports the error.
+        """
         moved = 0
         with suppress(OSError):
             while True:
@@ -328,10 +341,10 @@ class OpenedFile:
 
 
 def _sorted_names(fd: int) -> list[bytes]:
-    """Return the sorted names, in a thread.
+    """Return the sorted names. Runs in a thread.
 
     Sorting a million names in one call would hold the interpreter's lock (GIL) for 1 s, and block all other
-    threads. `merge` is Python code, so other threads run between its steps.
+    threads. `merge` is Python code, so other threads can run while it merges short sorted lists.
     """
     names = list(map(os.fsencode, os.listdir(fd)))
     runs = [sorted(names[start : start + _RUN]) for start in range(0, len(names), _RUN)]

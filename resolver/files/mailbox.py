@@ -1,9 +1,9 @@
 """Articles of a group as messages: in an mbox file (RFC 4155, mboxrd quoting) or in a Maildir.
 
-Each message is complete or absent, and its number with it, so that a later run requests no article again. An
-mbox grows at its end. While it grows, a state file next to it records the size of its complete part (S14). If
-a run is killed, the next run truncates the mbox to that size. A line ends with LF, as in files; no other byte
-is changed.
+Each message is stored completely or not at all. The article number is stored with the message, so that a
+later run does not request the article again. An mbox grows at its end. While it grows, a state file next to
+it records the size of its complete part (S14). If a run is killed, the next run truncates the mbox to that
+size. A line ends with LF, as in Unix files; no other byte is changed.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _QUOTED = re.compile(rb"^(>*From )", re.MULTILINE)
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
-#: Bytes written between two updates of the state: the maximum that is requested again after a crash.
+#: Bytes written between two updates of the state file. At most this number is requested again after a crash.
 _WHOLE_EVERY = 1_048_576
 
-#: The maximum of bytes in one read of a line, and in a state.
+#: The maximum number of bytes in one read of a line, and in a state file.
 _PIECE = 65_536
 
 
@@ -43,7 +43,7 @@ class Mailbox(Protocol):
 
     @property
     def numbers(self) -> set[int]:
-        """Return the numbers of the articles that are there."""
+        """Return the numbers of the articles that the mailbox has."""
         ...
 
     @property
@@ -167,7 +167,7 @@ class Mbox:
         self.size += len(octets)
 
     def close(self) -> None:
-        """Sync the file, remove its state, and close it: all messages are complete."""
+        """Sync the file, remove its state file, and close it. All messages are complete then."""
         try:
             if self._fd != -1:
                 with _faults(self._path):

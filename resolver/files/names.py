@@ -17,7 +17,7 @@ from resolver.policy.files import PART_SUFFIX, STATE_SUFFIX, is_kept_beside, num
 
 
 def check_name(path: str) -> None:
-    """Raise `LocalError` if a file cannot have this name, which the user chose."""
+    """Raise `LocalError` if the system does not allow this name, which the user chose, for a file."""
     name = os.path.basename(path)
     if name in ("", ".", ".."):
         raise LocalError(f"cannot write {path!r}: this is the name of a directory")
@@ -36,7 +36,7 @@ def check_name(path: str) -> None:
 
 
 def check_way(path: str, below: str) -> None:
-    """Raise `LocalError` if an existing directory of the path after the prefix `below` is a link."""
+    """Raise `LocalError` if a directory of the path after the prefix `below` is a symbolic link."""
     directory = DirectoryHandle(os.path.dirname(path), make=False, below=below)
     try:
         directory.hold()
@@ -49,7 +49,7 @@ def check_way(path: str, below: str) -> None:
 
 
 def make_directory(path: str, below: str) -> None:
-    """Create a directory and its parents after the prefix `below`, none of which may be a link.
+    """Create a directory and its missing parents; after the prefix `below`, no parent may be a symbolic link.
 
     Raises:
         LocalError: A parent is a link, or the directory cannot be created.
@@ -72,7 +72,7 @@ def is_directory(path: str) -> bool:
 
 
 def is_there(path: str) -> bool:
-    """Return whether the name is taken, even by a link that leads nowhere."""
+    """Return whether the name is taken. A dangling symbolic link takes the name, too."""
     return os.path.lexists(path)
 
 
@@ -97,12 +97,12 @@ def make_busy_error(path: str) -> LocalError:
 
 
 def make_replaced_error(path: str) -> LocalError:
-    """Return the error for NAME.part if its name belongs to another file now."""
+    """Return the error for NAME.part if another process has replaced the file."""
     return LocalError(f"{path + PART_SUFFIX!r} was removed or replaced while it was written")
 
 
 def make_irregular_error(path: str) -> LocalError:
-    """Return the error for a device or a pipe that has the name."""
+    """Return the error for a name that belongs to a device or a pipe."""
     return LocalError(f"{path!r} is not a regular file and stays unchanged: choose another name")
 
 
@@ -123,7 +123,7 @@ def check_replaceable(there: os.stat_result | None, path: str) -> None:
 
 
 def state_of(path: str) -> Validators | None:
-    """Return size and time of the regular file; None if it is missing or a link leads nowhere."""
+    """Return size and time of the regular file; None if it is missing or the path is a dangling link."""
     try:
         found = os.stat(path)
     except OSError:
@@ -151,7 +151,8 @@ def free_name(path: str, source: str) -> str:
 def is_free(path: str, source: str) -> bool:
     """Return whether the name is free for a file of `source`, and no process is writing to it.
 
-    A file with the name counts as free if a run for the same source completed it and was then killed.
+    An existing file counts as free if an earlier run for the same source completed that file and was killed
+    before it removed its state file.
     """
     return (not is_there(path) or _was_killed_behind(path, source)) and not _is_busy(path + PART_SUFFIX)
 

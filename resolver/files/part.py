@@ -4,14 +4,16 @@ A file with the name NAME.part is in one of these states when a run opens it:
 
 - absent: the file is created;
 - empty and owned by the user: a run was killed before it wrote the state, so the file is created again;
-- its state and its mark show that this package began it: the file is resumed if the URL is the same, and
-  truncated if the URL is another one;
+- its state file and its mark show that this package created it: the file is resumed if the URL is the same,
+  and truncated if the URL is another one;
 - a copy of such a file: the file is truncated;
-- any other file: another program owns it. It stays as it is, and is an error before a request is sent.
+- any other file: another program owns it. The file stays as it is, and an error is raised before a request is
+  sent.
 
-The steps are in this order, so that a process may be killed before each of them: create, lock, mark, write
-the state, write bytes, mark the state complete, sync, rename, remove the state, remove the token. The lock
-keeps two runs apart. The token goes last, because until then it proves that the state belongs to this file.
+A process may be killed before each of these steps, so they have this order: create, lock, mark, write the
+state, write bytes, mark the state complete, sync, rename, remove the state, remove the token. The lock keeps
+two runs apart. The token is removed last, because until then the token proves that the state belongs to this
+file.
 """
 
 from __future__ import annotations
@@ -69,12 +71,12 @@ class PartFile:
 
     Attributes:
         known: The validators of the object that the bytes belong to.
-        dropped: Why existing bytes could not be resumed, or None.
-        kept: Whether a later run could find the file.
+        dropped: The reason why existing bytes could not be resumed, or None.
+        kept: Whether a later run could resume the file.
         adopted: The size of a file that had the final name before, or None.
         finished: Whether the file has its final name already and only its state file was left.
         complete: Whether a killed run had completed the file and only the renaming was left.
-        whole: The ranges that are there in a file with gaps; None for a file without gaps.
+        whole: The byte ranges that a file with gaps contains; None for a file without gaps.
     """
 
     def __init__(
@@ -113,19 +115,20 @@ class PartFile:
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether `look` held the directory and the file is not open."""
+        """Return whether `look` has opened the directory but the file is not open yet."""
         return self.fd == -1 and self.directory.fd != -1
 
     @property
     def position(self) -> int:
-        """Return the number of bytes in the file, those that sendfile or splice moved included."""
+        """Return the number of bytes in the file, including bytes that sendfile or splice moved."""
         return os.lseek(self.fd, 0, os.SEEK_CUR)
 
     def look(self) -> bool:
         """Return whether the file can stay in memory until it is complete.
 
-        This is the case if no file has one of its names, except a file that it replaces, and permissions seem
-        to allow new files. Raises an error if the file cannot be written at all.
+        Two conditions are necessary. No file has the final name or a related name, except a file that is to
+        be replaced. Permissions seem to allow new files. Raises an error if the file cannot be written at
+        all.
         """
         self._hold()
         status_of = self.directory.status_of
@@ -187,7 +190,7 @@ class PartFile:
             if self.finished:
                 raise make_taken_error(self.path)
         except BaseException:
-            self._close_file()  # The file may belong to another process.
+            self._close_file()  # The file may belong to another process, so it is closed but not removed.
             raise
         self.restart()
         self.known = known
@@ -198,7 +201,7 @@ class PartFile:
     # -- existing files
 
     def _was_killed_behind(self, there: os.stat_result, state: PartState | None) -> bool:
-        """Return whether the final name is a file of a run that was killed after the renaming.
+        """Return whether a run was killed after it had renamed this file to its final name.
 
         If so, the remaining steps of that run are taken.
         """
@@ -218,9 +221,9 @@ class PartFile:
         return True
 
     def _begin_with(self, there: os.stat_result, state: PartState | None) -> None:
-        """Rename the file of the final name to NAME.part, once the state names that file.
+        """Rename the file of the final name to NAME.part, after the state file names that file.
 
-        If a NAME.part was already begun to replace it, resume that file instead.
+        If NAME.part already exists as its replacement, resume NAME.part instead.
         """
         if not stat.S_ISREG(there.st_mode):
             raise make_irregular_error(self.path)
@@ -235,7 +238,7 @@ class PartFile:
         if not is_own(found):
             raise make_shared_error(self.path)
         self._withheld = found.st_mode & OTHERS_WRITE
-        # An earlier run had withheld the permission already.
+        # An earlier run had already removed the write permission of other users.
         if state is not None and state.mark.names(found):
             self._withheld |= state.withheld
         self._mark = put_mark(self.fd)
@@ -258,7 +261,8 @@ class PartFile:
     def _create(self) -> None:
         """Create a new file that no other user may write to until it is complete.
 
-        A file that was writable by others for a moment is created again without that permission.
+        If the file was writable by other users for a moment, it is replaced by a new file without that
+        permission.
         """
         self.fd = self.directory.create(self._part)
         self._withheld = os.fstat(self.fd).st_mode & OTHERS_WRITE
@@ -269,7 +273,10 @@ class PartFile:
         self._lock(self._part)
 
     def _check_free(self) -> None:
-        """Check again that the final name is free: another run may have renamed its NAME.part since."""
+        """Check again that the final name is free.
+
+        Another run may have renamed its NAME.part since the first check.
+        """
         if self._exists == "fail" and self.directory.status_of(self.name) is not None:
             self.directory.forget(self._part)
             raise make_taken_error(self.path)
@@ -314,7 +321,8 @@ class PartFile:
                 raise
             raise self.directory.make_foreign_error(self._part) from error
         self._lock(self._part)
-        # Checked only after locking: the last step of another transfer leaves two names.
+        # This check follows the lock, because the last step of another transfer leaves the file with two
+        # names for a moment.
         if not is_own(os.fstat(self.fd)):
             raise self.directory.make_foreign_error(self._part)
         return self.fd
@@ -340,7 +348,7 @@ class PartFile:
         """Write the state for a later run.
 
         If the file system cannot keep other users from writing to the file or its state, no later run could
-        trust them. Then the file is not kept.
+        trust the two files. In this case the file is not kept.
         """
         self.known = known
         if self._mark is None:
@@ -383,14 +391,14 @@ class PartFile:
         self._take(None)
 
     def give_back(self) -> None:
-        """Give an adopted file its final name back: no byte was added to it."""
+        """Rename an adopted file to its final name again, because no byte was added to it."""
         self._check_part()
         self._name_it()
         self.adopted = None
         self._conclude(self.fd, self._withheld)
 
     def settle(self, meta: bytes | None, *, durable: bool = False) -> None:
-        """Rename the file, which is on the disk, to its final name, and write its sidecar.
+        """Rename the file, which is synced to the disk, to its final name, and write its sidecar.
 
         Args:
             meta: The content of the sidecar; None writes no sidecar.
@@ -428,7 +436,7 @@ class PartFile:
     def _conclude(self, fd: int, withheld: int) -> None:
         """Restore the permissions and remove the state of a file that has its final name.
 
-        The token goes last, because until then it proves that the state belongs to this file.
+        The token is removed last, because until then the token proves that the state belongs to this file.
         """
         if withheld:
             with suppress(OSError):
@@ -460,7 +468,7 @@ class PartFile:
 
 
 class Segment:
-    """A sink for one segment of a file, which refuses bytes beyond its end; a context manager."""
+    """A sink for one range of a file, which refuses bytes beyond the end of the range; a context manager."""
 
     def __init__(self, fd: int, path: str, begin: int, end: int) -> None:
         self._fd = fd
@@ -482,7 +490,7 @@ class Segment:
 
     @property
     def position(self) -> int:
-        """Return the offset in the file of the next byte."""
+        """Return the file offset at which the next byte is written."""
         return self._closed_at if self._fd == -1 else os.lseek(self._fd, 0, os.SEEK_CUR)
 
     def fileno(self) -> int:

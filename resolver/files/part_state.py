@@ -29,8 +29,8 @@ from resolver.policy.files import FIRST_SUFFIX
 # attribute (S14).
 #
 # The content of a file does not prove its origin: an untrusted server chooses the content, and often the
-# name. So the state file names the one file that it describes. A copy is another file, and so is a file that
-# reuses the inode number of a removed file: neither has the token.
+# name. So the state file identifies the one file that it describes. The token is missing from a copy of that
+# file, and from a new file that reuses the inode number of a removed file.
 
 #: Write permission for all users but the owner.
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -40,9 +40,9 @@ _HAS_ATTRIBUTES = hasattr(os, "setxattr")  # Python supports extended attributes
 
 
 def is_own(found: os.stat_result) -> bool:
-    """Return whether this is a regular file of the effective user with a single name.
+    """Return whether this is a regular file of the effective user with a single name (no other hard links).
 
-    Bytes written to such a file appear under no other name.
+    Because the file has a single hard link, bytes written to it do not appear under another name.
     """
     return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink == 1
 
@@ -54,7 +54,10 @@ def is_guarded(found: os.stat_result) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """The device and inode number of a file, and its token; None if the file system has no attributes."""
+    """The device and inode number of a file, and its token.
+
+    If the file system lacks extended attributes, `token` is None.
+    """
 
     device: int
     inode: int
@@ -71,12 +74,15 @@ class FileIdentity:
     def is_copied_to(self, fd: int) -> bool:
         """Return whether the open file is a copy of the marked file.
 
-        A remounted device may have a new number, too.
+        The result is also true for the marked file itself, if its device has a new number since a remount.
         """
         return self.token is not None and self.token == _token_of(fd) and not self.names(os.fstat(fd))
 
     def _lacks_token(self, fd: int) -> bool:
-        """Return whether the mark has no token although the file system supports it: a foreign mark."""
+        """Return whether the mark has no token although the file system supports tokens.
+
+        Another program made such a mark.
+        """
         if self.token is not None or not _put_token(fd, "none"):
             return False
         wipe(fd)
@@ -84,7 +90,7 @@ class FileIdentity:
 
 
 def put_mark(fd: int) -> FileIdentity:
-    """Mark an open file and return its identity."""
+    """Mark an open file, and return the identity of the file."""
     found = os.fstat(fd)
     token = secrets.token_hex(16)
     return FileIdentity(found.st_dev, found.st_ino, token if _put_token(fd, token) else None)
@@ -148,7 +154,7 @@ def join_ranges(ranges: list[Range]) -> Ranges:
 
 
 def clip_ranges(ranges: Ranges, size: int) -> Ranges:
-    """Return the parts of the ranges that lie within a file of that size."""
+    """Return the sections of the ranges that lie within a file of that size."""
     return tuple((begin, min(end, size)) for begin, end in ranges if begin < size)
 
 
@@ -174,9 +180,10 @@ def prefix_of(ranges: Ranges) -> int:
 _MOST = 1_048_576  # A URL of 65,536 characters in JSON, and the validators.
 
 _FORMAT = "url-resolver part state 1"
-#: The format of a file with gaps: an older version of this package would ignore the gaps.
+#: The format of the state of a file with gaps. The name differs, because an older version of this package would
+#: ignore the gaps.
 _WITH_GAPS = "url-resolver part state 2"
-#: The first bytes of every state file; a run that was killed while writing leaves a prefix of them.
+#: The first bytes of every state file. A run that was killed while it wrote the file leaves a prefix of them.
 _BEGINNING = b'{"format": "url-resolver part state '
 
 _FOR_THE_OWNER = 0o600
@@ -192,7 +199,7 @@ class PartState:
         mark: The identity of the partial file.
         withheld: The write permissions that other users get once the file has its name.
         complete: Whether all bytes are there and verified, and only the renaming is left.
-        whole: The ranges that are there in a file with gaps; None for a file without gaps.
+        whole: The byte ranges that a file with gaps contains; None for a file without gaps.
     """
 
     url: str
@@ -271,7 +278,7 @@ def _read_own(name: str, directory: DirectoryHandle) -> bytes | None:
         raise directory.make_foreign_error(name)
     try:
         fd = directory.open(name, os.O_RDONLY)
-    except FileNotFoundError:  # A concurrent transfer has just renamed it.
+    except FileNotFoundError:  # A concurrent transfer has just renamed the file.
         return None
     except OSError as error:
         raise directory.make_foreign_error(name) from error
@@ -340,7 +347,7 @@ def _parse_ranges(value: object, size: int | None) -> Ranges:
 def position_of(sink: Sink) -> int | None:
     """Return the number of bytes in a file so far; None for a sink without position.
 
-    Bytes moved by sendfile or splice are included.
+    The number includes bytes that sendfile or splice moved.
     """
     try:
         return os.lseek(sink.fileno(), 0, os.SEEK_CUR)

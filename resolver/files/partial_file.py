@@ -1,23 +1,24 @@
 """Partial files: NAME.part, or memory, which receives a peer's bytes until the file is complete (S14).
 
-NAME.part is in the directory of the final name. It is created exclusively and through no link. It is
-renamed in one step once it is complete and, unless `sync` is `never`, on the disk. A small file with nothing
-on the disk yet is held in memory until it is complete. The directory stays open meanwhile, so renaming it
-cannot send the file elsewhere. No file is ever made executable.
+NAME.part is in the directory of the final name. It is created exclusively, never through a link. It is
+renamed in one step once it is complete and, unless `sync` is `never`, synced to the disk. A small file of
+which no byte is on the disk is held in memory until it is complete. The directory stays open meanwhile, so
+renaming the directory cannot redirect the file. No file is ever made executable.
 
 A `PartialFile` is in one of these states:
 
 - held: `_held` is a buffer, and NAME.part does not exist;
 - sequential: NAME.part is open and its bytes are contiguous (`_part.whole is None`);
-- with gaps: segments write at their own offsets, and `_part.whole` lists the ranges that are there;
+- with gaps: segments write at their own offsets, and `_part.whole` lists the ranges that the file contains;
 - closed: committed, kept for a later run, or discarded.
 
-`remember` leaves the held state for an object that is too large, `write` for a full buffer. `fileno`, `keep`
-and `spread` leave it in any case. `spread` leads to gaps; `gather` and `flatten` lead back. `note_whole`
-syncs the file before the state file lists its ranges. `spread` and `keep` list ranges without a sync: these
-survive the end of the process, but not a loss of power.
+`remember` leaves the held state if the object is too large for memory, and `write` leaves it if the buffer is
+full. `fileno`, `keep` and `spread` always leave the held state. `spread` leads to gaps; `gather` and
+`flatten` lead back to a sequential file. `note_whole` syncs the file before the state file lists its ranges.
+`spread` and `keep` list ranges without a sync: these ranges survive the end of the process, but not a loss of
+power.
 
-`resolver.files.part` and `resolver.files.commit` handle the names; this module handles the bytes, the waiting
+`resolver.files.part` and `resolver.files.commit` handle the names. This module handles the bytes, the waiting
 and the texts of system errors.
 """
 
@@ -48,14 +49,14 @@ if TYPE_CHECKING:
 
 _PIECE = 1_048_576
 
-#: Seconds between two starts of writeback: some 100 MB if the server is on this machine.
+#: Seconds between two starts of writeback. A server on this machine sends about 100 MB in this time.
 _SET_GOING_EVERY = 0.1
 
-#: The maximum of bytes that are allocated on the disk in advance. A peer that announces more than it sends,
-#: or a killed run, occupies no more than that.
+#: The maximum of bytes that are allocated on the disk in advance. This limits the disk space that is occupied
+#: without data if a peer sends less than it announced, or if a run is killed.
 _AHEAD = 134_217_728
 
-#: Bytes hashed between two checks for cancellation: some 0.1 s.
+#: Bytes hashed between two checks for cancellation. Hashing them takes about 0.1 s.
 _HASHED_AT_ONCE = 67_108_864
 
 
@@ -63,26 +64,27 @@ class PartialFile:
     """A file until it is complete: an async context manager around NAME.part.
 
     Entering creates the file, or resumes the file that an earlier run left for the same `source`. Leaving
-    without `commit` keeps the bytes if a later run can resume them or the caller was cancelled; otherwise it
-    removes them. A file that another process is writing, or that this package did not create, is left
-    unchanged. All errors are `LocalError` and name the failure, the path and the fix.
+    without `commit` keeps the bytes if a later run can resume them or the caller was cancelled. Otherwise
+    leaving removes the bytes. A file that another process is writing, or that this package did not create, is
+    left unchanged. All errors are `LocalError` and name the failure, the path and the fix.
 
     Args:
         path: The final name.
         exists: Whether a file with the final name is an error or is replaced.
-        source: The URL without a password, which a later run compares.
-        adopt: Resume a file that already has the final name, if NAME.part does not exist. The file gets that
-            name back if no byte follows.
+        source: The URL without a password. A later run compares it with its own.
+        adopt: Resume a file that already has the final name, if NAME.part does not exist. The file gets the
+            final name back if no byte is added.
         make_directory: Create the directory first.
         below: A prefix of the path; no directory after it may be a symbolic link.
         meta: Check on entering whether a sidecar can be written.
-        holds: The maximum of bytes in memory until the file is complete, if no existing file prevents that.
-        commits: The group commit that brings the file to the disk.
+        holds: The maximum of bytes that stay in memory until the file is complete. An existing file may
+            prevent that.
+        commits: The group commit that syncs the file to the disk.
 
     Attributes:
-        position: The bytes that are there already.
+        position: The number of bytes that the file already has.
         known: The validators of the object that these bytes belong to.
-        dropped: Why existing bytes could not be resumed, or None.
+        dropped: The reason why existing bytes could not be resumed, or None.
         finished: Whether the file has its final name already and only its state file was left.
         left: The number of bytes that are kept for a later run.
     """
@@ -151,7 +153,7 @@ class PartialFile:
             self.discard()
 
     def _is_worth_keeping(self, kind: type[BaseException] | None) -> bool:
-        """Return whether a later run could resume the file; after a cancellation any byte is kept."""
+        """Return whether the file is kept for a later run. After a cancellation, a single byte is enough."""
         interrupted = kind is not None and is_cancel(kind)
         return self.position > 0 and self._part.kept and (self.known != Validators() or interrupted)
 
@@ -197,9 +199,9 @@ class PartialFile:
         return self._part.dropped
 
     async def remember(self, known: Validators) -> None:
-        """Record the validators of the bytes that follow, before the first of them is written.
+        """Record the validators of the bytes that follow, before the first of these bytes is written.
 
-        An object that is too large for memory is written to NAME.part from here on.
+        An object that is too large for memory is written to NAME.part from this call on.
         """
         if self._held is not None:
             self._part.known = known
@@ -212,7 +214,7 @@ class PartialFile:
             raise writing_fault(error, self.path) from error
 
     def restart(self) -> None:
-        """Restart at byte 0, because the existing bytes belong to another state of the object.
+        """Restart at byte 0, because the existing bytes belong to another version of the object.
 
         An adopted file gets its final name back until the new file replaces it.
         """
@@ -238,7 +240,7 @@ class PartialFile:
 
     @property
     def position(self) -> int:
-        """Return the number of bytes in the file, those that sendfile or splice moved included."""
+        """Return the number of bytes in the file, including bytes that sendfile or splice moved."""
         if self._held is not None:
             return len(self._held)
         whole = self._part.whole
@@ -246,7 +248,7 @@ class PartialFile:
 
     @property
     def has_gaps(self) -> bool:
-        """Return whether segments write at several offsets, or did."""
+        """Return whether segments write, or wrote, at several offsets."""
         return self._part.whole is not None
 
     @property
@@ -256,18 +258,19 @@ class PartialFile:
 
     @property
     def whole(self) -> Ranges:
-        """Return the ranges of bytes that are there."""
+        """Return the byte ranges that the file contains."""
         whole, position = self._part.whole, self.position
         return whole if whole is not None else ((0, position),) if position else ()
 
     async def spread(self, known: Validators, whole: Ranges) -> None:
         """Switch to segments at several offsets.
 
-        The state file lists the ranges of this object before the first segment and after each `note_whole`.
+        The state file lists the ranges of this object before the first segment is written, and after each
+        call of `note_whole`.
 
         Args:
             known: The validators of the object.
-            whole: The ranges that are there already.
+            whole: The ranges that the file already contains.
         """
         try:
             self._open()
@@ -286,7 +289,7 @@ class PartialFile:
         await self.remember(self.known)
 
     def record_ranges(self, whole: Ranges) -> None:
-        """Update the ranges in memory; the state file follows when the file is closed."""
+        """Update the ranges in memory. The state file is updated when the file is closed."""
         self._part.whole = whole
 
     def flatten(self) -> None:
@@ -295,7 +298,7 @@ class PartialFile:
             self._cut(prefix_of(self._part.whole))
 
     def gather(self, size: int) -> None:
-        """Return to a sequential file: all `size` bytes are there."""
+        """Return to a sequential file, because all `size` bytes are there."""
         assert self._part.whole is not None
         assert octets_of(self._part.whole) == size
         self._cut(size)
@@ -322,9 +325,10 @@ class PartialFile:
         write_all(self._part.fd, octets, self.path)
 
     async def write_back(self, size: int) -> None:
-        """Start writeback of new bytes and allocate the next ones, until cancelled.
+        """Start writeback of new bytes and allocate space for the next bytes, until cancelled.
 
-        Little is left to sync at the end then. Bytes that are dropped before the commit are written in vain.
+        As a result, little is left to sync at the end. If bytes are dropped before the commit, their
+        writeback was useless.
 
         Args:
             size: The size of the complete file.
@@ -388,14 +392,14 @@ class PartialFile:
     ) -> None:
         """Sync the file, set its time, rename it to its final name, and write its sidecar.
 
-        A worker thread does this, because a disk may take seconds, and together with other files. A
-        cancellation does not interrupt it half way.
+        A worker thread does this together with other files, because a disk may need seconds. A cancellation
+        does not interrupt these steps.
 
         Args:
             modified: The modification time; None leaves the file's own.
             meta: The content of the sidecar; None writes no sidecar.
-            ready: An async callback that receives the inode when the file is on the disk, before it gets its
-                name.
+            ready: An async callback that receives the inode when the file is on the disk, before the file
+                gets its name.
         """
         held = self._held
         part = self._part
@@ -418,7 +422,7 @@ class PartialFile:
             self.grow()
         self.left = self.position
         if self._part.whole is not None:
-            with suppress(OSError, LocalError):  # The last state that was written is true, too.
+            with suppress(OSError, LocalError):  # The state file that was written last is still correct.
                 self._part.note(self.known, complete=False)
         self._part.close()
 
@@ -441,7 +445,7 @@ def has_size(path: str, size: int) -> bool:
 
 
 def sync_directories(paths: Iterable[str]) -> None:
-    """Sync the directories of these files. A file system without directory sync has no names to lose."""
+    """Sync the directories of these files. If a file system cannot sync directories, its error is ignored."""
     for directory in {os.path.dirname(path) for path in paths}:
         with suppress(OSError):
             fd = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -452,16 +456,16 @@ def sync_directories(paths: Iterable[str]) -> None:
 
 
 def finish(path: str, source: str, *, inode: int, size: int, sidecar: bool, below: str | None = None) -> bool:
-    """Return whether a completed file of a killed run has this name, or was given it now.
+    """Return whether a completed file of a killed run has its final name, or was renamed to it now.
 
-    After True no step is left to do.
+    If True is returned, no step is left to do.
 
     Args:
         path: The final name.
         source: The URL that the file came from.
         inode: The inode of the file.
         size: The size of the file in bytes.
-        sidecar: Whether the file needs a sidecar. Then the file is not renamed here, because its metadata
+        sidecar: Whether the file needs a sidecar. In this case the file is not renamed, because its metadata
             must be fetched again.
         below: A prefix of the path; no directory after it may be a symbolic link.
     """

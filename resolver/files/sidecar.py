@@ -1,19 +1,19 @@
 """NAME.meta.json, the metadata of a saved file: how and from where it was fetched (S21).
 
-A sidecar never describes another file than the file NAME, even if a run is killed or only
-a part of the disk survives. The order of the steps ensures that:
+A sidecar never describes a file other than NAME, even if a run is killed or only a part of the disk survives.
+The order of the steps ensures that:
 
 1. the new sidecar is written under a temporary name and synced;
 2. the sidecar of the previous file NAME is removed;
 3. the file gets its name;
 4. the new sidecar gets its name.
 
-A run that was killed after step 3 is finished by the next run. The size and the digest in the sidecar show
+If a run was killed after step 3, the next run takes step 4. The size and the digest in the sidecar show
 whether another program has changed the file since.
 
-Only the package's own sidecar is replaced or removed: a regular file of the effective user that starts with
-the package's header. A name chosen by a server never ends in this suffix (`policy.filenames`). Any other file
-of that name is an error before a request is sent.
+Only a sidecar that this package created is replaced or removed: a regular file of the effective user that
+starts with the package's header. A name chosen by a server never ends in this suffix (`policy.filenames`). If
+any other file has the sidecar's name, an error is raised before a request is sent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from resolver.files.directory import DirectoryHandle
 from resolver.policy.files import FIRST_SUFFIX, META_SUFFIX
 
 FORMAT = "url-resolver meta 1"
-#: The first bytes of every sidecar; a run that was killed while writing leaves a prefix of them.
+#: The first bytes of every sidecar. A run that was killed while it wrote a sidecar leaves a prefix of them.
 _BEGINNING = b'{\n  "format": "url-resolver meta '
 
 _FOR_ALL_TO_READ = 0o644
@@ -85,7 +85,7 @@ class Sidecar:
     def make_way(self, octets: bytes | None) -> None:
         """Prepare for the renaming of the file: write the new sidecar and remove the old one.
 
-        The old sidecar describes another file, also if no new one is wanted.
+        The old sidecar describes the replaced file, so it is removed even if no new sidecar is wanted.
         """
         if octets is not None:
             self.prepare(octets)
@@ -106,7 +106,7 @@ class Sidecar:
             self._forget(self._fresh)
 
     def settle(self) -> None:
-        """Rename the prepared sidecar, if there is one, to its final name: the file has its name."""
+        """Rename the prepared sidecar, if there is one, to its final name after the file got its name."""
         if self._is_ours(self._fresh):
             self._directory.sync()
             try:
@@ -117,7 +117,7 @@ class Sidecar:
                 self._directory.forget(self._fresh)
 
     def _has_both_names(self) -> bool:
-        """Return whether a run was killed between link and unlink."""
+        """Return whether a run was killed between link and unlink, so that the sidecar has both names."""
         found = self._directory.status_of(self._fresh)
         return found is not None and self._directory.names(self._name, found)
 
@@ -138,7 +138,7 @@ class Sidecar:
             raise foreign
         try:
             fd = self._directory.open(name, os.O_RDONLY)
-        except FileNotFoundError:  # A concurrent transfer has just renamed it.
+        except FileNotFoundError:  # A concurrent transfer has just renamed the sidecar.
             return False
         except OSError as error:
             raise foreign from error
