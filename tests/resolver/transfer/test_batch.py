@@ -75,7 +75,7 @@ async def given(tasks: Iterable[Work]) -> AsyncIterator[BatchTask[str]]:
 
 
 def free(scheme: str, waiting: int) -> None:
-    """Return None: no scheme has a limit."""
+    """Return None, which means that the scheme has no limit."""
 
 
 def batch(
@@ -106,7 +106,7 @@ async def test_batch_runs_up_to_concurrency_and_all_tasks() -> None:
 
 @pytest.mark.parametrize("resting", [0, 5])
 async def test_resting_tasks_release_their_slots(resting: int) -> None:
-    """Resting tasks, at most `resting`, release their slots in the run and at the host."""
+    """At most `resting` tasks release their slots while they rest, in the run and at the host."""
     begun: list[str] = []
     works = [Work(str(number), begun, rests=True) for number in range(9)]
     taken = Taken()
@@ -198,7 +198,7 @@ async def test_source_is_read_up_to_window() -> None:
 
 
 async def test_source_is_read_in_blocks() -> None:
-    """The source is read again when half of the window is free, and not task by task."""
+    """The source is read again when half of the window is free, not after each finished task."""
     begun: list[str] = []
     read: list[Work] = []
 
@@ -273,7 +273,7 @@ def at_hosts(begun: list[str], position: Callable[[], int]) -> list[Work]:
 
 
 async def test_silent_hosts_do_not_delay_others(autojump_clock: trio.testing.MockClock) -> None:
-    """Each host is checked twice for data: since the task began, and since the previous check."""
+    """Silent hosts are checked for new data twice: since the task began, and since the previous check."""
     begun: list[str] = []
     taken = Taken()
     with trio.move_on_after(3 * SILENCE):
@@ -342,7 +342,7 @@ async def test_batch_after_deadline_finishes_running_tasks_only(
             for work in works:
                 work.go.set()
     assert begun == ["0", "1", "2"]
-    assert {result.value for result in taken} == {"0", "1", "2"}  # the last two end together
+    assert {result.value for result in taken} == {"0", "1", "2"}  # tasks 1 and 2 end together
     assert len(taken) == 3
     assert len(read) < len(works)
 
@@ -362,7 +362,7 @@ async def test_batch_does_not_wait_for_pause_after_deadline(
 
 @dataclass(eq=False)
 class Crowded:
-    """A task that fails while more than `room` tasks run, as without disk space or descriptors."""
+    """A task that fails while more than `room` tasks run, as when disk space or file descriptors run out."""
 
     under_way: list[int]
     room: int
@@ -434,7 +434,7 @@ async def saving_source(tasks: Iterable[BatchTask[Saved]]) -> AsyncIterator[Batc
 
 
 class Run:
-    """Save URLs into `folder`, with at most `cap` tasks at a time."""
+    """Save URLs into `folder`, with at most `cap` concurrent tasks."""
 
     def __init__(self, folder: Path, cap: int) -> None:
         self.folder = folder
@@ -492,7 +492,10 @@ async def test_ftp_idle_login_is_closed_for_another_user(nursery: trio.Nursery, 
 async def test_pushed_back_tasks_are_repeated_without_counting(
     answer: bytes, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """Six concurrent requests receive the answer twice each; counted, three attempts would not suffice."""
+    """Each of six concurrent requests is pushed back twice.
+
+    If push-backs counted, three attempts would not suffice.
+    """
     paths = [f"/{number}" for number in range(6)]
     pages = {path: Page(path.encode()) for path in paths}
     server = await http.serve(nursery, pages, dict.fromkeys(paths, Behavior(instead=answer, times=2)))
@@ -533,7 +536,7 @@ async def test_not_found_does_not_affect_other_tasks(nursery: trio.Nursery, tmp_
 
 
 def test_paused_host_starts_nothing_and_others_run() -> None:
-    """Meanwhile, a task of another host starts; waiting tasks hold no slot."""
+    """While a host is paused, a task of another host starts: tasks of the paused host hold no slot."""
     begun: list[tuple[float, str]] = []
 
     class Work:
@@ -681,7 +684,7 @@ def test_running_batch_closed_before_start_runs_nothing(run: RunningRun) -> None
 
 
 def test_running_batch_aclose_cancelled_waits_for_work() -> None:
-    """`Task.cancel` ignores shields, but the work has ended when the cancellation is raised."""
+    """`Task.cancel` ignores trio's shields, but the batch's tasks have ended when it raises."""
 
     async def main() -> None:
         cleaned = asyncio.Event()
@@ -710,7 +713,7 @@ def test_running_batch_aclose_cancelled_waits_for_work() -> None:
 
 
 async def test_running_batch_ends_with_event_loop() -> None:
-    """The batch is not closed, but its work is ended with the run."""
+    """The caller does not close the batch; the end of the event loop ends its tasks."""
     count = Count(100)
 
     async def main() -> None:

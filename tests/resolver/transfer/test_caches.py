@@ -28,7 +28,7 @@ MOST = 4_096
 
 
 def spelling(number: int) -> str:
-    """Return another spelling of UTF-8 that Python would accept."""
+    """Return a spelling of the encoding name UTF-8, unique for each number, that Python would accept."""
     return f"utf{format(number, 'b').replace('0', '-').replace('1', '!')}8"
 
 
@@ -77,7 +77,7 @@ def caches() -> dict[str, functools._lru_cache_wrapper[object]]:
 
 
 def sizes() -> dict[str, int]:
-    """Return the sizes of all caches and containers without a bound, by name."""
+    """Return the size of each cache and of each unbounded container, by name."""
     found = {name: cache.cache_info().currsize for name, cache in caches().items() if not _bound(cache)}
     for module in modules():
         for name, value in vars(module).items():
@@ -98,7 +98,7 @@ def test_cache_bounds_are_small() -> None:
 
 @pytest.mark.parametrize("feed", FEEDS)
 def test_caches_do_not_grow_with_untrusted_input(feed: str) -> None:
-    for number in range(100):  # do all imports
+    for number in range(100):  # the first calls import all modules
         FEEDS[feed](number)
     before = sizes()
     for number in range(100, 400):

@@ -24,7 +24,8 @@ PIECE = 65_536
 
 _EMPTY_MEMBER = gzip.compress(b"", mtime=0)
 _EMPTY_BLOCK = b"\0\0\0\xff\xff"  # a stored block of 0 bytes (RFC 1951 3.2.4)
-_OPEN_NAME = b"\x1f\x8b\x08\x08" + bytes(6)  # a member; a file name follows, up to a NUL (RFC 1952 2.3)
+# a gzip member whose file name never ends with NUL (RFC 1952 2.3)
+_OPEN_NAME = b"\x1f\x8b\x08\x08" + bytes(6)
 _SKIPPED_FRAME = b"\x50\x2a\x4d\x18\0\0\0\0"  # RFC 8878 3.1.2
 _EMPTY_FRAME = b"\x28\xb5\x2f\xfd\x20\x00\x01\0\0"  # with one raw block of 0 bytes (RFC 8878 3.1.1)
 
@@ -58,7 +59,7 @@ def in_pieces(octets: bytes) -> Pieces:
 
 
 async def end_of(coding: str, body: Pieces, most: int | None) -> tuple[int, LimitExceeded | None]:
-    """Return the number of decoded bytes and the error, if any."""
+    """Return the number of decoded bytes, and the error of the decoder or None."""
     unpacking, given = choose([coding], known()), 0
     try:
         async for octets in Filtered(body, Decoding(unpacking, 100, most)):

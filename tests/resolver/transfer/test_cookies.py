@@ -1,4 +1,4 @@
-"""Cookies: the jar of a run, logins that request the first URL twice, and the cookie file."""
+"""Cookies: the cookie jar of a run, logins that request the first URL twice, and the cookie file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.resolver.network.peers import start
 
 @dataclass
 class CookieGuard:
-    """A guard that answers with the page if the cookie is sent, and with a redirect otherwise."""
+    """A guard that answers with the page if the request has the cookie, and with a redirect otherwise."""
 
     cookie: str
     elsewhere: str = ""
@@ -33,7 +33,7 @@ class CookieGuard:
 
 @dataclass
 class LoginGuard:
-    """A login page that redirects requests with credentials, and answers 401 to others."""
+    """A login page that redirects requests with credentials, and answers all other requests with 401."""
 
     onward: str
     asked: int = 0
@@ -143,7 +143,7 @@ def cookie_file(tmp_path: Path) -> Path:
 
 
 async def test_cookie_file_is_used_by_next_run(nursery: trio.Nursery, cookie_file: Path) -> None:
-    """Cookies are sent until they expire, session cookies too (as by curl), but not to another port."""
+    """The next run sends unexpired cookies and session cookies (as curl does), but not to another port."""
     site = {
         "/set": setting("a=1; Max-Age=3600; Path=/; HttpOnly"),
         "/session": setting("s=2; Path=/"),
@@ -223,7 +223,7 @@ async def test_cookie_file_of_another_user_is_refused(cookie_file: Path) -> None
 
 
 async def test_unwritable_cookie_file_is_reported_at_exit(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """The fetched content is returned nevertheless."""
+    """The response is returned although the cookie file cannot be written."""
     server = await serve(nursery, {"/set": setting("a=1")})
     (tmp_path / "there").mkdir()
     session = Resolver(cookies=tmp_path / "there" / "cookies")
@@ -249,7 +249,7 @@ async def test_concurrent_sessions_merge_cookie_file(nursery: trio.Nursery, cook
 
 
 async def test_update_own_serializes_concurrent_writes(tmp_path: Path) -> None:
-    """Each of 30 threads adds a line and replaces the file; no line is lost."""
+    """Each of 30 threads adds a line and replaces the file. No line is lost."""
     path = tmp_path / "lines"
 
     def add(number: int) -> None:
@@ -291,7 +291,10 @@ def wget(jar: Path, proxy: str, url: str) -> list[str]:
 async def test_cookie_file_is_shared_with_curl_and_wget(
     nursery: trio.Nursery, cookie_file: Path, tool: Callable[[Path, str, str], list[str]]
 ) -> None:
-    """The URLs have port 80, because curl's format has no port: the test proxy answers for the host."""
+    """The URLs have port 80, because curl's file format has no port.
+
+    The test proxy answers in place of the host.
+    """
     if shutil.which(tool.__name__) is None:
         pytest.skip(f"there is no {tool.__name__} here")
     asked: dict[str, set[str]] = {}

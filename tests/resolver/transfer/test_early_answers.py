@@ -31,14 +31,14 @@ _NO = b"HTTP/1.1 431 Request Header Fields Too Large\r\nContent-Length: 6\r\n\r\
 
 
 async def stays(answer: bytes, stream: trio.SocketStream) -> None:
-    """Read a little, answer, and then read no more until the client closes the connection."""
+    """Read part of the request, respond, and then read nothing until the client closes the connection."""
     await stream.receive_some(1000)
     await stream.send_all(answer)
     await trio.sleep_forever()
 
 
 async def leaves(answer: bytes, stream: trio.SocketStream) -> None:
-    """Read a little, answer and close, which resets the connection because unread bytes are left."""
+    """Read part of the request, respond and close. The unread bytes cause a reset of the connection."""
     await stream.receive_some(1000)
     await stream.send_all(answer)
 
@@ -65,7 +65,7 @@ async def test_resolver_reports_early_error_response(peer: object, nursery: trio
 
 
 class Endless:
-    """A request body without end, like one from a file or a queue."""
+    """An endless request body, like a body that is read from a pipe or a queue."""
 
     def __aiter__(self) -> Endless:
         return self
@@ -101,7 +101,7 @@ async def test_httpx_returns_early_response_to_large_head(peer: object, nursery:
 
 
 async def test_interrupted_request_closes_connection(nursery: trio.Nursery) -> None:
-    """The rest of the first request would be read as the head of the second."""
+    """On a reused connection, the rest of the first request would be read as the head of the second."""
     connections = 0
 
     async def count(stream: trio.SocketStream) -> None:
@@ -122,7 +122,7 @@ async def test_interrupted_request_closes_connection(nursery: trio.Nursery) -> N
 
 
 async def test_early_success_does_not_stop_upload(nursery: trio.Nursery) -> None:
-    """A server may start its response before it has read the request, and still need the rest."""
+    """A server may start its response early, and still need the rest of the request."""
     pieces = 100
     received = bytearray()
     answered = trio.Event()
@@ -149,7 +149,7 @@ async def test_early_success_does_not_stop_upload(nursery: trio.Nursery) -> None
 
 
 async def test_close_during_request_is_an_error(nursery: trio.Nursery) -> None:
-    """The endless body is not sent any more."""
+    """The client stops sending the endless body when the server closes the connection."""
 
     async def read_a_little(stream: trio.SocketStream) -> None:
         await stream.receive_some(1000)
@@ -178,7 +178,7 @@ async def test_error_of_request_body_is_raised(nursery: trio.Nursery) -> None:
 
 
 class Slow(MemoryStream):
-    """A stream that accepts all data, times out `silences` times and then answers."""
+    """A stream that accepts all data, times out `silences` times and then delivers a response."""
 
     def __init__(self, silences: int) -> None:
         super().__init__(Connection((), "quiet"), whole, tls=False)

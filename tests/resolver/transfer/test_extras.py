@@ -1,4 +1,4 @@
-"""The codings of the extras: requested only if installed, and bounded like the built-in codings."""
+"""The content codings of the extras: requested only if installed, and limited like the built-in codings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Coding = tuple[Callable[[], Unpacking], Callable[[bytes], bytes]]
 
 
 def unpack(unpacking: Unpacking, octets: bytes, step: int) -> tuple[int, int]:
-    """Return the number of decoded bytes and the size of the largest piece."""
+    """Return the number of decoded bytes and the size of the largest chunk."""
     count = largest = 0
     for start in range(0, len(octets), step):
         unpacking.feed(octets[start : start + step])
@@ -78,7 +78,7 @@ def test_invalid_coding_is_a_protocol_error(coding: Coding) -> None:
 
 
 class Old:
-    """A version of brotli without a limit for the output."""
+    """An old version of brotli, which has no limit for the output size."""
 
     class Decompressor: ...
 

@@ -1,4 +1,4 @@
-"""The facts of a reply, which all results (response, saved file, stream) have."""
+"""The metadata of a reply (`Facts`), which every result has: a response, a saved file, a stream."""
 
 from __future__ import annotations
 

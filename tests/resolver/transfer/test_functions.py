@@ -166,7 +166,10 @@ async def test_save_retries_like_the_command(nursery: trio.Nursery, tmp_path: Pa
 
 
 def parameters_of(function: Callable[..., object]) -> dict[str, object]:
-    """Return the parameters with their defaults, or `KEYWORD` for those of a record."""
+    """Return the parameters with their defaults.
+
+    Parameters from a record of keyword arguments have `KEYWORD` instead.
+    """
     found: dict[str, object] = {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
@@ -182,7 +185,7 @@ def parameters_of(function: Callable[..., object]) -> dict[str, object]:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_have_parameters_of_methods(name: str) -> None:
-    """The function accepts the parameters of the method and of the constructor."""
+    """The function accepts the parameters of the method and those of the constructor."""
     method = parameters_of(getattr(Resolver, name))
     if name != "save":
         assert (method["origin"], method["referrer"]) == ("user", None)

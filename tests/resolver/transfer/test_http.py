@@ -207,7 +207,7 @@ def basic(user: str, password: str) -> list[str]:
 async def sent_along(
     start: HttpServer, target: HttpServer, policy: Policy, options: Options | None = None
 ) -> tuple[list[str], list[str], list[str]]:
-    """Return Authorization, Cookie and Accept-Language as received by the target of a redirect."""
+    """Return the fields Authorization, Cookie and Accept-Language that the target of a redirect received."""
     async with Resolver(policy=policy, options=options) as session:
         await session.fetch(start.url("/start", "user:password@"))
     (request,) = [each for each in target.requests if each.path == "/about.txt"]
@@ -261,13 +261,16 @@ FAR = ("user", "password")
 
 @pytest.fixture
 def far(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Treat this machine as a remote host in the rules for passwords."""
+    """Let the rules for passwords treat this machine as a remote host."""
     monkeypatch.setattr("resolver.policy.redirects.find_least_scope", lambda address: AddressScope.PUBLIC)
 
 
 @pytest.mark.usefixtures("far")
 async def test_login_follows_redirects_on_same_port_with_one_warning(nursery: trio.Nursery) -> None:
-    """S11: the same scheme, host and port. S06 warned about the host and port one hop before, then again."""
+    """The login is sent along a redirect to the same scheme, host and port (S11).
+
+    The warning about a password in clear text (S06) is given once, although two hops send the login.
+    """
     private = Page(b"A secret.\n", login=FAR)
     there = {"/a": replace(moved("/b"), login=FAR), "/b": replace(moved("/c"), login=FAR), "/c": private}
     server = await serve(nursery, there)
@@ -279,7 +282,11 @@ async def test_login_follows_redirects_on_same_port_with_one_warning(nursery: tr
 
 @pytest.mark.usefixtures("far")
 async def test_cleartext_login_without_warning_is_refused(nursery: trio.Nursery) -> None:
-    """The redirect leads to another port (although forwarding is allowed), or the URL is derived."""
+    """A password in clear text is refused (S06) if no warning was possible.
+
+    In the first row a redirect leads to another port, although forwarding is allowed. In the second row the
+    URL is derived.
+    """
     private = Page(b"A secret.\n", login=FAR)
     target = await serve(nursery, {"/c": private})
     server = await serve(nursery, {"/b": moved(target.url("/c")), "/c": private})
@@ -323,7 +330,7 @@ async def test_missing_or_wrong_login_is_login_required(nursery: trio.Nursery) -
         with pytest.raises(LoginRequired):
             await session.fetch(server.url("/private", "user:wrong@"))
         assert (await session.fetch(server.url("/private", "user:password@"))).text == "A secret.\n"
-    assert server.connections == 3  # one each without login, for user:wrong and for user:password
+    assert server.connections == 3  # one without login, one for user:wrong, one for user:password
 
 
 # Faulty servers.
@@ -412,7 +419,8 @@ async def test_retry_of_changed_object_restarts(nursery: trio.Nursery, tmp_path:
             site["/data"] = replace(old, content=b"new", headers=(("ETag", '"2"'),))
 
     async with Resolver(patience=RetryPolicy(tries=2, delay=0.0), on_event=change) as session:
-        saved = await session.save(server.url("/data"), tmp_path / "file")  # any path will do
+        # the path does not matter to the test
+        saved = await session.save(server.url("/data"), tmp_path / "file")
         assert saved.path == str(tmp_path / "file")
     assert (tmp_path / "file").read_bytes() == b"new"
     assert server.requests[1].values("if-range") == ['"1"']
@@ -440,7 +448,7 @@ async def test_slow_body_is_limited_by_total_timeout(nursery: trio.Nursery) -> N
 async def test_coding_bomb_is_refused_with_bounded_memory(path: str, nursery: trio.Nursery) -> None:
     server = await serve(nursery)
     async with Resolver() as session, session.stream(server.url("/about.txt")) as reply:
-        assert [octets async for octets in reply.body]  # all modules are imported now
+        assert [octets async for octets in reply.body]  # the first request imports all modules
     tracemalloc.start()
     try:
         async with Resolver() as session:
@@ -450,7 +458,8 @@ async def test_coding_bomb_is_refused_with_bounded_memory(path: str, nursery: tr
     finally:
         tracemalloc.stop()
     assert (caught.value.limit, caught.value.exit_code) == ("ratio", 14)
-    assert peak < 16 << 20  # only the decoded bytes up to the ratio limit are held
+    # memory holds only the bytes that were decoded before the ratio limit was exceeded
+    assert peak < 16 << 20
 
 
 async def test_url_with_unsafe_characters_is_sent_unchanged(nursery: trio.Nursery) -> None:
@@ -499,7 +508,7 @@ async def test_file_response_has_no_status(tmp_path: Path) -> None:
 
 
 async def test_json_is_decoded_for_any_media_type(nursery: trio.Nursery) -> None:
-    """The media type is ignored: the content determines the encoding (RFC 8259 8.1)."""
+    """The media type is ignored: the content determines the character encoding (RFC 8259 8.1)."""
     server = await serve(nursery, SITE)
     async with Resolver() as session:
         assert (await session.fetch(server.url("/json"))).json() == {"name": "é", "of": [1, 2.5, None]}
@@ -590,7 +599,8 @@ async def test_digest_wrong_password_is_sent_once(nursery: trio.Nursery) -> None
     proofs = [request for request in server.requests if "Digest" in "".join(request.values("authorization"))]
     assert len(proofs) == 1
     assert server.requests[-1].path == "/b"
-    assert server.requests[-1].values("authorization") == []  # nor is Basic used, which reveals the password
+    # no Basic login either, which would reveal the password
+    assert server.requests[-1].values("authorization") == []
 
 
 async def test_digest_without_login_is_login_required(nursery: trio.Nursery) -> None:

@@ -168,7 +168,7 @@ async def test_http2_faults_raise_specific_errors(
 async def test_http2_request_after_goaway_is_repeated(
     nursery: trio.Nursery, tls: tuple[ssl.SSLContext, str]
 ) -> None:
-    """GOAWAY says that the request was not processed: it is sent again on a new connection."""
+    """GOAWAY reports that the request was not processed, so the client repeats it on a new connection."""
     server: FramedServer
 
     def refuse(machine: H2Connection, stream: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Limits to the byte: a body of the maximum size is accepted, one byte more is refused (S16)."""
+"""Exact limits: a body of the maximum size is accepted, a body with one byte more is refused (S16)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def stream(session: Resolver, url: str, path: Path) -> bytes:
 
 @asynccontextmanager
 async def served(scheme: str, framing: str, folder: Path) -> AsyncIterator[tuple[str, int]]:
-    """Yield a URL of the content and the port to allow."""
+    """Serve the content; yield its URL and the port that the policy must allow."""
     async with trio.open_nursery() as nursery:
         if scheme == "file":
             (folder / "served").write_bytes(CONTENT)
@@ -78,7 +78,7 @@ async def test_body_limit_is_exact(scheme: str, framing: str, way: Way, tmp_path
 @pytest.mark.parametrize("coding", sorted(CODERS))
 @pytest.mark.parametrize("size", [1, 1_000, 200_000])
 async def test_body_limit_is_exact_for_longer_coding(coding: str, size: int, nursery: trio.Nursery) -> None:
-    """Incompressible content is longer when encoded."""
+    """Incompressible content is longer after encoding; the limit holds for this case too."""
     library = pytest.importorskip(CODERS[coding])
     content = random.Random(size).randbytes(size)
     packed = library.compress(content)

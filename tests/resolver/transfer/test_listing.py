@@ -1,4 +1,4 @@
-"""Listings as lines: one entry a line, short or long, for any name or type that a server sends."""
+"""Listings as text: one line for each entry, short or long, for any name or type that a server sends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saving many objects by one call: outcomes, names, the ledger, and early ends."""
+"""Saving many objects by one call: outcomes, names, the ledger, and a caller that stops early."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ async def test_save_all_reports_failure_and_continues(server: HttpServer, tmp_pa
     requests = ["no url", server.url("/none"), server.url("/1.txt"), "http://h.example:25/x"]
     async with Resolver(patience=ONCE) as session:
         outcomes = await outcomes_of(session, requests, directory=tmp_path, concurrency=1)
-    by_url = {outcome.url: outcome for outcome in outcomes}  # hosts take turns
+    # outcomes arrive in another order, because hosts take turns
+    by_url = {outcome.url: outcome for outcome in outcomes}
     told = [by_url[url] for url in requests]
     assert [(outcome.status, outcome.exit) for outcome in told] == [
         ("refused", 12),
@@ -87,7 +88,10 @@ async def test_save_all_checks_size_and_checksum_of_request(server: HttpServer, 
 async def test_save_all_equal_paths_fail_after_the_first(
     account: str | None, server: HttpServer, tmp_path: Path
 ) -> None:
-    """This holds for each value of `exists`; only a generated name is changed."""
+    """Equal paths fail for each value of `exists`.
+
+    Only a name that was generated is changed to a free name.
+    """
     ledger = None if account is None else tmp_path / account
     given = [("/1.txt", "a"), ("/2.txt", "./d/../a"), ("/1.txt", "a"), ("/3.txt", "a/b"), ("/4.txt", "5.txt")]
     requests = [*(SaveRequest(server.url(url), path) for url, path in given), server.url("/5.txt")]
@@ -95,7 +99,8 @@ async def test_save_all_equal_paths_fail_after_the_first(
         async with Resolver(patience=ONCE) as session:
             how = {"directory": tmp_path / "out", "exists": "replace", "concurrency": 1, "ledger": ledger}
             outcomes = await outcomes_of(session, requests, **how)
-        statuses = [outcome.status for outcome in outcomes]  # objects listed as done are reported first
+        # objects that the ledger lists as done are reported first
+        statuses = [outcome.status for outcome in outcomes]
         assert sorted(statuses) == sorted([*["failed"] * 3, *[expected] * 3])
         errors = {type(outcome.error) for outcome in outcomes if outcome.status == "failed"}
         assert errors == {LocalError}
@@ -131,7 +136,7 @@ async def test_outcome_is_picklable_and_equals_command_record(server: HttpServer
 
 
 class Read:
-    """An iterable of requests that counts the requests read."""
+    """An iterable of requests that counts how many were read."""
 
     def __init__(self, server: HttpServer, count: int) -> None:
         self.server = server
@@ -165,7 +170,7 @@ async def test_save_all_reads_requests_lazily(
 
 
 async def test_save_all_left_early_is_resumed(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """Leaving the session cancels the transfers; the partial file stays, and the next run resumes it."""
+    """Leaving the session cancels the transfers and keeps the partial file, which the next run resumes."""
     large = Page(bytes(100_000), headers=(("ETag", '"1"'),), parts=True)
     server = await serve(
         nursery, {"/large": large, "/small": Page(b"s")}, {"/large": Behavior(drip=0.0, times=1)}
@@ -231,7 +236,7 @@ async def test_save_all_skips_files_done_in_ledger(server: HttpServer, tmp_path:
 async def test_save_all_requeued_file_sends_entity_tag_of_ledger(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """The tag is used only if the file is the saved file."""
+    """The entity tag from the ledger is sent only if the file on disk is the file that was saved."""
     server = await serve(nursery, {"/object": Page(b"octets", headers=(("ETag", '"1"'),), guard=Tagged())})
     how = {"directory": tmp_path, "ledger": tmp_path / "ledger", "exists": "newer"}
 
@@ -255,7 +260,7 @@ async def test_save_all_requeued_file_sends_entity_tag_of_ledger(
 async def test_save_all_reports_done_files_in_order(
     server: HttpServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The ledger is queried for several URLs together; equal URLs have separate rows."""
+    """The ledger is queried for several URLs at a time. Equal URLs have separate rows in the ledger."""
     monkeypatch.setattr(many, "_AT_ONCE", 4)
     urls = [*map(server.url, SITE), server.url("/0.txt")]
     how = {"directory": tmp_path, "ledger": tmp_path / "ledger", "concurrency": 3}

@@ -1,4 +1,4 @@
-"""Name reservations and the map that spills to disk: the same results in memory and on disk."""
+"""Name reservations, and the map that spills to disk, which has the same results in memory and on disk."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_names_that_differ_in_case_or_form_only_are_numbered() -> None:
 
 
 def test_names_hold_accepts_path_that_differs_in_case() -> None:
-    """A path that the user gave is not changed: the user may want both spellings."""
+    """A path that the user gave is not changed: the user may want two names that differ only in case."""
     names = NameReservations(lambda path, url: True)
     assert [names.hold(path) for path in ("A", "a", "./A", "A/b", "c/d", "C/D")] == [
         *(True, True, False, False, True, True)

@@ -1,4 +1,4 @@
-"""The network state that the retrievals of a run share."""
+"""The network state that is shared by all retrievals of a run."""
 
 from __future__ import annotations
 

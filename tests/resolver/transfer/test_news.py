@@ -1,4 +1,4 @@
-"""News: pipelining on shared connections, logins, silence, listings, and COMPRESS DEFLATE (RFC 8054)."""
+"""News: pipelining on shared connections, logins, idle timeouts, listings, COMPRESS DEFLATE (RFC 8054)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ def session(server: NewsServer, **more: object) -> Resolver:
 
 
 class ConcurrentFetches:
-    """Concurrent fetches: results by number, with the class name of an error."""
+    """Concurrent fetches of articles.
+
+    The result of each number is the article or the class name of an error.
+    """
 
     def __init__(self, session: Resolver, server: NewsServer, login: str = "") -> None:
         self._session = session
@@ -61,7 +64,7 @@ FLAVORS = [(INN, ""), (TRANSIT, ""), (LOGIN, "alice:secret@")]
 
 @pytest.mark.parametrize(("flavor", "login"), FLAVORS, ids=lambda value: getattr(value, "name", ""))
 async def test_concurrent_fetches_share_connection(flavor: Flavor, login: str, nursery: trio.Nursery) -> None:
-    """Each article and each missing article is answered correctly; setup and login happen once."""
+    """Each request gets its own article or its own error. Setup and login happen once."""
     server = await serve(nursery, SPOOL, flavor=flavor)
     numbers = range(1, COUNT + 11)
     async with session(server) as many:
@@ -72,7 +75,10 @@ async def test_concurrent_fetches_share_connection(flavor: Flavor, login: str, n
 
 
 async def test_commands_are_pipelined(nursery: trio.Nursery) -> None:
-    """The server answers only after it received a full window: a client that waits would wait for ever."""
+    """The server responds only after a full window of commands.
+
+    Without pipelining, the client would wait forever.
+    """
     numbers = range(1, COUNT + 1)
     server = await serve(nursery, SPOOL, gathers=2 * COUNT)
     with trio.fail_after(HANG):
@@ -82,7 +88,7 @@ async def test_commands_are_pipelined(nursery: trio.Nursery) -> None:
 
 
 async def test_not_found_names_own_command(nursery: trio.Nursery) -> None:
-    """This also holds if the group is already selected, and other requests wait for their responses."""
+    """The error names its own command, even if the group is selected and other requests are pending."""
     server = await serve(nursery, SPOOL)
     told: dict[int, str] = {}
 
@@ -147,7 +153,7 @@ async def test_pipelined_responses_after_smuggling_article_are_correct(nursery: 
 @pytest.mark.parametrize("after", [1, 2, 7, 20])
 @pytest.mark.slow
 async def test_closed_connections_are_replaced(after: int, nursery: trio.Nursery) -> None:
-    """Requests in flight are repeated on a new connection."""
+    """Requests in flight on a closed connection are repeated on a new connection."""
     server = await serve(nursery, SPOOL, closes_after=after)
     numbers = range(1, COUNT + 1)
     async with session(server) as many:
@@ -198,7 +204,7 @@ async def within(scope: trio.CancelScope, fetches: ConcurrentFetches, number: in
 
 
 async def test_open_stream_has_separate_connection(nursery: trio.Nursery) -> None:
-    """Otherwise, a caller that reads an article while another stream is open would deadlock."""
+    """On a shared connection, a caller that reads an article while another stream is open would block."""
     server = await serve(nursery)
     async with session(server) as one, one.stream("news:comp.misc.1230@example.test") as held:
         fetched = await one.fetch("news:comp.misc.1234@example.test")
@@ -264,9 +270,9 @@ async def test_articles_of_two_groups_are_not_mixed(nursery: trio.Nursery) -> No
 async def test_mixed_urls_on_shared_connection_are_correct(
     at_once: int, seed: int, nursery: trio.Nursery
 ) -> None:
-    """Each request gets its own response, even if another group was selected while it waited.
+    """Each request gets its own response, even if another group was selected while the request waited.
 
-    A listing delays the requests after it, and the state of the connection may change meanwhile.
+    A listing delays the requests that follow it, and the state of the connection may change during the delay.
     """
     names = ("a.b", "c.d", "e.f")
     spool = Spool({name.encode(): Group(numbered(name.encode(), list(range(1, 11)))) for name in names})
@@ -298,7 +304,7 @@ async def test_mixed_urls_on_shared_connection_are_correct(
 
 
 async def test_different_logins_use_separate_connections(nursery: trio.Nursery) -> None:
-    """S11: a connection serves one login."""
+    """A connection serves only one login (S11)."""
     server = await serve(nursery, flavor=LOGIN)
     async with session(server) as one:
         await one.fetch(server.url("comp.misc/1234", login="alice:secret@"))
@@ -320,7 +326,7 @@ async def test_news_and_nntp_share_connection(nursery: trio.Nursery) -> None:
 
 @pytest.mark.parametrize("at_once", [1, 40])
 async def test_login_of_nntp_is_not_used_for_news(at_once: int, nursery: trio.Nursery) -> None:
-    """S11: after a login for one scheme, the other scheme uses a separate connection."""
+    """After a login for the scheme nntp, URLs of the scheme news use a separate connection (S11)."""
     groups = {b"a.b": Group(numbered(b"a.b", [1])), b"c.d": Group(numbered(b"c.d", [1]), locked=True)}
     server = await serve(nursery, Spool(groups))
     turns = trio.CapacityLimiter(at_once)
@@ -411,12 +417,12 @@ def compressed_session(server: NewsServer, **more: object) -> Resolver:
 
 
 def received_commands(server: NewsServer) -> list[bytes]:
-    """Return the commands received, without QUIT, which may not have arrived yet."""
+    """Return the commands that the server received, except QUIT, which may not have arrived yet."""
     return [command for command in server.commands if command != b"QUIT"]
 
 
 def spoilt(answer: bytes, cut_at: int | None) -> dict[bytes, Behavior]:
-    """Return the behaviors of a server that offers compression and answers the request with `answer`."""
+    """Return the behaviors of a server that offers compression and answers COMPRESS DEFLATE with `answer`."""
     offering = b"101 list\r\nVERSION 2\r\nREADER\r\nCOMPRESS DEFLATE\r\n.\r\n"
     return {
         b"CAPABILITIES": Behavior(instead=offering),
@@ -492,7 +498,7 @@ def packed(octets: bytes) -> bytes:
 async def test_data_received_before_compression_is_refused(
     answer: bytes, error: type[resolver.ResolveError], nursery: trio.Nursery
 ) -> None:
-    """Bytes received together with the 206 response may come from an attacker on the path."""
+    """Bytes that arrive together with the 206 response may come from an attacker on the network path."""
     server = await serve(nursery, COMPRESSED_SPOOL, behaviors=spoilt(answer, len(answer)))
     async with compressed_session(server) as one:
         with pytest.raises(error):
@@ -554,7 +560,10 @@ async def test_concurrent_fetches_during_compression_are_correct(nursery: trio.N
 
 
 def test_plan_shows_compression() -> None:
-    """A plan sends COMPRESS for all groups; for one group it is a note, as its size is unknown."""
+    """The plan for all groups sends COMPRESS.
+
+    The plan for one group has a note, because the size of the group is unknown.
+    """
     steps = resolver.explain("news://news.example/*").steps
     said = [step["octets"] for step in steps if step["action"] == "send"]
     assert said == ["CAPABILITIES\r\n", "COMPRESS DEFLATE\r\n", "LIST ACTIVE\r\nLIST NEWSGROUPS\r\n"]

@@ -1,4 +1,4 @@
-"""The scheduler of hosts (limits, pauses, silence) and the queue of a host (lanes)."""
+"""The scheduler of hosts (limits, pauses, silent hosts) and the queue of a host (lanes)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def cap_of_many(scheme: str, waiting: int) -> int:
 
 
 def fill(hosts: HostScheduler[str], host: str, scheme: str, count: int) -> list[QueuedTask[str]]:
-    """Add `count` tasks and return the tasks started."""
+    """Add `count` tasks and return the tasks that the scheduler starts."""
     for number in range(count):
         hosts.add(host, scheme, f"{host}{number}")
     started = [hosts.take(0) for _ in range(count)]
@@ -207,9 +207,9 @@ Load = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 8), min_size=1)
 def test_silent_hosts_do_not_block_live_hosts(
     hang: dict[str, int], live: dict[str, int], most: int, chance: random.Random
 ) -> None:
-    """Simulate the batch: all tasks of live hosts finish although tasks of silent hosts never do.
+    """Simulate a batch: all tasks of live hosts finish although tasks of silent hosts never finish.
 
-    This holds as long as silent hosts cannot hold twice as many slots as exist.
+    This holds as long as the silent hosts can hold fewer than twice the existing slots.
     """
     mute = {f"hangs {name}": count for name, count in hang.items()}
     hosts: HostScheduler[str] = HostScheduler(cap_of)
@@ -346,7 +346,8 @@ def test_drop_removes_waiting_tasks_only() -> None:
     assert again.task == two.task
 
 
-# The next task of a host: in order without lanes, consecutive within a lane with lanes.
+# The order of a host's tasks: without lanes the order of arrival, with lanes all tasks of one lane
+# consecutively.
 
 
 class Each(NamedTuple):
@@ -387,7 +388,7 @@ def test_queue_continues_lane_of_ended_task() -> None:
 
 
 def test_queue_continues_lane_with_later_task() -> None:
-    """A directory was listed, and its files follow."""
+    """A directory was listed, and its files are added to the queue later."""
     line = line_of(*"ab")
     listed = line.take()
     line.leave(listed)

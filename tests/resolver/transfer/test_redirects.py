@@ -61,8 +61,9 @@ PLACE = "http://a.example/x"
         (PLACE, "/y", DEFAULT, True),
         (PLACE, "http://a.example:80/y", DEFAULT, True),  # an explicit default port is the same port
         (PLACE, "http://A.EXAMPLE/y", DEFAULT, True),  # case is ignored
-        (PLACE, "http://a.example:8081/", DEFAULT, False),  # the attack of S11
-        (PLACE, "https://a.example/x", DEFAULT, False),  # nor is TLS on the same host an exception
+        # credentials for another port: the attack that S11 prevents
+        (PLACE, "http://a.example:8081/", DEFAULT, False),
+        (PLACE, "https://a.example/x", DEFAULT, False),  # https on the same host is not an exception
         (PLACE, "http://sub.a.example/x", DEFAULT, False),
         (PLACE, "http://example/x", DEFAULT, False),
         (PLACE, "http://b.example/x", DEFAULT, False),
@@ -132,7 +133,7 @@ def test_any_location_is_followed_or_refused(location: str) -> None:
         assert isinstance(step(PLACE, location).url, Url)
 
 
-# A finding if data is replaced by a page of another host.
+# The finding that reports a page of another host in place of the requested data.
 
 HTML = "text/html; charset=utf-8"
 
@@ -155,7 +156,7 @@ ROWS = [
 async def test_page_of_another_host_instead_of_data_is_a_finding(
     path: str, media_type: str, told: bool, host: str, nursery: trio.Nursery
 ) -> None:
-    """If the requested host itself sends the page, a finding is not expected."""
+    """No finding is expected if the page comes from the requested host itself."""
     page = replace(Page(b"<form>who?</form>"), media_type=media_type)
     login = await serve(nursery, {"/login": page})
     data = await serve(nursery, {path: moved(f"http://{host}:{login.port}/login")})

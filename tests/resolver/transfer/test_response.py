@@ -1,4 +1,4 @@
-"""Results: text decoded from bytes, representation, and JSON with every member."""
+"""Results: text decoded from bytes, `repr`, and JSON with every member."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def response(**changed: object) -> Response:
 
 
 def test_response_has_retrieval_time() -> None:
-    """The URL may name another object tomorrow (S21)."""
+    """A result records when it was retrieved, because the URL may name another object later (S21)."""
     before = datetime.now(UTC)
     made = response()
     assert before <= made.retrieved <= datetime.now(UTC)

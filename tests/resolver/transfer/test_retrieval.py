@@ -43,7 +43,7 @@ H = "gopher://h.example/0"
 
 @dataclass(frozen=True)
 class Here:
-    """An alternative that yields the content at the same location, or fails."""
+    """An alternative that yields content from the current location, or fails."""
 
     content: bytes | ResolveError
 
@@ -86,7 +86,7 @@ class World:
 def answer_with(
     converse: Callable[[GopherUrl, Options, Limits], Dialogue[None]], patch: pytest.MonkeyPatch
 ) -> None:
-    """Replace the dialogue of gopher URLs, without a trace in the cache of the registry."""
+    """Replace the dialogue of gopher URLs without changing the cache of the registry."""
     real, here = registry._attribute, "nowhere:converse"
     known = {SCHEMES["gopher"]: GOPHER._replace(converse=here), here: converse}
     patch.setattr(registry, "_attribute", lambda place: known[place] if place in known else real(place))
@@ -122,18 +122,18 @@ ROUTES: list[tuple[dict[str, Answer], str, bytes | type[ResolveError]]] = [
     ({"a": to("b", "e"), "b": to("c", "d"), "c": NO, "d": LATER, "e": b"E"}, "abcde", b"E"),
     ({"a": to("b", "e"), "b": to("c", "d"), "c": NO, "d": LATER, "e": LATER}, "abcde", NotFound),
     ({"a": to("b"), "b": to("c", "d"), "c": to("e"), "e": NO, "d": b"D"}, "abced", b"D"),
-    # a loop is a failed alternative
+    # an alternative that leads to an earlier location (a loop) fails
     ({"a": to("b", "c"), "b": to("a"), "c": b"C"}, "abc", b"C"),
     ({"a": to("b"), "b": to("a")}, "ab", Refused),
-    # as are a URL refused by the policy and an invalid URL
+    # a URL refused by the policy and an invalid URL are failed alternatives too
     ({"a": to("file:///x", "c"), "c": b"C"}, "ac", b"C"),
     ({"a": to("gopher://h.example:25/0x", "c"), "c": b"C"}, "ac", b"C"),
     ({"a": to("gopher://a b/", "c"), "c": b"C"}, "ac", b"C"),
     ({"a": to("x-none:y", "c"), "c": b"C"}, "ac", b"C"),
     ({"a": to("file:///x", "gopher://h.example:25/0x")}, "a", Refused),
-    # an error that no alternative can fix
+    # an error for which no other alternative is tried
     ({"a": to("b", "c"), "b": LimitExceeded("body", "x"), "c": b"C"}, "ab", LimitExceeded),
-    # content at the location itself
+    # an alternative whose content comes from the current location
     ({"a": to("b", Here(b"here")), "b": NO}, "ab", b"here"),
     ({"a": to("b", Here(LATER), "c"), "b": NO, "c": b"C"}, "abc", b"C"),
     ({"a": to("b", Here(LATER)), "b": NO}, "ab", NotFound),
@@ -196,7 +196,7 @@ async def test_alternatives_are_limited_by_hops(build: type[World]) -> None:
 
 
 async def test_alternative_is_checked_against_its_referrer(build: type[World]) -> None:
-    """If the referrer differs from the requested URL, it is given with the alternatives (S08)."""
+    """The alternatives are checked against the referrer that the reply gives with them (S08)."""
     private = "gopher://10.0.0.1/0b"
     told = Moved(private, "code", (), Referrer(f"{H}z", "10.0.0.9"))
     world = build({"a": told, "b": b"B"})
@@ -215,13 +215,13 @@ async def test_alternative_is_checked_against_its_referrer(build: type[World]) -
 
 
 class Own(Exception):
-    """An error of the caller's code."""
+    """An error raised by the caller's code."""
 
 
 async def test_listener_error_after_reply_closes_dialogue(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The warning that arrived with the reply is reported after the reply."""
+    """The listener gets the warning that arrived with the reply after the reply itself."""
 
     world, enter = World({"a": b"A"}), hold
 

@@ -1,4 +1,4 @@
-"""Retries: pauses, mirrors of a URL prefix, and the number of attempts if a server is unreachable."""
+"""Retries: pauses, mirrors of a URL prefix, and the number of attempts for an unreachable server."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_retry_policy_before_data_counts_its_own_tries() -> None:
     assert not RetryPolicy(tries=5).gives_up(1, error, has_data=False)
 
 
-# Mirrors: the URL that a prefix yields, and the change from one location to the next.
+# Mirrors of a URL prefix: the URL that results, and the change from one location to the next.
 
 SAID: Mapping[str, tuple[str, ...]] = {
     "http://h/": ("http://all",),
@@ -87,7 +87,7 @@ SAID: Mapping[str, tuple[str, ...]] = {
         ("http://h/pub/x", ["http://m/h/x", "ftp://f/x"]),
         ("http://H:80/pub/x", ["http://m/h/x", "ftp://f/x"]),
         ("http://me:secret@h/pub/x#y", ["http://m/h/x", "ftp://f/x"]),
-        ("http://h/pub/x?y", ["http://m/h/x?y"]),  # not for ftp, which has no query
+        ("http://h/pub/x?y", ["http://m/h/x?y"]),  # an ftp URL has no query, so an ftp mirror is not used
         ("http://h/pub/", ["http://m/h/", "ftp://f/"]),
         ("http://h/pub", ["http://m/h/", "ftp://f"]),
         ("http://h/", ["http://all/"]),
@@ -143,7 +143,10 @@ def below(server: FaultyServer) -> str:
 async def test_mirror_resumes_only_with_digest(
     first: str, second: str, checksum: str | None, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """The transfer resumes by Range or REST in the same file; without a digest, it restarts."""
+    """With a digest, the mirror resumes the same partial file by Range or REST.
+
+    Without a digest, the download restarts.
+    """
     one = await serve(nursery, first, CONTENT, CUT)
     two = await serve(nursery, second, CONTENT)
     mirrors = {below(one): [below(two)]}
@@ -162,7 +165,7 @@ async def test_mirror_resumes_only_with_digest(
 async def test_part_of_several_mirrors_is_resumed_by_later_run(
     first: str, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """The state is that of the requested URL, with the validators of that URL only.
+    """The state of a partial file has the requested URL, and only the validators of that URL.
 
     Here, a mirror transferred most of the file, and the requested URL is tried again.
     """
@@ -185,7 +188,7 @@ async def test_part_of_several_mirrors_is_resumed_by_later_run(
 
 
 async def test_mirror_of_prefix_is_trusted(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """The mirror may have an address that is refused (S08) for a mirror of an untrusted request."""
+    """S08 (private addresses) would refuse the mirror's address in an untrusted request, but not here."""
 
     async def answer(peer: trio.SocketStream) -> None:
         async with peer:
@@ -206,7 +209,8 @@ async def test_mirror_of_prefix_is_trusted(nursery: trio.Nursery, tmp_path: Path
             await session.save(one.url(), tmp_path / "no", origin="derived", mirrors=[f"{mirror}object.bin"])
 
 
-# Unreachable servers: one attempt if the error will most likely last, but all attempts after a contact.
+# Unreachable servers get one attempt if the error will most likely last. After an earlier contact they get
+# all attempts.
 
 #: The behavior of a server on a connection.
 Behavior = Callable[[trio.SocketStream], Awaitable[None]]
@@ -247,7 +251,7 @@ async def greeting(peer: trio.SocketStream) -> None:
 
 
 class Peer:
-    """A server with a behavior for each connection; the last one repeats unless `ends` is set.
+    """A server with a behavior for each connection. The last behavior repeats unless `ends` is set.
 
     With `ends`, the port is closed after the last connection.
     """
@@ -277,11 +281,11 @@ class Peer:
                     await behavior(peer)
 
     async def _end(self, place: tuple[str, int], behavior: Behavior, peer: trio.SocketStream) -> None:
-        """Run the last behavior while the port is bound, but not listening."""
+        """Run the last behavior while the port is bound but does not accept connections."""
         with socket.socket() as bound:
             bound.setsockopt(
                 socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-            )  # connections of the listener still exist
+            )  # accepted connections keep the port in use
             bound.bind(place)
             async with peer:
                 await behavior(peer)
@@ -291,7 +295,10 @@ class Peer:
 async def attempts_of(
     *urls: str, patience: RetryPolicy = TRIES, limits: Limits | None = None
 ) -> tuple[ResolveError, int]:
-    """Return the error of the last URL and the number of its attempts; the other URLs must succeed."""
+    """Save the URLs; return the error and the number of attempts of the last URL.
+
+    The other URLs must succeed.
+    """
     events: list[Event] = []
     async with Resolver(patience=patience, limits=limits, on_event=events.append) as session:
         for url in urls[:-1]:
@@ -352,7 +359,7 @@ async def test_response_of_another_protocol_is_not_retried(nursery: trio.Nursery
 
 @pytest.mark.parametrize("after", [silence, leaving], ids=["silent", "leaves"])
 async def test_silence_after_request_is_retried(after: Behavior, nursery: trio.Nursery) -> None:
-    """A server that receives the first command is not expected to send a greeting."""
+    """A server that has received the first command does not have to send a greeting."""
 
     async def asked(peer: trio.SocketStream) -> None:
         await peer.receive_some()
@@ -365,7 +372,7 @@ async def test_silence_after_request_is_retried(after: Behavior, nursery: trio.N
 
 
 async def test_unreachable_after_contact_is_retried(nursery: trio.Nursery) -> None:
-    """The server stops in the middle of a body, and may start again."""
+    """The server stops during a body. It was reachable, so a restart is likely and the client retries."""
     peer = Peer(half, ends=True)
     port = await peer.listen(nursery)
     error, tried = await attempts_of(f"http://127.0.0.1:{port}/x")

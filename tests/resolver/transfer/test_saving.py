@@ -66,12 +66,12 @@ def methods(server: HttpServer) -> list[str]:
     return [request.method for request in server.requests]
 
 
-# A file of that name exists.
+# Saving when a file with the same name exists.
 
 
 @dataclass(frozen=True)
 class Row:
-    """A file `held`, modified at `held_at`, with the expected requests, files and findings.
+    """A case: the existing file `held`, its time `held_at`, and the expected requests, files and findings.
 
     `page` is the object on the server.
     """
@@ -88,7 +88,7 @@ class Row:
 
 
 class Heeding:
-    """A server that answers 304 only if the time is exactly equal, as nginx does."""
+    """A server that responds with 304 only if the time in the request is exactly equal, as nginx does."""
 
     def answer(self, request: Request, page: Page) -> Page:
         since = request.values("if-modified-since")
@@ -144,7 +144,7 @@ async def test_exists_modes_for_existing_file(row: Row, nursery: trio.Nursery, t
 
 
 class Tagged:
-    """A server that identifies its object by the entity tag alone."""
+    """A server that identifies its object only by the entity tag."""
 
     def answer(self, request: Request, page: Page) -> Page:
         if request.values("if-none-match") != ['"1"']:
@@ -153,7 +153,7 @@ class Tagged:
 
 
 async def test_newer_uses_entity_tag_of_sidecar(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """The tag is used only if the file is the saved file."""
+    """The entity tag in the sidecar is sent only if the file on disk is the file that was saved."""
     tagged = replace(UNDATED, headers=(("ETag", '"1"'),), guard=Tagged())
     server = await serve(nursery, {"/object": tagged})
 
@@ -220,7 +220,7 @@ async def test_existing_file_is_refused_before_request(nursery: trio.Nursery, tm
 async def test_reserved_suffix_is_refused(
     name: str, exists: Exists, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """The content of such a file would be taken for a partial file or state of an earlier run."""
+    """A later run would take a file with this suffix for a partial file or state of an earlier run."""
     server = await serve(nursery, {"/object": PAGE})
     (tmp_path / name).write_bytes(b"old")
     async with Resolver() as session:
@@ -277,7 +277,7 @@ async def test_concurrent_saves_of_same_name_first_wins(nursery: trio.Nursery, t
 
 
 async def leave_half(server: HttpServer, folder: Path) -> None:
-    """Leave the partial file of a run whose only attempt is truncated."""
+    """Leave the partial file of a run that had one attempt, which the server truncated."""
     with pytest.raises(Truncated):
         await save(server, folder)
     assert contents(folder)["object.part"] == OBJECT[:HALF]
@@ -435,7 +435,7 @@ async def test_mirror_resumes_part_only_with_digest(
 
 
 async def test_every_location_is_tried_once(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """With one attempt for each location, the second resumes the data of the first."""
+    """With one attempt for each location, the second location resumes the data of the first."""
     first = await serve(nursery, {"/object": PAGE}, {"/object": CUT})
     second = await serve(nursery, {"/object": PAGE})
     async with Resolver(patience=RetryPolicy(tries=1)) as session:
@@ -463,7 +463,7 @@ async def test_not_found_everywhere_raises_first_error(nursery: trio.Nursery, tm
 
 
 async def test_mirror_with_other_object_is_a_mismatch(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """The digest decides, after a second attempt from the beginning; no file is left."""
+    """The digest does not match, even after a second attempt from the beginning. No file is left."""
     other = replace(PAGE, content=OBJECT[::-1])
     error, servers = await mirrored(nursery, tmp_path, (None, WELL), (other, WELL), DIGEST)
     assert isinstance(error, ChecksumMismatch)

@@ -91,7 +91,7 @@ def ranges(server: HttpServer) -> list[str]:
 
 
 def requested_bytes(server: HttpServer) -> int:
-    """Return the number of bytes requested by ranges."""
+    """Return the total number of bytes in the ranges that the client requested."""
     asked = [each.removeprefix("bytes=").split("-") for each in ranges(server)]
     return sum(int(last) - int(first) + 1 for first, last in asked)
 
@@ -205,7 +205,7 @@ async def test_policy_warning_is_reported_once(nursery: trio.Nursery, tmp_path: 
 
 
 async def max_concurrent_ranges(nursery: trio.Nursery, folder: Path, per_host: int | None) -> int:
-    """Return the maximum of concurrent ranges that a server sends for two objects together."""
+    """Return the maximum of concurrent ranges that a server sends for two objects in total."""
 
     class Counting:
         """A server that counts the concurrent requests for ranges."""
@@ -251,7 +251,7 @@ HEAD = b'HTTP/1.1 %b\r\nETag: "1"\r\nContent-Length: %d\r\n%b\r\n'
 async def test_connections_per_host_are_limited(
     per_host: int | None, most: int, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """The limit holds for two objects together, but each object has at least one connection."""
+    """The limit holds for both objects in total, but each object has at least one connection."""
     assert 2 <= await max_concurrent_ranges(nursery, tmp_path, per_host) <= most + 1
 
 
@@ -260,7 +260,7 @@ async def test_connections_per_host_are_limited(
 
 @dataclass
 class Liar:
-    """A guard that changes the responses to requests for ranges, from number `at` on."""
+    """A server that falsifies the responses to range requests, starting with range request number `at`."""
 
     answer_with: Callable[[Request, Page], Page]
     at: int = 1
@@ -399,7 +399,7 @@ def busy(_request: Request, _page: Page) -> Page:
 
 async def test_busy_server_gets_fewer_segments(nursery: trio.Nursery, tmp_path: Path) -> None:
     class Room:
-        """A server that refuses every second range."""
+        """A server that refuses every second range request."""
 
         parts = 0
 
@@ -413,7 +413,7 @@ async def test_busy_server_gets_fewer_segments(nursery: trio.Nursery, tmp_path: 
 
 
 async def test_failed_download_is_resumed_with_gaps(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """This also holds for a file with gaps; no byte that is present is requested again."""
+    """A partial file with gaps is resumed too. No byte that is in the file is requested again."""
     guard = Liar(gone, 4)
     server = await serve(nursery, {"/object": replace(PAGE, guard=guard)})
     with pytest.raises(NotFound):
@@ -432,7 +432,7 @@ async def test_failed_download_is_resumed_with_gaps(nursery: trio.Nursery, tmp_p
 
 
 async def leave_gaps(nursery: trio.Nursery, folder: Path, site: dict[str, Page]) -> HttpServer:
-    """Leave the partial file with gaps of a failed run, and return the server, which works again."""
+    """Leave the partial file of a failed run, with gaps; return the server, which no longer fails."""
     guard = Liar(gone, 4)
     site["/object"] = replace(PAGE, guard=guard)
     server = await serve(nursery, site)
@@ -443,7 +443,7 @@ async def leave_gaps(nursery: trio.Nursery, folder: Path, site: dict[str, Page])
 
 
 def held_in(folder: Path) -> int:
-    """Return the number of bytes present, by the state."""
+    """Return the number of bytes that are in the partial file according to its state file."""
     state = state_in(folder)
     assert state is not None
     assert state.whole
@@ -469,7 +469,7 @@ async def test_gaps_without_range_support_are_restarted(nursery: trio.Nursery, t
 
 @pytest.mark.parametrize("segments", [1, 4])
 async def test_failing_server_keeps_segments(segments: int, nursery: trio.Nursery, tmp_path: Path) -> None:
-    """This also holds for a server that is busy when the validators are requested."""
+    """The segments are kept too if the server is busy when the client requests the validators."""
     site: dict[str, Page] = {}
     server = await leave_gaps(nursery, tmp_path, site)
     held = held_in(tmp_path)
@@ -569,7 +569,7 @@ async def test_full_disk_is_an_error_and_keeps_segments(
 
 
 class Cancelling(trio.abc.Instrument):
-    """An instrument that cancels a scope at the n-th step of the tasks of a run."""
+    """An instrument that cancels a scope at the n-th step that the tasks of a run make."""
 
     def __init__(self, scope: trio.CancelScope, at: int) -> None:
         self._scope = scope
@@ -605,7 +605,7 @@ async def cancelled_at(at: int, run: Callable[[], Awaitable[object]]) -> None:
 
 
 def check_state(folder: Path, server: FaultyServer) -> None:
-    """Check that each range of the state is in the file."""
+    """Check that the file contains each range that the state file lists."""
     state = state_in(folder)
     if state is None:
         assert not (folder / "it.part").exists()
@@ -645,7 +645,7 @@ trio.run(main)
 
 
 async def test_killed_download_keeps_recorded_ranges(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """The process is killed after a write of the state, and then before the next one."""
+    """The process is killed after one write of the state file and before the next write."""
     server = await faulty.serve(nursery, "http", OBJECT)
     held = 0
     for most, noted in (("3", "noted"), ("2", "not")):
@@ -667,7 +667,7 @@ async def test_killed_download_keeps_recorded_ranges(nursery: trio.Nursery, tmp_
 async def test_state_is_written_after_sync(
     nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The order is sync, then write, each time the state grows."""
+    """Each time the state grows, the file is synced first, and the state file is written second."""
     steps: list[str] = []
     sync, write = os.fdatasync, part_state.write_state
 
@@ -676,7 +676,7 @@ async def test_state_is_written_after_sync(
         sync(fd)
 
     async def send(wire: Wire, octets: bytes) -> None:
-        """Send the second half after the state records the first half."""
+        """Send the second half after the state file lists the first half."""
         await wire.say(octets[: len(octets) // 2])
         await until(lambda: "sync" in steps and steps[-1] == "write")
         await wire.say(octets[len(octets) // 2 :])
@@ -695,7 +695,8 @@ async def test_state_is_written_after_sync(
     server = await faulty.serve(nursery, "http", OBJECT, Manner())
     await save(tmp_path, server.url(), ports=(server.port,))
     assert is_whole(tmp_path)
-    assert steps[0] == steps[-1] == "write"  # before the first byte, and when the file is complete
+    # the state is written before the first byte, and when the file is complete
+    assert steps[0] == steps[-1] == "write"
     middle = steps[1:-1]
     assert "write" in middle
     assert all(before == "sync" for before, step in pairwise(["write", *middle]) if step == "write")
@@ -704,7 +705,7 @@ async def test_state_is_written_after_sync(
 async def test_segments_are_written_back_during_transfer(
     nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The write-back starts while the rest is transferred."""
+    """The write-back of the first segments starts while the remaining segments are transferred."""
     begun: list[int] = []
     set_going = PartialFile.set_going
 

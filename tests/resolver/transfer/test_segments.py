@@ -1,4 +1,4 @@
-"""Planning of segments, sets of ranges, and the check whether two locations have the same object."""
+"""Planning of segments, sets of ranges, and the check whether two locations serve the same object."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ ENTRIES: dict[str, Entry] = {
 
 
 def waits(function: object) -> bool:
-    """Return whether the function is awaited or entered with `async with`."""
+    """Return whether the function must be awaited or entered with `async with`."""
     found = inspect.unwrap(function) if callable(function) else None
     if not inspect.isfunction(found):
         return False
@@ -92,7 +92,7 @@ def test_async_functions_without_loop_raise_with_remedy(entry: Entry) -> None:
 
 
 def test_session_created_without_loop_serves_both_loops(tmp_path: Path) -> None:
-    """The session can serve several runs, of either loop, unless it keeps connections for the next run."""
+    """A session can serve runs under trio and asyncio, unless it keeps connections for the next run."""
     (tmp_path / "a").write_bytes(b"here")
     url, session = (tmp_path / "a").as_uri(), Resolver()
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""Streamed listings: validation of links made from untrusted data, lines, and pauses for other tasks."""
+"""Streamed listings: validation of links from untrusted data, lines, and pauses for other tasks."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_settle_marks_invalid_url_unusable(text: str | None, url: str | None, re
 
 
 class Pieces:
-    """A body of the given pieces."""
+    """A body that consists of the given chunks."""
 
     def __init__(self, *pieces: bytes) -> None:
         self._pieces = iter(pieces)
@@ -56,7 +56,10 @@ class Pieces:
 
 
 class Words:
-    """An `EntryReader` with an entry for each word; the last word is an entry at the end."""
+    """An `EntryReader` that yields an entry for each word.
+
+    The last word is yielded at the end of the data.
+    """
 
     def __init__(self) -> None:
         self._rest = b""
@@ -123,7 +126,8 @@ async def test_entries_before_error_are_yielded() -> None:
 class Work:
     """A reader that measures the work between two pauses.
 
-    Each byte is an entry, which is created lazily; `late` entries are created at the end.
+    Each byte is an entry, which is created only when the entry is read. `late` entries are created at the
+    end.
     """
 
     def __init__(self, late: int = 0) -> None:
@@ -155,7 +159,7 @@ class Work:
 @pytest.mark.parametrize("lines", [False, True])
 @pytest.mark.slow
 async def test_streams_pause_every_few_entries(piece: int, late: int, lines: bool) -> None:
-    """This holds for many entries in one piece, and for many entries at the end."""
+    """The stream also pauses if one chunk contains many entries, and if many entries come at the end."""
     work, body, count = Work(late), Pieces(*[b"x" * piece] * bool(piece)), 0
     if lines:
         async for octets in LineStream(body, work, FOUND_IN.url, work.pause):
@@ -180,7 +184,7 @@ async def test_streams_pause_without_entries() -> None:
 
 
 async def test_clock_is_checked_between_entries(mock_clock: MockClock) -> None:
-    """All bytes have arrived, so the stream has nothing else to wait for."""
+    """All bytes have arrived, so the stream would otherwise never wait and let other tasks run."""
 
     class Slow(Work):
         def _make(self, count: int) -> Iterator[Entry]:

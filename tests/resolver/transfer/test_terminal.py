@@ -1,4 +1,4 @@
-"""Telnet sessions of a program, with a service that the test scripts."""
+"""Telnet sessions that a program controls. The test defines what the service sends."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ANSWERED = b"\xff\xfd\x01\xff\xfb\x1f\xff\xfa\x1f\0\x50\0\x18\xff\xf0\xff\xfb\x1
 async def talking(
     limits: Limits | None = None, events: list[Event] | None = None, charset: str | None = None
 ) -> AsyncIterator[tuple[TerminalSession, trio.SocketStream]]:
-    """Yield a session and the service at its other end."""
+    """Yield a session and the service that the session is connected to."""
     with trio.fail_after(HANG):
         (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
         port = listener.socket.getsockname()[1]
@@ -158,7 +158,7 @@ async def test_terminal_decodes_charset_of_service() -> None:
 async def begin_tls(
     listener: trio.SocketListener, context: ssl.SSLContext, *, whole: bool, agrees: bool = True
 ) -> None:
-    """Run a service with START_TLS that closes with close_notify or without it."""
+    """Run a service with START_TLS that closes the connection with or without close_notify."""
     stream = await listener.accept()
     assert await said(stream, 3) == b"\xff\xfb\x2e"
     if not agrees:

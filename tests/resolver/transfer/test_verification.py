@@ -1,4 +1,4 @@
-"""Checksums given by the user, in headers and in files next to an object; `auto`; expected sizes."""
+"""Checksums from the user, from header fields and from files beside the object; `auto`; expected sizes."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_checksum_parse_invalid_is_a_value_error(text: str, words: str) -> None:
 def test_header_checksums_of_representation(
     headers: list[tuple[str, str]], found: list[tuple[str, str]]
 ) -> None:
-    """The digest must be that of the whole representation; Content-Digest may be that of a range."""
+    """The digest must cover the whole representation. A Content-Digest may cover only a range."""
     checksums = list(header_checksums(tuple(headers)))
     assert [(checksum.algorithm, checksum.digest) for checksum in checksums] == found
 
@@ -116,7 +116,8 @@ def test_find_digest_in_checksum_files(text: str, listed: bool, found: bool) -> 
     assert digest == (Checksum("sha256", SHA256) if found else None)
 
 
-# A file gets its name only if the digest matches; `auto` asks the server of the object in a fixed order.
+# A file gets its name only if the digest matches. With `auto`, the client asks the object's server in a fixed
+# order.
 
 OBJECT = bytes(range(250)) * 100
 WRONG = OBJECT[::-1]
@@ -142,7 +143,7 @@ def asked(server: HttpServer) -> list[str]:
 
 
 def sidecars(**texts: str) -> dict[str, Page]:
-    """Return pages next to the object; `_` stands for the period in a name."""
+    """Return the pages of files beside the object. `_` stands for the period in a name."""
     return {f"/pub/{name.replace('_', '.')}": Page(text.encode()) for name, text in texts.items()}
 
 
@@ -157,7 +158,10 @@ async def test_save_with_matching_digest_is_verified(
 
 
 async def test_save_with_wrong_digest_removes_file(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """The object is fetched again from the beginning; then the file is removed."""
+    """After a wrong digest the object is fetched again from the beginning.
+
+    After the second mismatch the file is removed.
+    """
     server = await serve(nursery, {"/pub/object": PAGE})
     with pytest.raises(ChecksumMismatch) as caught:
         await save(server.url("/pub/object"), tmp_path, f"sha256:{digest('sha256', WRONG)}", tries=9)
@@ -199,7 +203,7 @@ async def test_wrong_digest_keeps_existing_file(nursery: trio.Nursery, tmp_path:
 
 @dataclass(frozen=True)
 class Row:
-    """The files next to the object, and the number of names of `ORDER` requested until a digest is found."""
+    """A case: the files beside the object, and how many names of `ORDER` precede the digest, inclusive."""
 
     beside: dict[str, Page]
     asked: int
@@ -256,7 +260,7 @@ async def test_checksum_auto_mismatch_is_an_error(nursery: trio.Nursery, tmp_pat
 
 
 async def test_checksum_auto_with_failing_sidecar_is_a_warning(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """A digest that cannot be fetched is a warning, unless the total timeout is over."""
+    """A digest that cannot be fetched is a warning. An exceeded total timeout is an error."""
     server = await serve(nursery, {"/pub/object": PAGE}, {"/pub/object.sha256": Behavior(reset_at=0)})
     saved = await save(server.url("/pub/object"), tmp_path, "auto")
     assert saved.verified == ("length",)
@@ -285,7 +289,7 @@ async def test_checksum_auto_for_gopher_text_sends_nothing(nursery: trio.Nursery
 
 
 def holding(**beside: bytes) -> dict[bytes, Item]:
-    """Return a binary item of gopher and the items next to it; `_` stands for the period in a name."""
+    """Return the gopher items: a binary item and the items beside it. `_` stands for the period in a name."""
     named = {name.replace("_", ".").encode(): octets for name, octets in beside.items()}
     return {
         b"9/pub/object": Item("9", b"object", OBJECT),
@@ -306,7 +310,7 @@ GOPHER = {
 async def test_checksum_auto_for_gopher_binary(
     way: str, flavor: Flavor, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """The digests are found next to the item, for each response of servers to missing selectors."""
+    """The digest files are found, however the server answers requests for missing selectors."""
     tree, count = GOPHER[way]
     server = await serve_gopher(nursery, tree, flavor)
     saved = await save(server.url("99/pub/object"), tmp_path, "auto")
@@ -331,14 +335,14 @@ async def save_sized(url: str, folder: Path, size: int, *mirrors: str) -> Saved:
 
 
 async def test_expected_size_is_verified(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """The size counts as verified, even if the server announces none."""
+    """The size counts as verified, even if the server does not announce a size."""
     server = await serve(nursery, {"/pub/object": replace(PAGE, framing="close")})
     saved = await save_sized(server.url("/pub/object"), tmp_path, len(OBJECT))
     assert "length" in saved.verified
 
 
 async def test_announced_other_size_is_a_mismatch(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """The body is not read, and the next location is tried."""
+    """The client does not read the body, and tries the next location."""
     server = await serve(nursery, {"/pub/object": Page(OBJECT + b"!"), "/elsewhere/object": PAGE})
     (alone := tmp_path / "alone").mkdir()
     saved = await save_sized(
@@ -352,7 +356,7 @@ async def test_announced_other_size_is_a_mismatch(nursery: trio.Nursery, tmp_pat
 
 
 async def test_wrong_size_at_end_is_a_mismatch(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """The object is fetched again; then the file is removed."""
+    """After a wrong size the object is fetched again. After the second mismatch the file is removed."""
     server = await serve(nursery, {"/pub/object": replace(PAGE, framing="close")})
     with pytest.raises(ChecksumMismatch) as caught:
         await save_sized(server.url("/pub/object"), tmp_path, len(OBJECT) + 1)
