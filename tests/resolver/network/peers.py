@@ -1,4 +1,7 @@
-"""Loopback servers for the network tests; a function of the connection defines their behavior."""
+"""Loopback servers for the network tests.
+
+A function that gets the connection defines the behavior of a server.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +25,17 @@ ServeTls: TypeAlias = Callable[["trio.SSLStream[trio.SocketStream]"], Awaitable[
 
 
 async def start(nursery: trio.Nursery, serve: Serve, host: str = "127.0.0.1") -> int:
-    """Serve every connection with `serve` and return the port."""
+    """Serve every connection with the function `serve`; return the port."""
     listeners = await nursery.start(partial(trio.serve_tcp, serve, 0, host=host))
     port: int = listeners[0].socket.getsockname()[1]
     return port
 
 
 async def start_tls(nursery: trio.Nursery, certificate: trustme.LeafCert, serve: ServeTls) -> int:
-    """Serve every connection with `serve` after a TLS handshake; ignore resets and closes by the client."""
+    """Serve every connection with the function `serve` after a TLS handshake.
+
+    Resets and closes by the client are ignored.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     certificate.configure_cert(context)
 
@@ -102,7 +108,7 @@ def admit(
     events: list[Event] | None = None,
     cafile: str | None = None,
 ) -> UrlGate:
-    """Return the gate of a separate network that fails on every DNS lookup."""
+    """Return the gate of a separate network on which every DNS lookup fails."""
     network = Network(
         policy=Policy.default() if policy is None else policy,
         limits=Limits(idle=idle, connect=connect),

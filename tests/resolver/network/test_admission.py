@@ -1,4 +1,4 @@
-"""`Network.admit`: a host that the user chose is still checked when a link leads to it."""
+"""`Network.admit`: a host that the user chose is checked again when a link leads to that host."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from resolver.transfer.network import Network
 
 
 async def test_network_admit_checks_referrer_despite_earlier_user_choice() -> None:
-    """The referrer's address decides."""
+    """The address of the referrer decides, not the earlier choice of the user."""
     network = Network(environment={})
     inside, found_in = parse("http://10.0.0.1/"), Referrer("http://h.example/", "93.184.215.14")
     for _ in range(2):

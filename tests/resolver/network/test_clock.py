@@ -21,7 +21,10 @@ from tests.hang import HANG
 
 
 def seconds_until_too_slow(pace: AnswerPace, *waits: tuple[float, int]) -> float | None:
-    """Return the seconds after which the answer is too slow, or None; a wait of 0 bytes is a request."""
+    """Return the seconds after which `AnswerPace` raises the error of a slow answer, or None.
+
+    A wait of 0 bytes is a request.
+    """
     spent = 0.0
     for seconds, octets in waits:
         spent += seconds
@@ -118,7 +121,10 @@ def test_bucket_forgets_debt_in_a_new_run() -> None:
 
 
 async def test_throttles_of_one_bucket_share_the_rate_equally() -> None:
-    """Three take turns: each gets a third of the rate, and sleeps at most once per share."""
+    """Three throttles take turns.
+
+    Each throttle gets a third of the rate, and sleeps at most once per share.
+    """
     time = Time()
     bucket = Bucket(100_000)
     each = [Throttle(bucket, time.loop) for _ in range(3)]
@@ -164,7 +170,7 @@ async def save(session: Resolver, url: str, path: Path) -> int:
 
 @pytest.fixture
 def time(monkeypatch: pytest.MonkeyPatch) -> Time:
-    """Replace the clock of the rate limit, and no other."""
+    """Replace the clock of the rate limit, and no other clock."""
     time = Time()
     monkeypatch.setattr("resolver.network.connector.running", lambda: time.loop)
     return time
@@ -196,7 +202,10 @@ async def test_two_concurrent_transfers_share_the_rate(
 async def test_min_rate_ignores_own_throttling(
     take: Take, nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Our own rate limit is below the minimum, which must not fail the peer; our waits are not idle time."""
+    """The client's own rate limit is below the minimum rate.
+
+    Waits for that limit are not counted as slowness or idle time.
+    """
     monkeypatch.setattr("resolver.network.clock._RATE_WINDOW", 0.15)
     server = await serve(nursery, "http", CONTENT)
     limits = Limits(min_rate=100 * RATE, idle=HANG)
@@ -206,7 +215,7 @@ async def test_min_rate_ignores_own_throttling(
 
 
 async def test_cancel_ends_throttle_wait_immediately(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """The rate is 1 byte/s: the transfer would not end in any practical time."""
+    """The rate is 1 byte/s, so the transfer would not end while the test runs."""
     server = await serve(nursery, "http", CONTENT)
     policy = Policy(allow_port=frozenset({server.port}))
     async with Resolver(policy=policy, rate=1) as session:

@@ -33,7 +33,10 @@ def test_interleave_puts_ipv6_first_and_alternates_families(given: list[str], or
 
 
 class Network:
-    """A fake connect function with a delay and an outcome for each address; records the attempts."""
+    """A fake connect function with a delay and an outcome for each address.
+
+    It records the connection attempts.
+    """
 
     def __init__(self, **behavior: tuple[float, bool]) -> None:
         self.behavior = {name.replace("_", "."): what for name, what in behavior.items()}
@@ -56,9 +59,9 @@ class Network:
     [
         ({"a": (0.1, True), "b": (0, True)}, "a", [("a", 0)]),
         ({"a": (9, True), "b": (0.1, True)}, "b", [("a", 0), ("b", 0.25)]),
-        # The first, though slow, may still win.
+        # The first attempt is slow, but may still succeed first.
         ({"a": (0.3, True), "b": (9, True)}, "a", [("a", 0), ("b", 0.25)]),
-        # A failure starts the next attempt immediately.
+        # A failed attempt starts the next attempt immediately.
         ({"a": (0.1, False), "b": (0.1, True)}, "b", [("a", 0), ("b", 0.1)]),
         ({"a": (0, False), "b": (0, False), "c": (0, True)}, "c", [("a", 0), ("b", 0), ("c", 0)]),
     ],
@@ -126,7 +129,7 @@ async def test_connect_to_closed_port_is_unreachable() -> None:
 
 
 async def test_connect_to_unresponsive_address_times_out() -> None:
-    """A single address has no cancel scope; its wait has the same deadline."""
+    """A connection attempt to a single address has no cancel scope, but the same deadline."""
     with ExitStack() as opened:
         listener = opened.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
         port, is_full = listener.getsockname()[1], False
@@ -146,7 +149,7 @@ async def test_connect_to_unresponsive_address_times_out() -> None:
 async def test_connect_timeout_names_host_with_and_without_tls(
     monkeypatch: pytest.MonkeyPatch, *, tls: bool
 ) -> None:
-    """With TLS the attempt has a cancel scope with the same deadline."""
+    """With TLS, the connection attempt has a cancel scope with the same deadline."""
 
     async def connect_to(address: str, port: int, until: float) -> socket.socket:
         raise connecting.ConnectTimeout

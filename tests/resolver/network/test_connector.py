@@ -1,4 +1,4 @@
-"""Time limits under the policy `untrusted` (S16): a slow trickle is ended before the body and in it."""
+"""Time limits under the policy `untrusted` (S16): they end a slow trickle before and in the body."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ Connections = Callable[[bytes, bytes], None]
 
 @pytest.fixture
 def peer(monkeypatch: pytest.MonkeyPatch) -> Connections:
-    """Return a function that sets the bytes of every connection."""
+    """Return a function that sets the bytes that every connection delivers."""
 
     def say(said: bytes, again: bytes) -> None:
         async def connect(connector: Connector, host: str, port: int, *, tls: bool) -> Stream:
@@ -138,7 +138,7 @@ Retrieve = Callable[[str, Limits, Path], Awaitable[None]]
 
 
 async def time_until_timeout(way: Retrieve, url: str, limits: Limits, path: Path) -> tuple[float, TimedOut]:
-    """Return the seconds until the timeout, and the error."""
+    """Return the seconds until the timeout, and the error that reports it."""
     began = trio.current_time()
     with pytest.raises(TimedOut) as caught:
         await way(url, limits, path)
@@ -196,7 +196,7 @@ async def test_untrusted_httpx_head_has_the_same_limit(
 async def test_head_limit_starts_when_request_is_sent(
     thinks: int, ends: int, autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server cannot answer a request that the caller has not finished, however long the caller takes."""
+    """The time limit for the head does not count the time in which the caller sends the request."""
 
     class Thinker(Drip):
         async def send(self, *lines: Line) -> None:
@@ -231,7 +231,7 @@ async def test_head_limit_starts_when_request_is_sent(
 async def test_redirects_do_not_extend_time_limits(
     peer: Connections, autojump_clock: trio.testing.MockClock, tmp_path: Path
 ) -> None:
-    """Each hop of a chain takes 25 s: one attempt has 60 s for all of them, httpx 600 s."""
+    """Each redirect takes 25 s. The limit for the sum is 60 s in one attempt, and 600 s with httpx."""
     moved = b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nLocation: /%d\r\n"
     hops = iter(range(1_000))
 

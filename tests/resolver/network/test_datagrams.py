@@ -1,4 +1,4 @@
-"""UDP: sent to a checked address only, received from any address, redirected only as the policy allows."""
+"""UDP: sent to checked addresses only, received from any address, redirected if the policy allows."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_datagrams_send_and_receive_with_source_and_events(peer: Peer) -> 
 
 
 async def test_datagrams_receive_from_another_address(peer: Peer) -> None:
-    """A server may answer from another port; the protocol exchange decides."""
+    """A server may answer from another port. The protocol exchange decides whether to accept the datagram."""
     other = Peer("127.0.0.2")
     async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
         await datagrams.send(PACKET)
@@ -114,7 +114,7 @@ async def test_datagrams_send_oversized_is_unreachable(peer: Peer) -> None:
 
 
 def admit_both(port: int) -> UrlGate:
-    """Return the gate of a host with three addresses, of which one is refused."""
+    """Return the gate of a host that has three addresses. The policy refuses one of them."""
 
     async def look_up(host: str, port: int) -> list[str]:
         return ["127.0.0.1", "0.0.0.0", "::1"]
@@ -124,7 +124,7 @@ def admit_both(port: int) -> UrlGate:
 
 @needs_ipv6
 async def test_datagrams_switch_between_addresses_of_a_host(peer: Peer) -> None:
-    """IPv6 comes first; one socket serves both families (S09)."""
+    """The client tries IPv6 first. One socket serves both address families (S09)."""
     url_gate = admit_both(peer.port)
     async with url_gate.open_datagrams() as datagrams:
         assert (datagrams.addresses, datagrams.peer) == (("::1", "127.0.0.1"), "::1")
@@ -202,7 +202,7 @@ async def test_datagrams_redirect_to_forbidden_target_is_refused(
 
 @pytest.mark.parametrize(("answering", "allowed"), [("127.0.0.1", True), ("10.0.0.9", False)])
 async def test_datagrams_redirect_scope_depends_on_answering_address(answering: str, allowed: bool) -> None:
-    """The answering address counts, among all addresses of the host (S08)."""
+    """The address that answered decides about the redirect, not the other addresses of the host (S08)."""
 
     async def look_up(host: str, port: int) -> list[str]:
         return ["127.0.0.1", "10.0.0.9"]
@@ -249,7 +249,7 @@ async def test_datagrams_send_at_once_ignores_failure(peer: Peer) -> None:
 
 
 async def test_datagrams_receive_from_flooding_peer_can_be_cancelled(peer: Peer) -> None:
-    """Waiting datagrams are taken without waiting; a time limit ends the loop nevertheless."""
+    """Reading datagrams that have already arrived does not wait. A time limit ends the loop nevertheless."""
     async with admit(f"prospero://127.0.0.1:{peer.port}/x").open_datagrams() as datagrams:
         await datagrams.send(PACKET)
         source = (await peer.hear())[1]
@@ -270,7 +270,7 @@ async def test_draw_number_covers_full_range(peer: Peer) -> None:
 
 @needs_ipv6
 async def test_datagrams_normalize_ipv6_address() -> None:
-    """The source of an answer must be comparable with the destination of the request."""
+    """The client compares the source address of an answer with the destination of its request."""
     other = Peer("::1")
     async with admit(f"prospero://[0:0:0:0:0:0:0:1]:{other.port}/x").open_datagrams() as datagrams:
         await datagrams.send(PACKET)

@@ -1,4 +1,7 @@
-"""Events name their transfer and the start of each attempt; the logger `resolver` logs them when enabled."""
+"""Events have the number of their transfer, and report each attempt.
+
+The logger `resolver` logs them if enabled.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,7 @@ class EventRecorder:
 async def test_events_of_concurrent_transfers_have_distinct_numbers(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """Three transfers of one URL, which redirects to another."""
+    """Three concurrent transfers have the same URL, which redirects to another URL."""
     server = await serve(nursery, SITE)
     recorder = EventRecorder()
     async with recorder.session() as session, trio.open_nursery() as inner:
@@ -100,7 +103,7 @@ async def _two(nursery: trio.Nursery, behavior: Behavior) -> list[HttpServer]:
 async def test_events_of_all_attempts_have_the_same_number(
     mirrored: bool, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """The second attempt, at the same host or a mirror, reports the position at which it resumes."""
+    """The second attempt, at the same host or at a mirror, reports where it resumes the transfer."""
     behavior = replace(CUT, cut_at=0, times=None) if mirrored else CUT
     first, second = await _two(nursery, behavior)
     recorder = EventRecorder()
@@ -117,7 +120,7 @@ async def test_events_of_all_attempts_have_the_same_number(
 
 
 async def test_checksum_requests_have_separate_numbers(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """Otherwise a file of a few bytes would look like a restart of the object."""
+    """With the same number, a checksum file of a few bytes would look like a restart of the object."""
     server = await serve(nursery, {"/object": PAGE, "/object.sha256": Page(b"no digest")})
     recorder = EventRecorder()
     async with recorder.session() as session:
@@ -177,7 +180,7 @@ def test_event_survives_copy_and_pickle(kind: type[Event], copied: Callable[[Eve
     assert repr(other) == repr(event)
 
 
-# The logger `resolver` logs events where the caller enabled it, and no secrets.
+# The logger `resolver` logs events if the caller enabled the log. It never logs secrets.
 
 
 @pytest.fixture
@@ -200,7 +203,10 @@ async def test_log_is_off_by_default(nursery: trio.Nursery, caplog: pytest.LogCa
 async def test_events_without_listener_are_not_created(
     logged: bool, nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Listeners always get `Started` and `Finished`; an enabled log all but `Progress` and `Closed`."""
+    """Listeners always get `Started` and `Finished`.
+
+    An enabled log gets all events except `Progress` and `Closed`.
+    """
     caplog.set_level(logging.DEBUG if logged else logging.WARNING, logger="resolver")
     server = await serve(nursery)
     heard: dict[str, set[type[Event]]] = {}
@@ -237,7 +243,7 @@ async def test_log_lines_name_the_url(nursery: trio.Nursery, log: pytest.LogCapt
 async def test_log_enabled_after_resolver_was_made_is_used(
     nursery: trio.Nursery, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A session made before the log is enabled logs while it is enabled, and no longer."""
+    """A session that was made before the log is enabled logs as long as the log is enabled."""
     server = await serve(nursery)
     session = Resolver()
     with caplog.at_level(logging.DEBUG, logger="resolver"):
@@ -278,7 +284,7 @@ async def test_password_is_in_no_log_line_and_no_event(
 
 @pytest.mark.parametrize("kind", [Finished, lambda url, error: Retrying(url, error, 1.0)])
 def test_log_escapes_control_characters(kind: type[Finished], log: pytest.LogCaptureFixture) -> None:
-    """Line ends too: a reader of the log takes one line for one event."""
+    """Line ends are escaped too, because each line of the log must be one event."""
     listener = combine_listeners(None)
     assert listener is not None
     listener(kind("x:y", ResolveError("a\x1b[2J\r\nDEBUG forged\u202e")))

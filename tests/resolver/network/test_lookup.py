@@ -1,4 +1,4 @@
-"""DNS lookups: cached for a minute; the tests ask no name server."""
+"""DNS lookups, which are cached for a minute. The tests send no queries to a name server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resolver.network.lookup import LookupCache, look_up
 
 
 class Names:
-    """A lookup that gives its answers in turn and records the requests."""
+    """A DNS lookup that returns its answers in turn and records the requests."""
 
     def __init__(self, *answers: list[str]) -> None:
         self.answers = list(answers)
@@ -78,7 +78,7 @@ async def test_lookup_cache_evicts_oldest_answer(monkeypatch: pytest.MonkeyPatch
 
 
 class FakeResolver(trio.abc.HostnameResolver):
-    """A fixed answer or error in place of the system's resolver."""
+    """A fake of the system's DNS resolver, with a fixed answer or error."""
 
     def __init__(self, answer: list[str] | Exception) -> None:
         self.answer = answer
@@ -115,4 +115,4 @@ async def test_look_up_failure_is_unreachable(error: Exception, lasting: bool) -
     with pytest.raises(Unreachable, match=r"no\.example: (Name|label)") as raised:
         await look_up("no.example", 70)
     assert raised.value.__cause__ is error
-    assert raised.value.lasting == lasting  # an unknown name stays unknown
+    assert raised.value.lasting == lasting  # the error of an unknown name is final

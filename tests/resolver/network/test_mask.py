@@ -1,4 +1,4 @@
-"""Masking of secrets: in bytes with any segmentation, in text with any escaping; and the credential cache."""
+"""Masking of secrets, in bytes with any segmentation and in text with any escaping. The credential cache."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def secrets_of(*secrets: bytes) -> SentSecrets:
 
 
 def listener_bytes(secrets: SentSecrets, pieces: list[bytes]) -> list[bytes]:
-    """Return the bytes that a listener gets for these segments, followed by an end."""
+    """Return the bytes that a listener gets if these segments arrive, followed by the end of the data."""
     reading = ReceivedMask(secrets)
     heard = [*map(reading.feed, pieces), reading.flush()]
     return [secrets.hide(octets) for octets in heard if octets]
@@ -45,7 +45,7 @@ LONG = st.text("ab", min_size=4, max_size=40).map(str.encode)
 def test_masked_reader_result_is_independent_of_segmentation(
     octets: bytes, secrets: list[bytes], data: st.DataObject
 ) -> None:
-    """Also when one secret is part of another, or overlaps itself."""
+    """The result is also the same if a secret is part of another secret, or overlaps itself."""
     found = secrets_of(*secrets)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(octets)), max_size=8)))
     pieces = [octets[a:b] for a, b in zip([0, *cuts], [*cuts, len(octets)], strict=True)]
@@ -83,7 +83,7 @@ def test_hide_in_text_hides_escaped_secrets(secret: str) -> None:
 
 
 def test_mask_hides_secrets_added_later() -> None:
-    """A retrieval joined the connection before another retrieval sent a password on it."""
+    """One retrieval joins the connection before another retrieval sends a password on the same connection."""
     mask, secrets = Mask(), SentSecrets()
     mask.watch(secrets)
     mask.watch(secrets)
@@ -128,7 +128,10 @@ GIVEN = (
 @pytest.mark.parametrize("first", range(len(GIVEN)))
 @pytest.mark.parametrize("length", [0, 1, 12])
 def test_set_cookie_value_is_hidden_when_received(first: int, length: int) -> None:
-    """The value was never sent, so that it is not a known secret; the head may come in any segments."""
+    """The client never sent the value of Set-Cookie, so the value is not a known secret.
+
+    The head may arrive in any segments.
+    """
     cut = [GIVEN[:first], GIVEN[first : first + length], GIVEN[first + length :]]
     assert b"".join(listener_bytes(secrets_of(), cut)) == (
         b"HTTP/1.1 200 OK\r\nSet-Cookie: c=****; Path=/\r\nset-cookie:d=****\r\nX: Set-Cookie: e=f\r\n\r\n"
@@ -141,7 +144,7 @@ def test_unterminated_cookie_field_is_not_buffered() -> None:
     assert heard[0] == b"Set-Cookie: c=****"
 
 
-# Credentials that were prompted for are cached by host and port, up to a capacity.
+# Credentials from a prompt are cached by host and port. The cache has a maximum size.
 
 
 async def test_credential_cache_is_bounded() -> None:
@@ -163,7 +166,7 @@ async def test_credential_cache_is_bounded() -> None:
 
 
 async def test_credential_cache_hit_does_not_wait_for_other_prompts(nursery: trio.Nursery) -> None:
-    """The user may need long to answer for another host."""
+    """A cached login is returned while the user is still typing the login for another host."""
 
     async def ask(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
         if host == "slow":

@@ -1,7 +1,8 @@
 """Certificate pinning on first use.
 
-The same certificate is accepted again, a server with another one receives no data, and the pins are kept in a
-file of the user.
+The pinned certificate is accepted again. A server with another certificate receives no data. The pins are
+stored
+in a file of the user.
 """
 
 from __future__ import annotations
@@ -133,7 +134,10 @@ async def test_pins_distinguish_host_and_port(home: PinFile) -> None:
 
 
 async def test_concurrent_first_contacts_write_one_pin(home: PinFile) -> None:
-    """Two runs that meet a server for the first time write one line; the later one is checked against it."""
+    """Two runs that contact a server for the first time write one pin.
+
+    The later run is checked against that pin.
+    """
     await Pins().check("h.example", 1, b"mine")
     before = home.lines()
     one, other = Pins(), Pins()
@@ -151,7 +155,7 @@ async def test_pin_written_by_user_is_checked_on_first_contact(home: PinFile) ->
 
 
 async def test_concurrent_first_contacts_accept_one_certificate(home: PinFile) -> None:
-    """Each meets another certificate: the one written first is valid for both."""
+    """Each run gets another certificate. The certificate that is written first is the pin for both runs."""
     ended: list[bool] = []
 
     async def meet_one(certificate: bytes) -> None:

@@ -1,6 +1,8 @@
 """Pooled connections and pipelines.
 
-The pool finds connections by key, last first; it does not use one that received anything or waited too long.
+The pool finds connections by key, most recently used first. It does not use a connection that has unread data
+or
+was idle too long.
 """
 
 from __future__ import annotations
@@ -59,7 +61,7 @@ class Echo:
 
 
 async def lend(url_gate: UrlGate, pool_key: str = "me", state: object = "m") -> tuple[object, object]:
-    """Borrow a connection and release it in order; return its stream and the state it had."""
+    """Borrow a connection and release it in order; return its stream and its previous state."""
     async with url_gate.acquire(pool_key, tls=False) as pooled:
         pooled.keep(state)
         return pooled.stream, pooled.state
@@ -117,7 +119,8 @@ async def test_pool_closes_connection_not_in_order(how: str, nursery: trio.Nurse
 @pytest.mark.parametrize(
     ("url", "pool_key"),
     [
-        ("http://127.0.0.1:{port}/", "you"),  # S11: sessions of different people share nothing
+        # S11 (scope of credentials): sessions of different users share no connections
+        ("http://127.0.0.1:{port}/", "you"),
         ("gopher://127.0.0.1:{port}/", "me"),
         ("http://localhost:{port}/", "me"),
         ("http://127.0.0.1:{other}/", "me"),
@@ -194,7 +197,7 @@ async def test_pool_reuses_tls_connection(nursery: trio.Nursery, tmp_path: objec
 
 
 async def test_pool_drops_connection_with_unread_tls_data(nursery: trio.Nursery) -> None:
-    """The bytes have left the socket: only OpenSSL knows of them."""
+    """The bytes are no longer in the socket. OpenSSL has read them into its buffer."""
     authority = trustme.CA()
     served: list[object] = []
 
@@ -219,7 +222,7 @@ async def test_pool_drops_connection_with_unread_tls_data(nursery: trio.Nursery)
 
 
 async def test_pool_checks_policy_on_each_use(nursery: trio.Nursery) -> None:
-    """S09: a pooled connection serves only if its address may be connected to now."""
+    """S09 (checked addresses): a pooled connection is used only if the policy still allows its address."""
     echo = Echo()
     port = await start(nursery, echo.serve)
 
@@ -240,7 +243,7 @@ async def test_pool_checks_policy_on_each_use(nursery: trio.Nursery) -> None:
 
 
 class Fake:
-    """A stream whose `quiet` the test sets."""
+    """A stream whose attribute `quiet` is set by the test."""
 
     def __init__(self) -> None:
         self.loop = running()
@@ -263,7 +266,7 @@ async def test_pool_take_returns_last_used_connection_first() -> None:
 
 
 async def test_pool_take_prefers_suitable_connection_and_spares_the_last() -> None:
-    """If no connection suits, the first is taken: the last may suit the next request."""
+    """If no connection is suitable, the first is taken. The last may be suitable for the next request."""
     pool = ConnectionPool()
     pool.open()
     for number in range(5):
@@ -302,8 +305,8 @@ async def test_pool_evicts_oldest_connection() -> None:
     assert len(pool) == 0
 
 
-# Several requests on one connection: the order of sending and reading, and the effect of a failure on the
-# others.
+# Several requests on one connection: the order of sending and reading, and the effect of one failure on the
+# other requests.
 
 PIPELINE_LINE = Line(b"x", b"x")
 GOODBYE = Line(b"bye", b"bye")
@@ -312,7 +315,7 @@ HERE = ("127.0.0.1",)
 
 @dataclass
 class State:
-    """The shared state; `room` is the maximum of unanswered requests."""
+    """The shared state of a connection. `room` is the maximum number of unanswered requests."""
 
     room: int = 100
     generation: int = 0
@@ -330,7 +333,10 @@ class State:
 
 
 class FakeStream:
-    """The part of a gate's stream that a pipeline needs; `sent` lists the settings in effect at each send."""
+    """The subset of a gate's stream that a pipeline needs.
+
+    `sent` lists the settings in effect at each send.
+    """
 
     peer = "127.0.0.1"
     secured = False
@@ -367,7 +373,7 @@ def terms(name: str) -> StreamSettings:
 
 @dataclass
 class PipelineHarness:
-    """A pipeline and the pool behind it."""
+    """A pipeline and the connection pool that it uses."""
 
     stream: FakeStream
     state: State
@@ -399,7 +405,7 @@ async def send(slot: PipelineSlot) -> None:
 
 
 def started(nursery: trio.Nursery, wait: Callable[[], Awaitable[object]]) -> list[object]:
-    """Wait in a separate task; the returned list holds the outcome once it is over."""
+    """Wait in a separate task; the returned list contains the outcome after the wait is over."""
     outcome: list[object] = []
 
     async def run() -> None:
@@ -427,7 +433,7 @@ async def test_pipeline_sends_requests_in_order(nursery: trio.Nursery) -> None:
 async def test_pipeline_sends_requests_only_with_room(nursery: trio.Nursery) -> None:
     harness = await PipelineHarness.gather(State(room=0))
     first, second = harness.add("1", "2")
-    await send(first)  # the first request needs no room
+    await send(first)  # the first request is sent regardless of `room`
     sent = started(nursery, lambda: send(second))
     await trio.testing.wait_all_tasks_blocked()
     assert sent == []

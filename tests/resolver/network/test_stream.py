@@ -125,7 +125,7 @@ async def test_stream_send_times_out_when_peer_does_not_read(nursery: trio.Nurse
 async def test_idle_limit_restarts_with_each_byte(
     nursery: trio.Nursery, mock_clock: trio.testing.MockClock
 ) -> None:
-    """Ten bytes, four seconds apart, under an idle limit of five."""
+    """Ten bytes arrive, one every four seconds. The idle limit is five seconds."""
     taken = trio.testing.Sequencer()
 
     async def drip(stream: trio.SocketStream) -> None:
@@ -210,7 +210,7 @@ async def test_stream_close_is_idempotent_and_wakes_waiting_reader(nursery: trio
 
 
 async def trio_gather(waiting, closing) -> None:  # type: ignore[no-untyped-def]
-    """Close once the other waits: its error is raised by `first_of` without an exception group."""
+    """Close the stream while a task waits. `first_of` raises the task's error without an exception group."""
     url_gate = admit("http://127.0.0.1:1024/")
 
     async def close_and_stay() -> None:
@@ -257,7 +257,10 @@ async def test_stream_events_mask_secrets(nursery: trio.Nursery) -> None:
 async def test_stream_checks_policy_before_sending_password(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """S06: the password may go to loopback; `cautious` refuses the same line to any other address."""
+    """S06 (passwords in clear text): a password may go to loopback.
+
+    The policy `cautious` refuses any other address.
+    """
     heard = []
 
     async def serve(stream: trio.SocketStream) -> None:
@@ -281,7 +284,7 @@ async def test_stream_checks_policy_before_sending_password(
 async def test_stream_sets_tcp_quickack_before_each_wait(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """TCP_QUICKACK does not persist, so that it is set before each wait."""
+    """The system resets TCP_QUICKACK, so the option is set before each wait."""
     port = await start(nursery, echo)
     async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
         set_again = 0
@@ -323,7 +326,7 @@ async def test_stream_sends_and_receives_concurrently(nursery: trio.Nursery, aut
 
 
 async def test_stream_reset_before_tls_handshake_is_disconnected(nursery: trio.Nursery, cafile: str) -> None:
-    """FTP servers end a refused data connection in this way; nothing is left open."""
+    """FTP servers end a refused data connection by a reset. The client leaves no socket open."""
     done = trio.Event()
 
     async def serve(stream: trio.SocketStream) -> None:
@@ -351,7 +354,7 @@ def octets_of(size: int) -> bytes:
 
 @pytest.fixture(params=["splice", "copy", "append", "tls"])
 async def mover(request, nursery: trio.Nursery, authority: trustme.CA, cafile: str, monkeypatch):  # type: ignore[no-untyped-def]
-    """Return a function that connects to a peer sending given bytes, and the flags of the file."""
+    """Return the file flags and a function that connects to a server which sends the given bytes."""
     way = request.param
     if way == "copy":
         monkeypatch.setattr(stream_module, "spliceable", lambda fd: False)
@@ -419,7 +422,10 @@ async def test_move_with_splice_does_not_call_write(nursery: trio.Nursery, tmp_p
 async def test_move_falls_back_to_write_without_splice_support(
     nursery: trio.Nursery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Some file systems report it only on a call; then the bytes already in the pipe are written."""
+    """Some file systems report only when splice is called that they do not support it.
+
+    The bytes that are already in the pipe are then written.
+    """
     real = os.splice
 
     with file_sink(tmp_path / "got") as sink:
@@ -517,7 +523,10 @@ async def test_move_can_be_cancelled(mover, tmp_path: Path) -> None:  # type: ig
 
 @pytest.mark.slow
 async def test_move_of_64_mib_uses_less_than_two(mover, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
-    """The bound holds for the peak of Python's allocations meanwhile; the peer's bytes exist before."""
+    """The limit of 2 MiB holds for the peak of Python's allocations during the move.
+
+    The server's bytes are allocated before.
+    """
     connect, flags = mover
     size = 64 * 1024 * 1024
     octets = bytes(size)
@@ -575,7 +584,7 @@ FULL_DISK = """
 
 @pytest.mark.parametrize("way", ["splice", "copy"])
 def test_move_to_full_disk_is_a_local_error(way: str, tmp_path: Path) -> None:
-    """A file size limit stands in for the full disk: the same call fails at the same position."""
+    """A file size limit replaces the full disk: the same system call fails at the same position."""
     path = tmp_path / "big"
     command = [sys.executable, "-c", textwrap.dedent(FULL_DISK), way, str(path)]
     done = subprocess.run(

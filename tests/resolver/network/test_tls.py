@@ -1,4 +1,4 @@
-"""TLS: trust, client certificates, the end of a connection, session resumption, and error mapping."""
+"""TLS: trust, client certificates, close_notify, session resumption, and the mapping of errors."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_tls_connection_to_trusted_peer_ends_with_close_notify(
 async def test_tls_server_name_is_sent_only_for_names(
     nursery: trio.Nursery, authority: trustme.CA, cafile: str
 ) -> None:
-    """RFC 6066 section 3: an address is not sent, and a trailing dot is removed."""
+    """An IP address is not sent as the server name, and a trailing dot is removed (RFC 6066 section 3)."""
     asked: list[str | None] = []
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     authority.issue_cert("localhost", "127.0.0.1").configure_cert(context)
@@ -231,7 +231,10 @@ async def test_start_tls_secures_an_open_connection(
 async def test_tls_data_connection_resumes_control_session(
     nursery: trio.Nursery, authority: trustme.CA, cafile: str, version: ssl.TLSVersion
 ) -> None:
-    """FTP servers require it. A TLS 1.3 ticket arrives only with the first data that is read."""
+    """FTP servers require session resumption.
+
+    A TLS 1.3 ticket arrives only with the first data that the client reads.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.maximum_version = version
     authority.issue_cert("localhost").configure_cert(context)
@@ -297,7 +300,7 @@ async def test_client_certificate_is_sent_when_requested(
 async def test_client_certificate_is_sent_only_to_hosts_named_by_user(
     nursery: trio.Nursery, authority: trustme.CA, cafile: str, ours: str, named: bool
 ) -> None:
-    """The certificate is not sent to a redirect's target unless the user named the target."""
+    """The certificate is not sent to the target of a redirect unless the user named that host."""
     port, shown = await start_asking(nursery, authority, ssl.CERT_OPTIONAL)
     network = Network(policy=Policy.default(), cafile=cafile, certfile=ours)
     url = parse(f"https://localhost:{port}/")
@@ -336,7 +339,7 @@ def lock(issued: trustme.LeafCert, path: Path) -> None:
 
 
 def test_client_key_with_password_needs_the_right_password(authority: trustme.CA, tmp_path: Path) -> None:
-    """The password is not prompted for here, and no error repeats it."""
+    """The client does not prompt for the password of a key, and no error contains the password."""
     locked, plain = tmp_path / "locked.pem", tmp_path / "plain.pem"
     issued = authority.issue_cert("me@here.example")
     lock(issued, locked)
@@ -355,7 +358,7 @@ def test_client_key_with_password_needs_the_right_password(authority: trustme.CA
 
 
 def test_tls_fault_names_required_client_certificate() -> None:
-    """With TLS 1.3 the handshake succeeds, and the alert arrives with the first data that is read."""
+    """With TLS 1.3, the handshake succeeds. The alert arrives when the client reads the first data."""
     error = ssl.SSLError(1, "[SSL: TLSV13_ALERT_CERTIFICATE_REQUIRED] tlsv13 alert certificate required")
     error.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED"
     found = tls_fault(error, "h.example")

@@ -34,9 +34,9 @@ def _policy(*ports: int) -> Policy:
 
 
 async def test_proxy_credentials_are_sent_only_to_a_proxy_that_asks(nursery: trio.Nursery) -> None:
-    """After its first 407 the proxy gets the credentials with every request.
+    """After its first 407 response, the proxy gets the credentials with every request.
 
-    A proxy that does not ask gets no credentials, which it could forward to the origin.
+    A proxy that does not request credentials gets none, because it could forward them to the origin server.
     """
     server = await serve(nursery)
     asking = await serve_http_proxy(nursery, HttpProxy(login=LOGIN))
@@ -57,7 +57,10 @@ async def test_proxy_credentials_are_sent_only_to_a_proxy_that_asks(nursery: tri
 
 
 async def test_proxied_redirect_drops_credentials_of_origin(nursery: trio.Nursery) -> None:
-    """Credentials for an origin go only to that origin; a redirect drops them (S11)."""
+    """Credentials for an origin are sent only to that origin.
+
+    A redirect to another origin drops them (S11).
+    """
     other = await serve(nursery)
     server = await serve(nursery, {"/": Page(ABOUT), "/on": moved(other.url("/about.txt"))})
     proxy = await serve_http_proxy(nursery)
@@ -68,7 +71,10 @@ async def test_proxied_redirect_drops_credentials_of_origin(nursery: trio.Nurser
 
 
 async def test_password_through_proxy_is_not_treated_as_loopback(nursery: trio.Nursery) -> None:
-    """A password may go to loopback unchecked, where it cannot be intercepted; not through a proxy (S06)."""
+    """A password to loopback cannot be intercepted and is always allowed.
+
+    Through a proxy, S06 (clear text) applies.
+    """
     server = await serve(nursery, {"/": Page(ABOUT, login=("me", "mine"))})
     proxies = (await serve_http_proxy(nursery), await serve_socks_proxy(nursery))
     counts = []
@@ -86,11 +92,14 @@ async def test_password_through_proxy_is_not_treated_as_loopback(nursery: trio.N
 async def test_tunnel_data_behind_proxy_answer_is_kept(
     scheme: str, extra: bytes, nursery: trio.Nursery
 ) -> None:
-    """Greeting and answer arrive in one packet; length fields of the answer are ignored (RFC 9110 9.3.6)."""
+    """The proxy's response and the server's greeting arrive in one packet.
+
+    Length fields of the proxy's response are ignored (RFC 9110 9.3.6).
+    """
     server = await fixtures.ftp.serve(nursery)
     proxy: HttpProxy | SocksProxy
-    # Data comes only after a request, which follows the answer for the tunnel: only the control connection is
-    # glued.
+    # On a data connection, bytes come only after a request. Only on the control connection can a greeting
+    # directly follow the response.
     if scheme == "http":
         proxy = await serve_http_proxy(nursery, HttpProxy(extra=extra, glued={server.port}))
     else:
@@ -208,7 +217,10 @@ async def test_unreachable_proxy_is_named(nursery: trio.Nursery) -> None:
 
 
 async def test_refused_data_port_ends_ftp_through_proxy(nursery: trio.Nursery) -> None:
-    """The control connection succeeds; the error names the port of the data connection, and nothing hangs."""
+    """The control connection succeeds.
+
+    The error names the port of the data connection, and the client does not hang.
+    """
     server = await fixtures.ftp.serve(nursery)
     others = frozenset(range(1, 65_536)) - {server.port}
     proxy = await serve_http_proxy(nursery, HttpProxy(World(denied=others)))
@@ -224,7 +236,10 @@ async def test_refused_data_port_ends_ftp_through_proxy(nursery: trio.Nursery) -
 async def test_redirect_through_proxy_to_internal_address_is_refused(
     start: Callable[..., object], place: str, nursery: trio.Nursery
 ) -> None:
-    """The proxy is on loopback, the host behind it untrusted: redirects to internal addresses are refused."""
+    """The proxy is on loopback, and the host behind the proxy is untrusted.
+
+    Redirects to internal addresses are refused.
+    """
     server = await serve(nursery, {"/": moved(f"http://{place}/")})
     proxy: HttpProxy | SocksProxy
     proxy = await (serve_http_proxy if start is serve_http_proxy else serve_socks_proxy)(nursery)
@@ -260,7 +275,10 @@ async def test_redirect_to_exempt_host_goes_direct_and_is_checked(nursery: trio.
 
 
 async def test_socks5_targets_are_looked_up_and_checked_locally(nursery: trio.Nursery) -> None:
-    """Addresses are tried in turn and sent as numbers: a name cannot reach internal hosts via the proxy."""
+    """The client tries the addresses in turn and sends IP addresses.
+
+    A name cannot reach internal hosts through the proxy.
+    """
     server = await serve(nursery)
     names = {"127.0.0.1": "127.0.0.1", "::1": "127.0.0.1"}
     proxy = await serve_socks_proxy(nursery, SocksProxy(World(names=names), codes={"::1": 4}))
@@ -350,7 +368,7 @@ async def test_proxy_environment_is_read_when_session_is_made(
 
 
 async def test_httpx_transport_uses_proxy(nursery: trio.Nursery) -> None:
-    """A streamed body cannot be sent twice: its caller would get the proxy's request for a login."""
+    """The client does not wait for a 407 response, because a streamed body cannot be sent twice."""
     server = await serve(nursery)
     for proxy in (
         await serve_http_proxy(nursery, HttpProxy(login=LOGIN)),
@@ -389,7 +407,10 @@ def _secured_proxies_policy(*ports: int) -> Policy:
 async def test_https_proxy_tunnel_carries_large_bodies(
     nursery: trio.Nursery, here: ssl.SSLContext, cafile: str, tmp_path: Path
 ) -> None:
-    """Bodies and requests of many records, over one pooled connection, into memory and into a file."""
+    """Large bodies and requests of many TLS records use one pooled connection.
+
+    Bodies go into memory and into a file.
+    """
     server = await serve(nursery, {"/": Page(LARGE), "/about.txt": Page(ABOUT)}, ssl_context=here)
     proxy = await serve_http_proxy(nursery, tls=here)
     secure = f"https://127.0.0.1:{server.port}"
@@ -412,7 +433,7 @@ async def test_https_proxy_tunnel_carries_large_bodies(
 async def test_https_proxy_saves_plain_http_body_complete(
     nursery: trio.Nursery, here: ssl.SSLContext, cafile: str, tmp_path: Path
 ) -> None:
-    """Without TLS to the proxy the body would be spliced."""
+    """Without TLS to the proxy, the client would splice the body into the file."""
     server = await serve(nursery, {"/": Page(LARGE)})
     proxy = await serve_http_proxy(nursery, tls=here)
     async with Resolver(
@@ -428,7 +449,10 @@ async def test_https_proxy_saves_plain_http_body_complete(
 async def test_https_proxy_certificate_for_another_name_is_an_error(
     url: str, name: str, nursery: trio.Nursery, authority: trustme.CA, cafile: str
 ) -> None:
-    """Such a proxy receives neither the target nor the credentials, and is contacted once."""
+    """A proxy with such a certificate receives neither the target nor the credentials.
+
+    The client does not retry.
+    """
     proxy = await serve_http_proxy(nursery, tls=context(authority, name))
     async with Resolver(
         proxy=proxy.url("bob:secret@", "https"), cafile=cafile, patience=RetryPolicy(tries=5)
@@ -454,7 +478,7 @@ async def test_https_proxy_of_unknown_authority_is_not_trusted(
 async def test_https_proxy_does_not_vouch_for_origin_certificate(
     nursery: trio.Nursery, authority: trustme.CA, here: ssl.SSLContext, cafile: str
 ) -> None:
-    """The proxy's certificate does not prove the origin's identity: the proxy itself could answer."""
+    """The proxy's certificate does not prove the identity of the origin. The proxy could respond itself."""
     server = await serve(nursery, ssl_context=here)
     proxy = await serve_http_proxy(nursery, tls=here)
     async with Resolver(
@@ -505,7 +529,7 @@ async def test_client_certificate_is_not_sent_to_https_proxy(
 async def test_https_proxy_does_not_protect_password_for_http_origin(
     scheme: str, nursery: trio.Nursery, here: ssl.SSLContext, cafile: str
 ) -> None:
-    """S06: beyond the proxy a request is in clear text, unless TLS reaches to the origin."""
+    """S06 (passwords in clear text): without TLS to the origin, the proxy forwards clear text."""
     pages = {"/": Page(ABOUT, login=("me", "mine"))}
     server = await serve(nursery, pages, ssl_context=here if scheme == "https" else None)
     proxy = await serve_http_proxy(nursery, tls=here)
@@ -599,7 +623,10 @@ def guard(request: pytest.FixtureRequest) -> Guard:
 
 
 async def test_proxy_digest_authenticates_tunnels_and_requests(nursery: trio.Nursery, guard: Guard) -> None:
-    """`uri` is the target as sent to the proxy; all requests of a run count the nonce."""
+    """`uri` is the target that the client sends to the proxy.
+
+    The nonce count covers all requests of a run.
+    """
     server, files = await serve(nursery), await fixtures.ftp.serve(nursery)
     proxy = await serve_http_proxy(nursery, HttpProxy(guard=guard))
     events: list[Event] = []
@@ -633,7 +660,10 @@ async def test_proxy_digest_reuses_one_connection(nursery: trio.Nursery) -> None
 
 @pytest.mark.parametrize("scheme", ["http", "ftp"])
 async def test_proxy_digest_stale_nonce_is_renewed(scheme: str, nursery: trio.Nursery) -> None:
-    """Squid's nonces are valid for 50 requests: an expired nonce is not a refusal, in a run of any length."""
+    """Squid's nonces are valid for 50 requests.
+
+    The client renews an expired nonce, however often this happens in a run.
+    """
     server, files = await serve(nursery), await fixtures.ftp.serve(nursery)
     guard = Guard(uses=1)
     proxy = await serve_http_proxy(nursery, HttpProxy(guard=guard))
@@ -673,7 +703,7 @@ async def test_proxy_digest_unsupported_qop_is_declined(nursery: trio.Nursery) -
 
 
 async def test_proxy_and_origin_may_both_require_digest(nursery: trio.Nursery) -> None:
-    """Each challenge gets its own answer, with its own user and its own form of the target."""
+    """The proxy and the origin each get their own credentials, with their own form of the target."""
     there = Guard(user="bob", password="beyond")
     server = await serve(nursery, {"/": Page(ABOUT, guard=there)})
     guard = Guard()

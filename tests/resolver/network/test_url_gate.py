@@ -46,7 +46,7 @@ HERE = "127.0.0.1"
 
 
 def answers(*found: list[str]) -> Lookup:
-    """Return a lookup that gives these answers in turn."""
+    """Return a DNS lookup that gives these answers in turn."""
     left = list(found)
 
     async def look_up(host: str, port: int) -> list[str]:
@@ -117,7 +117,7 @@ async def test_connect_drops_refused_addresses_and_uses_the_rest(nursery: trio.N
 async def test_connect_checks_rebound_name_again(
     nursery: trio.Nursery, mock_clock: trio.testing.MockClock
 ) -> None:
-    """DNS rebinding: the first answer is cached for a minute; the second one is checked again."""
+    """DNS rebinding: the first answer is cached for a minute. The second answer is checked again."""
     policy = Policy(name="untrusted", allow_address={"127.0.0.2"})
     port = await start(nursery, lambda stream: stream.send_all(b"two"), host="127.0.0.2")
     listener, _ = silent_listener()
@@ -136,7 +136,7 @@ async def test_connect_checks_rebound_name_again(
 
 
 async def test_connect_to_localhost_tries_both_families_without_lookup(nursery: trio.Nursery) -> None:
-    """`::1` is tried first; without a listener there, `127.0.0.1` follows immediately."""
+    """`::1` is tried first. If no server listens there, `127.0.0.1` follows immediately."""
     port = await start(nursery, lambda stream: stream.send_all(b"four"))
     for host in ("localhost", "x.localhost"):
         async with admit(f"http://{host}:{port}/").connect(tls=False) as stream:
@@ -246,7 +246,7 @@ async def test_open_file_for_http_url_is_refused(tmp_path: Path) -> None:
 
 
 async def test_first_of_returns_reply_while_data_connection_is_idle(nursery: trio.Nursery) -> None:
-    """The case of FTP: a reply on one connection, no data on the other."""
+    """FTP waits for both connections: a reply arrives on one connection, and no data on the other."""
 
     async def echo(stream: trio.SocketStream) -> None:
         await stream.send_all(await stream.receive_some())
@@ -269,9 +269,9 @@ async def test_admit_derived_url_depends_on_referrer_address(nursery: trio.Nurse
 
 
 async def test_derive_gate_checks_as_derived_from_answering_address() -> None:
-    """A derived gate is checked as `derived`, from the address that served the first URL.
+    """A derived gate has the origin `derived`. Its referrer is the address that served the first URL.
 
-    Its refusal has the exit code of a redirect.
+    A refusal of the derived gate has the exit code of a redirect.
     """
     url_gate = admit("prospero://10.0.0.1/x")
     with pytest.raises(Refused) as raised:
@@ -283,7 +283,7 @@ async def test_derive_gate_checks_as_derived_from_answering_address() -> None:
     async with there.open_datagrams() as datagrams:
         assert datagrams.peer == "10.0.0.2"
     assert (url_gate.peer, there.peer) == ("10.0.0.1", "10.0.0.2")
-    assert url_gate.derive_gate("prospero://10.0.0.2/y") is there  # this gate knows its peer
+    assert url_gate.derive_gate("prospero://10.0.0.2/y") is there  # this gate has a known peer address
     for location, rule in (
         ("prospero://127.0.0.1/y", "S08"),
         ("prospero://10.0.0.2:1570/y", "S04"),
@@ -306,8 +306,8 @@ async def test_derive_gate_keeps_findings_accepted_for_same_host_and_port() -> N
     assert there.findings == url_gate.findings
 
 
-# Two URLs and two listeners share one connection. The limits, the password rule and the listener always
-# belong to the URL that the connection serves at that moment.
+# Two URLs and two listeners share one connection. The limits, the password rule and the listener are always
+# those of the URL that uses the connection at that moment.
 
 HELLO = Line(b"hello\r\n", b"hello\r\n")
 SECRET = Line(b"PASS word\r\n", b"PASS ****\r\n", (b"word",))
@@ -316,7 +316,7 @@ SHORT = 0.2
 
 @dataclass
 class Shared:
-    """The state that the URLs on one connection share."""
+    """The state that is shared by the URLs on one connection."""
 
     idle: bool = True
     has_room: bool = True
@@ -341,7 +341,7 @@ class User:
 
 
 def user(network: Network, url: str, idle: float) -> User:
-    """Return a user of the network's run, which therefore shares its connections."""
+    """Return a user with a gate of this network, whose connections all users share."""
     heard: list[Event] = []
     shared = replace(network._shared, limits=Limits(idle=idle, connect=NEVER), report=heard.append)
     options = Options(prompt=True)
@@ -373,7 +373,7 @@ async def share_by_join_after_release(
 
 
 async def share_concurrently(stack: AsyncExitStack, first: User, second: User) -> tuple[Stream, Stream]:
-    """Give the connection to both URLs at the same time; the second sends and reads last."""
+    """Give the connection to both URLs at the same time. The second URL sends and reads after the first."""
     one = await stack.enter_async_context(first.url_gate.join(None, Shared(), tls=False, anew=False))
     two = await stack.enter_async_context(second.url_gate.join(None, Shared(), tls=False, anew=False))
     await first.listen(one.stream, SECRET)
@@ -382,7 +382,7 @@ async def share_concurrently(stack: AsyncExitStack, first: User, second: User) -
 
 @pytest.fixture
 def checked_urls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record the URLs for which the policy checks whether a password may be sent; always allow it."""
+    """Record each URL for which the policy is asked whether a password may be sent; always allow it."""
     found: list[str] = []
 
     def judge(url: Url, address: str, policy: Policy, **more: object) -> Verdict:
@@ -422,7 +422,7 @@ async def test_shared_connection_follows_settings_of_second_url(
 
 
 async def test_pipelined_response_follows_settings_of_its_url(nursery: trio.Nursery) -> None:
-    """Both URLs send before either reads: the settings are those of the URL whose response is being read."""
+    """Both URLs send before either reads. The settings are those of the URL whose response is being read."""
 
     async def answer_once(stream: trio.SocketStream) -> None:
         await stream.send_all(b"an answer")
