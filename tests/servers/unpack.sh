@@ -28,7 +28,7 @@ packages_of() {
         groff) echo groff-base ;;
         squid) echo squid-openssl ;;
         apache) echo apache2-bin ;;
-        aria2) echo aria2 ;;  # only for bench, like the next two
+        aria2) echo aria2 ;;  # with lftp for bench and tests/test_coming_from.py; wget2 for bench
         wget2) echo wget2 ;;
         lftp) echo lftp ;;
         telnetd) echo inetutils-telnetd ;;
