@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import re
 
-TYPE_CHECKING = False  # As in `typing`, whose import would take most of the time of a bare start.
+TYPE_CHECKING = False  # As in `typing`: its import would take most of the time of a bare start.
 
 
 if TYPE_CHECKING:

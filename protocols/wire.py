@@ -355,7 +355,7 @@ class Buffer:
 
 
 def count_waiting(buffer: Buffer) -> Generator[None, None, int]:
-    """A reader that takes nothing and returns the number of received bytes that were not read."""
+    """Return the number of received bytes that were not read, and take nothing."""
     return len(buffer)
     yield
 

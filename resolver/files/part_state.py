@@ -180,8 +180,8 @@ def prefix_of(ranges: Ranges) -> int:
 _MOST = 1_048_576  # A URL of 65,536 characters in JSON, and the validators.
 
 _FORMAT = "url-resolver part state 1"
-#: The format of the state of a file with gaps. The name differs, because an older version of this package would
-#: ignore the gaps.
+#: The format of the state of a file with gaps. The name differs, because an older version of this package
+#: would ignore the gaps.
 _WITH_GAPS = "url-resolver part state 2"
 #: The first bytes of every state file. A run that was killed while it wrote the file leaves a prefix of them.
 _BEGINNING = b'{"format": "url-resolver part state '

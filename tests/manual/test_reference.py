@@ -52,7 +52,7 @@ def test_messages_in_details_are_real() -> None:
 
 
 #: An environment variable that the code reads by name.
-READ = re.compile(r'(?:environ(?:ment)?(?:\.get\(|\[)|_home\()"(\w+)"')
+READ = re.compile(r'(?:environ(?:[m]ent)?(?:\.get\(|\[)|_home\()"(\w+)"')
 
 
 def test_environment_page_lists_variables_of_code() -> None:

@@ -53,7 +53,7 @@ if (transfers) {
     one.buttons.map(([name, label]) => {
       const button = document.createElement("button");
       Object.assign(button, { id: name + one.number, className: "plain", name, value: one.number, textContent: label });
-      button.setAttribute("aria-labeledby", `${button.id} n${one.number}`);
+      button.setAttribute("aria-labelledby", `${button.id} n${one.number}`);
       return button;
     });
 

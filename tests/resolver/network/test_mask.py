@@ -83,7 +83,7 @@ def test_hide_in_text_hides_escaped_secrets(secret: str) -> None:
 
 
 def test_mask_hides_secrets_added_later() -> None:
-    """One retrieval joins the connection before another retrieval sends a password on the same connection."""
+    """A retrieval joins the connection before another retrieval sends a password on the same connection."""
     mask, secrets = Mask(), SentSecrets()
     mask.watch(secrets)
     mask.watch(secrets)

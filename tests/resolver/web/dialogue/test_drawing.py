@@ -146,7 +146,7 @@ def test_diagram_has_accessible_title_and_summary() -> None:
     root = etree.fromstring(svg(record(TRANSFER)).encode())
     assert root.get("role") == "img"
     names = {each.get("id"): each for each in root.iter() if each.get("id") is not None}
-    title, summary = (names[name] for name in (root.get("aria-labeledby") or "").split())
+    title, summary = (names[name] for name in (root.get("aria-labelledby") or "").split())
     assert [etree.QName(each).localname for each in (title, summary)] == ["title", "desc"]
     assert title.text == f"Protocol exchange: {URL}"
     assert "18 messages" in (summary.text or "")
