@@ -2,8 +2,7 @@
 
 This package contains parsers and state machines. It does not know a policy, open a socket or a file, read a
 clock, name trio or import `resolver`. It uses the standard library and h11 only. Only `conversation` has
-async code:
-it awaits the operations of the gate.
+async code, which awaits the operations of the gate.
 
 Layers, each importing only downwards:
 `errors < location < contract < wire < step < conversation < one folder per scheme`.

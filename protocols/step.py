@@ -266,7 +266,7 @@ class OpenData(NamedTuple):
 
 
 class DataExpectation(enum.Enum):
-    """The meaning of a received value for the data.
+    """The consequence of a received value for the data.
 
     MORE: more values follow. LAST: no value follows, and the client waits for the data. BROKEN: no value
     follows, and only data that has already arrived counts. OVER: no data will come.

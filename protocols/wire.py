@@ -355,7 +355,7 @@ class Buffer:
 
 
 def count_waiting(buffer: Buffer) -> Generator[None, None, int]:
-    """Return the number of received bytes that were not read, and take nothing."""
+    """Return the number of received bytes that were not read; this reader takes nothing."""
     return len(buffer)
     yield
 
