@@ -8,10 +8,10 @@ waits.
 Modules:
 
 - `components`: rules on bytes, names, ports and forms.
-- `addresses`, `proxies`, `redirects`, `files`: rules on their subjects.
+- `addresses`, `proxies`, `redirects`, `files`: the rules on the subjects that their names say.
 - `schemes`: the permissions of each scheme.
 - `judgment`: the order of the rules, and `guard` for other HTTP clients.
 
 A rule is a generator over a `Subject` that yields `Decision`s. It reports only the first objection of each
-kind, in linear time: a hostile URL may have thousands.
+kind, in linear time, because a hostile URL may have thousands of objections.
 """

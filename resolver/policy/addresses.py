@@ -1,8 +1,8 @@
-"""Address scopes (S08): how internal an address is, and which URLs may lead there.
+"""Address scopes (S08): how internal an address is, and which URLs may lead to it.
 
 Only globally routed addresses count as public. An IPv4 address embedded in an IPv6 address counts as that
-IPv4 address. If a translator or tunnel decides which of the two is reached, a target counts as the more
-internal one, and a referrer as the less internal one.
+IPv4 address. For some embedded addresses a translator or tunnel decides whether the IPv4 or the IPv6 address
+is reached. Then a target counts as the more internal of the two, and a referrer as the less internal.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ class AddressScope(enum.IntEnum):
     NEVER = 4
 
 
-#: The first row that contains an address decides. The single addresses are metadata and platform services of
-#: cloud providers. An IPv6 address that is neither here nor global (`_GLOBAL`) is private.
+#: The first row that contains an address decides. The rows with single addresses are metadata and platform
+#: services of cloud providers. An IPv6 address that is neither in this table nor global (`_GLOBAL`) is
+#: private.
 _TABLE: tuple[tuple[AddressScope, tuple[str, ...]], ...] = (
     (
         AddressScope.LINK_LOCAL,
@@ -75,8 +76,8 @@ _TABLE: tuple[tuple[AddressScope, tuple[str, ...]], ...] = (
 )
 #: All allocated IPv6 unicast space (RFC 4291 2.4, IANA's address space registry).
 _GLOBAL = "2000::/3"
-#: The bits before the 32 bits of an embedded IPv4 address that is only another form of it: compatible, mapped
-#: (RFC 4291 2.5.5), translated (RFC 2765), NAT64 (RFC 6052).
+#: The bits before the 32 bits of an embedded IPv4 address, if the IPv6 address is only another form of that
+#: IPv4 address: compatible, mapped (RFC 4291 2.5.5), translated (RFC 2765), NAT64 (RFC 6052).
 _STANDING = frozenset({0, 0xFFFF, 0xFFFF_0000, 0x64_FF9B << 64})
 
 
@@ -95,7 +96,7 @@ def literal_addresses(host: str) -> tuple[str, ...] | None:
 
 @lru_cache(maxsize=1024)
 def classify(address: str) -> AddressScope:
-    """Return the most internal scope of a numeric address; NEVER for other text. A zone is ignored."""
+    """Return the most internal scope of an IP address; NEVER for other text. A zone is ignored."""
     found = _read(address)
     if found is None:
         return AddressScope.NEVER
@@ -106,14 +107,15 @@ def classify(address: str) -> AddressScope:
 
 @lru_cache(maxsize=1024)
 def find_least_scope(address: str) -> AddressScope:
-    """Return the least internal scope of a numeric address, used for referrers.
+    """Return the least internal scope of an IP address, used for referrers.
 
-    A server gains no access by choosing address bits that can be read as an IPv4 address.
+    So a server gains no access by choosing address bits that can be read as an internal IPv4 address.
     """
     found = _read(address)
     if found is None:
         return AddressScope.NEVER
-    if found.version == 6 and found.ipv4_mapped is not None:  # the form that the operating system itself uses
+    # an IPv4-mapped address: the operating system itself uses this form
+    if found.version == 6 and found.ipv4_mapped is not None:
         return _row(found.ipv4_mapped)
     return min(map(_row, (found, *_find_embedded(found))))
 
@@ -132,7 +134,7 @@ def judge_address(
 ) -> Decision | None:
     """Apply S08 to one address; None means allowed.
 
-    `referrer_address` is the address that the referring object came from.
+    `referrer_address` is the IP address that sent the referring object.
     """
     reach = classify(address)
     if reach is AddressScope.PUBLIC or _is_allowed(address, policy.allow_address):
@@ -215,7 +217,7 @@ def _list_inner(number: int) -> Iterator[int]:
 def _split(number: int, bits: int) -> int:
     """Return the IPv4 address for a translator prefix that ends `bits` bits before bit 64.
 
-    The address continues after the eight bits from bit 64, which are 0 (RFC 6052 2.2).
+    The address continues after the eight zero bits that start at bit 64 (RFC 6052 2.2).
     """
     rest = 32 - bits
     return (number >> 64 & (1 << bits) - 1) << rest | number >> 56 - rest & (1 << rest) - 1

@@ -1,10 +1,10 @@
 """Rules on URL components: bytes (S02), forms (S03, S05), ports (S04, S13), look-alike host names (S07).
 
 `resolver.policy.schemes` lists the forbidden bytes per scheme and component: the bytes that would end a
-command or a field. A component without a rule, forgotten or of a plug-in's scheme, must not end a line,
-whether it is sent as it is or decoded first. The URL is checked before any DNS lookup, and the refusal points
-at the escape. That check gives the better message; the guarantee is `protocols.wire`, which refuses the same
-bytes again when a command is written.
+command or a field. Some components have no rule, because it was forgotten or a plug-in defines the scheme.
+Such a component must not end a line, whether it is sent as it is or decoded first. The URL is checked before
+any DNS lookup, and the refusal points at the escape. This check gives a better message than `protocols.wire`.
+The guarantee comes from `protocols.wire`, which refuses the same bytes again when a command is written.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NONE: frozenset[int] = frozenset()
 
 
 def judge_octets(subject: Subject) -> Iterator[Decision]:
-    """Apply S02; only the first position of each kind is reported, as a hostile URL may have thousands."""
+    """Apply S02; report only the first position of each kind, because a hostile URL may have thousands."""
     url, rules = subject.url, subject.rules
     reported: set[str] = set()
     for word in url.words():
@@ -53,7 +53,7 @@ def judge_octets(subject: Subject) -> Iterator[Decision]:
 
 
 def _decode_octets(octets: bytes) -> bytes:
-    """Decode the bytes of a component without a rule: its sender may decode them."""
+    """Decode the bytes of a component without a rule, because the code that sends them may decode them."""
     return unquote_to_bytes(octets)
 
 
@@ -108,9 +108,9 @@ def position_in(url: Url, name: str, octets: frozenset[int]) -> int | None:
 
 
 def _judge_mail_headers(url: Url, component: str) -> Iterator[Decision]:
-    """Report header names and values that would end their line in a draft.
+    """Report header names and values that would end their line in a mail draft.
 
-    Only the body may have several lines (RFC 6068 5).
+    Only the body of the mail may have several lines (RFC 6068 5).
     """
     headers: tuple[tuple[bytes, bytes], ...] = getattr(url, component)
     for index, (name, value) in enumerate(headers):
@@ -122,7 +122,7 @@ def _judge_mail_headers(url: Url, component: str) -> Iterator[Decision]:
 
 
 def _judge_request_length(url: Url, components: tuple[str, ...], longest: int) -> Iterator[Decision]:
-    """Check the length of the first line of a request that several components share."""
+    """Check the length of the first line of a request, to which several components contribute."""
     parts = [part for name in components if type(part := getattr(url, name)) is bytes]
     line = b"\t".join(parts).partition(b"\r\n")[0]
     if len(line) > longest:
@@ -136,11 +136,12 @@ def _judge_request_length(url: Url, components: tuple[str, ...], longest: int) -
 
 # Host names that imitate other names (S07), as far as their `xn--` labels show it.
 #
-# Names are displayed as given and never decoded. UTS 46 comes from `idna`, which is imported only for such a
-# label, as is `unicodedata`.
+# Names are displayed as given and never decoded. UTS 46 comes from the package `idna`. `idna` and
+# `unicodedata` are imported only if a name has an `xn--` label.
 
-#: Letters that look like Latin letters in common typefaces (compare UTS 39, confusables), as numbers: a
-#: reviewer cannot distinguish the glyphs. Small a is U+0430 and U+03B1, small o U+043E and U+03BF.
+#: Letters that look like Latin letters in common typefaces (compare UTS 39, confusables). They are written as
+#: numbers, because a reviewer cannot distinguish the glyphs. Small a is U+0430 and U+03B1, small o U+043E and
+#: U+03BF.
 _LOOKALIKES = {
     "CYRILLIC": frozenset(
         "\u0430\u0433\u0435\u043e\u043f\u0440\u0441\u0443\u0445\u044c\u0455\u0456"
@@ -165,7 +166,8 @@ _MIXES = (frozenset({"HAN", "KANA", "LATIN"}), frozenset({"HAN", "HANGUL"}))
 def judge_name(subject: Subject) -> Iterator[Decision]:
     """Apply S07: one decision for each kind of deceptive `xn--` label, at the first such label.
 
-    A host written with escapes is reported too, because another parser may have checked the URL before.
+    A host written with escapes is reported too, because a different parser that checked the URL before may
+    have seen another host.
     """
     host = "" if subject.endpoint is None else subject.endpoint.host
     if host.lower().removesuffix(".") in subject.policy.allow_name:
@@ -186,7 +188,7 @@ def judge_name(subject: Subject) -> Iterator[Decision]:
 
 
 def _judge_spelling(subject: Subject) -> Iterator[Decision]:
-    """Report an escaped host: a caller that filters with another parser sees another host."""
+    """Report an escaped host, because a caller that filters with another parser sees another host."""
     place = subject.url.place("host")
     written = "" if place is None else subject.url.text[place.start : place.end]
     if not written and subject.url.scheme not in registry.SCHEMES:
@@ -253,9 +255,9 @@ def _disguise(text: str, scripts: set[str]) -> str | None:
 
 # Ports that a URL may name (S04), and the port that a server may name for FTP's data connection (S13).
 #
-# A server of another protocol reads our request as commands (RFC 1738 section 6), even without CR LF if the
-# request itself is text from the URL, as in gopher. The schemes that send such text therefore have the
-# strictest rules, and telnet, which sends none, the mildest.
+# A server of another protocol reads our request as commands (RFC 1738 section 6). If the request itself is
+# text from the URL, as in gopher, this works even without CR LF. So the schemes that send such text have the
+# strictest rules. Telnet does not send such text and has the mildest rules.
 
 #: The ports that the WHATWG Fetch standard blocks ("bad port"), as of 2026.
 # fmt: off
@@ -265,7 +267,8 @@ FETCH = frozenset({
     515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723,
     2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 })
-#: Line-driven services that untrusted gopher URLs attack: databases, caches, build and cluster tools.
+#: Services with line-based protocols that untrusted gopher URLs attack: databases, caches, build and cluster
+#: tools.
 SERVICE = frozenset({
     873, 1433, 1521, 2181, 2375, 3306, 4369, 5432, 5672, 5984, 6379, 8009, 9000, 9042, 9100, 9200, 10050,
     11211, 15672, 27017,
@@ -312,8 +315,8 @@ def kind_of(port: int, default_port: int) -> PortKind:
 def check_data_port(port: int, policy: Policy) -> None:
     """Apply S13: raise `Refused` for a port below 1024 in a server's reply to EPSV or PASV.
 
-    The lists of S04 do not apply: servers choose these ports at random, the address is the server's own, and
-    the client only reads.
+    The port lists of S04 do not apply: servers choose these ports at random, the address is the server's own,
+    and the client only reads.
     """
     if port < 1024 and port not in policy.allow_port:
         raise Decision(
@@ -324,11 +327,11 @@ def check_data_port(port: int, policy: Policy) -> None:
         ).refusal()
 
 
-# The only URL that sends several lines, and the only URL that changes remote state (S03, S05).
+# Gopher+ forms: the only URLs that send several lines, and the only URLs that change remote state (S03, S05).
 #
 # RFC 1738 3.4.9 puts a filled-in Gopher+ form into a URL, line ends included. A form is allowed only as one
-# dot-terminated block after a view, with no bytes after it, on a gopher port. An untrusted URL can choose
-# every line in it, so the form also requires a user who wanted to submit it.
+# dot-terminated block after a view, with no bytes after it, on a gopher port. The author of an untrusted URL
+# can choose every line in the form, so the user must also confirm the submission.
 
 _ENDS = frozenset(b"\0\t\n\r")
 _FORM = (  # compiled on first use
@@ -368,7 +371,7 @@ def _not_a_form(subject: Subject, gopherplus: bytes) -> Decision:
 
 
 def _judge_port(subject: Subject) -> Iterator[Decision]:
-    """Apply point 3 of S03: on any other port the form could talk to a mail server."""
+    """Apply the port condition of S03: on any other port, a form could talk to a mail server."""
     endpoint = subject.endpoint
     if (
         endpoint is None

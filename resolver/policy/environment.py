@@ -48,7 +48,7 @@ def state_home() -> str:
 
 
 def _home(name: str, otherwise: str) -> str:
-    """Return the directory in a variable; a relative value is ignored (XDG Base Directory)."""
+    """Return the directory that a variable names; a relative value is ignored (XDG Base Directory)."""
     home = os.environ.get(name, "")
     return home if os.path.isabs(home) else os.path.expanduser(otherwise)
 
@@ -56,7 +56,7 @@ def _home(name: str, otherwise: str) -> str:
 def runtime_folder() -> str | None:
     """Return the directory for files that live as long as a process of the user.
 
-    If the system has no such directory, it is a directory in the state directory.
+    If the system has no such directory, the result is a subdirectory of the state directory.
     """
     for folder in (os.environ.get("XDG_RUNTIME_DIR", ""), state_home()):
         if os.path.isabs(folder):
@@ -77,13 +77,13 @@ def state_folder() -> str | None:
 
 # The news server for a `news:` URL without a server (news page, section 1).
 #
-# The first of these settings counts: the caller's, the environment variable NNTPSERVER, `/etc/news/server`.
-# No default is used: a name like `news` belongs to an unknown host in a foreign network. `choose` decides
-# from its arguments; `find_setting` reads this machine's settings.
+# The first of these settings counts: the caller's option, the environment variable NNTPSERVER,
+# `/etc/news/server`. There is no default, because in a foreign network a name like `news` belongs to an
+# unknown host. `choose` decides from its arguments; `find_setting` reads this machine's settings.
 
 SYSTEM_FILE = "/etc/news/server"
 HOW_TO_SET = f"give --news-server HOST[:PORT], set NNTPSERVER, or write one to {SYSTEM_FILE}"
-#: Maximum number of characters read from that file: it holds a name and perhaps a comment.
+#: Maximum number of characters read from `/etc/news/server`, which holds a name and perhaps a comment.
 _MOST = 65_536
 _PLACE = re.compile(r"[^/?#@\s]+")
 
@@ -96,7 +96,7 @@ class NewsServerSetting(NamedTuple):
 
 
 def needs_server(url: Url) -> bool:
-    """Return whether the server of the URL is a setting of the user."""
+    """Return whether the server of the URL comes from a setting of the user."""
     if getattr(url, "host", None) is not None:
         return False
     row = registry.find(url.scheme)

@@ -1,4 +1,4 @@
-"""Rules for `file:` URLs (S12), as far as the URL itself tells, and safe names for saved files (S14).
+"""Rules for `file:` URLs (S12) that need only the URL itself, and safe names for saved files (S14).
 
 The gate checks the file system.
 """
@@ -17,7 +17,7 @@ from resolver.policy.subject import Decision, Subject
 
 _SEPARATORS = frozenset(b"/" + os.fsencode(os.sep + (os.altsep or "")))
 _NO_NAME = _SEPARATORS | {0}
-#: Hosts of a file URL that mean this machine; no name is resolved, and no other spelling counts.
+#: Hosts of a file URL that mean this machine. No name is resolved, and no other spelling is accepted.
 _THIS_MACHINE = (None, "", "localhost", "127.0.0.1", "::1")
 
 
@@ -62,7 +62,7 @@ def _judge_origin(subject: Subject) -> Iterator[Decision]:
 
 
 def _judge_segments(subject: Subject, segments: Sequence[bytes]) -> Iterator[Decision]:
-    """Report the first position only: a hostile URL may have thousands, each searched for in its text."""
+    """Report only the first position: a hostile URL may have thousands, and each costs a search."""
     for index, segment in enumerate(segments):
         if bad := _NO_NAME.intersection(segment):
             octet = next(octet for octet in segment if octet in bad)
@@ -87,9 +87,10 @@ def _judge_root(subject: Subject, segments: Sequence[bytes]) -> Iterator[Decisio
 
 
 def is_below(segments: Sequence[bytes], root: str) -> bool:
-    """Return whether the path is `root` or below it, by its segments alone.
+    """Return whether the path is `root` or below it, judged by its segments alone.
 
-    Symbolic links may still lead elsewhere: the code that opens the path follows them and checks again.
+    Symbolic links may still lead outside `root`. The code that opens the path follows the links and checks
+    again.
     """
     top = _walk(os.fsencode(root).split(b"/"))
     return _walk(segments)[: len(top)] == top
@@ -106,8 +107,8 @@ def _walk(segments: Sequence[bytes]) -> list[bytes]:
     return path
 
 
-# Names of saved files that another party suggests (S14). A saved file never ends like a file that a transfer
-# keeps next to it, because a later run could mistake it for its own.
+# Names of saved files that another party suggests (S14). A saved file never gets a suffix that a transfer
+# uses for its partial and metadata files, because a later run could mistake the saved file for its own.
 
 _LONGEST = 200  # in bytes: leaves space for `.part` and a number under the 255 of common file systems
 # Patterns are strings, compiled when the first file is named: most policy checks need no file name.
@@ -117,9 +118,9 @@ _DOUBTFUL = (
     + re.escape(':*?"<>|')
     + "]"
 )
-#: Suffixes of the files that a transfer keeps next to its own: the partial data, the state for a later run,
-#: and the metadata of the retrieval. The last two are first written under a temporary name with one more
-#: suffix.
+#: Suffixes of the files that a transfer keeps next to its target file: the partial data, the state for a
+#: later run, and the metadata of the retrieval. The state and metadata files are first written under a
+#: temporary name with the additional suffix `.new`.
 PART_SUFFIX, STATE_SUFFIX, META_SUFFIX, FIRST_SUFFIX = ".part", ".part-state", ".meta.json", ".new"
 _KEPT_BESIDE = (
     *(PART_SUFFIX, STATE_SUFFIX, META_SUFFIX),
@@ -130,8 +131,8 @@ _IGNORED = (
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-#: A suffix that tells the content of a file, which a number does not (`ls.1`, `RFC-1.5`); suffixes that tell
-#: only the compression or signature; and a suffix that may stand before such a suffix.
+#: Three patterns: a suffix that tells the content type of a file (a number does not: `ls.1`, `RFC-1.5`);
+#: suffixes that tell only the compression or signature; and a suffix that may stand before one of those.
 _SUFFIX = r"\.[0-9]*[A-Za-z][A-Za-z0-9]{0,7}"
 _WRAPPINGS = frozenset(
     [".Z", ".asc", ".br", ".bz2", ".gpg", ".gz", ".lz", ".lzma", ".lzo", ".sig", ".xz", ".zst"]
@@ -143,8 +144,9 @@ _DEVICE = r"(?i:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\..
 def local_name(component: bytes) -> str:
     """Return a safe file name for the last component, decoded, of a URL or of a server's suggestion.
 
-    The name has at most 200 bytes of UTF-8. It has no separators, controls or characters with a meaning on
-    some system. It does not end like a file that a transfer keeps next to its file.
+    The name has at most 200 bytes of UTF-8. It has no separators, no controls, and no characters that are
+    special on some system. It does not end with a suffix that a transfer uses for its partial and metadata
+    files.
 
     Raises:
         Refused: no usable part is left (S14).
@@ -171,7 +173,7 @@ def local_path(components: Sequence[bytes]) -> str:
 def number_name(name: str, number: int) -> str:
     """Return the name with a number for the second, third, … duplicate: `data.2.tar.gz`.
 
-    The first keeps its name.
+    The first file keeps its name without a number.
     """
     if number == 1:
         return name
@@ -194,9 +196,10 @@ def name_key(name: str) -> str:
 
 
 def is_kept_beside(name: str) -> bool:
-    """Return whether a name ends like a file that a transfer keeps next to its own, on any file system.
+    """Return whether a name ends like a partial or metadata file of a transfer, on any file system.
 
-    Some file systems ignore case, fold look-alike characters, ignore invisible ones or drop a final period.
+    Some file systems ignore case, fold look-alike characters, ignore invisible characters or drop a final
+    period.
     """
     folded = name.casefold() if name.isascii() else _fold(name)
     return folded.rstrip(". ").endswith(_KEPT_BESIDE)
@@ -223,7 +226,7 @@ def _refuse_nameless() -> Refused:
 
 
 def _end_well(name: str) -> str:
-    """Replace a final period or space: Windows drops it, which would change the name."""
+    """Replace a final period or space, because Windows drops it and would change the name."""
     return name[:-1] + "_" if name[-1] in ". " else name
 
 

@@ -1,7 +1,7 @@
-"""The rules in their order, and their verdict before a lookup, after it, and on a connection.
+"""The order of the rules, and their verdict before a DNS lookup, after it, and on a connection.
 
 The order is S19, S10, S20, S12, S18, S02, S03, S05, S04, S06, S07, S09 for proxies, then S08. All rules run,
-so that a verdict lists every objection. Overrides and relaxations belong to each rule.
+so that a verdict lists every objection. Each rule handles its own overrides and relaxations.
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ def judge(
     server: NewsServer | None = None,
     variables: Mapping[str, str] = _NOTHING,
 ) -> Verdict:
-    """Apply all rules that need no DNS lookup; S08 only to address literals and `localhost`.
+    """Apply all rules that need no DNS lookup; S08 (address scopes) only to IP addresses and `localhost`.
 
-    `gateways` are the user's, by scheme. A URL that goes through a gateway is checked with the gateway's own
-    URL, which has the origin "user". `server` is the user's news server, for `news:` URLs without a server.
-    `variables` are the proxy settings of the environment.
+    `gateways` are the user's gateways, by scheme. A URL that goes through a gateway is checked with the
+    gateway's own URL, which has the origin "user". `server` is the user's news server, for `news:` URLs
+    without a server. `variables` are the proxy settings of the environment.
     """
     return judge_subject(subject_of(url, policy, origin, referrer, server, variables), gateways)
 
 
 def judge_subject(subject: Subject, gateways: Mapping[str, str]) -> Verdict:
-    """Apply the rules of `judge` to a subject that the caller uses again."""
+    """Apply the rules of `judge` to a subject that the caller has already created."""
     return combine_decisions([*_decisions(subject, gateways), *_decisions_on_literal(subject)])
 
 
@@ -86,7 +86,8 @@ def judge_addresses(
 def sift_addresses(subject: Subject, addresses: Sequence[str]) -> tuple[tuple[str, ...], Verdict]:
     """Apply S08 to several addresses of one host.
 
-    Refused addresses are dropped and the rest decides. The verdict is `refuse` only if none is left.
+    Refused addresses are dropped. The remaining addresses determine the verdict, which is `refuse` only if
+    none is left.
     """
     source, origin = None if subject.source is None else subject.source.address, subject.origin_of_address
     left: list[str] = []
@@ -117,7 +118,7 @@ def judge_credentials(
 
 
 def judge_all(subject: Subject, gateways: Mapping[str, str], resolved: Sequence[str] | None) -> Verdict:
-    """Apply all rules; S08 to `resolved` if the host needs a DNS lookup and this is its result."""
+    """Apply all rules. S08 checks the addresses in `resolved` if the host needs a DNS lookup."""
     decisions = [*_decisions(subject, gateways), *_decisions_on_literal(subject)]
     endpoint = subject.endpoint
     if resolved is not None and endpoint is not None and literal_addresses(endpoint.host) is None:
@@ -134,9 +135,9 @@ def _decisions(subject: Subject, gateways: Mapping[str, str]) -> list[Decision]:
 
 
 def _rules_on(subject: Subject) -> list[tuple[Rule, Origin]]:
-    """Return the rules in their order, each with the origin that decides about its warnings.
+    """Return the rules in their order, each with the origin that may turn its warnings into refusals.
 
-    A rule for a property of some URLs runs only on these URLs.
+    A rule about a property that only some URLs have runs only on those URLs.
     """
     row, rules, origin = subject.row, subject.rules, subject.origin
     asked: list[tuple[Rule, Origin]] = []
@@ -161,8 +162,9 @@ def _rules_on(subject: Subject) -> list[tuple[Rule, Origin]]:
 def _judge_scheme(subject: Subject, gateways: Mapping[str, str]) -> Iterable[Decision]:
     """Apply S19: a scheme without a handler needs a gateway.
 
-    A scheme that lacks an extra counts as a scheme without a handler. A gateway is suggested only for names
-    that RFC 1738 reserves (section 4; section 5 for `x-`): any other name is most often a typing error.
+    If the extra of a scheme is missing, the scheme counts as a scheme without a handler. A gateway is
+    suggested only for names that RFC 1738 reserves (section 4; section 5 for `x-`), because any other name is
+    most often a typing error.
     """
     if subject.row is not None and subject.row.needs is None:
         return ()
@@ -267,7 +269,7 @@ def check(
 
 
 def _name(host: str) -> str:
-    """Return a host name for comparison: a trailing dot only turns off the search list of the DNS."""
+    """Return a host name for comparison, without a trailing dot (it only disables DNS search lists)."""
     return host.lower().removesuffix(".")
 
 
@@ -279,8 +281,8 @@ def judge_refused_text(error: InvalidUrl) -> Verdict:
 
 # `guard`, for programs with their own HTTP client: the addresses of a host that they may connect to.
 #
-# A host and its port are checked as a URL with only these parts, by the same rules as every URL. So an
-# invalid host, a port of another protocol and an internal address are refused as by the gate.
+# A host and its port are checked as a URL with only these parts, by the same rules as every URL. So `guard`
+# refuses what the gate refuses: an invalid host, a port of another protocol, an internal address.
 
 
 def guard(

@@ -1,13 +1,13 @@
 """The proxy of a URL, by option or environment, and whether it may be used (S09).
 
-- `--proxy` applies to every URL. Otherwise curl's rules apply: for a URL of scheme S, the first of `S_proxy`,
-  `S_PROXY`, `all_proxy` and `ALL_PROXY` that is not empty.
+- `--proxy` applies to every URL. Without it, curl's rules apply: for a URL of scheme S, the first of
+  `S_proxy`, `S_PROXY`, `all_proxy` and `ALL_PROXY` that is not empty.
 - `HTTP_PROXY` is not used, because a CGI server creates it from a header of its client.
-- A process that looks like a CGI program uses no variable at all (S17).
+- A process that looks like a CGI program uses no proxy variable at all (S17).
 - A variable that is set and not used is reported, never ignored silently.
 - `no_proxy`, then `NO_PROXY`, lists hosts, domains, addresses and ranges that are reached directly.
 
-The caller passes the environment; no function reads it.
+The caller passes the environment as an argument; no function in this module reads it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from resolver.policy.subject import Decision, Endpoint, Subject
 from resolver.url import registry
 from resolver.url.parsing import zone_of
 
-#: The key, among the variables, of the proxy that is set for one host alone. This proxy comes before all
+#: The key, among the variables, of the proxy that is set for one host alone. This proxy overrides all
 #: variables and `--proxy`, and `no_proxy` does not apply to it.
 OF_HOST = "the proxy of this host"
 
@@ -40,7 +40,7 @@ _ENTRY = re.compile(r"(?P<name>\[[^\]]*\]|[^:]*)(?::(?P<port>[0-9]{1,5}))?")
 def proxy_variables(environment: Mapping[str, str], proxy: str | None = None) -> dict[str, str]:
     """Return the proxy variables of an environment, with the variables that mark a CGI program.
 
-    `proxy` is the caller's setting and comes first, as `--proxy`; with `none` no variable is used.
+    `proxy` is the caller's setting and comes first, as `--proxy` does. If it is `none`, no variable is used.
     """
     if proxy == NO_PROXY:
         return {}
@@ -53,7 +53,7 @@ def proxy_variables(environment: Mapping[str, str], proxy: str | None = None) ->
 
 
 def variables_at(variables: Mapping[str, str], proxy: str | None) -> Mapping[str, str]:
-    """Return the proxy settings for a host with its own `proxy` or `none`; unchanged if it has none."""
+    """Return the proxy settings for a host; `proxy` is the host's own setting, which may be `none`."""
     if proxy is None:
         return variables
     return {} if proxy == NO_PROXY else {OF_HOST: proxy}
@@ -169,7 +169,7 @@ def _exempts(entry: str, endpoint: Endpoint) -> bool:
 
 
 def _holds(network: str, address: str) -> bool:
-    """Return whether the address is in the network; names are not resolved, so a name matches nothing."""
+    """Return whether the address is in the network; False for a host name, which is not resolved."""
     try:
         return ip_address(address) in ip_network(network, strict=False)
     except ValueError:

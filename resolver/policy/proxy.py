@@ -1,8 +1,8 @@
 """A single proxy: the value of a variable or an option, parsed once.
 
 The form is `[scheme://][user[:password]@]host[:port][/]`, read by the URL parser (S01). As in curl, the
-default scheme is http and the default port 1080, or 443 for https. The user configured the address, so no
-rule checks it. User and password are sent to this proxy alone (S11) and are never displayed.
+default scheme is http and the default port 1080, or 443 for https. No rule checks the proxy's address,
+because the user configured it. User and password are sent to this proxy alone (S11) and are never displayed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
 #: The defaults of curl.
 _DEFAULT_PORT, _DEFAULT_PORT_OF_TLS = 1080, 443
 
-#: RFC 1929 2: each field has a length of one byte, which is not 0.
+#: RFC 1929 2: the length of each field is one byte and must not be 0.
 _LONGEST_OF_SOCKS = 255
 
 
@@ -43,7 +43,7 @@ class Proxy:
 
     @property
     def shown(self) -> str:
-        """Return its URL without user and password."""
+        """Return the proxy's URL without user and password."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}"
 
@@ -74,7 +74,7 @@ def parse_proxy(text: str, source: str) -> Proxy:
     password.
 
     Raises:
-        NotConfigured: the text is not a proxy.
+        NotConfigured: the text is not the URL of a proxy.
     """
     scheme, rest = _split(text, source)
     try:

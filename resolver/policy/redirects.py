@@ -18,7 +18,7 @@ def judge_hop(subject: Subject) -> Iterator[Decision]:
     """Apply S10 to URLs that are followed without confirmation."""
     target = subject.url.scheme
     if subject.source is not None and subject.source.scheme == target and subject.rules.local:
-        return  # S12 decides about links between local files, and allows them
+        return  # S12 (local files) decides about links between local files, and allows them
     if not subject.rules.followed:
         yield Decision(rule="S10", action="refuse", detail=f"{target} URLs are never followed automatically")
     elif (
@@ -50,7 +50,7 @@ def _is_inside_tls(scheme: str) -> bool:
 
 
 def judge_link(subject: Subject) -> Iterator[Decision]:
-    """Apply S20: the links that a menu may offer, and the target of an item that is itself a link."""
+    """Apply S20: which links a menu may offer, and where an item that is itself a link may lead."""
     yield from _judge_linked(subject)
     if subject.origin != "chosen" or subject.source is None:
         return
@@ -75,9 +75,10 @@ def _judge_linked(subject: Subject) -> Iterator[Decision]:
 
 
 def judge_session(subject: Subject) -> Iterator[Decision]:
-    """Apply S18: sessions only on the user's request, and no host that looks like an option.
+    """Apply S18: only the user may start sessions, and the host must not look like a command-line option.
 
-    The rule runs unless the host is certainly data only: a plug-in may pass its host to a program.
+    The rule runs for every scheme whose host may become an argument of a program, for example a plug-in's
+    scheme.
     """
     if subject.endpoint is not None and subject.endpoint.host.startswith("-"):
         yield Decision(
@@ -89,15 +90,15 @@ def judge_session(subject: Subject) -> Iterator[Decision]:
     if subject.rules.session and subject.origin != "user":
         yield Decision(
             rule="S18",
-            action="warn",  # a refusal for the origin `derived`
+            action="warn",  # a warning here becomes a refusal for the origin `derived`
             detail="a link requests an interactive session; only the user may start sessions",
         )
 
 
 def check_chain(chain: Sequence[str], target: str, hops: int) -> None:
-    """Apply S10: raise `Refused` if `target` is in the chain, or is one redirect more than `hops`.
+    """Apply S10: raise `Refused` for a redirect loop, or for one redirect more than `hops`.
 
-    `chain` has the URLs so far, the requested URL first.
+    `chain` has the URLs so far, the requested URL first. A `target` in the chain is a loop.
     """
     if target in chain:
         raise Decision(rule="S10", action="refuse", detail="the redirect forms a loop").refusal()
@@ -119,8 +120,8 @@ def check_hops(count: int, hops: int) -> None:
 
 _FLAG = "--allow-password"
 
-#: Headers without information about the caller, and headers about the message itself: S11 allows them for any
-#: host.
+#: Headers that S11 (credentials and redirects) allows for any host: headers without information about the
+#: caller, and headers about the message itself.
 _HARMLESS = frozenset(
     {
         *(b"accept", b"accept-charset", b"accept-encoding", b"accept-language", b"user-agent"),
@@ -133,10 +134,10 @@ _HARMLESS = frozenset(
 
 
 def judge_user_information(subject: Subject) -> Iterator[Decision]:
-    """Apply the part of S06 that the URL alone decides.
+    """Apply the part of S06 (passwords) that depends only on the URL.
 
-    If the grammar of a scheme has no user information (RFC 1738 3.2, 3.8; RFC 5538 2.2), a name before the
-    host can only imitate a host.
+    The grammar of some schemes has no user information (RFC 1738 3.2, 3.8; RFC 5538 2.2). There, a name
+    before the host can only imitate a host.
     """
     if _holds_password(subject.url) and not subject.policy.allow_password:
         yield Decision(
@@ -148,7 +149,7 @@ def judge_user_information(subject: Subject) -> Iterator[Decision]:
         )
     has_place_for_it = subject.row is not None and subject.row.userinfo
     if not has_place_for_it and subject.endpoint is not None and _has_user_information(subject.url):
-        # No flag: the objection is the disguised host, not the password.
+        # No flag allows this URL: the objection is the disguised host, not the password.
         yield Decision(
             rule="S06",
             action="warn",
@@ -160,7 +161,7 @@ def judge_user_information(subject: Subject) -> Iterator[Decision]:
 
 
 def _has_user_information(url: Url) -> bool:
-    """Return whether the URL has user information, even if the scheme's parser dropped or renamed it."""
+    """Return whether the URL has user information, even if the scheme's parser removed or renamed it."""
     if getattr(url, "user", None) is not None or getattr(url, "password", None) is not None:
         return True
     if url.scheme in registry.SCHEMES:
@@ -177,9 +178,9 @@ def _holds_password(url: Url) -> bool:
 
 
 def judge_password_in_clear(address: str, policy: Policy, *, tls: bool) -> Iterator[Decision]:
-    """Apply the part of S06 that the connection decides.
+    """Apply the part of S06 (passwords) that depends on the connection.
 
-    Without TLS anyone on the path to `address` can read the password.
+    Without TLS, anyone on the path to `address` can read the password.
     """
     if tls or policy.allow_password or find_least_scope(address) is AddressScope.LOOPBACK:
         return
@@ -208,7 +209,7 @@ def select_harmless(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes
 def may_carry_credentials(from_url: Url, to_url: Url, policy: Policy) -> bool:
     """Return whether credentials for `from_url` may also be sent to `to_url` (S11).
 
-    They may only be sent to the same scheme, host and port, or to a host that the user named. A subdomain,
+    Both URLs must have the same scheme, host and port, or the user must have named the host. A subdomain,
     another port, or https on the same host is a different target.
     """
     target = endpoint_of(to_url)

@@ -1,8 +1,8 @@
-"""The permissions of each scheme: one row each, a strictest row for all others, and gateways.
+"""The permissions of each scheme: one row per scheme, a strictest row for all other schemes, and gateways.
 
-A scheme definition (`protocols.scheme`) describes the protocol; the row here lists the permissions of its
-URLs. An unknown scheme, also a plug-in's, is refused too much and never too little. In `resolver` only the
-registry and this module name schemes.
+A scheme definition (`protocols.scheme`) describes the protocol. The row in this module lists the permissions
+of its URLs. For an unknown scheme or a plug-in's, too many URLs are refused, and never too few. In
+`resolver`, only the registry and this module name schemes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from protocols.location import Action, Url
 from resolver.url import registry
 from resolver.url.parsing import parse, strip_user
 
-#: The columns of S04's table: the scheme's own port, the ports of the two lists, others below 1024, the rest.
+#: The columns of S04's table: the scheme's own port, the ports of `FETCH`, the ports of `SERVICE`, other
+#: ports below 1024, all remaining ports.
 PortKind: TypeAlias = Literal["own", "fetch", "service", "low", "other"]
 PortRules: TypeAlias = Mapping[PortKind, Action]
 
@@ -34,16 +35,16 @@ _LONGEST_NEWS_LOGIN = 496  # 512 bytes per command (RFC 3977 3.1) minus `AUTHINF
 
 
 class ComponentRule(NamedTuple):
-    """S02 for one component: bytes that are refused, bytes that cause a warning, and the maximum length."""
+    """S02 for one component: the refused bytes, the bytes that cause a warning, and the maximum length."""
 
     refused: frozenset[int] = _NONE
     warned: frozenset[int] = _NONE
     longest: int | None = None
 
 
-#: For a component without a rule: it may be an argument in a line, sent as it is or decoded first.
+#: For a component without a rule, which may be an argument in a command line, sent as it is or decoded first.
 STRICTEST = ComponentRule(LINE_END, _CONTROLS)
-#: For a component that is sent with its length, or not sent.
+#: For a component that is sent with a length prefix, or not sent.
 FREE = ComponentRule()
 
 _WEB: PortRules = {"own": "allow", "fetch": "refuse", "service": "allow", "low": "warn", "other": "allow"}
@@ -95,7 +96,7 @@ def _repeat_rule(names: Iterable[str], rule: ComponentRule) -> dict[str, Compone
 
 _WEB_SCHEMES = frozenset({"http", "https"})
 _FILE = SchemeRules(
-    components=_repeat_rule(("user", "password", "host", "segments"), FREE),  # not sent
+    components=_repeat_rule(("user", "password", "host", "segments"), FREE),  # these components are not sent
     followed=False,
     local=True,
     host_is_data=True,
@@ -107,7 +108,8 @@ _FTP = SchemeRules(
     ),
     host_is_data=True,
     logs_in=True,
-    at_once_of_many=4,  # a file takes several round trips, and one login serves many files
+    # a file takes several round trips, so more connections help; one login serves many files
+    at_once_of_many=4,
 )
 _GOPHER = SchemeRules(
     components={
@@ -129,9 +131,9 @@ _HTTP = SchemeRules(
     ports=_WEB,
     leads_to=_WEB_SCHEMES,
     host_is_data=True,
-    at_once=6,  # the value of browsers
+    at_once=6,  # browsers use the same value
 )
-#: A draft has several lines; `fields` has the rule for its headers.
+#: A mail draft has several lines; `fields` has the rule for its headers.
 _MAILTO = SchemeRules(components={"headers": FREE}, fields="headers", followed=False, host_is_data=True)
 _NEWS = SchemeRules(
     components={
@@ -194,7 +196,7 @@ _UNKNOWN = SchemeRules(components={"schemepart": ComponentRule(_NOT_GRAPHIC)})
 
 
 def rules_of(scheme: str, *, known: bool = True) -> SchemeRules:
-    """Return the row of a scheme; for a plug-in's (`known`) without a row, the strictest row."""
+    """Return the row of a scheme; for a plug-in's scheme (`known`) without a row, the strictest row."""
     return RULES.get(scheme, _STRICTEST_ROW if known else _UNKNOWN)
 
 
@@ -206,7 +208,8 @@ def is_followed(scheme: str) -> bool:
 def at_once(scheme: str, waiting: int = 0, *, wanted: int | None = None) -> int | None:
     """Return the maximum number of concurrent retrievals of a batch from one host.
 
-    `waiting` further retrievals wait for the host. `wanted` is the configured number; the default is small.
+    `waiting` is the number of further retrievals that wait for the host. `wanted` is the configured number;
+    without it, a small default is used.
     """
     rules = rules_of(scheme)
     if rules.at_once is not None and wanted is not None:

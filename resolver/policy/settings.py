@@ -1,8 +1,8 @@
-"""The policy of a user or a program: named policies and their narrow overrides; settings of single hosts.
+"""The policy of a user or a program: named policies, overrides of single rules, and settings of single hosts.
 
-A `Policy` is a value without behavior; each override is a field that one rule reads. No field disables the
-complete layer. Every value is checked when the policy is created, so that a misspelled override is an error
-and not a hole.
+A `Policy` is a value without behavior; each override is a field that one rule reads. No field disables all
+rules. Every value is checked when the policy is created, so that a misspelled override is an error and does
+not weaken the policy.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ T = TypeVar("T")
 Name: TypeAlias = Literal["default", "cautious", "untrusted"]
 
 _NONE: frozenset[str] = frozenset()
-#: Seconds that a server has under `untrusted`, before the body and in total, even if data trickles in.
+#: Maximum seconds for a server under `untrusted`: before the body, and in total, even if data arrives slowly.
 _HEAD, _TOTAL = 60.0, 600.0
-# Compiled by the first policy that has such an override.
+# These patterns are compiled when the first policy with such an override is created.
 _SCHEME = r"[a-z][a-z0-9+.-]*"
 _HOST = r"[a-z0-9._:-]+"
-_ADDRESS = r"[!-?A-~]*@[!-~]*"  # servers look for the at sign
+_ADDRESS = r"[!-?A-~]*@[!-~]*"  # the at sign is required: servers check for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +132,8 @@ class Policy:
     def bound(self, limits: Limits) -> Limits:
         """Return the limits of a retrieval under this policy.
 
-        Policy `untrusted` adds time limits unless the limits set them: an unattended service needs an end
-        (S16).
+        Policy `untrusted` adds time limits unless the limits set them, because an unattended service must not
+        wait without end (S16).
         """
         if not self.public_only:
             return limits
@@ -149,7 +149,7 @@ class Policy:
 
     @property
     def public_only(self) -> bool:
-        """Return whether only public addresses, and only files below a root, are allowed (`untrusted`)."""
+        """Return whether only public addresses and files below a root are allowed (policy `untrusted`)."""
         return self.name == "untrusted"
 
 
@@ -212,11 +212,11 @@ def _root(text: str) -> str:
     return os.path.abspath(root)
 
 
-# Settings of a single host: its limits, its proxy, the certificate shown there, its mirrors.
+# Settings of a single host: its limits, its proxy, the certificate sent to it, its mirrors.
 #
-# The user or the caller provides these settings, which apply by the target of a request. After a redirect the
-# settings of the new host apply, and none of the first host (S11). A value for `host:port` comes before a
-# value for `host`, each field separately.
+# The user or the caller provides these settings. They apply by the host of each request: after a redirect,
+# only the settings of the new host apply (S11). A value for `host:port` overrides a value for `host`, each
+# field separately.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,7 +243,7 @@ class Host:
 
 
 def names_of(host: str, port: int) -> tuple[str, str]:
-    """Return the names of a host with its port and without; IPv6 is in brackets."""
+    """Return the names of a host with its port and without it; IPv6 is in brackets."""
     name = host.lower().removesuffix(".")
     if ":" in name:
         name = f"[{_compress_address(name)}]"
@@ -257,7 +257,7 @@ def _compress_address(address: str) -> str:
         return address
 
 
-#: The settings of most hosts.
+#: The settings of a host without its own settings.
 NOTHING = Host()
 
 

@@ -28,7 +28,7 @@ _NO_VARIABLES: Mapping[str, str] = {}
 
 
 class Endpoint(NamedTuple):
-    """The connection target of a URL; `ours` if the user's settings name it and not the URL."""
+    """The connection target of a URL; `ours` if it comes from the user's settings, not from the URL."""
 
     host: str
     port: int
@@ -37,10 +37,10 @@ class Endpoint(NamedTuple):
 
 
 class ReferringUrl(NamedTuple):
-    """The known facts of the URL that led here.
+    """The URL that led to the checked URL, as far as it is known.
 
-    `scheme` is empty if its text was not a URL. `address` is the address it was fetched from, None if
-    unknown.
+    `scheme` is empty if the text was not a URL. `address` is the IP address that the URL was fetched from;
+    None if unknown.
     """
 
     scheme: str
@@ -69,10 +69,10 @@ class Subject(NamedTuple):
 
     @property
     def origin_at_place(self) -> Origin:
-        """Return the origin for S04 and S07.
+        """Return the origin for S04 (ports) and S07 (look-alike names).
 
-        The user's confirmation of a scheme, host and port extends to its links, and the user's own server
-        counts as chosen by the user.
+        If the user chose a scheme, host and port, links found there to the same target count as chosen too.
+        The server in the user's settings also counts as chosen by the user.
         """
         if self.origin == "user" or self.endpoint is None or self.endpoint.ours:
             return "user"
@@ -80,7 +80,7 @@ class Subject(NamedTuple):
 
     @property
     def stays_in_place(self) -> bool:
-        """Return whether the URL has the scheme, host and port of the URL that led here.
+        """Return whether the URL has the scheme, host and port of the URL that led to it.
 
         Links in a group of news://S are nntp://S/…: the same server by the same protocol (RFC 1738 3.6, 3.7).
         """
@@ -92,7 +92,7 @@ class Subject(NamedTuple):
 
     @property
     def origin_of_address(self) -> Origin:
-        """Return the origin for S08."""
+        """Return the origin for S08 (address scopes)."""
         return "user" if self.endpoint is not None and self.endpoint.ours else self.origin
 
     def start_of(self, component: str) -> int | None:
@@ -125,7 +125,7 @@ def _rules_of_others(scheme: str, row: Scheme | None) -> SchemeRules:
 def endpoint_of(url: Url, server: NewsServer | None = None) -> Endpoint | None:
     """Return the connection target of `url`; `server` is for news URLs without a server.
 
-    The default port is that of the scheme definition: a plug-in's URL object may have a wrong one.
+    The default port comes from the scheme definition, because a plug-in's URL object may have a wrong one.
     """
     return _endpoint_by(registry.find(url.scheme), url, server)
 
@@ -154,7 +154,7 @@ def host_key(url: Url) -> str:
 
 
 def no_place(url: Url) -> InvalidUrl:
-    """Return the error for a URL without a host, or without a known port, that cannot be connected to."""
+    """Return the error for a URL that cannot be connected to: it has no host, or no known port."""
     return InvalidUrl(
         "no-host", 0, f"no-host: this {url.scheme} URL has no host to connect to", url=url.shown
     )
@@ -162,7 +162,7 @@ def no_place(url: Url) -> InvalidUrl:
 
 @lru_cache(maxsize=64)
 def _source_of(text: str, address: str | None) -> ReferringUrl:
-    """Parse the referrer; the result is cached, since all entries of one listing share their referrer."""
+    """Parse the referrer; the result is cached, because all entries of one listing have the same referrer."""
     try:
         url = parse(text, origin="user")  # the URL was already fetched, regardless of its origin
     except InvalidUrl:
@@ -177,7 +177,7 @@ def _same_place(one: Endpoint | None, other: Endpoint) -> bool:
 
 
 # A rule yields a `Decision` for each objection. A warning becomes a refusal if no user would read it. A
-# `Verdict` is the strictest action, with every decision at that level. The text of a refusal names the rule
+# `Verdict` is the strictest action, with every decision of that action. The text of a refusal names the rule
 # and the flag that would allow the URL.
 
 
@@ -265,7 +265,7 @@ def combine_decisions(decisions: Iterable[Decision]) -> Verdict:
 
 
 def escalate_warnings(decisions: Iterable[Decision], policy: Policy, origin: Origin) -> list[Decision]:
-    """Return the decisions with warnings as refusals if the origin is `derived` or the policy says so.
+    """Return the decisions; turn warnings into refusals if the origin is `derived` or the policy requires it.
 
     No user reads the warnings of a derived URL.
     """
@@ -275,5 +275,5 @@ def escalate_warnings(decisions: Iterable[Decision], policy: Policy, origin: Ori
 
 
 def refusal(rule: str, detail: str, *, flag: str | None = None) -> Refused:
-    """Return the policy's refusal for a reason that only the code that opens a resource can see."""
+    """Return the policy's refusal for a reason that is known only to the code that opens a resource."""
     return Decision(rule=rule, action="refuse", detail=detail, flag=flag).refusal()

@@ -1,7 +1,7 @@
 """Proxy protocols: the exchange that opens a tunnel, and the fields of HTTP requests to a proxy.
 
-`policy` has chosen and checked the proxy; the protocol exchanges are in `protocols`. An HTTP proxy is
-addressed with HTTP heads, regardless of the scheme that it carries.
+`proxies` has chosen and checked the proxy; the protocol exchanges are in `protocols`. A request to an HTTP
+proxy is an HTTP head, regardless of the scheme that the tunnel carries.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # few runs have a proxy
 
 
 class ProxyLogins:
-    """The credentials of one run for its HTTP proxies; after one challenge they are sent each time."""
+    """The credentials of one run for its HTTP proxies, sent with each request after the first challenge."""
 
     def __init__(self) -> None:
         self._logins: dict[Proxy, HttpProxyAuth] = {}
@@ -41,7 +41,7 @@ class ProxyLogins:
 class ProxyRoute(NamedTuple):
     """The route of one URL through its proxy.
 
-    `via` is the form of HTTP requests to the proxy; None if a tunnel to the URL's host is opened.
+    `via` is the form of HTTP requests to the proxy; None if the proxy opens a tunnel to the URL's host.
     """
 
     proxy: Proxy
@@ -51,7 +51,8 @@ class ProxyRoute(NamedTuple):
     def open_tunnel(self, host: str, port: int) -> Dialogue[bool]:
         """Open the tunnel and return whether it is open.
 
-        If not, the proxy requires a login, which a new connection to it will send.
+        If the tunnel is not open, the proxy requires a login. The next connection to the proxy sends the
+        login.
         """
         if not self.proxy.socks:
             from protocols.http import tunnel
@@ -88,7 +89,7 @@ def _make_proxy(url: Url, place: Endpoint, login: HttpProxyAuth) -> ForwardProxy
 
 
 def _check_spoken(proxy: Proxy) -> None:
-    """Raise `UnsupportedScheme` without the required extra; a direct connection is not a fallback."""
+    """Raise `UnsupportedScheme` if the required extra is missing; never fall back to a direct connection."""
     if proxy.socks and not _speaks_socks():
         words = f"{proxy.source} names a SOCKS5 proxy, which needs {missing_libraries('socks')}"
         raise UnsupportedScheme(proxy.scheme, words)
