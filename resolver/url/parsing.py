@@ -2,7 +2,8 @@
 
 `parse` performs the steps that all schemes share (length, characters, wrapper, prefix, scheme, escapes,
 fragment). The scheme definition from the registry parses the rest. Strict mode uses the same parser and
-raises the first finding. No text is trimmed, repaired or resolved, and the policy check is elsewhere.
+raises the first finding as an error. No text is trimmed, repaired or resolved. `resolver.policy` checks the
+parsed URL.
 """
 
 from __future__ import annotations
@@ -99,13 +100,13 @@ def url_of(named: UrlLike, *, strict: bool = False, origin: Origin = "derived") 
 
 
 def zone_of(url: Url) -> str | None:
-    """Return the interface of this machine that a URL names, regardless of its scheme."""
+    """Return the network interface of this machine that a URL names (the zone), regardless of its scheme."""
     zone: str | None = getattr(url, "zone", None)  # a Url without a host lacks the attribute
     return zone
 
 
 def _strip_zone(url: Url) -> Url:
-    """Raise `bad-host` for a zone that the user did not write."""
+    """Raise `bad-host` for a zone in a URL that the user did not write."""
     if zone_of(url) is not None:
         raise InvalidUrl("bad-host", 0, "bad-host: only a URL from the user may have a zone", url=url.shown)
     return url
@@ -142,14 +143,14 @@ def _parse(text: str, *, strict: bool, zoned: bool) -> Url:
 
 
 def _hide_password(text: UrlText) -> None:
-    """Mark the password regardless of the places that a plug-in's parser noted (S17)."""
+    """Mask the password, even if a plug-in's parser did not record its position (S17)."""
     from protocols import other
 
     other.place_password(text)
 
 
 def _read_common(text: str) -> UrlText:
-    """Read the parts before the scheme's own part; the order decides the error of a doubly invalid text."""
+    """Read the parts before the scheme's own part. Their order decides which of two errors is raised."""
     if not text:
         raise invalid(text, "empty", "text", 0)
     if len(text) > LONGEST:
@@ -287,11 +288,11 @@ def place_in_shown(text: str, shown: str, position: int) -> int:
     return max(same_before, len(shown) - from_end)
 
 
-# An international address (IRI, RFC 3987) converted to a URL, only on request of the caller.
+# An international address (IRI, RFC 3987) converted to a URL, only if the caller requests it.
 #
 # The host becomes A-labels (IDNA 2008 with the mapping of UTS 46, non-transitional). Every other character
-# outside ASCII is escaped as UTF-8. ASCII stays unchanged, valid or not: the result is text that still needs
-# `parse` and the policy.
+# outside ASCII is escaped as UTF-8. ASCII stays unchanged, even if it is invalid in a URL. So the result is
+# text that must still pass `parse` and the policy.
 
 _BEFORE_HOST = re.compile(r"<?(?:URL:)?[A-Za-z][A-Za-z0-9+.-]*://", re.IGNORECASE)
 _AUTHORITY = re.compile(r"[^/?#<>]*")
@@ -343,7 +344,7 @@ def _convert_host(text: str, start: int, end: int) -> str:
         converted = idna.encode(host, uts46=True, std3_rules=True, transitional=False).decode("ascii")
     except (idna.IDNAError, UnicodeError) as error:
         raise _no_host(text, start) from error
-    # UTS 46 may map to delimiters (U+FF0F to a slash, CVE-2019-9636).
+    # UTS 46 may map a character to a URL delimiter (U+FF0F to a slash, CVE-2019-9636).
     if not _HOST.match(converted):
         raise _no_host(text, start)
     return converted
@@ -353,10 +354,10 @@ def _no_host(text: str, start: int) -> InvalidUrl:
     return invalid(text, "bad-host", "host without an ASCII form", start)
 
 
-# References against a base URL (RFC 3986 5.2): valid values of the Location of a redirect.
+# References against a base URL (RFC 3986 5.2), such as the value of Location in a redirect.
 #
-# Only text is joined here, for URLs whose path consists of segments (http). The result is parsed from
-# scratch, like any URL from another party.
+# This code only joins text, for URLs whose path consists of segments (http). The joined text is then parsed
+# like any URL from another party.
 
 _SCHEME_PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
@@ -401,7 +402,7 @@ def _split_authority(text: str, slashes: int) -> tuple[str, str]:
 
 
 def _remove_dot_segments(path: str) -> str:
-    """Apply RFC 3986 5.2.4 to a path that is empty or begins with a slash; escaped dots are names."""
+    """Apply RFC 3986 5.2.4 to a path that is empty or begins with a slash; escaped dots count as names."""
     kept: list[str] = []
     segments = path.split("/")[1:]
     for segment in segments:
@@ -416,11 +417,11 @@ def _remove_dot_segments(path: str) -> str:
 
 # URLs in running text, wrapped as the appendix of RFC 1738 recommends: `<URL:…>`, or only `<…>`.
 #
-# A found URL is text that is not parsed yet. The work is linear in the length of the text: no candidate is
-# examined twice, and the number of readings of a candidate is limited.
+# A found URL is text that is not parsed yet. The work is linear in the length of the text, because no
+# candidate is examined twice, and the number of readings of a candidate is limited.
 
-#: Maximum number of alternative readings of one URL: enough for all readings of six doubtful hyphens. For
-#: more hyphens, the readings that drop the fewest are used; each doubtful hyphen would double the number.
+#: Maximum number of alternative readings of one URL. Each doubtful hyphen doubles the number of readings; 63
+#: is enough for six doubtful hyphens. With more hyphens, the readings that drop the fewest hyphens are used.
 MOST_ALTERNATES = 63
 
 _CANDIDATE_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")

@@ -1,11 +1,11 @@
 """The registry of schemes: a literal table of their modules, imported on use.
 
 A built-in scheme is one row. Third parties add schemes through the entry-point group `resolver.schemes`. The
-group is read only if the table has no such row, so a plug-in can add a scheme and never replace one. A
-program may `register` a scheme for the life of the process; that cannot replace a scheme either. The text of
-a URL never becomes a module name.
+group is read only if the table has no row for a name, so a plug-in can add a scheme and never replace one. A
+program may `register` a scheme for the life of the process; `register` cannot replace a scheme either. The
+text of a URL never becomes a module name.
 
-A scheme whose extra is missing is known all the same: its URLs raise the error of `explain_missing`.
+A scheme whose extra is missing is still known: its URLs raise the error of `explain_missing`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ RESERVED: dict[str, str] = {
 }
 
 
-#: The scheme name that a parser finds before a colon, in lower case; another name could never be found.
+#: The scheme names that a parser can find before a colon, in lower case. A scheme with another name could
+#: never be used.
 _NAME = re.compile(r"(?!url$)[a-z][a-z0-9+.-]{0,63}")
 
 _registered: dict[str, Scheme] = {}
@@ -90,7 +91,7 @@ def register(scheme: Scheme) -> None:
         raise ValueError(f"scheme {scheme.name!r} already exists and cannot be replaced")
 
 
-#: The most likely scheme of a text without a scheme: only for suggestions, never for a request.
+#: The most likely scheme of a text without a scheme, used only for suggestions and never for a request.
 UNSAID: dict[str, str] = {"host": "http", "path": "file", "mailbox": "mailto"}
 
 #: Schemes that are often the first label of their hosts' names.
@@ -161,7 +162,7 @@ def check_tls(url: Url, wanted: str | None) -> None:
     """Raise `NotConfigured` if the caller requires TLS (`--tls require`) and the scheme has no TLS.
 
     TLS from the first byte and STARTTLS both suffice. A scheme definition without a TLS declaration counts as
-    clear text. Schemes that connect to no host need no TLS.
+    clear text. Schemes without a connection do not need TLS.
     """
     row = find(url.scheme) if wanted == "require" else None
     if row is not None and row.transport is not None and row.tls == "never":
@@ -179,14 +180,14 @@ def converse(scheme: Scheme, url: Url, options: Options, limits: Limits) -> Dial
 def load(place: str) -> Any:
     """Return the object at `module:name`, imported on use.
 
-    It is for callers in a lower layer than the module, and for callers that seldom need the object.
+    It is for callers in a layer below the module, and for callers that seldom need the object.
     """
     return _attribute(place)
 
 
 @cache
 def _attribute(place: str) -> Any:
-    """Import the object that a row names; the number of rows, built-in and plug-in, bounds the cache."""
+    """Import the object that a row names; the number of rows limits the size of the cache."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)
 
@@ -208,7 +209,8 @@ def _find_plugin(name: str) -> Scheme | str | None:
 @cache
 def _points() -> Mapping[str, Sequence[EntryPoint]]:
     """Return the plug-ins by scheme name, read once, so that unknown names cost no time."""
-    from importlib.metadata import entry_points  # takes 40 ms: only on a miss
+    # importing this module takes 40 ms, so it is imported only for a name that is not in the table
+    from importlib.metadata import entry_points
 
     points = entry_points(group="resolver.schemes")
     return {point.name: tuple(points.select(name=point.name)) for point in points}
@@ -216,7 +218,7 @@ def _points() -> Mapping[str, Sequence[EntryPoint]]:
 
 @cache
 def _load_plugin(name: str) -> Scheme | str | None:
-    """Return the scheme of a plug-in, or its missing requirement if it cannot be imported."""
+    """Return the scheme of a plug-in; if it cannot be imported, a text that names what is missing."""
     lacking: str | None = None
     for point in _points()[name]:
         try:

@@ -1,7 +1,7 @@
 """Tracebacks of this package's errors: the caller's frame, and the frame where the error left the package.
 
-Internal frames do not help a caller: the message tells the problem. With `RESOLVE_TRACEBACK=full` in the
-environment all frames are kept, for finding a bug in this package.
+Internal frames do not help a caller, because the message describes the problem. With `RESOLVE_TRACEBACK=full`
+in the environment all frames are kept, to find a bug in this package.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _OURS = frozenset({"protocols", "resolver"})
 
 
 def trim_traceback(error: E) -> E:
-    """Return the error without internal frames, to be raised where it leaves the package.
+    """Return the error without internal frames, to be raised at the border of the package.
 
-    The frames of its causes are removed too, as far as the causes occurred in this package.
+    The frames of its causes are removed too, if the causes occurred in this package.
     """
     if os.environ.get("RESOLVE_TRACEBACK") != "full":
         for each in _chain(error):
