@@ -6,9 +6,10 @@ Retrieval code uses a loop only through this package, and never imports trio or 
     with loop.move_on_after(seconds) as scope: await event.wait()
     in_time = await loop.readable_by(socket, deadline)
 
-A program on asyncio never imports trio. A program on trio imports neither asyncio nor anyio: a program that
-runs a loop has already imported it. Times, events and locks belong to one run of a loop; no pooled connection
-uses them in another run. The types in `resolver.loops.loop` are all that this package requires of a loop.
+In a program on asyncio, trio is never imported. In a program on trio, neither asyncio nor anyio is imported.
+This package finds the loop among the modules that the program has already imported. Times, events and locks
+belong to one run of a loop; a pooled connection never uses them in another run. The types in
+`resolver.loops.loop` are all that this package requires of a loop.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _NONE_RUNS = (
 )
 
 
-#: The loops that were found running, trio first, each with a test whether the current task belongs to it.
+#: The loops that have been found running, trio first. Each has a test whether the current task belongs to it.
 _known: list[tuple[Callable[[], bool], Loop]] = []
 
 
@@ -61,7 +62,7 @@ def _find_running() -> Loop:
 
 
 def is_cancel(kind: type[BaseException]) -> bool:
-    """Return whether `kind` is the cancellation exception of a loop; also valid after the run has ended."""
+    """Return whether `kind` is the cancellation exception of a loop, even after the run has ended."""
     if "resolver.loops.on_trio" in sys.modules:
         from resolver.loops import on_trio
 

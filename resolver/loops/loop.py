@@ -60,7 +60,7 @@ class Background(Protocol):
     async def wait(self) -> None:
         """Wait until the task has ended, even if the caller is cancelled.
 
-        The caller's cancellation is raised afterwards: here, or at the caller's next wait.
+        The caller's cancellation is raised afterwards, by this method or at the caller's next wait.
         """
         ...
 
@@ -68,7 +68,7 @@ class Background(Protocol):
 class InThread(Protocol):
     """A function that runs another function in a thread and waits for its end, even if cancelled.
 
-    The caller's cancellation is raised afterwards: here, or at the caller's next wait.
+    The caller's cancellation is raised afterwards, by this call or at the caller's next wait.
     """
 
     async def __call__(self, function: Callable[..., T], *args: object) -> T: ...
@@ -81,7 +81,8 @@ Found: TypeAlias = "Sequence[tuple[int, int, int, str, tuple[object, ...]]]"
 class GetAddrInfo(Protocol):
     """A query for the addresses of a host, through the system's resolver.
 
-    On cancellation the query is abandoned: nothing waits for its answer, not even the end of the process.
+    On cancellation the query is abandoned. The caller does not wait for its answer, and neither does the exit
+    of the process.
     """
 
     async def __call__(self, host: bytes, port: int, *, type: int) -> Found: ...
@@ -101,14 +102,14 @@ Wait: TypeAlias = Callable[[Descriptor, float], Awaitable[bool]]
 class Loop:
     """The functions of one event loop library.
 
-    Times are seconds of a clock that each run of the loop has separately.
+    Times are in seconds of a clock; each run of the loop has its own clock.
 
     - `run` returns the same object for as long as one run lasts.
     - `cancelled` is the exception that a cancellation raises.
-    - `closed` is raised in tasks that wait for a descriptor when `notify_closing` is called for it. The call
-      comes before the descriptor is closed.
-    - `readable_by` and `writable_by` do the work of `move_on_at` around a wait, but without a scope, which
-      costs more than the wait. One task may wait to read while another waits to write.
+    - `closed` is the exception in tasks that wait for a descriptor when `notify_closing` is called for it.
+      `notify_closing` must be called before the descriptor is closed.
+    - `readable_by` and `writable_by` work like `move_on_at` around a wait, but without a scope, because a
+      scope costs more than the wait. One task may wait to read while another waits to write.
     """
 
     run: Callable[[], object]

@@ -1,9 +1,9 @@
 """The asyncio loop, or a replacement (uvloop): through anyio, except for threads.
 
-A native cancellation (`Task.cancel`, hence also `wait_for` and `asyncio.timeout`) passes through anyio's
-shields. So the wait for a thread uses `asyncio.wait`, which a cancellation can interrupt and which can be
-repeated. Threads are not taken from a pool either: other code may have filled the pool, and the end of a run
-waits for its threads.
+A native cancellation (`Task.cancel`, which `wait_for` and `asyncio.timeout` also use) passes through anyio's
+shields. So the wait for a thread uses `asyncio.wait`, which can be repeated after a cancellation interrupts
+it. Threads are not taken from a pool, for two reasons. Other code may have filled the pool, and the end of a
+run waits for the threads of its pool.
 """
 
 from __future__ import annotations
@@ -37,12 +37,13 @@ def move_on_at(deadline: float) -> CancelScope:
     return anyio.CancelScope(deadline=deadline)
 
 
-#: Seconds after which a late waiter is woken again: anyio may not have started its wait at the first wake-up.
+#: Seconds after which a late waiter is woken again, because anyio may not have started its wait at the first
+#: wake-up.
 _AGAIN = 0.01
 
 
 class AsyncioAlarm:
-    """A timer that wakes the task that waits for a descriptor, at a deadline, unless cancelled before.
+    """A timer that wakes a task from its wait for a descriptor at a deadline, unless cancelled before.
 
     anyio finds no running loop outside a task, so the wake-up itself runs in a task.
     """
@@ -115,7 +116,8 @@ async def _run_to_end(result: asyncio.Future[T]) -> None:
                 cancelled = error
     if cancelled is not None:
         if not result.cancelled():
-            result.exception()  # marks the exception as retrieved: the caller gets the cancellation instead
+            # marks the exception as retrieved, because the caller gets the cancellation instead
+            result.exception()
         raise cancelled
 
 
@@ -132,7 +134,7 @@ async def getaddrinfo(host: bytes, port: int, *, type: int) -> Found:
 
 
 def _begin(function: Callable[[], T], *, daemon: bool) -> asyncio.Future[T]:
-    """Start a function in a separate thread; the process waits for its end unless it is a daemon thread."""
+    """Start a function in a separate thread; at exit, the process waits only for non-daemon threads."""
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()
 

@@ -25,10 +25,10 @@ class DescriptorWait:
 
 
 class DescriptorWatch:
-    """The descriptor waits of one run, and one system task that wakes the late ones.
+    """The descriptor waits of one run, and one system task that wakes the waits whose deadline has passed.
 
-    The task sleeps until the earliest deadline it knows and is rescheduled only for an earlier one. That is
-    rare: most waits have the same duration, and few last until their deadline.
+    The task sleeps until the earliest known deadline and is rescheduled only for an earlier one. That is
+    rare, because most waits have the same duration, and few last until their deadline.
     """
 
     def __init__(self) -> None:
@@ -111,7 +111,7 @@ class TrioBackground:
     async def wait(self) -> None:
         """Wait until the task has ended; a cancellation is raised at the caller's next wait.
 
-        A shield would cost more than the wait.
+        No shield is used, because a shield would cost more than the wait.
         """
         if not self._is_over:
             self._waiting.append(trio.lowlevel.current_task())
