@@ -139,7 +139,7 @@ def _judge_request_length(url: Url, components: tuple[str, ...], longest: int) -
 # Names are displayed as given and never decoded. UTS 46 comes from the package `idna`. `idna` and
 # `unicodedata` are imported only if a name has an `xn--` label.
 
-#: Letters that look like Latin letters in common typefaces (compare UTS 39, confusables). They are written as
+#: Letters that look like Latin letters in common typefaces (compare UTS 39, confusables). The letters are written as
 #: numbers, because a reviewer cannot distinguish the glyphs. Small a is U+0430 and U+03B1, small o U+043E and
 #: U+03BF.
 _LOOKALIKES = {

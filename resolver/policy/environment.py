@@ -78,7 +78,7 @@ def state_folder() -> str | None:
 # The news server for a `news:` URL without a server (news page, section 1).
 #
 # The first of these settings counts: the caller's option, the environment variable NNTPSERVER,
-# `/etc/news/server`. There is no default, because in a foreign network a name like `news` belongs to an
+# `/etc/news/server`. No default is used, because in a foreign network a name like `news` belongs to an
 # unknown host. `choose` decides from its arguments; `find_setting` reads this machine's settings.
 
 SYSTEM_FILE = "/etc/news/server"

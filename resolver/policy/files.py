@@ -87,7 +87,7 @@ def _judge_root(subject: Subject, segments: Sequence[bytes]) -> Iterator[Decisio
 
 
 def is_below(segments: Sequence[bytes], root: str) -> bool:
-    """Return whether the path is `root` or below it, judged by its segments alone.
+    """Return whether the path is `root` or below it, compared by its segments alone.
 
     Symbolic links may still lead outside `root`. The code that opens the path follows the links and checks
     again.

@@ -218,7 +218,7 @@ def _points() -> Mapping[str, Sequence[EntryPoint]]:
 
 @cache
 def _load_plugin(name: str) -> Scheme | str | None:
-    """Return the scheme of a plug-in; if it cannot be imported, a text that names what is missing."""
+    """Return the scheme of a plug-in; if it cannot be imported, a text that names the missing part."""
     lacking: str | None = None
     for point in _points()[name]:
         try:
