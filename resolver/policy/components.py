@@ -139,9 +139,9 @@ def _judge_request_length(url: Url, components: tuple[str, ...], longest: int) -
 # Names are displayed as given and never decoded. UTS 46 comes from the package `idna`. `idna` and
 # `unicodedata` are imported only if a name has an `xn--` label.
 
-#: Letters that look like Latin letters in common typefaces (compare UTS 39, confusables). The letters are written as
-#: numbers, because a reviewer cannot distinguish the glyphs. Small a is U+0430 and U+03B1, small o U+043E and
-#: U+03BF.
+#: Letters that look like Latin letters in common typefaces (compare UTS 39, confusables). The letters are
+#: written as numbers, because a reviewer cannot distinguish the glyphs. Small a is U+0430 and U+03B1, small o
+#: U+043E and U+03BF.
 _LOOKALIKES = {
     "CYRILLIC": frozenset(
         "\u0430\u0433\u0435\u043e\u043f\u0440\u0441\u0443\u0445\u044c\u0455\u0456"

@@ -281,7 +281,8 @@ def judge_refused_text(error: InvalidUrl) -> Verdict:
 
 # `guard`, for programs with their own HTTP client: the addresses of a host that they may connect to.
 #
-# A host and its port are checked as a URL with only these parts, by the same rules as every URL. So `guard` and the gate refuse the same hosts: an invalid host, a port of another protocol, an internal address.
+# A host and its port are checked as a URL with only these parts, by the same rules as every URL. So `guard`
+# and the gate refuse the same hosts: an invalid host, a port of another protocol, an internal address.
 
 
 def guard(

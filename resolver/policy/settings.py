@@ -214,9 +214,9 @@ def _root(text: str) -> str:
 
 # Settings of a single host: its limits, its proxy, the certificate sent to it, its mirrors.
 #
-# The user or the caller provides these settings. The settings apply by the host of each request: after a redirect,
-# only the settings of the new host apply (S11). A value for `host:port` overrides a value for `host`, each
-# field separately.
+# The user or the caller provides these settings. The settings apply by the host of each request: after a
+# redirect, only the settings of the new host apply (S11). A value for `host:port` overrides a value for
+# `host`, each field separately.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
