@@ -1,4 +1,4 @@
-"""The portal of blocking callers: a thread with an event loop, its calls, and the objects that cross it."""
+"""The portal of blocking callers: a thread with an event loop, its calls, and the objects used through it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from resolver.url.tracebacks import trim_traceback
 A = TypeVar("A")
 T = TypeVar("T")
 
-#: The call that the current task of the portal's thread works for.
+#: The portal call for which the current task of the portal's thread runs.
 _CALL: ContextVar[PortalCall[object]] = ContextVar("resolver.blocking.portal")
 
 _INHERITED = (
@@ -44,7 +44,7 @@ class ThreadLost(RuntimeError):
         super().__init__("the thread of url-resolver has ended")
 
 
-#: An object that keeps connections until it is exited.
+#: An object that keeps connections open until its context is exited.
 Keeper: TypeAlias = "AbstractAsyncContextManager[object]"
 
 
@@ -55,10 +55,10 @@ class EnteredContext(Protocol):
 
 
 class Portal:
-    """A thread and its trio run, until the process ends.
+    """A thread that runs trio until the process ends.
 
-    `opened` is accessed only in that thread: the contexts it exits at its end, except those already garbage
-    collected.
+    `opened` is accessed only in that thread. It holds the contexts that the thread exits at its end, except
+    those already garbage collected.
     """
 
     def __init__(self) -> None:
@@ -91,7 +91,8 @@ class Portal:
             await trio.sleep_forever()
         for opened in list(self.opened):
             with trio.CancelScope() as scope, suppress(ResolveError):
-                scope.cancel()  # cancelled immediately: the shutdown does not wait for a peer's answer
+                # cancelled immediately, so that the shutdown does not wait for a peer's answer
+                scope.cancel()
                 await opened.leave_at_end()
         for keeper in list(self._keepers):
             await keeper.__aexit__(None, None, None)
@@ -129,7 +130,7 @@ class Portal:
         self.expect_end(call, partial(call.start, self._nursery))
 
     def expect_end(self, call: PortalCall[T], function: Callable[[], object]) -> None:
-        """Post a function that leads to the end of the call; the call ends too if the thread ends first."""
+        """Post a function that leads to the end of the call; if the thread ends first, the call ends too."""
         self._calls.add(cast("PortalCall[object]", call))
         self.post(function)
 
@@ -169,14 +170,16 @@ class Portal:
 
 
 # The steps of a call:
-# - The calling thread posts `start` to trio's thread, and then empties the call's inbox.
+# - The calling thread posts `start` to trio's thread, and then processes the call's inbox.
 # - A function in the inbox is called in the calling thread: an event listener, or a question for the caller.
-# - None in the inbox is the end of the call. A second None may follow if the call is cancelled after its end.
+# - The value None in the inbox is the end of the call. A second None may follow if the call is cancelled
+#   after its end.
 # - An exception in the calling thread (Ctrl-C, or from a callback) cancels the call and waits for its end.
 class PortalCall(Generic[T]):
-    """An operation of the portal's thread, and the inbox of the thread that called.
+    """An operation of the portal's thread, and the inbox of the calling thread.
 
-    If no thread waits for the call, functions stay in the inbox until another call attends to this one.
+    If no thread waits for the call, functions stay in the inbox until another call forwards them
+    (`attended`).
     """
 
     def __init__(self, portal: Portal, operation: Callable[[], Awaitable[T]]) -> None:
@@ -204,7 +207,8 @@ class PortalCall(Generic[T]):
                 raise ThreadLost
             return self._values[0]
         finally:
-            self._error = None  # the traceback of the error refers to this frame
+            # the error's traceback refers to this frame, so drop the error to avoid a reference cycle
+            self._error = None
 
     def _attend(self) -> None:
         while (function := self._inbox.get()) is not None:
@@ -228,7 +232,7 @@ class PortalCall(Generic[T]):
         except RuntimeError:  # the nursery is closed
             self._scope = None
             self.end()
-        del self._context, self._operation  # their references must not live longer than the task
+        del self._context, self._operation  # the context and the operation must not outlive the task
 
     async def _work(self, operation: Callable[[], Awaitable[T]]) -> None:
         _CALL.set(cast("PortalCall[object]", self))
@@ -253,7 +257,7 @@ class PortalCall(Generic[T]):
     def cancel(self) -> None:
         """Cancel the call; runs in trio's thread.
 
-        The end of the call follows in the inbox, for a second time if the call had ended.
+        The end of the call is then put into the inbox, for a second time if the call had already ended.
         """
         if self._scope is None:
             self.end()
@@ -268,7 +272,8 @@ class PortalCall(Generic[T]):
     def attended(self) -> Iterator[None]:
         """Forward this call's functions to the call of the current task; runs in trio's thread.
 
-        An end of this call in its inbox is not the end of that call, and is dropped.
+        If this call's inbox holds its end marker, the marker is dropped, because the other call has not
+        ended.
         """
         hearer = self._hearer = _CALL.get()
         while not self._inbox.empty():
@@ -316,7 +321,7 @@ def portal() -> Portal:
 
 
 def _forget() -> None:
-    """Drop the parent's portal in a forked child: the child has the parent's memory, but not its threads."""
+    """Drop the parent's portal in a forked child, because the child does not have the parent's threads."""
     global _portal, _starting
     if _portal is not None:
         _portal.inherited = True
@@ -336,7 +341,7 @@ def tell(function: Callable[[], object]) -> None:
 
 
 def make_thread_listener(listener: Callable[[A], object]) -> Callable[[A], None]:
-    """Wrap a listener: it is called in the waiting thread, one event after the other, and not waited for."""
+    """Wrap a listener: the waiting thread calls it for each event in order; the loop does not wait."""
 
     def report(event: A) -> None:
         tell(partial(listener, event))
@@ -350,8 +355,8 @@ async def ask(function: Callable[[], T]) -> T:
     return cast(T, await call.ask(function))
 
 
-# A context manager for threads, made of an asynchronous one. Entering, each use and exiting are separate
-# calls; only the context itself stays open between them.
+# A blocking context manager made from an asynchronous one. Entering, each use and exiting are separate calls;
+# between the calls only the context itself stays open.
 
 S = TypeVar("S")
 Trace = TracebackType | None
@@ -367,16 +372,16 @@ class OpenResource(Protocol):
         """Register a function that closes a dependent object before the resource is closed."""
 
     def check_open(self) -> None:
-        """Raise `ValueError` if the resource is closed, as a closed file does."""
+        """Raise `ValueError` if the resource is closed, as a closed Python file does."""
 
     def leave(self) -> None:
-        """Close the resource, as the end of a `with` block does; once."""
+        """Close the resource, as the end of a `with` block does; a second call does nothing."""
 
 
 class PortalContext(Generic[S, T]):
     """A blocking context manager around an asynchronous one.
 
-    `make` creates the asynchronous context manager in the portal's thread. `dress` makes the caller's value
+    `make` creates the asynchronous context manager in the portal's thread. `dress` creates the caller's value
     from the entered value and this context.
     """
 
@@ -430,7 +435,7 @@ class PortalContext(Generic[S, T]):
         if self._opened is None or not self.portal.usable:
             return
         leave = partial(self._leave, kind, error, trace)
-        if self.portal.is_here:  # reached from garbage collection, which may run in the portal's thread
+        if self.portal.is_here:  # garbage collection may run this method in the portal's thread
             self.portal.cast(leave)
             return
         with suppress(ThreadLost):
@@ -466,8 +471,8 @@ class ClosableIterator(Protocol[T_co]):
 class PortalIterator(Generic[T]):
     """A blocking iterator around an asynchronous one.
 
-    `make` creates the asynchronous iterator in trio's thread, at the first `next`. Its callbacks run in the
-    thread that waits.
+    `make` creates the asynchronous iterator in trio's thread, at the first `next`. The iterator's callbacks
+    run in the thread that waits.
     """
 
     def __init__(
@@ -499,9 +504,9 @@ class PortalIterator(Generic[T]):
                 self._portal.run(self._end)
 
     async def _take_next(self) -> list[T]:
-        """Return the next value, or an empty list at the end.
+        """Return the next value in a list, or an empty list at the end.
 
-        The value is kept for the next call if the thread no longer waits for it.
+        If the thread no longer waits for the value, the value is kept for the next call.
         """
         if self._reader is None:
             assert self._portal is not None
@@ -541,15 +546,15 @@ class PortalIterator(Generic[T]):
 
 # A body that a task reads ahead for a thread that takes it in large pieces.
 #
-# A crossing of threads costs as much as the bytes that it carries, if they are few. So bytes that arrive
-# while the thread waits are collected: up to 1 MiB, and for up to 2 ms. When the thread has enough, the piece
-# being read is completed and delivered with the next request. Otherwise no bytes are read unless a caller
-# waits for them. All of this happens in trio's thread.
+# Passing a few bytes to another thread costs as much time as receiving them. So bytes that arrive while the
+# thread waits are collected: up to 1 MiB, and for up to 2 ms. When the thread has enough bytes, the current
+# read is completed, and its bytes are delivered with the next request. No further bytes are read until a
+# caller waits for them. All of this happens in trio's thread.
 
-#: Maximum number of bytes that cross to the calling thread in one piece.
+#: Maximum number of bytes that are passed to the calling thread in one piece.
 MOST = 1_048_576
 
-#: Seconds for which received bytes wait for more, once per piece.
+#: Seconds for which received bytes are held to collect more bytes, once per piece.
 _MOMENT = 0.002
 
 
@@ -569,7 +574,7 @@ class ReadAhead:
         self._reader = portal.cast(self._read)
 
     async def gather(self, least: int) -> bytes:
-        """Return the buffered bytes, once there are `least` of them or the body has ended; b"" at the end.
+        """Return the buffered bytes when there are at least `least`, or the body has ended; b"" at the end.
 
         An error of the body is raised after all bytes before it have been returned.
         """
@@ -620,7 +625,7 @@ class ReadAhead:
 
 
 class PortalBody:
-    """The bytes of a reply, to be consumed once: iterate over pieces of up to 1 MiB, or call `read`."""
+    """The bytes of a response, to be consumed once: iterate over pieces of up to 1 MiB, or call `read`."""
 
     def __init__(self, body: AsyncIterable[bytes], held: OpenResource) -> None:
         self._body = body
@@ -639,14 +644,14 @@ class PortalBody:
         return octets
 
     def read(self, count: int = -1) -> bytes:
-        """Return the next `count` bytes, fewer only at the end; without a count, all remaining bytes."""
+        """Return the next `count` bytes (fewer only at the end); without a count, return the rest."""
         while count < 0 or self._held < count:
             if not self._read_more(count - self._held if count >= 0 else 1 << 62):
                 break
         return self._take(self._held if count < 0 else count)
 
     def read_some(self, most: int | None = None) -> bytes:
-        """Return the available bytes, at most `most`, waiting for the first; b"" at the end."""
+        """Return the available bytes, at most `most`; wait only for the first byte; b"" at the end."""
         if not self._held:
             self._read_more(1)
         return self._take(self._held if most is None else most)
@@ -669,7 +674,7 @@ class PortalBody:
         return self._opened.portal.run(partial(self._gather, least))
 
     async def _gather(self, least: int) -> bool:
-        """Buffer the bytes in this object, so that they survive a callback's exception or Ctrl-C."""
+        """Buffer the bytes in this object, so that a callback's exception or Ctrl-C does not lose them."""
         if self._ahead is None:
             self._ahead = ReadAhead(self._body, self._opened.portal)
             self._opened.before_leaving(self._ahead.aclose)

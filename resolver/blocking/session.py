@@ -56,12 +56,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-#: Maximum number of entries, or pieces of lines, that cross to the calling thread together.
+#: Maximum number of entries, or pieces of lines, that are passed to the calling thread together.
 _MOST = 1_000
 
 
 class _RecordStream(Protocol[T_co]):
-    """An asynchronous iterator of records that knows whether the next one needs no waiting."""
+    """An asynchronous iterator of records; `at_hand` tells whether the next record is available now."""
 
     @property
     def at_hand(self) -> bool: ...
@@ -96,7 +96,7 @@ class BlockingIterator(Generic[T]):
         return next(self._next)
 
     async def _collect(self) -> None:
-        """Collect the first record, and all that follow without waiting.
+        """Collect the first record, and all further records that are available without waiting.
 
         A failure is raised after the records before it have been returned.
         """
@@ -111,7 +111,7 @@ class BlockingIterator(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class LiveReply(LiveFacts):
-    """A reply whose connection is still open: facts, and a body that one thread can read once."""
+    """A response whose connection is still open: metadata, and a body that one thread can read once."""
 
     body: PortalBody
     _live: StreamingResponse
@@ -130,7 +130,7 @@ class LiveReply(LiveFacts):
         return self._opened.portal.run(elapsed)
 
     def read(self, count: int = -1) -> bytes:
-        """Return the next `count` bytes, fewer only at the end; without a count, all remaining bytes."""
+        """Return the next `count` bytes (fewer only at the end); without a count, return the rest."""
         return self.body.read(count)
 
     def iter_bytes(self, size: int) -> Iterator[bytes]:
@@ -171,10 +171,10 @@ def wrap_callbacks(keywords: dict[str, object]) -> None:
         keywords["credentials"] = wrap_source(cast(GivenSource, source))
 
 
-# Blocking functions made of asynchronous ones, with the same parameters, result and docstring. Both have one
-# definition: a parameter of one is a parameter of the other.
+# Blocking functions generated from asynchronous functions, with the same parameters, result and docstring.
+# Each pair has a single definition, so their parameters cannot differ.
 
-#: The keywords of asynchronous examples, and the names that have a blocking counterpart here.
+#: The keywords `await` and `async` in examples, and the names that have a blocking counterpart here.
 _AWAITING = re.compile(r"\b(?:await|async) ")
 _OURS = re.compile(r"\bresolver\.(?=(?:Resolver|entries|fetch|info|save|stream)\()")
 
@@ -209,7 +209,7 @@ def opening(
 ) -> Callable[P, AbstractContextManager[T]]:
     """Return a blocking version of a function that returns an asynchronous context manager.
 
-    `dress` makes the value that the calling thread gets from the entered value.
+    `dress` converts the entered value into the value for the calling thread.
     """
 
     def call(*args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[T]:
@@ -242,8 +242,8 @@ def copy_init_signature(
 # zipfile.
 #
 # The file is seekable if the scheme supports a start offset and the size is known. A forward seek of up to 1
-# MiB reads past the bytes. Any other seek starts another retrieval, which must find the object in the same
-# state; if not, the error is `Changed`.
+# MiB reads and discards the bytes. Any other seek starts another retrieval, which must find the same version
+# of the object. If the object has changed, the error is `Changed`.
 
 #: Opens the object at a byte offset, if its validators still match.
 OpenAt: TypeAlias = Callable[[int, Validators], AbstractContextManager[LiveReply]]
@@ -313,16 +313,16 @@ class _SeekableObject(io.RawIOBase):
         return len(octets)
 
     def _finish(self) -> int:
-        """Read the end of a body whose bytes are all read: the end may report that the body is incomplete."""
+        """Read the end of a body after its last byte: the end may report that the body is incomplete."""
         if self._reply is not None and self._at == self._size:
             self._reply.body.read_some()
         return 0
 
     def _move(self) -> LiveReply:
-        """Return a reply at the file's position."""
+        """Return a response at the file's position."""
         reply = self._reply
         if reply is None or not 0 <= self._position - self._at <= MOST:
-            self._reply = None  # stays None if the next line raises
+            self._reply = None  # stays None if opening the next response raises
             reply = self._reply = self._begin(self._position)
         while self._at < self._position:
             passed = reply.body.read_some(self._position - self._at)
@@ -341,7 +341,7 @@ class _SeekableObject(io.RawIOBase):
 
 
 class _BodyFile(io.RawIOBase):
-    """A raw file over the bytes of a reply, as they arrive."""
+    """A raw file over the bytes of a response, as they arrive."""
 
     def __init__(
         self, reply: LiveReply, close: Callable[[], None], worded: Callable[[ResolveError], Exception]
@@ -374,7 +374,7 @@ class _BodyFile(io.RawIOBase):
         return len(octets)
 
     def _leave(self) -> None:
-        """Close the reply at its end or failure: few callers close the file after either."""
+        """Close the response at its end or failure, because few callers close the file then."""
         self._ended = True
         self._close()
 
@@ -387,10 +387,10 @@ class _BodyFile(io.RawIOBase):
 def as_file(
     reply: LiveReply, close: Callable[[], None], worded: Callable[[ResolveError], Exception]
 ) -> io.BufferedReader:
-    """Return the body of a reply as a file, for a library that gets the reply's facts separately.
+    """Return the body of a response as a file, for a library that gets the response's metadata separately.
 
     Args:
-        reply: the open reply.
+        reply: the open response.
         close: called at the end of the body and when the file is closed; may be called more than once.
         worded: converts an error into the exception to raise; the original error is its cause.
     """
@@ -406,7 +406,7 @@ def open_reader(open_at: OpenAt, close: Callable[[], None]) -> io.BufferedReader
 
 
 class _OperationRunner(Protocol[T_co]):
-    """A holder of an object of trio's thread: `run` lets that thread await an operation on the object."""
+    """A holder of an object of trio's thread: `run` awaits an operation on the object in that thread."""
 
     def run(self, operation: Callable[[T_co], Awaitable[T]]) -> T: ...
 
@@ -456,11 +456,12 @@ def _terminal(opened: terminal_session.TerminalSession, held: OpenResource) -> T
 
 
 class Resolver:
-    """A blocking session: retrievals that share a policy, limits and knowledge of hosts.
+    """A blocking session: retrievals that share a policy, limits and host state.
 
-    The arguments are those of the package's `Resolver`; creating it needs no thread. Connections are kept
-    from its first use until `close`, which the end of a `with` block calls. A closed session cannot be used.
-    Nor can a session that was used before a fork be used in the child process.
+    The arguments are those of the package's `Resolver`; creating a session does not start a thread.
+    Connections are kept from the first use of the session until `close`, which the end of a `with` block
+    calls. A closed session cannot be used. A session that was used before a fork cannot be used in the child
+    process.
     """
 
     _portal: Portal | None = None  # stays None if the portal could not be created
@@ -514,18 +515,18 @@ class Resolver:
         if self._portal is None:
             self._portal = portal()
             self._portal.close_at_end(self._resolver)
-            # The finalizer refers to the connections, not to this object: no reference cycle.
+            # the finalizer refers to the connections, not to this object, to avoid a reference cycle
             self._forgotten = weakref.finalize(self, _abandon, self._portal, self._resolver)
             self._forgotten.atexit = False
         return self._portal
 
     def close(self) -> None:
-        """Close the kept connections. Retrievals in other threads continue."""
+        """Close the pooled connections. Retrievals in other threads continue."""
         closed, self._closed = self._closed, True
         if closed or self._portal is None or not self._portal.usable:
             return
         self._forgotten.detach()
-        if self._portal.is_here:  # as in `PortalContext`
+        if self._portal.is_here:  # garbage collection may run this method in the portal's thread
             self._portal.cast(self._close)
             return
         with suppress(ThreadLost):  # the connections ended with the thread
