@@ -1,12 +1,13 @@
 """The test kit for scheme authors: players of protocol exchanges without I/O, and the contract of schemes.
 
-A *transcript* (`parse_transcript`) holds both sides of an exchange. `recite` plays the client's side of it,
-with the server's bytes split in any way (`CUTTERS`, `chunkings`), and returns the outcome. `Player` does the
-same step by step, against a `TranscriptScript`, bytes in any order (`OctetScript`), or a value for each step
-(`ValueScript`). Data that is unsent or unread at the end fails the test.
+A *transcript* (`parse_transcript`) holds both sides of an exchange. `recite` runs the client's exchange
+against it, with the server's bytes split in any way (`CUTTERS`, `chunkings`), and returns the outcome.
+`Player` does the same step by step. Its peer is a `TranscriptScript`, bytes in any order (`OctetScript`), or
+a value for each step (`ValueScript`). Data that is unsent or unread at the end fails the test.
 
 `resolver.testing.contract` has the contract as a test class, and `resolver.testing.plugin` is the plug-in for
-pytest; both need the extra `testing`. The other modules do not, and `import resolver` imports none of them.
+pytest; both need the extra `testing`. The other modules do not need it, and `import resolver` imports none of
+the modules of this package.
 """
 
 from __future__ import annotations

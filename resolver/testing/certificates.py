@@ -1,4 +1,4 @@
-"""TLS for test servers: a new authority, and its certificate for loopback."""
+"""TLS for test servers: a new certificate authority, and a certificate that it issued for loopback."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def server_tls(folder: Path) -> tuple[ssl.SSLContext, Path]:
     """Return a server context with a new certificate for 127.0.0.1, and the authority's file.
 
     Args:
-        folder: the directory of that file.
+        folder: the directory of the authority's file.
     """
     import trustme
 

@@ -1,8 +1,8 @@
 """The player of protocol exchanges in tests: it performs the steps of any scheme, without I/O or event loop.
 
-The peer is a transcript, bytes, or a value for each step. It takes sent data and supplies received data on
+The peer is a transcript, bytes, or a value for each step. It accepts sent data and supplies received data on
 each connection. Every mismatch fails the test, in the middle and at the end: unexpected data, a wait for data
-that does not come, and data that is unsent or unread when the exchange is over.
+that never arrives, and data that is unsent or unread at the end of the exchange.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ Opening: TypeAlias = "Connect | Acquire | JoinPipeline"
 class PeerOutput(NamedTuple):
     """The next output of a peer, and its connection.
 
-    Empty `octets` are the end: an error if `broken` is set, else an orderly end, with or without TLS's
-    close_notify.
+    Empty `octets` are the end of the connection. The end is an error if `broken` is set, else an orderly end,
+    with or without the close_notify of TLS.
     """
 
     octets: bytes = b""
@@ -75,7 +75,7 @@ class PeerOutput(NamedTuple):
 
 
 class UnscriptedStep:
-    """The answer of a peer to a step that it leaves to the player."""
+    """A marker that a peer returns for a step that the player performs itself."""
 
 
 UNSCRIPTED = UnscriptedStep()
@@ -91,7 +91,7 @@ class ScriptedPeer:
         return UNSCRIPTED
 
     def connect(self, step: Opening) -> object:
-        """Return the known state of the connection: None for a new connection."""
+        """Return the stored state of a reused connection; None for a new connection."""
         raise AssertionError(f"unexpected step {step}")
 
     def hear(self, octets: bytes) -> None:
@@ -131,8 +131,8 @@ class Player(Generic[R]):
     Attributes:
         steps: all steps of the exchange so far.
         sent: the bytes of each `Send`.
-        shown: the same in displayed form.
-        heard: the values of the readers.
+        shown: the bytes of each `Send`, redacted.
+        heard: the values that the readers returned.
         body: the body after `StartBody`, as far as received.
     """
 
@@ -172,7 +172,7 @@ class Player(Generic[R]):
         return self.reply.findings
 
     def play(self, surplus: bytes | None = b"") -> Reply:
-        """Run the exchange to its end and return the reply; raises the error of the exchange.
+        """Run the exchange to its end and return the response; raises the error of the exchange.
 
         After an error, further output of the peer is ignored.
 
@@ -190,7 +190,7 @@ class Player(Generic[R]):
         return self.reply
 
     def advance(self, *until: type) -> Step | None:
-        """Perform steps up to a step of one of these kinds, which the next call performs.
+        """Perform steps up to a step of one of these kinds; the next call performs that step.
 
         Returns:
             That step, or None at the end of the exchange.
@@ -359,7 +359,7 @@ class Player(Generic[R]):
         return None
 
     def receive(self) -> PeerOutput:
-        """Receive the next bytes of the connection; bytes of its data connection are set aside."""
+        """Receive the next bytes of the connection; store bytes of its data connection for later."""
         assert not self.buffer.at_end, "a reader reads beyond the end"
         if self.buffer.broken is not None:
             raise self.buffer.broken
@@ -413,9 +413,9 @@ class Player(Generic[R]):
         return Truncated("cut", received=came, expected=expected)
 
     def _next_data(self) -> PeerOutput:
-        """Return the next bytes of the data connection, first those set aside.
+        """Return the next bytes of the data connection, starting with the stored bytes.
 
-        Bytes received meanwhile on the control connection stay readable.
+        Bytes that arrive meanwhile on the control connection stay readable.
         """
         while not self._data:
             spoken = self.peer.speak()
@@ -461,7 +461,7 @@ def _at_once(giving: Awaitable[bytes]) -> bytes:
 
 #: The port of FTP's data connection in transcripts.
 PORT = 40001
-#: The errors for ends of a connection that are not orderly.
+#: The errors for connections that do not end in an orderly way.
 BREAKS: dict[str, NetworkError] = {"reset": Disconnected("reset"), "quiet": TimedOut("silence")}
 
 
@@ -602,7 +602,7 @@ class ValueScript(ScriptedPeer):
 
 
 def leaving(gone: int, *, used: object) -> Callable[[Step], object]:
-    """Return the answers of a server that has closed when the first `gone` heads are read.
+    """Return the answers of a server that has closed the connection when the first `gone` heads are read.
 
     The first connection has the state `used`.
     """
@@ -620,13 +620,14 @@ def leaving(gone: int, *, used: object) -> Callable[[Step], object]:
     return answer
 
 
-# The outcome of a transcript, from the exchange alone and from a session, compared with the stated outcome.
+# The outcome of a transcript, from the exchange alone and from a session, compared with the outcome that the
+# transcript states.
 
 Opener = Callable[[Any, Gate], AbstractAsyncContextManager[Reply]]
 
 
 async def resolve(open_: Opener, url: Url, gate: Gate) -> TranscriptOutcome:
-    """Open the URL, read the complete body and its entries; an error ends the outcome there."""
+    """Open the URL, and read the complete body and its entries; an error ends the outcome at that point."""
     outcome = TranscriptOutcome()
     try:
         async with open_(url, gate) as reply:
@@ -697,7 +698,7 @@ def recite(
         cutter: splits the server's bytes into blocks.
 
     Raises:
-        AssertionError: the exchange sends other bytes, waits for bytes that do not come, or leaves bytes
+        AssertionError: the exchange sends other bytes, waits for bytes that never arrive, or leaves bytes
             unsent or unread.
 
     Examples:

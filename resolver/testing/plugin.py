@@ -29,7 +29,8 @@ def contract_tls(
 ) -> ssl.SSLContext:
     """Return the servers' TLS context.
 
-    Clients trust that authority alone, and have certificate pins only from these tests.
+    Clients in these tests trust only the authority of that context, and have certificate pins only from these
+    tests.
     """
     context, cafile = contract_authority
     monkeypatch.setenv("SSL_CERT_FILE", str(cafile))

@@ -35,7 +35,8 @@ async def serve_transcript(
 ) -> Replay:
     """Serve a transcript at a free port of 127.0.0.1 until the nursery is cancelled.
 
-    The connections of the transcript follow each other. With a context, TLS starts with the first byte.
+    The connections of the transcript are served one after the other. With a context, TLS starts with the
+    first byte.
     """
     replay = Replay(transcript)
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -142,7 +143,7 @@ class _DataLine:
 
 
 async def end_of(peer: Peer, raw: trio.SocketStream, script: Connection) -> bytes:
-    """End the connection as the script says; return bytes that the client sent after its last turn."""
+    """End the connection as the transcript says; return bytes that the client sent after its last turn."""
     match script.end:
         case "close":
             await peer.aclose()

@@ -65,7 +65,7 @@ class Connection:
 
 @dataclass
 class TranscriptOutcome:
-    """The outcome of an exchange, as far as the file states it; None and empty values are not stated."""
+    """The outcome of an exchange, as far as the file states it; empty and None mean not stated."""
 
     kind: str | None = None
     media_type: str | None = None
@@ -79,7 +79,7 @@ class TranscriptOutcome:
 
 @dataclass(frozen=True)
 class DialogueTranscript:
-    """A complete file; `name` is its path below the directory of transcripts, without the suffix."""
+    """A complete transcript file; `name` is its path below the transcripts' directory, without suffix."""
 
     name: str
     origin: str
@@ -215,7 +215,8 @@ def write_octets(octets: bytes) -> str:
     return written[:-1] + "\\x20" if written.endswith(" ") else written
 
 
-# Splits of bytes into blocks: neither a reader nor the outcome of an exchange may depend on them.
+# Splits of bytes into blocks. Neither the value of a reader nor the outcome of an exchange may depend on the
+# split.
 
 Cutter: TypeAlias = Callable[[bytes], Iterable[bytes]]
 

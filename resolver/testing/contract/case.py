@@ -1,6 +1,7 @@
 """A case of the contract: a server of a scheme, URLs with expected results, and the setting that runs it.
 
-`{at}` in a URL is the address and port of the case's server, `{folder}` the path of a local directory.
+In a URL, `{at}` is the address and port of the case's server, and `{folder}` is the path of a local
+directory.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from resolver.policy.settings import Policy
 from resolver.transfer.session import Resolver
 from resolver.transfer.settings import RetryPolicy
 
-#: A password that occurs in no sentence.
+#: A password that occurs in no other text, so that a search for it finds only leaks.
 SECRET = "xyzzy"
 
 
@@ -102,10 +103,10 @@ class Case:
         return self.document.partition(":")[0]
 
 
-#: Timeout of a test in seconds, far above every real duration, even on a busy machine.
+#: Timeout of a test in seconds, much longer than every test takes, even on a busy machine.
 PATIENT = 30.0
 
-#: The long form of each check: cancellations at all checkpoints, more seeds.
+#: Whether each check runs in its long form: cancellations at all checkpoints, more seeds.
 FULL = os.environ.get("RESOLVE_TESTS") == "full"
 
 
@@ -191,7 +192,7 @@ async def start(case: Case, nursery: trio.Nursery, tls: ssl.SSLContext, folder: 
     return CaseSetting(case, server, folder, tls)
 
 
-#: An operation on a URL; the path is for operations that write a file.
+#: An operation on a URL. The path is used only by operations that write a file.
 Way: TypeAlias = Callable[[Resolver, str, Path], Awaitable[object]]
 
 
@@ -243,8 +244,8 @@ async def wait_until_settled() -> OpenConnections:
 async def check_nothing_left(before: OpenConnections) -> None:
     """Assert that no more descriptors and threads are in use than before.
 
-    Idle worker threads do not count. Fewer descriptors are possible: a server may have closed its end of an
-    earlier connection only now.
+    Idle worker threads do not count. There may be fewer descriptors than before, because a server may close
+    its end of an earlier connection late.
     """
     with running().move_on_after(PATIENT):
         while (now := await wait_until_settled()).exceeds(before):
@@ -253,7 +254,7 @@ async def check_nothing_left(before: OpenConnections) -> None:
 
 
 def _waits(thread: threading.Thread) -> bool:
-    """Return whether a thread is idle: trio keeps threads for some seconds, and names them by their task."""
+    """Return whether a thread is idle: trio keeps idle threads for seconds, and names busy ones by task."""
     return thread is threading.main_thread() or thread.name.startswith("Trio thread ")
 
 
@@ -296,7 +297,7 @@ def _happens(sock: socket.socket, look: Callable[[], object]) -> bool:
     return True
 
 
-#: The function of a check; the directory is empty, for saved files.
+#: The function of a check. The directory is for saved files, and is empty at the start.
 Function: TypeAlias = Callable[[CaseSetting, Path], Coroutine[Any, Any, None]]
 
 

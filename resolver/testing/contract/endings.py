@@ -26,14 +26,15 @@ from resolver.testing.contract.case import (
 )
 from resolver.transfer.session import Resolver
 
-# A canceller runs an operation and cancels it at its n-th checkpoint, where the operation waits or could
-# wait.
+# A canceller runs an operation and cancels it at its n-th checkpoint. A checkpoint is a point where the
+# operation waits or could wait.
 
 
 class Canceller(trio.abc.Instrument):
-    """A counter of the checkpoints of one task and its children that cancels a scope at checkpoint `most`.
+    """A counter of the checkpoints of one task and its children; it cancels a scope at checkpoint `most`.
 
-    A task that has yielded is at a checkpoint. A shielded checkpoint is not interrupted; the next one is.
+    A task that has yielded is at a checkpoint. A shielded checkpoint is not interrupted; the next checkpoint
+    is.
     """
 
     def __init__(self, task: trio.lowlevel.Task, scope: trio.CancelScope, most: int | None) -> None:
@@ -60,8 +61,8 @@ async def cancelled_at(
 ) -> tuple[int, BaseException | None]:
     """Run an operation, cancel it at checkpoint `most`, and return the checkpoint count and the exception.
 
-    With None the operation is never cancelled. Call the function in a separate task: everything in that task,
-    and below it, counts.
+    Without `most`, the operation is never cancelled. Call the function in a separate task, because every
+    checkpoint of the current task and its children counts.
     """
     left: BaseException | None = None
     with trio.CancelScope() as scope:
@@ -78,7 +79,7 @@ async def cancelled_at(
 
 
 def spread(count: int, most: int) -> Iterator[int]:
-    """Yield the numbers from 1 to `count`, or `most` of them, the first and the last included."""
+    """Yield the numbers from 1 to `count`, or only `most` of them, including the first and the last."""
     if count <= most:
         yield from range(1, count + 1)
         return
@@ -141,7 +142,7 @@ async def check_what_was_opened_is_closed(setting: CaseSetting, folder: Path) ->
             await check_nothing_left(before)
 
 
-#: Maximum number of checkpoints and events tried per operation; all with `RESOLVE_TESTS=full`.
+#: Maximum number of checkpoints and events tried per operation; with `RESOLVE_TESTS=full`, all of them.
 MOST = 1_000_000 if FULL else 6
 
 #: Operations, and the URL of the case that each requests.
@@ -164,7 +165,7 @@ class FailingListener:
 async def check_a_listener_that_fails(name: str, setting: CaseSetting, folder: Path) -> None:
     """Check that an exception of `on_event` propagates unchanged and all resources are closed.
 
-    That includes an exception for a warning.
+    This includes an exception that is raised while a warning is reported.
     """
     url, policy = setting.url(getattr(setting.case, ASKED[name])), Policy(allow_password=True)
     listener = FailingListener()
@@ -174,9 +175,9 @@ async def check_a_listener_that_fails(name: str, setting: CaseSetting, folder: P
     for number in spread(listener.events, MOST):
         listener = FailingListener(number)
         told = partial(setting.resolver, policy=policy, on_event=listener)
-        path = folder / f"{number}"  # a thread notified late may have saved the file already
+        path = folder / f"{number}"  # a thread that is notified late may have saved the file already
         raised = await raises_own(told, lambda session: LEFT[name](session, url, path))  # noqa: B023
-        assert raised or listener.events < number  # fewer events occur if two replies arrived as one
+        assert raised or listener.events < number  # fewer events occur if two responses arrived together
         await check_nothing_left(before)
 
 

@@ -1,4 +1,4 @@
-"""The contract of the operations: `fetch`, `stream`, `save`, `entries`, `info`, their values, and plans."""
+"""The contract of the operations: `fetch`, `stream`, `save`, `entries`, `info`, their results, and plans."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def planned_octets(plan: Plan) -> bytes:
 def check_connects(plan: Plan, setting: CaseSetting, made: list[Connected], accepted: int) -> None:
     """Check that the plan's connections equal the actual connections.
 
-    Port 0 means a port that the server chooses. TLS starts there after the transfer command, so the event
-    does not show it.
+    Port 0 means a port that the server chooses. On such a data connection, TLS starts after the transfer
+    command, so the event of the connection does not show TLS.
     """
     planned = [step for step in plan.steps if step["action"] == "connect"]
     assert accepted == sum(step["port"] != 0 for step in planned)
@@ -102,7 +102,8 @@ async def check_fetch(setting: CaseSetting, folder: Path) -> None:
     check_value(response, RESPONSE)
 
 
-#: `raw` is left out, for it can be as large as the content; the text is included.
+#: The members of a response's JSON form. `raw` is left out, because it can be as large as the content; the
+#: text is included.
 RESPONSE = members_of(Response) - {"raw"} | {"text"}
 
 
@@ -120,7 +121,7 @@ async def check_stream(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_save(setting: CaseSetting, folder: Path) -> None:
-    """Check `save`; a service has no bytes to save and only leads elsewhere (S10)."""
+    """Check `save`; a service has no bytes to save and only refers to a host (S10)."""
     case, url, path = setting.case, setting.url(setting.case.document), folder / "saved"
     async with setting.resolver() as session:
         if case.kind is Kind.SERVICE:

@@ -1,7 +1,7 @@
 """The contract with any server: the result is a value or a `ResolveError`, within the limits and in time.
 
-The servers break the protocol, on plain sockets and inside TLS. A refused URL causes no connection and no
-lookup.
+The servers in these checks break the protocol, on plain sockets and inside TLS. A refused URL causes no
+connection and no DNS lookup.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _AT_ONCE = 65_536
 
 
 async def leave(peer: Peer) -> None:
-    """Close in order; unread bytes of the client would turn the close into a reset."""
+    """Close in order, after the client's last byte: unread bytes would turn the close into a reset."""
     if isinstance(peer, trio.SSLStream):
         await peer.unwrap()
     else:
@@ -134,7 +134,7 @@ def _spoil(source: random.Random, octets: bytes) -> bytes:
 
 
 async def serve(nursery: trio.Nursery, attend: Attend, tls: ssl.SSLContext | None = None) -> int:
-    """Start a server at a free port of 127.0.0.1, with a context inside TLS, and return the port.
+    """Start a server at a free port of 127.0.0.1, inside TLS if a context is given, and return the port.
 
     The server runs until the nursery is cancelled.
     """
@@ -181,17 +181,17 @@ async def _answer(sock: trio.socket.SocketType, answer: Callable[[bytes], bytes]
             await sock.sendto(answer(asked), source)
 
 
-#: Maximum bytes of a body: an endless body is stopped there.
+#: Maximum bytes of a body, so that an endless body is stopped.
 BODY = 100_000
 CALM = Limits(idle=PATIENT, connect=PATIENT, body=BODY, body_everywhere=True)
-#: For client and server that wait for each other.
+#: Short timeouts, for checks in which client and server wait for each other.
 SHORT = replace(CALM, idle=0.3, connect=2.0)
 ONCE = RetryPolicy(tries=1)
 
 #: Seeds of random data; more with `RESOLVE_TESTS=full`.
 SEEDS = range(100 if FULL else 3)
 
-#: The expected errors for meaningless bytes; no error is raised if some are accepted as a body.
+#: The expected errors for meaningless bytes. If some of the bytes are accepted as a body, no error is raised.
 MEANINGLESS = (Declined, Disconnected, IntegrityError, ProtocolError, TimedOut, TlsError)
 
 
@@ -218,9 +218,9 @@ def check_error(error: ResolveError, url: str, secret: str) -> None:
 
 
 async def check_peer(attend: Attend, setting: CaseSetting, folder: Path) -> None:
-    """Check a server that behaves like this on every connection, inside TLS and in the clear.
+    """Check the client against a server that behaves like `attend` on every connection.
 
-    TLS is used if the scheme has it.
+    The check runs in the clear, and also inside TLS if the scheme has TLS.
     """
     before = await wait_until_settled()
     async with trio.open_nursery() as nursery:
@@ -247,7 +247,7 @@ async def check_garbled(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_limits(setting: CaseSetting, folder: Path) -> None:
-    """Check that a body one byte above the limit is refused, and no file has its name."""
+    """Check that a body one byte above the limit is refused, and that no file with the final name exists."""
     url, most = setting.url(setting.case.document), len(setting.case.content) - 1
     async with setting.resolver(limits=replace(CALM, body=most), patience=ONCE) as session:
         for way in ("fetch", "stream", "save"):

@@ -1,4 +1,4 @@
-"""The contract as a test: each check with the server of its case, in a separate event loop."""
+"""The contract as a test: each check runs with the server of its case, in a separate event loop."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Contract:
 
     @classmethod
     def rows(cls) -> list[tuple[ContractCheck, Case]]:
-        """Return each check with the cases that it is for."""
+        """Return each check, once for each case that it applies to."""
         return [(check, case) for check in cls.checks for case in cls.cases if check.is_for(case)]
 
     def test_contract(
