@@ -295,7 +295,7 @@ def guard(
     origin: Origin = "user",
     referrer: tuple[str, str | None] | None = None,
 ) -> tuple[str, ...]:
-    """Return the numeric addresses of a host that the policy allows, in their order.
+    """Return the IP addresses of a host that the policy allows, in their order.
 
     No DNS lookup is made. A host that needs no lookup (an address, `localhost`) has its own addresses.
 

@@ -53,7 +53,7 @@ def proxy_variables(environment: Mapping[str, str], proxy: str | None = None) ->
 
 
 def variables_at(variables: Mapping[str, str], proxy: str | None) -> Mapping[str, str]:
-    """Return the proxy settings for a host; `proxy` is the host's own setting, which may be `none`."""
+    """Return the proxy settings for a host; unchanged without its own `proxy` (or `none`)."""
     if proxy is None:
         return variables
     return {} if proxy == NO_PROXY else {OF_HOST: proxy}

@@ -1,8 +1,8 @@
 """The permissions of each scheme: one row per scheme, a strictest row for all other schemes, and gateways.
 
 A scheme definition (`protocols.scheme`) describes the protocol. The row in this module lists the permissions
-of its URLs. For an unknown scheme or a plug-in's, too many URLs are refused, and never too few. In
-`resolver`, only the registry and this module name schemes.
+of its URLs. For an unknown scheme or a plug-in's, the row is too strict rather than too mild. In `resolver`,
+only the registry and this module name schemes.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ async def fetch(url: UrlLike, **settings: Unpack[FetchSettings]) -> Response:
         url: a `str`, a `resolver.Url`, an `httpx.URL`, or for a local file a path.
 
     Raises:
-        ResolveError: if the object cannot be had. An incomplete object is an error, never a shorter body.
+        ResolveError: if the object cannot be retrieved. An incomplete object is an error, too.
 
     Examples:
         >>> response = await resolver.fetch("http://127.0.0.1:8920/about.txt", timeout=60)
@@ -55,15 +55,15 @@ async def fetch(url: UrlLike, **settings: Unpack[FetchSettings]) -> Response:
 
 
 async def info(url: UrlLike, **settings: Unpack[FetchSettings]) -> Entry:
-    """Retrieve the facts of an object without its body: kind, size, date, media type.
+    """Retrieve the metadata of an object without its body: kind, size, date, media type.
 
-    An http request for them uses HEAD (RFC 9110 9.3.2).
+    For http, the request uses HEAD (RFC 9110 9.3.2).
 
     Args:
         url: as for `fetch`.
 
     Raises:
-        ResolveError: if the facts cannot be had.
+        ResolveError: if the metadata cannot be retrieved.
 
     Examples:
         >>> entry = await resolver.info("http://127.0.0.1:8920/about.txt")

@@ -116,7 +116,7 @@ class Retrieved(Facts):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Response(Retrieved):
-    """A complete body and its facts.
+    """A complete body and its metadata.
 
     `content` is the body; `raw` is the body before the protocol's quoting was removed (Gopher's periods), or
     None. `entries` are the records of a listing, None for anything else.
@@ -214,7 +214,7 @@ _STATUSES: tuple[tuple[type[Declined], int], ...] = (
 
 
 def http_fields(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Return the facts as header fields of a representation (RFC 9110 8), name and value. Never raises.
+    """Return the metadata as header fields of a representation (RFC 9110 8), name and value. Never raises.
 
     The fields of an http server are returned as sent.
 

@@ -438,7 +438,7 @@ class LiveFacts(Facts):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class StreamingResponse(LiveFacts):
-    """A reply whose connection is open: facts, and a body that can be read once.
+    """A response whose connection is open: metadata, and a body that can be read once.
 
     Examples:
         >>> async with resolver.stream("http://127.0.0.1:8920/about.txt") as reply:

@@ -39,6 +39,9 @@ from resolver.transfer.network import Network
 from resolver.transfer.redirects import RetrievalRequest
 from resolver.url import registry
 
+# The client's end of a telnet session on its connection (RFC 854): parsing of received data, encoding of
+# input.
+#
 # Options are negotiated when the service requests them, whenever received bytes are parsed. Each message to
 # the service is sent complete and in order; an answer to an option request is never inserted into other
 # input.
