@@ -1,7 +1,7 @@
 """A directory of a tree: its listing is read into the spool with retries, then its entries get names.
 
 Entries without a URL in the tree are skipped: text, searches, links to other servers. If the listing is
-incomplete, its entries are returned all the same, and the directory fails.
+incomplete, the entries that arrived are still returned, and the directory is reported as failed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _AT_ONCE = 64
 
 _DIRECTORIES = frozenset({Kind.DIRECTORY, Kind.GROUP})
 _FILES = frozenset({Kind.DOCUMENT, Kind.ARTICLE})
-#: The kinds of entries that only a request can resolve.
+#: The kinds of entries that may be a directory or a file. Only a request shows which.
 _EITHER = frozenset({Kind.LINK, Kind.UNKNOWN})
 
 
@@ -104,8 +104,8 @@ class DirectoryListing:
     It implements the store interface that retries use.
 
     Attributes:
-        is_none: Whether the reply is not a listing.
-        media_type: The media type of such a reply.
+        is_none: Whether the response is not a listing.
+        media_type: The media type of a response that is not a listing.
     """
 
     final = False
@@ -137,7 +137,7 @@ class DirectoryListing:
             ResolveError: The listing failed; the entries read by then are in the spool.
         """
         place = self._place
-        self.restart()  # A requeued task may have read a part before.
+        self.restart()  # An earlier run of this task may have stored some entries before it was requeued.
         try:
             reply = await place.session.read_listing(
                 self._asked, self, self._fill, place.origin, place.referrer
@@ -159,11 +159,12 @@ class DirectoryListing:
         return self._list_directory(reply)
 
     def _take_stock(self, proofs: tuple[str, ...]) -> None:
-        """Record for the inventory that all entries of the directory are known.
+        """Record in the inventory that all entries of the directory are known.
 
-        This is not recorded in three cases: the listing may be truncated; an entry was not understood, or was
-        skipped for another reason than its name; the listing is empty, because a server may list an
-        unreadable directory as empty. Without a proof of completeness, a finding is reported instead.
+        The entries are not recorded as complete in three cases. The listing may be truncated. An entry was
+        not understood, or was skipped for a reason other than its name. The listing is empty, because a
+        server may list an unreadable directory as empty. If the protocol gives no proof of completeness, a
+        finding is reported instead.
         """
         place, inventory = self._place, self._place.inventory
         if inventory is None:
@@ -182,7 +183,10 @@ class DirectoryListing:
 
     @property
     def _asked(self) -> Url:
-        """Return the URL to request: a directory's URL if a listing says that this is a directory."""
+        """Return the URL to request.
+
+        If a listing says that the entry is a directory, this is the URL of a directory.
+        """
         url, tree = self._place.url, tree_of(self._place.url)
         return url if tree is None or self._place.row.parent is None else parse(build(tree.directory(url)))
 
@@ -242,7 +246,7 @@ class DirectoryListing:
             return None
         try:
             url = parse(entry.url)
-        except InvalidUrl:  # The listing reports this error itself.
+        except InvalidUrl:  # The listing itself reports this error.
             return None
         names = names_of(url)
         leads_back = names == self._names[: len(names)]
@@ -291,7 +295,7 @@ class DirectoryListing:
                 self._left_out.append(local_name(name))
 
     def _leads_back(self) -> bool:
-        """Return whether the directory is one of its own parents."""
+        """Return whether the directory is the same as one of its parents (a loop)."""
         if self._is_too_deep:
             self._report("index-loop", f"{DEEPEST} nested directories: deeper ones are not entered")
         if self._is_known or not self.position:
@@ -363,7 +367,7 @@ def marks_of(row: SpooledEntry) -> list[str]:
 
 
 def index_file(place: TreePlace, media_type: str | None) -> SpooledEntry | None:
-    """Return the document that replaces a missing listing, as `index` in the directory.
+    """Return an entry for the document that the server sent in place of a listing, named `index`.
 
     None if the selection excludes that name.
     """

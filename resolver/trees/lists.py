@@ -75,7 +75,7 @@ def safe_path(parts: list[bytes]) -> str:
 # A backslash before the line means that the name has escapes: `\\`, `\n`, `\r`. Without an algorithm, the
 # length of the digest selects MD5, SHA-1 or a member of SHA-2.
 
-#: A URL has no space, so no URL matches.
+#: The pattern requires a space, which a URL cannot contain. So no URL matches.
 _PLAIN = re.compile(r"(\\?)([0-9A-Fa-f]{32,128})[ \t][ *]?(.+)", re.DOTALL)
 _TAGGED = re.compile(r"(\\?)([A-Z][A-Za-z0-9/-]{1,15}) ?\((.+)\) ?= ?([0-9A-Fa-f]{32,128})", re.DOTALL)
 _ALGORITHMS = {32: "md5", 40: "sha1", 56: "sha224", 64: "sha256", 96: "sha384", 128: "sha512"}
@@ -121,11 +121,11 @@ def _unescape_name(name: str) -> str:
 
 # Metalink 4 (RFC 5854): files with their locations, sizes and digests, parsed while the bytes arrive.
 #
-# Hostile XML has no effect. A document type is an error, so entities cannot be defined, and no external
-# resource is read. Memory is bounded: the parser holds one file, and the number of its locations, the depth
-# and the text have maximums. Elements of other names or namespaces, and elements inside ignored elements
-# (`pieces`, signatures), are skipped (RFC 5854 section 3). The element `location` is ignored, because the
-# client's own location is unknown.
+# Hostile XML has no effect. A document type (DTD) is an error, so entities cannot be defined, and external
+# resources are not read. Memory is bounded: the parser holds one file at a time. The number of locations, the
+# depth and the length of a text are limited. Elements of other names or namespaces, and elements inside
+# ignored elements (`pieces`, signatures), are skipped (RFC 5854 section 3). The element `location` is
+# ignored, because the client's own location is unknown.
 
 _NAMESPACE = "urn:ietf:params:xml:ns:metalink"
 _OLD_NAMESPACE = "http://www.metalinker.org/"
@@ -133,15 +133,15 @@ _OLD_NAMESPACE = "http://www.metalinker.org/"
 #: The start of an XML file. No URL starts like this, not even in angle brackets.
 _XML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:\?xml\s|!--|(?:[A-Za-z_][\w.-]{0,63}:)?metalink[\s>/])")
 
-_DEEPEST = 32  # Elements; a Metalink has five.
-_LONGEST_TEXT = 65_536  # Characters; the maximum of a URL.
-_MOST_PLACES = 1_000  # URLs of one file.
+_DEEPEST = 32  # Levels of nested elements. A Metalink has five.
+_LONGEST_TEXT = 65_536  # The maximum of characters in a text, the same as of a URL.
+_MOST_PLACES = 1_000  # The maximum of URLs of one file.
 #: The maximum of bytes in one tag, comment or text, which the parser must hold completely.
 _MOST_HELD = 1_048_576
 #: Bytes per call of the parser. Before 2.6, expat rescanned its whole buffer for each byte that arrived
 #: (CVE-2023-52425). So each call passes at least as many bytes as the parser holds, up to this number.
 _AT_ONCE = 65_536
-_MOST_TOLD = 8  # Unknown digest types in a finding.
+_MOST_TOLD = 8  # The maximum of unknown digest types that a finding names.
 _LAST = 1_000_000  # A URL without a priority follows all URLs that have one (RFC 5854 section 4.2.16).
 
 #: The supported digests by IANA name, in order of preference.
@@ -212,7 +212,7 @@ class MetalinkReader:
                 self._break(f"a tag, comment or text is longer than {_MOST_HELD} bytes")
         except BrokenList as error:
             failed = error
-        # LookupError and ValueError come from an encoding.
+        # An unknown or invalid encoding raises LookupError or ValueError.
         except (expat.ExpatError, LookupError, ValueError) as error:
             failed = BrokenList(f"not well-formed XML: {error}")
         complete, self._complete = self._complete, []

@@ -1,8 +1,8 @@
-"""Surplus of a local tree, which its source no longer has: files that `--delete` removes or keeps.
+"""Surplus of a local tree: files that its source no longer has, which `--delete` removes.
 
-A missing listing removes no file. Only a directory whose listing is `Proven` and not empty can have surplus,
-because servers also list an unreadable directory as empty. These names stay, because a listing proves little
-about them:
+A missing listing never causes a removal. Only a directory whose listing is `Proven` and not empty can have
+surplus, because servers also list an unreadable directory as empty. Files with these names are never removed,
+because a listing proves little about them:
 
 - names that begin with a dot, which servers leave out;
 - names that the user's patterns exclude;
@@ -53,10 +53,10 @@ class SurplusFile(NamedTuple):
 
 
 class Proven:
-    """The proof that a listing is complete, as its protocol shows it.
+    """The proof that a listing is complete, as the protocol provides it.
 
-    Proofs are a terminator, a length, a final reply, or close_notify. The end of a connection is not a proof,
-    because any host on the path can cause it.
+    A proof is one of these: a terminator, a length, a final reply, or TLS close_notify. The end of a
+    connection is not a proof, because any host on the network path can cause it.
     """
 
     __slots__ = ("proofs",)
@@ -68,10 +68,10 @@ class Proven:
 
 
 class Inventory:
-    """The entries that the listings of all trees had, by local path; must be closed.
+    """The local paths of all entries that the listings contained; must be closed.
 
-    A temporary database holds them, because their number has no limit. Methods raise `LocalError` if the disk
-    is full.
+    A temporary database holds the paths, because their number has no limit. Methods raise `LocalError` if the
+    disk is full.
     """
 
     def __init__(self) -> None:
@@ -107,7 +107,10 @@ class Inventory:
         return self._find("SELECT 1 FROM kept WHERE path = ?", path) is not None
 
     def find_listing(self, path: str) -> tuple[bool, str] | None:
-        """Return whether the listing of this directory is certain, and its URL; None if it is unknown."""
+        """Return whether the listing of this directory is certain, and its URL.
+
+        None if the directory has no recorded listing.
+        """
         found = self._find("SELECT certain, url FROM listed WHERE path = ?", path)
         return None if found is None else (bool(found[0]), str(found[1]))
 

@@ -1,8 +1,9 @@
-"""The robots rules of a tree's servers (RFC 9309): `/robots.txt`, requested once for each server.
+"""The robots.txt rules of a tree's servers (RFC 9309), requested once for each server.
 
-A URL that the user typed is requested in any case; a URL that was found below it only if the rules allow it.
-A server without the file, or with a 4xx reply, has no rules. If the rules are unknown (5xx, timeout, no
-connection), a found URL is not requested, and its error is `TryLater`. Rules are read again after a day.
+A URL that the user typed is always requested. A URL that was found below it is requested only if the rules
+allow that. A server without the file, or with a 4xx response, has no rules. If the rules are unknown (5xx,
+timeout, no connection), a found URL is not requested, and its error is `TryLater`. The rules are read again
+after a day.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ from resolver.url.parsing import parse
 if TYPE_CHECKING:
     from protego import Protego
 
-#: The product token for these rules (RFC 9309 section 2.2.1), a part of the `User-Agent`.
+#: The product token for which the rules are selected (RFC 9309 section 2.2.1). The token is a part of the
+#: `User-Agent`.
 TOKEN = "resolve"
 
 #: The maximum of bytes read; at least 500 KiB are required (RFC 9309 section 2.5).
@@ -38,22 +40,22 @@ _KEPT = 86_400.0
 #: The path of the file itself.
 _ITSELF = (b"robots.txt",)
 
-#: The maximum of seconds between two requests to a server, for any larger Crawl-delay.
+#: The maximum of seconds between two requests to a server. A larger Crawl-delay is reduced to it.
 LONGEST_DELAY = 60.0
 
-#: Lines that are searched for the line to show.
+#: The maximum of lines that are searched for the line that forbids a URL.
 _MOST_SHOWN = 256
 
 _BOM = b"\xef\xbb\xbf"
 
 
 class RobotsRules:
-    """The rules of one robots.txt. No content is an error."""
+    """The rules of one robots.txt. The parser accepts any content."""
 
     def __init__(self, octets: bytes) -> None:
         from protego import Protego  # Imported lazily: few runs walk through web pages.
 
-        octets = octets.removeprefix(_BOM)  # After a byte order mark the first group would be ignored.
+        octets = octets.removeprefix(_BOM)  # With a byte order mark, the parser would ignore the first group.
         if len(octets) > MOST:
             octets = octets[: octets.rfind(b"\n", 0, MOST) + 1]
         self._text = octets.decode("utf-8", "replace")
@@ -92,7 +94,10 @@ def _disallow_path(path: str) -> Protego:
 
 @dataclass(slots=True)
 class _RobotsServer:
-    """A scheme, host and port. `failed` is the error that left its rules unknown."""
+    """A server by scheme, host and port, with its rules.
+
+    `failed` is the error because of which the rules are unknown.
+    """
 
     lock: AbstractAsyncContextManager[object]
     asked: float | None = None

@@ -1,7 +1,7 @@
 """The work of `Resolver.save_tree`: a walk whose files are saved and reported one by one.
 
-Found files wait in the walk's own database. A task keeps its slot until the caller has taken its outcome. So
-memory stays small for a tree of any size.
+Found files wait in the walk's own database. A task keeps its slot until the caller has received its outcome.
+So memory stays small for a tree of any size.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
 
 
-# A walk with a ledger: each file of a tree has its row before its request. Directories have no row: their
-# listings are not files, and each run reads them again, because they name the files.
+# A walk with a ledger: each file of a tree gets a ledger row before its request. Directories do not have a
+# row, because their listings are not files. Each run reads the listings again, because they name the files.
 
 
 async def with_rows(
@@ -46,7 +46,8 @@ async def with_rows(
 ) -> AsyncIterator[tuple[TreeFile | TreeDirectory, LedgerEntry | None]]:
     """Yield the items of the walk, each file with its ledger row.
 
-    The caller must not request a file whose row is done; it calls the file's `close`.
+    If the row says that the file is done, the caller must not request the file, and calls its `close`
+    instead.
 
     Raises:
         LedgerFault: The ledger cannot be read or written.
@@ -115,7 +116,7 @@ def save_tree(
     origin: Origin,
     referrer: tuple[str, str | None] | None,
 ) -> RunningBatch[Outcome]:
-    """Return an iterator that has not started; see `Resolver.save_tree`. Raises `ValueError`."""
+    """Return the iterator of `Resolver.save_tree`; the walk begins at its first use. Raises `ValueError`."""
     if depth is not None and depth < 1:
         raise ValueError("depth must be at least 1")
     wish = TreeRequest(
@@ -201,7 +202,10 @@ def _make_earlier_outcome(item: TreeFile | TreeDirectory, row: LedgerEntry) -> O
 
 
 def lane_of(task: BatchTask[Outcome | None]) -> Hashable:
-    """Return the lane of a task; the queue keeps tasks of a lane together."""
+    """Return the lane of a task.
+
+    The queue keeps tasks of the same lane together, so that they share a connection.
+    """
     assert isinstance(task, _TreeSaveTask)
     return task.lane
 
@@ -279,15 +283,19 @@ def _make_failed_outcome(
     return outcome_of_failure(error, url, elapsed, judge_failed(error, url, wish.network, origin, referrer))
 
 
-# The articles of a news group as messages of one mailbox: all articles that the mailbox lacks, in the order
-# of their numbers. Articles that are gone when they are requested are counted; no others are skipped.
+# The articles of a newsgroup as messages of one mailbox: all articles that the mailbox lacks, in the order of
+# their numbers. An article that the server has removed since the listing is counted and skipped. No other
+# articles are skipped.
 
 #: Articles that are requested concurrently.
 _AHEAD = 16
 
 
 def source_of(url: Url) -> str:
-    """Return the name space of the article numbers: the group and its server."""
+    """Return the source of the article numbers: the group and its server.
+
+    The numbers are unique only within it.
+    """
     place = url.scheme
     if isinstance(url, HostUrl):
         place = url.host.lower() + ("" if url.port in (None, url.default_port) else f":{url.port}")

@@ -1,7 +1,7 @@
-"""The scope of a tree: URLs of the same scheme, host and port whose path begins with the top URL's.
+"""The scope of a tree: URLs of the same scheme, host and port whose path begins with the top URL's path.
 
-No other URL is requested, not even by a redirect. The module also selects files, detects loops and names the
-entries of a directory.
+URLs outside the scope are not requested, even if a redirect leads to them. The module also selects files,
+detects loops and names the entries of a directory.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from resolver.policy.files import local_name, local_path, name_key, number_name
 from resolver.url import registry
 from resolver.url.parsing import parse
 
-#: Names that may lead upwards, if a decoded name contains them.
+#: Names that may lead to another directory. A decoded name must not contain them as a component.
 _NOWHERE = frozenset({b"", b".", b".."})
 
 
@@ -161,15 +161,16 @@ def _any_of(globs: Sequence[str]) -> re.Pattern[str] | None:
 #
 # - the same URL after normalization;
 # - the same identifier from the server (`unique` of MLSD, `i` of EPLF, the real path of a directory);
-# - the target of a link, if the listing has it.
+# - the target of a link, if the listing states it.
 #
-# HTTP has neither of the last two. There a directory counts as a loop if two of its parents have the same
-# listing.
+# HTTP provides neither an identifier nor a link target. For HTTP, a directory counts as a loop if two of its
+# parents have the same listing.
 
 #: The maximum depth of directories; no real tree is deeper.
 DEEPEST = 64
 
-#: The maximum of equal listings on one path: a directory may contain a copy of itself.
+#: The maximum of equal listings on one path. One repetition is allowed, because a directory may contain a
+#: copy of itself.
 _MOST_ALIKE = 2
 
 _MANY = 1 << 256
@@ -205,7 +206,10 @@ def leads_up(entry: Entry, names: Sequence[bytes]) -> bool:
 
 
 class DirectoryDigest:
-    """A digest of a listing in any order: equal if names, sizes and dates are."""
+    """A digest of a listing that does not depend on the order of its entries.
+
+    Two digests are equal if names, sizes and dates are equal.
+    """
 
     def __init__(self) -> None:
         self._sum = 0
@@ -224,16 +228,17 @@ class DirectoryDigest:
 
 
 def is_too_alike(count: int) -> bool:
-    """Return whether a listing is a loop, as the `count`th equal one on its path."""
+    """Return whether a listing proves a loop, if it is the `count`th equal listing on its path."""
     return count > _MOST_ALIKE
 
 
-# The local names of the entries of one directory (S14). Each name is safe, and no two names are the same file
-# on any file system.
+# The local names of the entries of one directory (S14). Each name is safe, and two names never mean the same
+# file on any file system.
 #
-# Names are assigned in the byte order of the raw names, directories before files, in any order of the
-# listing. So another run assigns the same names, as long as no entry is added or removed. If a file system
-# may treat several names as equal, the first name stays and the next ones are numbered.
+# Names are assigned in the byte order of the server's names, directories before files. The order of the
+# listing does not matter. So another run assigns the same names, as long as no entry is added or removed. If
+# a file system may treat several names as equal (for example upper and lower case), the first name stays and
+# the next ones are numbered.
 
 
 class TakenNames(Protocol):

@@ -1,11 +1,12 @@
-"""The spool of found entries: a temporary database, so that memory does not grow with their number.
+"""The spool of found entries: a temporary database, so that memory does not grow with the number of entries.
 
-The database has no file name, so no other process can open it; it is removed with the connection. An entry
-has one of three states:
+The database has no file name, so other processes cannot open it. It is removed when the connection closes. An
+entry has one of three states:
 
 - `LISTED`, until all entries of its directory are listed and it has a local name;
 - `READY`, until it is returned;
-- `GIVEN`, for a directory that was returned: the detection of loops needs it. A returned file is deleted.
+- `GIVEN`, for a directory that was returned, because the detection of loops needs it. A returned file is
+  deleted from the spool.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ LISTED, READY, GIVEN = 0, 1, 2
 #: Names of one directory that are held in memory.
 _FEW = 1_000
 
-#: The role of an entry. DIRECTORY: entered. LINKED: entered after all DIRECTORY entries. PERHAPS: entered
-#: after those, too, if the server lists it. FILE: saved. Entries are named in this order.
+#: The role of an entry; entries are named in this order. DIRECTORY: entered. LINKED: entered after all
+#: DIRECTORY entries. PERHAPS: entered after all LINKED entries, if the server lists it. FILE: saved.
 DIRECTORY, LINKED, PERHAPS, FILE = 0, 1, 2, 3
 
 _SCHEMA = """

@@ -1,8 +1,8 @@
 """The walk of a tree: a source of tasks for a batch, each a directory to list or a file to save.
 
-`plant` adds a tree. The top of the tree is its first task. The entries of a listing follow; the files of a
-directory come before the next directory. A running task may still add entries. So the source ends when
-`no_more` was called and all its tasks are finished.
+`plant` adds a tree. The top of the tree is its first task, and the entries of its listing are the next tasks.
+The files of a directory come before the next directory. Because a running task may still add entries, the
+source ends only when `no_more` was called and all its tasks are finished.
 """
 
 from __future__ import annotations
@@ -90,13 +90,16 @@ class TreeTop:
     def _judge(self, start: Url, target: Url) -> None:
         """Raise `Refused` (S10) if a redirect leads out of the tree.
 
-        A mirror that the user named is not in the tree and may redirect anywhere.
+        A mirror that the user named is outside the tree from the start, so it may redirect anywhere.
         """
         if self.scope.covers(start) and not self.scope.covers(target):
             raise Refused("S10", f"the redirect leads out of the tree, to {target.shown}")
 
     def _judge_file(self, start: Url, target: Url) -> None:
-        """Check the same for a file; raise `NoDocument` if an added slash reveals a directory."""
+        """Raise `Refused` (S10) if a redirect of a file leads out of the tree.
+
+        If the redirect only adds a trailing slash, the file is a directory, and `NoDocument` is raised.
+        """
         self._judge(start, target)
         if target.text.endswith("/") and not start.text.endswith("/") and names_of(start) == names_of(target):
             raise NoDocument("S10", "a redirect shows that this is a directory")
@@ -117,7 +120,7 @@ class TreeItem:
 
     @property
     def lane(self) -> Hashable:
-        """Return the directory that the connection must be in for this item; None if it does not matter."""
+        """Return the directory that the connection must have selected for this item; None if any is fine."""
         if not self.tree.stays:
             return None
         is_directory = isinstance(self, TreeDirectory)
@@ -195,7 +198,7 @@ class TreeFile(TreeItem):
 
     @property
     def listed(self) -> Validators:
-        """Return the size and time that the listing has exactly."""
+        """Return the size and time of the file, if the listing states them exactly."""
         said = self.row.modified
         return Validators(self.row.size, None if said is None else datetime.fromisoformat(said))
 
@@ -224,7 +227,7 @@ class TreeFile(TreeItem):
 
     @property
     def _is_open(self) -> bool:
-        """Return whether the listing leaves open if this is a file."""
+        """Return whether the listing does not say if this is a file or a directory."""
         return self.row.kind in (Kind.LINK, Kind.UNKNOWN)
 
     @property
@@ -350,7 +353,7 @@ class TreeWalk:
         return found
 
     def at_hand(self) -> list[TreeFile]:
-        """Return the files that come next without waiting."""
+        """Return the next files that can be taken without waiting for a listing."""
         files = [TreeFile(self, self._trees[row.tree], row) for row in self._files]
         self._files.clear()
         return files
