@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from protocols.contract import Validators
 from protocols.errors import LocalError
 
-if TYPE_CHECKING:  # A ledger needs no network.
+if TYPE_CHECKING:  # The import is only for type checks: a ledger does not need the network package.
     from resolver.network.mask import Masked
 
 
 class LedgerFault(LocalError):
-    """A ledger that cannot be read or written, so no further request should be made under it."""
+    """A ledger that cannot be read or written. The run must not send further requests with such a ledger."""
 
 
 class LedgerHeld(LedgerFault):
-    """A ledger that another run has locked, and that may be free soon."""
+    """A ledger that another run has locked. The lock may be released soon."""
 
 
 class CompletedFile(NamedTuple):

@@ -1,7 +1,8 @@
 """The ledger of a run, an SQLite file: a row for each URL and its path, valid after a kill or a crash.
 
-The key of a row is a digest of URL and path. The file holds no password, and no digest of one, which could be
-guessed. The URL is stored as it is shown, and URLs that differ only in a password are one object.
+The key of a row is a digest of URL and path. The file holds no password. It also holds no digest of a
+password, because the password could be guessed from the digest. The URL is stored redacted, so URLs that
+differ only in a password are the same object.
 
 The order of the steps allows a run to be killed, and the machine to lose its power, before each of them:
 
@@ -10,10 +11,10 @@ The order of the steps allows a run to be killed, and the machine to lose its po
 3. the file gets its name (`resolver.files.part`);
 4. its directory is synced, and the row is `done`; many rows share one transaction.
 
-A file that was interrupted before step 2 is resumed like any other. After step 2 the next run takes step 3,
-or finds by inode and size that it is done. No row is trusted without its file.
+A file that was interrupted before step 2 is resumed like any other file. After step 2 the next run takes step
+3, or it finds by inode and size that step 3 is done. A row counts only if its file exists.
 
-The file has one writer, which holds a lock. Readers need no lock.
+The ledger has one writer, which holds a lock. Readers need no lock.
 """
 
 from __future__ import annotations
@@ -61,9 +62,9 @@ COMMIT;
 #: Columns that the first ledgers lacked.
 _ADDED = (("how", "TEXT"), ("final_url", ""), ("media_type", ""))
 
-#: Steps of SQLite's virtual machine between two checks; the maximum of steps for a ledger, and the addition
-#: for each byte of it. Counting all rows takes two steps per byte. Pages of a damaged file may point to each
-#: other, so that 50 kB have billions of rows.
+#: Steps of SQLite's virtual machine between two checks of the work limit. The limit of a ledger is a base
+#: number of steps, plus steps for each byte of the file. Counting all rows takes two steps per byte. Pages of
+#: a damaged file may point to each other, so that 50 kB seem to have billions of rows.
 _STEPS = 10_000
 _SPARE_STEPS, _STEPS_OF_OCTET = 1_000_000, 10
 
@@ -123,8 +124,8 @@ def check_is_ours(connection: sqlite3.Connection, path: str) -> bool:
 def _check_schema(connection: sqlite3.Connection, path: str) -> None:
     """Raise `LedgerFault` if the schema has more than the tables of a ledger.
 
-    Views, triggers and computed columns run SQL from the author of the file. Automatic indexes of SQLite have
-    no text.
+    Views, triggers and computed columns could run SQL that the author of the file chose. Automatic indexes of
+    SQLite are allowed; they have no SQL text.
     """
     found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT 3").fetchall()
     tables = re.findall(r"CREATE TABLE .*?\);", TABLES, re.DOTALL)
@@ -145,7 +146,7 @@ def _table(sql: str) -> tuple[str, list[str]]:
 def is_ledger(head: bytes) -> bool:
     """Return whether a file with this head is a ledger.
 
-    SQLite's file format (section 1.3) has its magic text at byte 0 and the application id at byte 68.
+    An SQLite file (file format, section 1.3) has its magic text at byte 0 and the application id at byte 68.
     """
     return head.startswith(b"SQLite format 3\0") and head[68:HEAD] == _OURS.to_bytes(4, "big")
 
@@ -239,9 +240,9 @@ class RequestRow(NamedTuple):
     """A request to be recorded.
 
     Attributes:
-        url: The URL as it is shown.
+        url: The redacted URL.
         place: The path of the file, or the directory if the server may choose the name.
-        given: The URL as it was given, without its password.
+        given: The URL as the user gave it, without its password.
         more: Other data of a list item, in JSON.
         how: The naming scheme of the files.
         below: A prefix of the path; no directory after it may be a symbolic link.
@@ -290,7 +291,7 @@ NO_TAG = RowTag()
 class LedgerEntry:
     """The row of an object while it is processed.
 
-    `is_done` tells that an earlier run saved the object and its file is still there.
+    `is_done` is true if an earlier run saved the object and its file is still there.
     """
 
     def __init__(
@@ -345,7 +346,10 @@ class LedgerEntry:
     async def record_done(
         self, path: str | None, size: int, brought: int, attempts: int, *, skipped: bool
     ) -> None:
-        """Record that the file has its name, or that an existing file stays. Raises `LedgerFault`."""
+        """Record that the file has its final name, or that an existing file was kept.
+
+        Raises `LedgerFault`.
+        """
         change = (
             "status=?, path=?, size=?, brought=brought+?, attempts=attempts+?, ended=?, exit=0, error=NULL"
         )
@@ -411,7 +415,7 @@ class Ledger:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            # Called on the event loop, where a cancellation cannot interrupt it.
+            # This call is made on the event loop, where a cancellation cannot interrupt it.
             self._write_all(durable=True)
         except LedgerFault:
             if kind is None:
@@ -463,7 +467,7 @@ class Ledger:
         return absolute if self._below is None else os.path.relpath(absolute, os.path.abspath(self._below))
 
     def has(self, url: str, place: str) -> bool:
-        """Return whether this URL, as it is shown, has a row with this path. Raises `LedgerFault`."""
+        """Return whether this redacted URL has a row with this path. Raises `LedgerFault`."""
         with self._mutex, faults_of(self._file.path):
             key = (RequestRow(url, place, url).key,)
             return self._connection.execute("SELECT 1 FROM object WHERE key=?", key).fetchone() is not None
@@ -577,7 +581,11 @@ class Ledger:
 
     @contextmanager
     def _transaction(self, *, durable: bool = False) -> Iterator[None]:
-        """Run a transaction: a `durable` one survives a loss of power, others the end of the process."""
+        """Run a transaction.
+
+        A `durable` transaction survives a loss of power. Any other transaction survives only the end of the
+        process.
+        """
         with self._mutex, faults_of(self._file.path):
             self._file.check_there()
             self._connection.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
@@ -599,16 +607,18 @@ def _now() -> float:
     return datetime.now(UTC).timestamp()
 
 
-# Recall of an earlier run by the lines of its list, which need not be parsed as URLs to be skipped.
+# Recall of an earlier run by the lines of its list. A line that matches is skipped without being parsed as a
+# URL.
 #
 # Rows are in the order of their requests, which is the order of the list. So the next lines most likely match
-# the next rows, which are read in blocks. A line without a match is looked up by its key; if its row is done,
-# reading continues after that row.
+# the next rows, which are read in blocks. A line without a match is looked up by its key. If the row of that
+# key is done, reading continues after that row.
 #
-# A row counts only if its file is at its current path: with the same naming scheme, below the same directory,
-# and at the path in its key.
+# A row counts only if its file is at the path that this run would use: with the same naming scheme, below the
+# same directory, and at the path in its key.
 
-#: Rows per block: more than the lines per call, because the list may have lost some.
+#: Rows per block. The number exceeds the lines per call, because some lines of the earlier list may be
+#: missing now.
 _RECALL_ROWS = 640
 
 

@@ -28,12 +28,12 @@ class FailedRow(NamedTuple):
 class LedgerReport(NamedTuple):
     """The totals of a ledger.
 
-    A killed run counts until its last write.
+    A killed run counts until the time of its last write.
 
     Attributes:
-        size: The bytes of all files.
-        brought: The bytes received over the network for them.
-        elapsed: The seconds of all runs.
+        size: The total size of all files in bytes.
+        brought: The bytes received over the network for these files.
+        elapsed: The total seconds of all runs.
     """
 
     objects: int
@@ -56,7 +56,10 @@ class LedgerReport(NamedTuple):
 
 
 class PendingRow(NamedTuple):
-    """A row that is not done. `without_password`: the URL had a password, which the ledger does not store."""
+    """A row that is not done.
+
+    `without_password` is true if the URL had a password, which the ledger does not store.
+    """
 
     url: str
     origin: str
@@ -114,7 +117,7 @@ def read(path: str) -> LedgerReport:
 
 
 def list_pending(path: str) -> Iterator[PendingRow]:
-    """Yield all rows that are not done, failed or never started, in request order. Raises `LedgerFault`."""
+    """Yield the rows that failed or never started, in request order. Raises `LedgerFault`."""
     with _reading(path) as connection:
         for row in connection.execute(f"SELECT {_OF_LEFT} FROM object WHERE {_NOT_DONE} ORDER BY id"):
             with _written_by_a_run(path):
