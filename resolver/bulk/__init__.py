@@ -1,7 +1,7 @@
-"""Millions of URLs on a Dask cluster, planned by host: a host gets requests from one machine at a time.
+"""Millions of URLs on a Dask cluster, planned by host: only one machine at a time sends requests to a host.
 
-`plan` chooses the next requests without network I/O; `slice` is the work of a worker; `run` is the complete
-run.
+`plan` chooses the next requests without network I/O. `slice` is the work of a worker. `run` performs the
+complete run.
 """
 
 from resolver.bulk.run import BulkProgress, BulkSummary, run

@@ -31,16 +31,16 @@ class BulkRequest(NamedTuple):
 
 
 class RequestSlice(NamedTuple):
-    """The requests of one task: as many of one partition as may be done within one minute.
+    """The requests of one task: as many of one partition as can probably be done within one minute.
 
     Attributes:
         partition: The number of the partition.
         number: The number of the slice within its partition.
         label: The hosts, for display.
         items: The requests, in the order in which they can start.
-        last: Whether no request of the partition waits after this slice.
+        last: Whether this is the last slice of the partition with requests left.
         seconds: The estimated duration.
-        pauses: The seconds for which hosts demand a pause.
+        pauses: The remaining seconds of the pause that each host demands.
     """
 
     partition: int
@@ -63,8 +63,9 @@ class SliceReport(NamedTuple):
         exits: The number of requests by exit status.
         bytes: The bytes received.
         seconds: The duration.
-        pauses: The pauses of hosts, from the end of the slice on.
-        held: Whether another run had locked the partition all the time, so that all requests are left.
+        pauses: The seconds of the pause that each host demands, counted from the end of the slice.
+        held: Whether another run had locked the partition during the whole slice, so that no request was
+            started.
     """
 
     partition: int
@@ -111,11 +112,13 @@ class BulkJob:
     concurrency: int = CONCURRENCY
 
 
-# Versions: planner, scheduler and workers have this package; planner and workers have the same version.
+# Versions: planner, scheduler and workers have this package installed. Planner and workers have the same
+# version.
 #
-# Workers are queried before a list is read, and again when workers join. A worker that gets a task
-# earlier reports its version, because each task begins with the required one. A worker without this module
-# fails the task, as Dask does for any missing module. A scheduler loads only a name of this package.
+# Workers are queried before a list is read, and again when workers join. A worker that gets a task before
+# this query reports its version, because each task begins with the required version. On a worker without this
+# module the task fails, as Dask fails any task with a missing module. A scheduler loads only a name of this
+# package.
 
 #: The maximum of workers named in an error about versions.
 _MOST_NAMED = 3

@@ -1,8 +1,8 @@
 """The plan of a run: requests by host in slices, with a host in one slice at a time; and its forecast.
 
-The plan is filled first and queried afterwards. `BulkScheduler` decides on numbers alone; the requests are in
-a temporary database (`PendingRequests`). Of the slices that wait for a worker, the one with the greatest
-`urgency` is the first: it has the hosts that determine when the run ends.
+The plan is filled first and queried afterwards. `BulkScheduler` decides by numbers alone. The requests
+themselves are in a temporary database (`PendingRequests`). Among the slices that wait for a worker, the slice
+with the greatest `urgency` starts first, because its hosts determine when the run ends.
 
     with BulkPlan(HostPace(rate=2.0)) as plan:
         plan.add(item, host, scheme)
@@ -157,7 +157,7 @@ class BulkPlan:
         share, held = found
         missing = Counter((item.url, item.path) for item in left)
         begun, not_begun = list[int](), Counter[int]()
-        for number, host, item in reversed(held):  # Of equal requests, the first ones were started.
+        for number, host, item in reversed(held):  # Among equal requests, the first ones were started.
             if missing[item.url, item.path]:
                 missing[item.url, item.path] -= 1
                 not_begun[host] += 1
@@ -174,13 +174,13 @@ class BulkPlan:
     def urgency(self, slice: RequestSlice) -> float:
         """Return the seconds that the slice and the rest of its partition need.
 
-        Of the slices that wait for a worker, the one with the most seconds should be the first.
+        Among the slices that wait for a worker, the slice with the most seconds should start first.
         """
         return self._turns.urgency(self._under_way[slice.partition][0])
 
     @property
     def left(self) -> int:
-        """Return the number of requests that are in no slice under way."""
+        """Return the number of requests that are not in a slice under way."""
         return self._turns.waiting
 
     @property
@@ -255,7 +255,7 @@ def place_request(request: UrlLike | SaveRequest) -> PlannedRequest:
 
 
 def request_of(item: BulkRequest) -> SaveRequest:
-    """Return the `SaveRequest` that the worker executes."""
+    """Return the `SaveRequest` that the worker performs."""
     more: dict[str, Any] = dict(item.more or {})
     for name in ("mirrors", "referrer"):
         if name in more:
@@ -315,16 +315,16 @@ def iterate_requests(given: Given, client: Client | None) -> Iterator[UrlLike | 
 
 # The forecast of a run: the plan, simulated in virtual time.
 #
-# The scheduler of a real run decides (`BulkScheduler`), on a copy of its numbers. Only the workers are
-# simulated, and each slice takes its estimated time. So a forecast knows the limits of hosts and the capacity
-# of a cluster, and estimates the speed of hosts.
+# The scheduler of a real run (`BulkScheduler`) makes the decisions, on a copy of its numbers. Only the
+# workers are simulated, and each slice takes its estimated time. So the limits of hosts and the capacity of a
+# cluster are exact in a forecast, while the speed of hosts is an estimate.
 
 #: The numbers of workers that a forecast covers.
 WORKERS = (1, 4, 16)
 
-#: Slices that are submitted per slot. With no slice at hand, a slot is idle for the time of a message, once a
-#: minute. With more, slices of the slowest host wait for others: with two, a run takes 20 % longer on a
-#: cluster of the largest useful size (`python -m bench.bulk_plan`).
+#: The number of slices that are submitted per slot. If no slice is waiting, a slot is idle once a minute,
+#: while the next slice is sent. If more are waiting, slices of the slowest host wait behind others. With two
+#: per slot, a run takes 20 % longer on a cluster of the largest useful size (`python -m bench.bulk_plan`).
 AHEAD = 1.0
 
 #: The overhead of a slice in seconds: its submission, its connections and its report.

@@ -10,21 +10,24 @@ Invariant: a partition has at most one share under way. So the limits of a host 
 without communication between workers. Heap entries may be stale: an entry counts only if its partition is not
 under way and the key equals `_before`.
 
-`take` returns a share of the waiting partition with the most seconds left: the longest must not wait, and the
-others fill the remaining workers. In the share each host gets the requests that it can answer within `box`
-seconds. Hosts with the most seconds left come first, and all hosts run concurrently.
+`take` returns a share of the waiting partition with the most seconds left. The partition that needs longest
+must not wait, and the other partitions fill the remaining workers. In the share, each host gets as many
+requests as it can answer within `box` seconds. Hosts with the most seconds left come first, and all hosts run
+concurrently.
 
 `end` returns the unstarted requests to the queue and learns the speed of hosts. The rate of requests to a
-host is the user's setting, or a polite default. The speed of a host is assumed until its first share has
-ended:
+host is the user's setting, or a polite default. The speed of a host is an assumption until its first share
+has ended:
 
-- Some requests did not start: the speed of the host is exact.
-- All requests of a host ended while the share waited for another host: twice the speed is tried next.
-- At least half of the started requests were not sent, because another run had done them or the policy
-  refused them: this tells nothing about a host; the next share of the partition covers 16 times the seconds.
+- Some requests did not start: the measured speed of the host is exact.
+- All requests of a host ended while the share waited for another host: the next share assumes twice the
+  speed.
+- At least half of the started requests were not sent, because another run had done them or the policy refused
+  them: the measured speed says nothing about the host. The next share of the partition covers 16 times the
+  seconds.
 
-Too many requests for the time only cost their transport; too few leave a host idle. The scheduler holds some
-40 bytes for each host, and nothing for a request.
+If a share has too many requests for its time, they are only transported in vain. If it has too few, a host is
+idle. The scheduler holds about 40 bytes for each host, and nothing for a request.
 """
 
 from __future__ import annotations
@@ -41,16 +44,17 @@ from typing import NamedTuple
 from protocols.errors import LocalError
 from resolver.bulk.messages import BulkRequest
 
-#: With this number, few of some thousand hosts share a partition, and each partition may have a file.
+#: The number of partitions. With some thousand hosts, few hosts share a partition. Each partition may have
+#: its own file.
 PARTITIONS = 1_024
 
 #: The maximum duration of a share in seconds.
 BOX = 60.0
 
-#: The maximum of requests in a share: the memory of the sender holds those in flight.
+#: The maximum of requests in a share. This limits memory, because the sender holds the requests in flight.
 MOST = 2_000
 
-#: The tolerance of counts: 120 requests at 2 per second take one minute.
+#: The tolerance of rounding: 120 requests at 2 per second must fit into exactly one minute.
 _EXACT = 1e-9
 
 #: A duration up to this factor above the estimate counts as the estimate.
@@ -81,7 +85,7 @@ class HostPace(NamedTuple):
     def compute_interval(self, cap: int | None) -> float:
         """Return the seconds per request of a host with at most `cap` concurrent requests.
 
-        None means no limit except the share's own, and no rate.
+        If `cap` is None and there is no rate, only the limit of the share applies.
         """
         if cap is None:
             return self.each / self.at_once
@@ -91,7 +95,7 @@ class HostPace(NamedTuple):
 class HostShare(NamedTuple):
     """The hosts of a share, with the number of requests of each; hosts with the most seconds left come first.
 
-    `last` tells that no request of the partition waits after it. `seconds` is the estimated duration.
+    `last` is true if no request of the partition waits after this share. `seconds` is the estimated duration.
     """
 
     partition: int
@@ -113,7 +117,8 @@ class BulkScheduler:
     def __init__(self, pace: HostPace, *, partitions: int = PARTITIONS, box: float = BOX) -> None:
         self._pace = pace
         self._box = box
-        # Arrays by host number, from `_partition` to `_between`; by partition, from `_hosts` to `_before`.
+        # Arrays from `_partition` to `_between` are indexed by host number. Arrays from `_hosts` to `_before`
+        # are indexed by partition.
         self._partition = array("l")
         self._cap = array("l")  # The maximum of concurrent requests; 0: no limit.
         self._asked = array("q")  # All requests of the host.
@@ -203,7 +208,7 @@ class BulkScheduler:
     def urgency(self, share: HostShare) -> float:
         """Return the seconds that the share and the rest of its partition need.
 
-        Of the shares that wait for a worker, the one with the most seconds should be the first.
+        Among the shares that wait for a worker, the share with the most seconds should start first.
         """
         return share.seconds + self.seconds_before(share.partition)
 
@@ -308,7 +313,7 @@ class BulkScheduler:
     def _not_slower(self, host: int, count: int, seconds: float) -> float:
         """Return the new seconds per request of a host that did all its requests.
 
-        The share may have waited for another host meanwhile.
+        The host may have been idle at the end, while the share waited for another host.
         """
         known = self._between[host]
         return known / 2 if seconds > known * count * _ABOUT else min(known, seconds / count)
@@ -345,11 +350,11 @@ class BulkScheduler:
         return sum(not self._hosts[each] and each not in self._under_way for each in there)
 
 
-# Waiting requests by host, in a temporary database, so that memory does not grow with their number.
+# Waiting requests by host, in a temporary database, so that memory does not grow with the number of requests.
 #
-# The database has no file name, is private, and is removed with the connection. A request stays in it until a
-# worker has started the request. So a request that a
-# worker holds is still there, and needs no action to be returned.
+# The database has no file name, is private, and is removed with the connection. A request stays in the
+# database until a worker has started it. So a request that a worker returns unstarted is still in the
+# database.
 
 #: Requests that are inserted together, and hosts whose numbers are held in memory.
 _TOGETHER = 1_000
@@ -446,7 +451,10 @@ class PendingRequests:
         ]
 
     def _put_in_order(self) -> None:
-        """Create the index by host after the last insert, which costs a tenth of updating it per request."""
+        """Create the index by host after the last insert.
+
+        This costs a tenth of updating the index for each request.
+        """
         if self._new:
             self._put_down()
         if not self._is_in_order:

@@ -1,8 +1,8 @@
 """A run on a cluster: requests are planned, and their slices submitted to Dask, a few at a time.
 
-The scheduler of Dask knows only the slices under way. So it and the workers need as much memory for a million
-requests as for a thousand. The plan chooses the next slice, and never has two slices of a partition under
-way.
+The scheduler of Dask knows only the slices under way. So Dask's scheduler and the workers need as much memory
+for a million requests as for a thousand. The plan chooses the next slice, and never has two slices of a
+partition under way.
 """
 
 from __future__ import annotations
@@ -30,15 +30,16 @@ if TYPE_CHECKING:
 #: A run fails if slices of a partition are lost with their workers this many times in a row.
 _MOST_LOST = 5
 
-#: A run fails if another run holds a partition this many times in a row, a minute each. A request of that run
-#: to a host that does not answer takes as long as all its attempts.
+#: A run fails if another run holds a partition this many times in a row. Each time takes one minute. The
+#: other run may wait that long, because a request to a host that does not answer lasts for all its attempts.
 _MOST_HELD = 20
 
-#: The timeout in seconds for a report from its worker, a value of some hundred bytes. No other slice is
-#: processed meanwhile.
+#: The timeout in seconds for fetching a report of some hundred bytes from its worker. Other slices are not
+#: processed during this time.
 _REPORT = 30.0
 
-#: Seconds between two queries for the number of threads, with threads and without.
+#: Seconds between two queries for the number of threads: the interval if workers have threads, and if none
+#: has.
 _LOOK = 5.0
 _WAIT = 0.5
 
@@ -73,7 +74,8 @@ class BulkProgress(NamedTuple):
 class BulkSummary(NamedTuple):
     """The result of a run. `exit` is the exit status of the command.
 
-    The status is 0, the status of all failures if they have the same one, or 1.
+    The status is 0 without failures. If all failures have the same status, it is that status; otherwise it is
+    1.
     """
 
     requests: int
@@ -166,7 +168,11 @@ def run(
 
 
 def _wait_for_others(client: Client, out: str) -> None:
-    """Wait for slices of an interrupted run: a URL has no lock that keeps them and this run from one host."""
+    """Wait for slices of an interrupted run.
+
+    A store at a URL has no lock that would keep this run and the slices from sending requests to the same
+    host.
+    """
     while any(each is True for each in client.run(is_under_way, out, on_error="return").values()):
         sleep(_REST)
 
@@ -252,7 +258,10 @@ class _WorkerSpread:
         return self._summary(monotonic() - began)
 
     def _has_one_ended(self) -> bool:
-        """Return whether a slice ended within 0.5 s; otherwise the number of workers may have changed."""
+        """Return whether a slice ended within 0.5 s.
+
+        Otherwise the caller checks whether the number of workers has changed.
+        """
         changed = self._completed.thread_condition
         with changed:
             return bool(changed.wait_for(self._completed.has_ready, _WAIT))
@@ -265,7 +274,7 @@ class _WorkerSpread:
         if monotonic() - self._looked < (_LOOK if self._threads > 0 else _WAIT):
             return
         before = self._threads
-        with suppress(OSError):  # A lost scheduler drops all futures, which is reported then.
+        with suppress(OSError):  # A lost scheduler cancels all futures, which is reported later.
             self._threads = sum(self._client.nthreads().values())
         self._looked = monotonic()
         if self._threads > before >= 0:
@@ -291,7 +300,7 @@ class _WorkerSpread:
         return self._names.setdefault(slice.partition, slice.label.replace("-", "\N{NON-BREAKING HYPHEN}"))
 
     def _settle(self, future: Future, slice: RequestSlice) -> None:
-        """Process an ended slice; its report may be lost with its worker since."""
+        """Process a slice that has ended; its report may have been lost with its worker."""
         from distributed import CancelledError, KilledWorker
 
         if future.status in ("pending", "lost"):

@@ -1,8 +1,8 @@
 """The work of a worker: it fetches a slice, and reports the outcome.
 
-A partition has one slice under way at a time. The lock of its ledger refuses a second one, even if a live
-worker is assumed dead. A store that is not a directory has no such lock: there a run first waits for workers
-that still serve an earlier run.
+A partition has one slice under way at a time. The lock of its ledger refuses a second slice, even if the
+first runs on a live worker that Dask assumes dead. A store that is not a directory has no such lock. Before a
+run uses such a store, it waits for workers that still serve an earlier run.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ from resolver.transfer.settings import Settings
 from resolver.version import VERSION
 from resolver.warc.recorder import Recorder
 
-# The scratch directory of a slice whose output is moved elsewhere. The directory of the worker
-# contains it: the user has provided space there, and Dask removes it after a worker was killed.
+# The scratch directory of a slice whose output is moved elsewhere. The scratch directory is in the directory of the
+# worker, because the user has provided space there, and because Dask removes that directory after a worker
+# was killed.
 
 
 def scratch() -> AbstractContextManager[str]:
@@ -119,7 +120,10 @@ class SliceOutput(NamedTuple):
 
 
 def fetch_slice(job: BulkJob, slice: RequestSlice) -> SliceReport:
-    """Fetch a slice; blocks until its requests have ended, or its time is over and the started ones have.
+    """Fetch a slice.
+
+    Blocks until all requests have ended. When the time of the slice is over, it waits only for the started
+    requests.
 
     Raises:
         LocalError: The output cannot be stored.
@@ -288,12 +292,12 @@ class _SliceLedger:
         return tuple(self._waiting.values())
 
 
-# A task is sent as opaque bytes.
+# A task is sent as bytes that Dask cannot read.
 #
 # Dask keeps the last 1,000 messages to each worker and to the scheduler
-# (`distributed.admin.low-level-log-length`), with the tasks in them as objects, if it can read them. Requests
-# would stay there long after their end, hundreds of megabytes of them. The version of this package precedes
-# the bytes.
+# (`distributed.admin.low-level-log-length`). If Dask can read the tasks in them, it keeps them as objects.
+# Then hundreds of megabytes of requests would stay in memory long after their end. The version of this
+# package precedes the bytes.
 
 
 def pack_task(job: BulkJob, slice: RequestSlice) -> bytes:

@@ -26,7 +26,8 @@ _MAKES = 5
 class RemoteStore:
     """A file system of fsspec. Names are paths below its URL, with `/`.
 
-    A written file is complete or absent if the file system promises that. All methods raise `LocalError`.
+    A file is written completely or not at all, if the file system guarantees that. All methods raise
+    `LocalError`.
     """
 
     def __init__(self, url: str) -> None:
@@ -59,8 +60,8 @@ class RemoteStore:
     def fetch(self, name: str, path: str) -> bool:
         """Copy the file to a local path, and return whether it exists.
 
-        The file counts as missing only if a new query to the file system says so. A cached listing or a
-        network error is not enough, because finished work would be repeated.
+        The file counts as missing only if a new query to the file system confirms that. A cached listing or a
+        network error is not enough, because the run would repeat finished work.
         """
         with self._faults():
             try:
@@ -142,7 +143,7 @@ def store_of(out: str) -> Store:
 # which survives killed processes. So an interrupted run reports the same as an uninterrupted one; only
 # `attempts` and `ended` may differ.
 
-#: Rows that are converted to columns in one call: some 16 MB as objects.
+#: The number of rows that are converted to columns in one call. As objects they take about 16 MB.
 _AT_ONCE = 10_000
 
 
