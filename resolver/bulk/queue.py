@@ -45,7 +45,7 @@ from protocols.errors import LocalError
 from resolver.bulk.messages import BulkRequest
 
 #: The number of partitions. With some thousand hosts, few hosts share a partition. Each partition may have
-#: its own file.
+#: a separate file.
 PARTITIONS = 1_024
 
 #: The maximum duration of a share in seconds.
