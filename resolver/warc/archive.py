@@ -75,8 +75,8 @@ class Archive:
     """WARC files that serve a `Resolver(archive=…)` without sending a packet.
 
     The files may come from any program. They are read once, from end to end, when the archive is made. An
-    archive must be closed; as a context it closes itself. The latest capture of a URL is served, and a
-    truncated capture only if no complete one exists.
+    archive must be closed; as a context manager it closes itself. The latest capture of a URL is served. A
+    truncated capture is served only if no complete capture exists.
 
     Args:
         paths: The files.
@@ -107,7 +107,7 @@ class Archive:
             raise LocalError(f"{path}: {error.message}") from error
 
     def gate(self, admission: Admission) -> UrlGate:
-        """Return the gate of an admitted URL, which opens no connection and answers from the archive."""
+        """Return the gate of an admitted URL, which opens no connection and responds from the archive."""
         from resolver.warc.replay import ArchiveGate  # imports warcio, of the extra
 
         return ArchiveGate(admission, self.find)

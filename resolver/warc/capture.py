@@ -1,7 +1,8 @@
 """The capture of one retrieval of one URL over one hop: connections, dialogue, body and outcome.
 
 A `Capture` receives all bytes of its connections (see `resolver/network/stream_settings.py`), the steps of
-the dialogue, and the body; when it ends, it is a group of records. It neither waits nor opens files.
+the dialogue, and the body. When the capture ends, it becomes a group of records. It neither waits nor opens
+files.
 """
 
 from __future__ import annotations
@@ -53,10 +54,11 @@ if TYPE_CHECKING:
     from resolver.network.stream_settings import TappedConnection, TlsFacts
 
 
-# Listings that are made of answers: the answers are archived as received, so that they can be parsed again.
+# Listings that consist of replies: the replies are archived as received, so that a later reader can parse
+# them again.
 #
-# The scheme definition selects them (`protocols.scheme.KeptListing`): the answers to some commands, the last
-# answer, the packets of the last answer, or the names in a directory of this machine.
+# The scheme definition selects the replies (`protocols.scheme.KeptListing`): the replies to some commands,
+# the last reply, the packets of the last reply, or the names in a directory of this machine.
 
 
 class _AnswerSpan(NamedTuple):
@@ -91,7 +93,8 @@ class AnswerListing:
             words = tuple(self._word(line) for line in octets.splitlines())
             if not all(word.partition("_")[0] in self._wanted.commands for word in words):
                 return
-            if self._stretches and words[0] == self._stretches[0].words[0]:  # asked for from the beginning
+            # The listing was requested again from the beginning.
+            if self._stretches and words[0] == self._stretches[0].words[0]:
                 self._stretches, self._ranges = [], []
             self._current = _AnswerSpan(words, self._spool.size)
 
@@ -107,7 +110,10 @@ class AnswerListing:
             self._spool.write(octets)
 
     def _settle(self) -> None:
-        """Complete the answers to the last commands. A refusal is not part of a listing."""
+        """Complete the replies to the last commands.
+
+        A reply that refuses the command is not part of a listing.
+        """
         current, self._current = self._current, None
         is_no = self._wanted.how == "answers" and self._first in (b"4", b"5")
         if current is not None and self._first and not is_no:
@@ -178,7 +184,7 @@ def _line(name: bytes, status: FileStatus) -> bytes:
     return json.dumps(said, separators=(",", ":")).encode("ascii") + b"\n"
 
 
-# An HTTP request and its answer, as they were on the wire: two records.
+# An HTTP request and its response, as they were on the wire: two records.
 
 _REQUEST = re.compile(rb"[A-Z]+ [^\r\n]* HTTP/1\.[01]\r\n")
 RESPONSE = "application/http;msgtype=response"
@@ -190,7 +196,10 @@ def is_request(octets: bytes) -> bool:
 
 
 class HttpCaptureFacts(NamedTuple):
-    """The records of an exchange. `said` are bytes that are in no record; `body` the members of its event."""
+    """The records of an HTTP exchange.
+
+    `said` are bytes that are not in any record. `body` are the members of the event that describes the body.
+    """
 
     object: CapturedObject | None
     request: RecordBlock | None
@@ -204,7 +213,7 @@ class HttpCaptureFacts(NamedTuple):
 
 
 class HttpCapture:
-    """The request on a connection (`asked`) and the bytes of its answer."""
+    """The request on a connection (`asked`) and the bytes of its response."""
 
     def __init__(self, way: Hashable, spool: Callable[[], SpooledBytes], came: SpooledBytes) -> None:
         self.way = way
@@ -309,10 +318,10 @@ _PASSWORD = re.compile(rb"(?m)^(PASS|ACCT) [^\r\n]+")
 class Capture:
     """The capture of one retrieval over one hop.
 
-    States: an HTTP exchange (`_exchange`) is captured as bytes of the wire. Any other object collects in
-    `_block`, and bytes on its connection are either dialogue (an event) or body (a count). `pending` bytes of
-    a connection are assigned when a reader of the dialogue has used them; `_passing` names the source of the
-    body while a `CopyBody` is performed.
+    An HTTP exchange (`_exchange`) is captured as the bytes on the wire. The bytes of any other object are
+    collected in `_block`. Then each byte on the connection is either dialogue (recorded in an event) or body
+    (only counted). `pending` bytes of a connection are assigned to the dialogue when a reader of the dialogue
+    has used them. `_passing` names the source of the body while a `CopyBody` is performed.
     """
 
     def __init__(self, subject: CaptureSubject, keeper: CaptureSink, mask: Mask) -> None:
@@ -412,7 +421,8 @@ class Capture:
             if self._exchange is not None and self._exchange.way == way:
                 self._exchange.asked.write(shown)
                 return
-        if self._subject.kept_as == "data" and _PASSWORD.search(shown):  # the password of anonymous too
+        # The password of an anonymous login is masked, too.
+        if self._subject.kept_as == "data" and _PASSWORD.search(shown):
             shown, masked = _PASSWORD.sub(rb"\1 ****", shown), True
         if self._answers is not None:
             self._answers.record_sent(shown)
@@ -560,7 +570,7 @@ class Capture:
                     spool.close()
 
     def _end_exchange(self, error: BaseException | None, *, late: bool = False) -> None:
-        """Write the records of an http exchange; a later exchange on the same URL is a new capture."""
+        """Write the records of an HTTP exchange. A later exchange on the same URL is a new capture."""
         exchange = self._exchange
         assert exchange is not None
         is_whole = self._is_whole and error is None
@@ -596,7 +606,7 @@ class Capture:
             self._heard(each, 0)
         reply, size = self._reply, self._block.size
         if way is None and error is None and reply is not None and reply.target is not None:
-            return  # the URL only leads to another, without an exchange
+            return  # The URL only leads to another URL, without an exchange.
         is_info = self._subject.wants == "facts" or (reply is not None and reply.unchanged)
         is_session = self._subject.kept_as == "words" and self._is_whole and error is None
         is_object = reply is not None and not (is_info or is_session) and (size > 0 or self._is_whole)
@@ -621,7 +631,7 @@ class Capture:
         self._keep(way, self._subject.protocol, end, kept, None)
 
     def _finish_bodies(self, error: BaseException | None, size: int | None) -> None:
-        """Describe the bytes of the object by connection; all of them became the block."""
+        """Describe the bytes of the object on each connection; all of these bytes are in the block."""
         bodies = [way for way in list(self._ways.values()) if way.body is not None]
         verified = set() if self._reply is None else self._reply.verified
         for way in bodies:

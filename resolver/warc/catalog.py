@@ -49,8 +49,8 @@ _BEHIND = 4
 class RecordPosition(NamedTuple):
     """The position of a record.
 
-    `file` is the number of its file, `offset` where it or its gzip member begins, and `number` the count of
-    records before it in that member.
+    `file` is the number of its file. `offset` is the position at which the record or its gzip member begins.
+    `number` counts the records before it in that member.
     """
 
     file: int
@@ -124,7 +124,7 @@ def _pieces(stretch: RecordStream, head: RecordHead) -> Iterator[bytes]:
 def _verify_pieces(head: RecordHead, pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the pieces, checked against the digest.
 
-    The digest of a revisit is ignored: wget writes the digest of no bytes there.
+    The digest of a revisit record is ignored, because wget writes the digest of an empty block there.
     """
     claim = head.get_first("WARC-Block-Digest")
     if claim is None or head.type == "revisit":
@@ -152,12 +152,12 @@ def _make_changed(what: str) -> ProtocolError:
 #
 # Only complete records count. Records after a damaged span count too.
 
-#: The maximum number of records of all files together: about 400 MB.
+#: The maximum number of records of all files together; this number takes about 400 MB of memory.
 MOST = 1_000_000
 
 _OBJECTS = frozenset({"response", "resource", "revisit"})
 _SERVED = b"GET "
-#: Statuses of http that are not objects: a part, and an unchanged object.
+#: HTTP statuses of responses that are not complete objects: a range (206), and an unchanged object (304).
 _NO_OBJECTS = frozenset({"206", "304"})
 _EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 
@@ -177,7 +177,8 @@ class CatalogRecord(NamedTuple):
 class CatalogQuery(PayloadPeek):
     """A reader of as much of a block as its kind requires, and of the method of a request.
 
-    `is_short`: the head of an answer promises more bytes than present, even if the record does not say so.
+    `is_short` is true if the head of a response states a longer body than the block has, even if the record
+    does not mark the truncation.
     """
 
     def __init__(self, head: RecordHead) -> None:
@@ -270,14 +271,14 @@ class Catalog:
         return [each for each in found if each.id not in self._unserved and each.kind not in _NO_OBJECTS]
 
     def parts(self, sought: str, after: datetime, at: datetime | None) -> list[CatalogRecord]:
-        """Return the parts of an object received at that time or later, in order."""
+        """Return the ranges of an object that were received at that time or later, in order."""
         found = [each for each in self._objects.get(_digest(sought), []) if each.kind == "206"]
         served = [each for each in found if each.id not in self._unserved and each.type == "response"]
         in_time = [each for each in served if each.date >= after and (at is None or each.date <= at)]
         return sorted(in_time, key=lambda each: each.date)
 
     def find_alone(self, sought: str, outcome: str) -> list[CatalogRecord]:
-        """Return the outcomes of a URL without an object: `failed`, or `info`."""
+        """Return the captures of a URL that have an outcome (`failed` or `info`) but not an object."""
         return [each for each in self._alone.get(_digest(sought), []) if each.kind == outcome]
 
     def find_metadata(self, taken: CatalogRecord) -> RecordPosition | None:
@@ -326,7 +327,8 @@ def _digest(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
-# An HTTP answer that was truncated, and the parts that continued it (RFC 9110 14.4): one body.
+# An HTTP response that was truncated, and the range responses that continued it (RFC 9110 14.4): together one
+# body.
 
 _RANGE = re.compile(
     rb"\r?\ncontent-range[ \t]*:[ \t]*bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)[ \t]*(?=\r?\n)",
@@ -338,7 +340,7 @@ _CODING = re.compile(rb"\r?\ncontent-encoding[ \t]*:[ \t]*([^\r\n]*)", re.IGNORE
 
 
 class AnswerPart(NamedTuple):
-    """A record of an answer: the length of its block, and a function that opens the block."""
+    """A record of a response: the length of its block, and a function that opens the block."""
 
     length: int
     block: Callable[[], Iterator[bytes]]
@@ -366,9 +368,9 @@ class AnswerPiece(NamedTuple):
 
 
 def find_parts(first: AnswerPart, parts: list[AnswerPart]) -> list[AnswerPiece] | None:
-    """Return the parts that complete the first answer; None if they do not.
+    """Return the range responses that complete the first response; None if they do not complete it.
 
-    They must be of the same object by a strong entity tag, or by the date of its last change.
+    All responses must be of the same object, as shown by a strong entity tag or by the modification date.
     """
     answer = first.answer()
     if answer is None or answer.status != 200 or answer.length is None:
@@ -405,9 +407,9 @@ def _value(field: re.Pattern[bytes], answer: AnswerSpan) -> bytes | None:
     return None if found is None else found[1].strip()
 
 
-#: The number of bytes of a member that are unpacked again for each of its bytes in the file. This is about
-#: four times the densest compression, because it is read for its head, its facts and its bytes, and about a
-#: hundred times the usual one.
+#: The limit of a budget: how many bytes of a member may be decompressed again for each of its compressed
+#: bytes. The limit is about four times the densest compression of deflate, because a member is read for its
+#: head, its facts and its bytes. Usual compression needs about a hundredth of the limit.
 _MOST_TIMES = 4_096
 
 
@@ -468,10 +470,10 @@ class FoundCapture:
         return self.head if original is None else self._open(original.seat)[0]
 
     def block(self) -> Iterator[bytes]:
-        """Return the object's bytes; of http the head and the body.
+        """Return the object's bytes; for HTTP, the head and the body.
 
         Raises:
-            NotFound: They are in another file.
+            NotFound: The bytes are in another file.
         """
         original = self._original
         if original is None:
@@ -489,8 +491,8 @@ class FoundCapture:
     def _open(self, seat: RecordPosition) -> tuple[RecordHead, Iterator[bytes]]:
         """Open a block with `open_block`.
 
-        All reads for one capture share one budget for each member: an answer may have been resumed any number
-        of times, all in one member.
+        All reads for one capture share one budget for each member, because a response may have been resumed
+        many times within one member.
         """
         member = seat._replace(number=0)
         if (budget := self._budgets.get(member)) is None:
@@ -523,8 +525,8 @@ class FoundCapture:
 def _join_head(own: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the head of a revisit with the body of the original record.
 
-    The original is yielded unchanged if the two frame their bodies in different ways, or if the revisit only
-    says that the object has not changed.
+    The original is yielded unchanged in two cases: the revisit and the original frame their bodies in
+    different ways, or the revisit only states that the object has not changed.
     """
     held, theirs = b"", None
     for piece in pieces:

@@ -1,7 +1,7 @@
-"""The check of an archive: lengths, digests, references and answer heads of its records; its listing.
+"""The check of an archive: lengths, digests, references and response heads of its records; its listing.
 
 A fault makes the file, or a record of it, unusable: damage, or a block that differs from the written one. A
-finding is odd and may be right: another file may have the referenced record.
+finding is unusual but may be correct: for example, another file may have the referenced record.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from resolver.warc.records import DamagedSpan, RecordHead, RecordSource, WarcRec
 #
 # This package writes `sha1:` and 32 characters of base32; other programs write other forms.
 #
-# An algorithm's name may have a hyphen. The length tells whether a value is hex, base32 or base64. Letters of
-# any case and a missing `=` are accepted, because there are files with either.
+# An algorithm's name may have a hyphen. The length of the value tells whether it is hex, base32 or base64.
+# Letters of any case and a missing `=` are accepted, because existing files have these variants.
 
 #: The result for a digest: `unknown` if it cannot be computed or is not a digest.
 Verdict: TypeAlias = Literal["verified", "mismatch", "absent", "unknown"]
@@ -67,7 +67,10 @@ def _pad(value: str, unit: int) -> str:
 
 
 class ComputedDigest:
-    """A digest computed over incoming bytes, to compare with a field's claim; None without a field."""
+    """A digest computed over incoming bytes, to compare with the digest that a field states.
+
+    Without the field, the field's text is None.
+    """
 
     def __init__(self, text: str | None) -> None:
         self._absent = text is None
@@ -86,12 +89,12 @@ class ComputedDigest:
         return "verified" if self._hash.digest() == self._claim.digest else "mismatch"
 
 
-# The payload of a record while its block is read: of an HTTP answer its body without transfer coding, of any
-# other record the block (WARC 1.1, 2).
+# The payload of a record while its block is read. The payload of an HTTP response is its body without
+# transfer coding; the payload of any other record is its block (WARC 1.1, 2).
 
 
 class Payload:
-    """The payload of a record. `answer` is the head before an http body, once it was read."""
+    """The payload of a record. `answer` is the head of an HTTP response, once the head was read."""
 
     def __init__(self, head: RecordHead) -> None:
         self.answer: AnswerSpan | None = None
@@ -115,14 +118,15 @@ class Payload:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether the payload is complete, as far as chunks show it."""
+        """Return whether the payload is complete, as far as chunked coding shows it."""
         return self._unchunked is None or self._unchunked.is_whole
 
 
-# The block of a record as it is read: its digests, and the promises in the head of an HTTP answer.
+# The block of a record as it is read: its digests, and the body length that the head of an HTTP response
+# states.
 #
-# The payload of an HTTP message is its body without transfer coding, but most tools hash its chunks with
-# their framing. Both digests are accepted.
+# The payload of an HTTP message is its body without transfer coding, but most tools hash the body with the
+# framing of its chunks. Both digests are accepted.
 
 #: The maximum size of the head of an answer in bytes (S16).
 _MOST_HEAD = 262_144
@@ -131,15 +135,15 @@ _HEAD_ENDS = re.compile(rb"\r?\n\r?\n")
 _STATUS = re.compile(rb"HTTP/[0-9]\.[0-9] ([0-9]{3})(?:[ \r\n]|\Z)")
 _LENGTH = re.compile(rb"\r?\ncontent-length[ \t]*:[ \t]*([0-9]{1,18})[ \t]*(?=\r?\n|\Z)", re.IGNORECASE)
 _CODED = re.compile(rb"\r?\ntransfer-encoding[ \t]*:", re.IGNORECASE)
-#: Answers without a body, even with a length field.
+#: Statuses of responses without a body, even with a length field.
 _BODILESS = frozenset({204, 304})
 
 
 class BlockFacts(NamedTuple):
     """The result of an inspection.
 
-    `status` is http's. `promised` is the length of the body in its head, `present` the actual length, both in
-    bytes. `is_cut`: the last chunk is missing.
+    `status` is the HTTP status. `promised` is the length of the body as its head states it, `present` the
+    actual length, both in bytes. `is_cut` is true if the last chunk is missing.
     """
 
     block: Verdict
@@ -174,7 +178,7 @@ class HttpHead:
         return self._end_head(0 if end is None else end.end())
 
     def end(self) -> bytes:
-        """Return the bytes held for a head that are body, at the end of the block."""
+        """Return the buffered bytes that turned out to be body, at the end of the block."""
         return b"" if self.octets is not None else self._end_head(0)
 
     @property
@@ -277,7 +281,7 @@ class _DecodedBody:
         return self._digest.verdict() if self._is_whole else "unknown"
 
 
-#: The number of records, and of references, that are remembered: about 100 MB for both.
+#: The maximum number of records, and of references, that are remembered. Both together take about 100 MB.
 MOST_KNOWN = 1_000_000
 
 _REFERENCES = ("WARC-Concurrent-To", "WARC-Refers-To", "WARC-Warcinfo-ID")
@@ -392,7 +396,7 @@ def _check_record(record: WarcRecord[BlockInspection]) -> Iterator[ArchiveFindin
 
 def _check_digests(head: RecordHead, facts: BlockFacts) -> Iterator[ArchiveFinding]:
     if facts.block == "mismatch":
-        # wget writes the digest of no bytes if a revisit has a head.
+        # If a revisit has a head, wget writes the digest of an empty block.
         is_fault = head.type != "revisit"
         yield ArchiveFinding("", 0, "warc:digest", "the block does not match its digest", is_fault=is_fault)
     elif facts.payload == "mismatch":

@@ -30,8 +30,8 @@ _ANY = "application/octet-stream"
 class CaptureSubject(NamedTuple):
     """The subject of a capture.
 
-    `target` is the URL as records store it, `shown` the redacted URL as requested. `via` is the URL that led
-    to it, and `hop` the type of that link: R for a redirect, L for a link.
+    `target` is the URL as records store it. `shown` is the redacted URL as requested. `via` is the URL that
+    led to it. `hop` is the type of that link: R for a redirect, L for a link.
     """
 
     target: str
@@ -49,9 +49,9 @@ class CaptureSubject(NamedTuple):
 class CapturedObject(NamedTuple):
     """The received object.
 
-    `size` and `sha256` are of the payload. `head` is the head of an http answer. `truncated` is the reason
-    why it is incomplete. `digest` is the payload's, even if the record does not state it. `is_found`: its URL
-    alone identifies it, so the index lists it.
+    `size` and `sha256` are of the payload. `head` is the head of an HTTP response. `truncated` is the reason
+    why the object is incomplete. `digest` is the payload's digest, even if the record does not state it.
+    `is_found` is true if the URL alone identifies the object, so that the index lists it.
     """
 
     type: Literal["response", "resource"]
@@ -105,8 +105,8 @@ def resource_of(media_type: str, block: RecordBlock, truncated: str | None) -> C
 def type_of(subject: CaptureSubject, reply: Reply, command: bytes, mask: Mask) -> str:
     """Return the media type of an object.
 
-    For an object from a data connection the type of a listing is the command that requested it. The type of a
-    file follows from its name, because the protocol does not state one.
+    For a listing from a data connection, the command that requested the listing determines the type. For a
+    file from a data connection, the file name determines the type, because the protocol does not state one.
     """
     if subject.kept_as != "data":
         return mask.hide_in_text(reply.media_type or _ANY)
@@ -138,8 +138,8 @@ def end_of(
 ) -> dict[str, JsonValue]:
     """Return the members of a dialogue's last event, without secrets.
 
-    With `masked`, the names of masked http fields, it has fewer facts, because the record of the answer has
-    them.
+    `masked` are the names of masked HTTP fields. With `masked`, the event has fewer facts, because the record
+    of the response contains them.
     """
     end: dict[str, JsonValue] = {"outcome": outcome}
     if isinstance(error, ResolveError):
@@ -207,10 +207,10 @@ def fields_block(lines: list[str]) -> bytes:
     return "".join(f"{line}\r\n" for line in lines).encode("utf-8")
 
 
-# The dialogue of one object in an archive: format 1, a line of JSON an event.
+# The dialogue of one object in an archive: format 1, one line of JSON for each event.
 #
-# `docs/how-to/archives.md` describes the events and their members. Bytes are text here, one character per
-# byte. Bytes of the object itself are counted and not repeated, and the total size is bounded.
+# `docs/how-to/archives.md` describes the events and their members. Bytes are stored as text, one character
+# per byte. Bytes of the object itself are counted and not repeated. The total size is limited.
 
 FORMAT = 1
 
@@ -225,7 +225,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 
 @dataclass(slots=True)
 class DialogueEvent:
-    """An event, `at` seconds since the first. `octets` may grow until the next event."""
+    """An event, `at` seconds after the first event. `octets` may grow until the next event."""
 
     at: float
     way: int
@@ -252,7 +252,10 @@ class DialogueRecord:
         return happened
 
     def say(self, now: datetime, way: int, event: str, octets: bytes, *, joins: bool, masked: bool) -> None:
-        """Add sent or received bytes; they join the previous event if it is of the same kind."""
+        """Add sent or received bytes.
+
+        They are appended to the previous event if that event is of the same kind.
+        """
         last = self._events[-1] if self._events else None
         if joins and last is not None and last.octets is not None and (last.way, last.event) == (way, event):
             if self._has_room(len(octets)):
@@ -300,7 +303,8 @@ def _json(happened: DialogueEvent, hide: Callable[[bytes], bytes]) -> str:
     return _ENCODER.encode({**said, **happened.members})
 
 
-# Bytes in lines as received, with the periods that an archive removes: doubled ones, and the terminator.
+# Lines as received: an archive removes the doubled periods at the start of lines (dot-stuffing) and the final
+# period. These functions restore both.
 
 _END = b".\r\n"
 

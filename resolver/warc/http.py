@@ -1,6 +1,6 @@
-"""HTTP requests and answers as archives store them: the bytes of the wire, without secrets; and their URLs.
+"""HTTP requests and responses as archives store them: the bytes of the wire, without secrets; and their URLs.
 
-Fields are never omitted; only secret values, and passwords in a URL, are replaced.
+Fields are never omitted. Only secret values, and passwords in a URL, are replaced.
 """
 
 from __future__ import annotations
@@ -29,16 +29,17 @@ _TYPE = re.compile(rb"\r?\ncontent-type[ \t]*:[ \t]*([^\r\n;]*)", re.IGNORECASE)
 _FIELD = re.compile(rb"(?m)^([^\s:]+)([ \t]*:[ \t]*)([^\r\n]*(?:\r?\n[ \t][^\r\n]*)*)")
 #: A line of a head that is not a field.
 _OTHER = re.compile(rb"(?m)^(?![^\s:]+[ \t]*:|[ \t])[^\r\n]+")
-#: Readers of a record need these fields, so their names stay even if they equal a sent secret.
+#: The names of these fields stay even if they equal a sent secret, because readers of a record need them.
 _FRAMING = frozenset({b"content-encoding", b"content-length", b"content-type", b"transfer-encoding"})
 _MASKED = re.compile(rb"(?m)^([^\s:]+)[ \t]*:[^\r\n]*\*\*\*\*")
-#: Only the end of a longer scheme matches: otherwise the search would take quadratic time in a long word.
+#: For a scheme of more than 64 characters, only its end matches. Otherwise the search would take quadratic
+#: time in a long word.
 _IN_URL = re.compile(rb"(?i)([a-z][a-z0-9+.-]{0,63}://[^\s/?#:@]*:)[^\s/?#@]*@")
 _HIDDEN = b"****"
-#: Fields that give the client a secret, even without a login: a session cookie is a secret from later
+#: Fields with a secret for the client, even without a login: a session cookie must be kept from later
 #: readers.
 _COOKIES = frozenset({b"set-cookie", b"set-cookie2"})
-#: Fields that prove a sent secret.
+#: Fields whose value is derived from a sent secret.
 _PROVED = frozenset({b"authentication-info"})
 _BODILESS = frozenset({204, 304})
 
@@ -128,7 +129,7 @@ class ChunkDecoder:
 
     def take(self, octets: bytes) -> bytes:
         """Return the decoded bytes; empty after the end, or after a violation."""
-        if self._is_over or not octets:  # h11 takes an empty value for the end of a connection
+        if self._is_over or not octets:  # For h11, an empty value means the end of the connection.
             return b""
         made: list[bytes] = []
         try:
@@ -145,16 +146,16 @@ class ChunkDecoder:
         return b"".join(made)
 
 
-# The URL of a record: as records store it, and as the key of a search.
+# The URL of a record in two forms: as records store it, and as the key of a search.
 
 #: Characters that a URL must not contain (RFC 3986 2).
 _NEVER = re.compile(r"[^!#$&-;=?-\[\]_a-z~%]|%(?![0-9A-Fa-f]{2})")
 
 
 def target_of(url: Url, *, has_user: bool, hide: Callable[[str], str] = str) -> str:
-    """Return the URL as records store it: without a password, and without all that `hide` hides.
+    """Return the URL as records store it: without a password, and without all text that `hide` removes.
 
-    The user stays only if `has_user`. The fragment and the zone are removed.
+    The user name stays only if `has_user`. The fragment and the zone are removed.
     """
     absent: dict[str, Any] = {
         name: None
@@ -166,10 +167,10 @@ def target_of(url: Url, *, has_user: bool, hide: Callable[[str], str] = str) -> 
 
 
 def normalize_target(url: Url) -> str:
-    """Return one text for all spellings of a URL.
+    """Return the same text for all equivalent spellings of a URL.
 
-    It is built from the components, with the host in lower case and without the scheme's default port. No
-    other spellings are treated as equal.
+    The text is built from the components, with the host in lower case and without the scheme's default port.
+    Other spellings are not treated as equal.
     """
     row = registry.find(url.scheme)
     plain: dict[str, Any] = {"text": "", "findings": (), "places": (), "fragment": None}

@@ -29,7 +29,7 @@ from resolver.warc.records import Budget, DamagedRecord, RecordHead, RecordSourc
 from resolver.warc.writing import Fields, digest_text
 
 _WWW = re.compile(r"www\d*\.")
-#: Parameters that name a session (as the surt package removes them).
+#: Query parameters that identify a session. The surt package removes the same ones.
 _SESSION = re.compile(
     r"(?:^|&)(?:(?:jsessionid|phpsessid|sid)=[0-9a-z]{32}|aspsessionid[a-z]{8}=[a-z]{24})(?=&|$)"
 )
@@ -69,7 +69,7 @@ def key_of(target: str) -> str:
     if not isinstance(url, HostUrl) or not url.host:
         return _plain(target)
     host = _WWW.sub("", url.host.lower(), count=1) if _WWW.match(url.host.lower()) else url.host.lower()
-    if ":" not in host:  # IPv6 stays unchanged; IPv4 numbers are reversed as names are
+    if ":" not in host:  # An IPv6 address stays unchanged. An IPv4 address is reversed like a host name.
         host = ",".join(reversed(host.split(".")))
     port = "" if url.port in (None, url.default_port) else f":{url.port}"
     rest = target.partition("://")[2]
@@ -94,7 +94,10 @@ def _normalize_escapes(text: str) -> str:
 
 
 class IndexBuilder:
-    """The index line of a record, known after its complete block; most types of records have no line."""
+    """The index line of a record, known after its complete block.
+
+    Most types of records do not have a line.
+    """
 
     def __init__(self, head: RecordHead) -> None:
         self.head = head
@@ -136,11 +139,11 @@ class IndexBuilder:
 
 # Indexes of other programs: CDXJ, and CDX with its columns named in the first line.
 #
-# A line is only a hint, whichever program wrote it: the record that may have the payload of some digest. An
-# index is untrusted: lines are bounded, and so is the amount that is read of one (S16). An index may be
-# packed.
+# A line is only a hint, whichever program wrote it: it names a record that may have the payload of some
+# digest. An index is untrusted, so the length of a line and the size of an index are limited (S16). An index
+# may be gzip-compressed.
 
-#: The maximum of bytes in a line, and of lines in an index.
+#: The maximum of bytes in a line, and the maximum of lines in an index.
 MOST_LINE = 65_536
 MOST_LINES = 20_000_000
 
@@ -239,14 +242,16 @@ def _is_name(name: str) -> bool:
     return name not in ("", ".", "..") and "\0" not in name
 
 
-# Payloads that were archived before, by this run or earlier archives, for revisit records (WARC 1.1, 6.7).
+# Payloads that were archived earlier, by this run or in earlier archives, for revisit records (WARC 1.1,
+# 6.7).
 #
-# The key is the SHA-256 of the payload and its length. For a payload without a head it includes the media
-# type, and for HTTP answers whether they were chunked. The URL may differ.
+# The key is the SHA-256 of the payload and its length. For a payload without a head, the key includes the
+# media type. For HTTP responses it includes whether they were chunked. The URL may differ.
 
-#: The size in bytes below which a revisit record is not shorter than the object.
+#: The minimum size in bytes of a payload for a revisit record. Below it, the revisit record is not shorter
+#: than the object.
 LEAST = 512
-#: The maximum number of known payloads, the oldest removed first: about 500 MB.
+#: The maximum number of known payloads, which take about 500 MB. The oldest is removed first.
 MOST_KNOWN = 1_000_000
 
 _OK = 200
@@ -291,36 +296,36 @@ class Revisits:
 
 
 def is_worthwhile(kept: CapturedObject) -> bool:
-    """Return whether a reference to another record, or to this one, saves space."""
+    """Return whether a reference to a record with the same payload saves space."""
     return kept.truncated is None and kept.size >= LEAST and kept.status in (None, _OK)
 
 
 def payload_key(kept: CapturedObject) -> tuple[str, int, str]:
     """Return the key that equal payloads share.
 
-    A revisit of http has a head, by which programs read the body of the original record. So that body must be
-    chunked exactly if this one was.
+    A revisit of an HTTP response has its own head, and programs read the body of the original record by that
+    head. So both bodies must be chunked, or neither.
     """
     is_coded = kept.payload_digest is None
     how = kept.content_type if kept.type != "response" else "chunks" if is_coded else ""
     return kept.sha256, kept.size, how
 
 
-# Payloads of earlier archives, by the indexes that the user named: a repeated one becomes a revisit record,
-# as within a run.
+# Payloads of earlier archives, found by the indexes that the user named: a repeated payload becomes a revisit
+# record, as within a run.
 #
-# A line of an index is a hint. The hinted record is opened, and the payload hashed again: a record that is
-# missing, or has other bytes, counts as no line. So no statement of an index gets into an archive, and two
-# payloads with one SHA-1 are never confused.
+# A line of an index is only a hint. The hinted record is opened, and its payload is hashed again. A missing
+# record, or a record with other bytes, is ignored. So statements of an index never get into an archive, and
+# two payloads with the same SHA-1 are never confused.
 #
-# The hints are in a private temporary database, which takes some 50 bytes a line on the disk and a few MB in
-# memory, however many there are.
+# The hints are in a private temporary database. The database takes about 50 bytes per line on the disk, and a few MB of
+# memory for any number of lines.
 
 #: The number of lines per database insert, and of records tried per digest.
 _AT_ONCE = 10_000
 _MOST_TRIED = 3
 
-#: A value that another record may repeat: without spaces and line ends.
+#: A value that may be copied into another record: without spaces and line ends.
 _WORD = re.compile(r"[!-~]{1,8192}")
 
 _TABLE = "CREATE TABLE hints (digest BLOB, directory INTEGER, name BLOB, offset INTEGER)"
@@ -414,10 +419,10 @@ def _places(directory: str) -> Iterator[str]:
 
 
 def _original(source: RecordSource, offset: int, kept: CapturedObject) -> RevisitOriginal | None:
-    """Return the record at an offset, if it has this object's payload and may be repeated.
+    """Return the record at an offset, if it has this object's payload and a revisit may refer to it.
 
     Raises:
-        DamagedRecord: It is not such a record.
+        DamagedRecord: The record does not meet these conditions.
     """
     found = read_one(source, offset, lambda head: _HashedPayload(head, kept))
     head = found.head

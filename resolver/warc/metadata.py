@@ -32,7 +32,7 @@ from protocols.location import Finding, JsonValue, Kind
 #: The maximum number of bytes of metadata that are read: a dialogue, and the few fields before it.
 MOST = 2_097_152
 
-#: The maximum nesting of facts; those of a scheme have four levels at most.
+#: The maximum nesting of facts. The facts of a scheme have at most four levels.
 _DEEPEST = 8
 
 _LINE = b"dialogue: "
@@ -68,16 +68,16 @@ def read_events(pieces: Iterator[bytes]) -> list[Json]:
 
 
 def end_of(events: list[Json]) -> Json:
-    """Return the last event if it is the end."""
+    """Return the last event if it is the event of the end."""
     return events[-1] if events and events[-1]["event"] == "end" else {}
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayedConnection:
-    """An archived connection to a numeric address.
+    """An archived connection to an IP address.
 
-    `sent` and `heard` are its bytes in order. `has_body` says whether bytes of the object followed, with the
-    given `framing` and the way they `ended`.
+    `sent` and `heard` are its sent and received bytes in order. `has_body` says whether bytes of the object
+    followed, with the given `framing` and the way they `ended`.
     """
 
     transport: str

@@ -45,8 +45,8 @@ _MOST_INFO = 65_536
 class WarcVolume:
     """A file of an archive, open for appending.
 
-    `mode` is the mode of a new file. `cut` is the number of bytes that an interrupted run left after its last
-    complete record; they were removed.
+    `mode` is the permissions of a new file. `cut` is the number of bytes that were removed because an
+    interrupted run left them after its last complete record.
 
     Raises:
         LocalError: The file belongs to another program, is damaged, is being written, or cannot be written.
@@ -84,7 +84,8 @@ class WarcVolume:
     def open_transaction(self) -> Iterator[None]:
         """Write all records of the block or none.
 
-        A partial record left by a full disk would be damage in the middle of a file.
+        Without this, a full disk could leave a partial record, which would later be damage in the middle of
+        the file.
         """
         begin, rows = self._file.size, len(self._rows)
         try:
@@ -167,7 +168,7 @@ class _IndexedRecord:
         return any(line.startswith(_OURS) for line in self._octets.splitlines())
 
 
-#: The size in bytes from which on a capture begins another file (WARC 1.1, Annex C).
+#: The size in bytes at which a capture begins another file (WARC 1.1, Annex C).
 SIZE = 1_000_000_000
 
 _FORMAT = "WARC File Format 1.1"
@@ -180,22 +181,22 @@ _NAME = re.compile(r"(.*?)(\.warc(?:\.gz)?)", re.DOTALL)
 class Recorder:
     """A writer of retrieved objects into an archive.
 
-    A recorder is made before the first URL is fetched and closed after the last; as a context it closes
-    itself. Next to each file is its index, `NAME.cdxj`.
+    A recorder is made before the first URL is fetched and closed after the last. As a context manager it
+    closes itself. Next to each file is its index, `NAME.cdxj`.
 
     Args:
         path: A new file, or a file of this package that is continued. It ends in `.warc.gz`, or in `.warc`
             for an uncompressed archive.
-        size: The size in bytes from which on further files are written, `NAME-00001` and so on.
+        size: The size in bytes at which further files are begun, with the names `NAME-00001` and so on.
         sync: Flush each capture to the disk before it counts as written.
         policy: The policy of the run, noted in the file. It must not hold secrets.
         command: The command of the run, noted in the file. It must not hold secrets.
-        dedup: Indexes (CDXJ, CDX) of earlier archives, stored next to these archives. An object with the
-            payload of a record there becomes a reference to that record.
-        cookies: Keep the cookies that answers set; else they are `****`.
-        mode: The mode of new files and their indexes, less the user's mask; by default only the owner has
-            access. An existing file keeps its mode.
-        once: Do not store objects again that the file has from an earlier run: the same URL with the same
+        dedup: Indexes (CDXJ, CDX) of earlier archives, stored next to these archives. If an object has the
+            payload of a record there, a reference to that record (a revisit) is written instead.
+        cookies: Keep the cookies that responses set. Otherwise their values are replaced by `****`.
+        mode: The permissions of new files and their indexes, less the user's umask; by default only the owner
+            has access. An existing file keeps its permissions.
+        once: Do not store an object again if the file has it from an earlier run: the same URL with the same
             status and payload.
 
     Raises:
@@ -258,9 +259,9 @@ class Recorder:
             raise
 
     def _earlier_rows(self) -> Iterator[tuple[str, int | None, str | None]]:
-        """Yield URL, status and digest of the captures in the continued file and in the one before it.
+        """Yield URL, status and digest of the captures in the continued file and in the previous file.
 
-        A capture that was in progress when a run was killed is in no other file.
+        A run that was killed wrote its last captures to one of these two files.
         """
         before = rows_in(self._name(self._number - 1)) if self._number else ()
         for row in chain(before, self._volume.rows):
@@ -473,8 +474,8 @@ class CaptureRecording:
     def options(url: Url, options: Options) -> Options:
         """Return the options under which an object can be archived completely and as received.
 
-        That excludes shared connections and HTTP/2 frames, and includes the body of a refusal. An object is
-        read from its beginning, unless the archived exchange shows that it is a part.
+        These options exclude shared connections and HTTP/2 frames, and they include the body of an error
+        response. An object is read from its beginning, unless the archived exchange shows that it is a range.
         """
         row = registry.find(url.scheme)
         if (options.start or options.stop is not None) and (row is None or row.kept_as != "exchange"):
@@ -486,7 +487,7 @@ class CaptureRecording:
         return reply if self._capture is None else reply.with_body(RecordedBody(reply.body, self._capture))
 
     async def refuse(self, reply: Reply, error: ResolveError, most: int) -> NoReturn:
-        """Raise the error of an answer, after recording at most `most` bytes of its body."""
+        """Raise the error of a response, after recording at most `most` bytes of its body."""
         count = 0
         with suppress(ResolveError):
             async for octets in reply.body:
@@ -498,15 +499,15 @@ class CaptureRecording:
     async def conclude(self) -> None:
         """End a capture without an error like `end`, in a thread.
 
-        So compression and a slow disk do not block other tasks. A connection that is closed meanwhile may be
-        missing from the record.
+        The thread keeps compression and a slow disk from blocking other tasks. A connection that is closed
+        meanwhile may be missing from the record.
         """
         if self._capture is None:
             return
         try:
             await running().in_thread(self._capture.end, None)
         finally:
-            self.end(None)  # also if a cancellation came before the thread started
+            self.end(None)  # This call is also made if a cancellation came before the thread started.
 
     def end(self, error: BaseException | None, *, late: bool = False) -> None:
         """End the hop and write it; raise `LocalError` if the disk is full or fails."""
@@ -516,7 +517,7 @@ class CaptureRecording:
 
 
 class RecordedBody:
-    """A body that records each byte as it is read; it is never moved in bulk."""
+    """A body that records each byte as it is read. It is never moved by sendfile or splice."""
 
     def __init__(self, body: Body, capture: Capture) -> None:
         self._body = body

@@ -1,7 +1,7 @@
 """The records of a WARC file in order: each complete record and its head, and each damaged span.
 
-A record is complete when its block has the stated length, CR LF CR LF follows, and its compressed member has
-come to its end. Damage is reported, and reading continues where the next record begins.
+A record is complete if three conditions hold: its block has the stated length, CR LF CR LF follows, and its
+gzip member has ended. Damage is reported, and reading continues at the next record.
 """
 
 from __future__ import annotations
@@ -17,18 +17,17 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from protocols.errors import LocalError
 from protocols.location import Headers
 
-# The unpacked bytes of records: of one member of gzip (RFC 1952), or of a file that is not packed.
+# The decompressed bytes of records: of one gzip member (RFC 1952), or of an uncompressed file.
 #
-# However much a member unpacks to, at most 64 KiB of it are held, and no buffer is allocated by a stated
-# size. However members and records overlap, the bytes that are read and unpacked again are bounded by a
-# `Budget`.
+# At most 64 KiB of the decompressed bytes are held, and a stated size never determines the size of a buffer.
+# If members and records overlap, a `Budget` limits the bytes that are read and decompressed again.
 
 #: The first bytes of a gzip member: its magic number and its only method.
 GZIP = b"\x1f\x8b\x08"
 
 #: Bytes taken from a file, and unpacked, in one step.
 AT_ONCE = 65_536
-#: The same for the first step; each further step doubles it, so a damaged start is cheap.
+#: The number of bytes in the first step. Each further step doubles it, so reading a damaged start is cheap.
 AT_FIRST = 1_024
 
 #: zlib's window size for gzip alone, with the largest window.
@@ -38,7 +37,8 @@ _GZIP_ONLY = 31
 class DamagedRecord(Exception):
     """An incomplete record, or bytes that are not a record; the message gives the reason.
 
-    `is_cut`: it is only truncated. `is_other`: it is complete as far as known, in an unsupported format.
+    `is_cut` is true if the record is only truncated. `is_other` is true if the record has an unsupported
+    format but seems to be complete.
     """
 
     def __init__(self, message: str, *, is_cut: bool = False, is_other: bool = False) -> None:
@@ -54,15 +54,16 @@ class RecordSource(Protocol):
 
 
 class Budget:
-    """A limit on the bytes that are read again of a file that is read from `begin` on.
+    """A limit on the bytes that are read again, for a file that is read from `begin` on.
 
-    The first read of a byte is free, with all that it can unpack to. Reading or unpacking it again is
-    charged: at most `times` bytes for each byte read, and `spare`. After damage, reading restarts wherever a
-    record or a member may begin. If members overlap, or all lengths reach to the end of the file, the cost
-    would be the square of its size.
+    The first read of a byte is free, including all bytes to which it decompresses. Reading or decompressing
+    it again is charged. The limit is `times` bytes for each byte read, plus `spare`. The limit is necessary
+    because reading restarts after damage wherever a record or a member may begin. If members overlap, or all
+    lengths reach to the end of the file, the cost would grow with the square of the file size.
     """
 
-    #: The maximum that deflate makes of one byte (1032, zlib.net/zlib_tech.html), and the byte itself.
+    #: The maximum number of bytes that deflate produces from one byte (1032, zlib.net/zlib_tech.html), plus
+    #: the byte itself.
     _DENSEST = 1_033
 
     def __init__(self, begin: int, *, times: int = 8, spare: int = 67_108_864) -> None:
@@ -159,7 +160,7 @@ class RecordStream:
 
 
 class GzipMember(RecordStream):
-    """The content of one gzip member; its end shows whether it is complete (its length, its CRC)."""
+    """The content of one gzip member. The length and CRC at its end show whether the member is complete."""
 
     def __init__(self, source: RecordSource, offset: int, budget: Budget) -> None:
         super().__init__(source, offset, budget)
@@ -177,7 +178,8 @@ class GzipMember(RecordStream):
             try:
                 octets = self._unpacker.decompress(packed, self._at_once)
             except zlib.error as error:
-                self._budget.take(begin, begin, len(packed))  # zlib does not say how much of it was unpacked
+                # zlib does not report how many bytes it decompressed before the error.
+                self._budget.take(begin, begin, len(packed))
                 raise DamagedRecord(f"damaged gzip data ({error})") from error
             self._packed = self._unpacker.unconsumed_tail
             self._budget.take(begin, self.end, len(octets))
@@ -222,7 +224,10 @@ _SEVERAL = frozenset({"warc-concurrent-to", "warc-protocol"})
 
 
 class RecordHead(NamedTuple):
-    """The head of a record. `length` is the length of the block. Of a repeated field the first counts."""
+    """The head of a record.
+
+    `length` is the length of the block. If a field is repeated, its first value counts.
+    """
 
     version: str
     fields: Headers
@@ -258,7 +263,7 @@ class RecordHead(NamedTuple):
         return None if text is None else text.partition(";")[0].strip().lower()
 
     def list_repeated(self) -> list[str]:
-        """Return the names of the fields that are repeated and must not be."""
+        """Return the names of repeated fields that must not be repeated."""
         return [
             name
             for name in self.fields.keys()  # noqa: SIM118 - pairs are what it iterates over
@@ -293,7 +298,7 @@ def _fields(stretch: RecordStream, most: int) -> list[tuple[str, str]]:
             return pairs
         if b"\0" in text:
             raise DamagedRecord("a line of a head holds a NUL")
-        if text[0] in b" \t" and pairs:  # folded, as WARC 1.0 allows
+        if text[0] in b" \t" and pairs:  # A folded line, which WARC 1.0 allows.
             name, value = pairs[-1]
             pairs[-1] = (name, f"{value} {_text(text)}".strip())
             continue
@@ -321,7 +326,10 @@ def _length(values: list[str]) -> int:
 
 
 def read_date(text: str) -> datetime | None:
-    """Return a WARC-Date, missing parts at their lowest value; None if it is not a date."""
+    """Return the time of a WARC-Date; missing components have their lowest value.
+
+    None if the text is not a date.
+    """
     match = _DATE.fullmatch(text)
     if match is None:
         return None
@@ -343,7 +351,8 @@ def read_date(text: str) -> datetime | None:
 
 _END = b"\r\n\r\n"
 _FIRST = b"WARC/1."
-#: The start of a record in a file that is not packed, after the end of another. Some programs write LF alone.
+#: The start of a record in an uncompressed file, after the end of another record. Some programs write LF
+#: alone.
 _BEGINS = (b"\r\n\r\n" + _FIRST, b"\n\n" + _FIRST)
 
 
@@ -360,9 +369,9 @@ R = TypeVar("R", bound=WarcReader)
 class WarcRecord(Generic[R]):
     """A complete record.
 
-    `offset`: where it, or its gzip member, begins in the file. `end`: where reading stopped, which is the end
-    of the record or of its member. `shares`: another record follows in the same member, which may turn out to
-    be damaged. `reader` has received its block.
+    `offset` is the position in the file at which the record, or its gzip member, begins. `end` is the
+    position at which reading stopped: the end of the record or of its member. `shares` is true if another
+    record follows in the same member; that record may be damaged. `reader` has received the block.
     """
 
     offset: int
@@ -376,8 +385,8 @@ class WarcRecord(Generic[R]):
 class DamagedSpan:
     """A damaged span from `offset` on.
 
-    `resumes`: where the next record begins, None without another record. `is_cut`: the file is only
-    truncated.
+    `resumes` is the position of the next record, or None if no record follows. `is_cut` is true if the file
+    is only truncated.
     """
 
     offset: int

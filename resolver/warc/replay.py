@@ -1,7 +1,7 @@
 """Retrieval from archives: the gate opens no connection, and dialogues read archived bytes.
 
-The dialogue of the scheme runs unchanged, and its readers parse archived bytes like the bytes of a server. An
-object that was archived without its exchange is replied from its recorded facts and its bytes.
+The dialogue of the scheme runs unchanged, and its readers parse archived bytes like the bytes of a server. If
+an object was archived without its exchange, the reply is made from the recorded facts and the object's bytes.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ _AT_ONCE = 65_536
 class ArchivedStream:
     """A `protocols.contract.Stream` of archived bytes.
 
-    The bytes are those of `coming`, then the answers of `peer`, if any. With `is_cut` it raises
-    `Disconnected` in place of an orderly end.
+    The bytes are those of `coming`, followed by the responses of `peer`, if there is one. With `is_cut`, the
+    stream raises `Disconnected` instead of ending in an orderly way.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class ArchivedStream:
     async def receive(self) -> bytes:
         await running().checkpoint()
         octets = self._held or self._read_next()
-        while octets is None:  # data has priority when a caller waits for both
+        while octets is None:  # Data is returned first when a caller waits for both.
             await running().sleep_forever()
         self._held = octets[_AT_ONCE:]
         octets = octets[:_AT_ONCE]
@@ -159,7 +159,7 @@ class ArchivedStream:
 
 @dataclass(slots=True)
 class ArchivedConnection:
-    """A `PooledConnection` that serves once."""
+    """A `PooledConnection` for a single request."""
 
     stream: ArchivedStream
     state: object | None = None
@@ -229,7 +229,7 @@ class ArchivedDatagrams:
         """Close nothing: no socket was opened."""
 
 
-# Archived files: a file or a directory of some machine, as an archive has it.
+# Archived files: a file or a directory of the machine on which the archive was made.
 
 #: The maximum size in bytes of the names of a directory, with their metadata.
 _MOST = 67_108_864
@@ -309,7 +309,7 @@ def status_from(end: Json, size: int | None, *, is_directory: bool) -> FileStatu
 _FACTS = re.compile(rb"(?:[A-Za-z0-9.-]+=[^;]*;)+ .")
 #: Bounds for the time of a listing, so that the years before and after exist.
 _FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
-#: Uses of an object that is not saved.
+#: The purposes of a retrieval whose object is not saved.
 _LOOKED_AT: frozenset[Wanted] = frozenset({"content", "facts", "listing"})
 _COMMANDS = re.compile(r';[ \t]*commands="([A-Z_ ]*)"')
 
@@ -346,8 +346,8 @@ class ArchiveGate(UrlGate):
     def _find(self) -> FoundCapture:
         """Return the capture of the URL.
 
-        A file that turns out to be a directory is returned as one, as a server would do: walks of a tree need
-        it.
+        If the URL of a file turns out to be a directory, the directory is returned, as a server would do.
+        Walks of a tree need that.
         """
         url, row, want = self._admission.url, self.row, self.options.want
         try:
@@ -368,7 +368,8 @@ class ArchiveGate(UrlGate):
     def _media_type(self) -> str:
         """Return the media type of the block.
 
-        Other programs archive the output of MLSD without a media type for it; its lines show it.
+        Other programs archive the output of MLSD without a media type, so the form of its lines determines
+        the type.
         """
         found, row = self._found, self.row
         media_type = found.object_head.get_first("Content-Type") or ""
@@ -389,8 +390,8 @@ class ArchiveGate(UrlGate):
     def _is_told(self) -> bool:
         """Return whether the recorded facts replace the dialogue.
 
-        That applies to a document of a plug-in's scheme, because the answers that end its dialogue are not
-        archived.
+        They replace it for a document of a plug-in's scheme, because the replies that end its dialogue are
+        not archived.
         """
         row = self.row
         if row is None or registry.is_ours(row) or row.replayed is not None:
@@ -433,7 +434,7 @@ class ArchiveGate(UrlGate):
         try:
             found = self._found
         except ResolveError as error:
-            self._mistaken = error  # many URLs only lead to another one, without a request
+            self._mistaken = error  # Many URLs only lead to another URL, without a request.
             return (yield from dialogue)
         is_told = not found.has_object and self._how != "exchange" and not found.exchanges
         if is_told or (found.has_object and self._how == "facts"):
@@ -538,7 +539,7 @@ class ArchiveGate(UrlGate):
         return peer
 
     def _exchange(self) -> Iterator[bytes]:
-        """Yield an http answer; only its head if facts are wanted."""
+        """Yield an HTTP response, or only its head if just facts are wanted."""
         found = self._found
         if not found.has_object:
             yield from (octets for way in found.ways for octets in way.heard)

@@ -1,7 +1,7 @@
 """The writing of records by warcio, each in a separate gzip member if the file is compressed.
 
-warcio would parse http heads and write them again, and would add unwanted digests. So it receives complete
-blocks, with their lengths and digests (WARC 1.1, 5).
+warcio would parse HTTP heads and write them in another form, and it would add unwanted digests. To prevent
+that, warcio receives complete blocks, with their lengths and digests (WARC 1.1, 5).
 """
 
 from __future__ import annotations
