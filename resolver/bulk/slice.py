@@ -35,9 +35,9 @@ from resolver.transfer.settings import Settings
 from resolver.version import VERSION
 from resolver.warc.recorder import Recorder
 
-# The scratch directory of a slice whose output is moved elsewhere. The scratch directory is in the directory of the
-# worker, because the user has provided space there, and because Dask removes that directory after a worker
-# was killed.
+# The scratch directory of a slice whose output is moved elsewhere. The scratch directory is in the directory
+# of the worker, because the user has provided space there, and because Dask removes that directory after a
+# worker was killed.
 
 
 def scratch() -> AbstractContextManager[str]:

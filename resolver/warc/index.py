@@ -318,8 +318,8 @@ def payload_key(kept: CapturedObject) -> tuple[str, int, str]:
 # record, or a record with other bytes, is ignored. So statements of an index never get into an archive, and
 # two payloads with the same SHA-1 are never confused.
 #
-# The hints are in a private temporary database. The database takes about 50 bytes per line on the disk, and a few MB of
-# memory for any number of lines.
+# The hints are in a private temporary database. The database takes about 50 bytes per line on the disk, and a
+# few MB of memory for any number of lines.
 
 #: The number of lines per database insert, and of records tried per digest.
 _AT_ONCE = 10_000
