@@ -1,11 +1,11 @@
 """Access control of the web UI: an ASGI application that checks each request before it is routed.
 
 The checks admit requests from the web UI's own pages and from the user, and refuse all others. `CHECKS` lists
-them in order. Each check takes a request and returns a refusal or None.
+the checks in order. Each check takes a request and returns a refusal or None.
 
 A page from another site can send requests to every port of this machine. A page on another port of this
-address even sends the session cookie, because cookies and `SameSite` ignore ports. Three facts are therefore
-checked:
+address even sends the session cookie, because cookies and `SameSite` ignore ports. The checks therefore use
+three facts:
 - `Sec-Fetch-Site`: the browser's statement about the source of a request.
 - `Host`: detects names that were made to resolve to this address (DNS rebinding).
 - The cookie: identifies clients that are not browsers.
@@ -30,17 +30,17 @@ from resolver.url.registry import SCHEMES
 from resolver.web import headers
 from resolver.web.headers import SessionKeys
 
-# A page's path contains its URL as one segment, with each byte percent-encoded except letters, digits and
-# `-._~`.
+# The path of a page contains its URL as one segment, with each byte percent-encoded except letters, digits
+# and `-._~`.
 #
-# Browsers remove dot segments, a `#` with the text behind it, and control characters from a path. A
-# completely encoded segment remains unchanged. The URL is therefore read from the raw bytes of the path and
+# Browsers remove dot segments, control characters, and a `#` with the text after it from a path. Browsers
+# leave a completely encoded segment unchanged. The URL is therefore read from the raw bytes of the path and
 # decoded once.
 
 PREFIX = b"/u/"
 #: Browsers require this prefix for schemes that web pages register as handlers of.
 _WEB = "web+"
-#: Stands in place of a page's ID in links from another site. No page has this ID, and the user did not type
+#: A placeholder for the page ID in links from another site. No page has this ID, and the user did not type
 #: the URL.
 ASKED = "asked"
 _MOST_FIELDS = 200
@@ -50,7 +50,10 @@ _ENCODED = {mark: encoded for mark, encoded in _ENCODED.items() if mark != encod
 
 
 class PageAddress(NamedTuple):
-    """A URL from a path; if `raw`, it was typed there by hand, and a browser may have changed it."""
+    """A URL from a path.
+
+    If `raw` is true, the user typed the URL into the path, and a browser may have changed it.
+    """
 
     text: str
     raw: bool
@@ -85,7 +88,10 @@ def look(url: str, from_id: str) -> str:
 
 
 def quote_whole(text: str) -> str:
-    """Percent-encode as `quote` does, in a third of its time for ASCII text: a page may have 10,000 links."""
+    """Percent-encode as `quote` does, but in a third of its time for ASCII text.
+
+    The speed matters because a page may have 10,000 links.
+    """
     if not text.isascii():
         return quote(text, safe="", errors="surrogateescape")
     for mark, encoded in _ENCODED.items():
@@ -132,11 +138,11 @@ def form(octets: bytes) -> list[tuple[str, str]]:
 # so that the pages know the port numbers. Listening sockets are not outbound connections: only the network
 # gateway connects to the targets of URLs.
 
-#: A numeric address. Browsers try `::1` first for `localhost`, and another user may listen there.
+#: The IP address to listen on. Browsers try `::1` first for `localhost`, and another user may listen there.
 LOOPBACK = "127.0.0.1"
 
-#: Milliseconds (TCP_USER_TIMEOUT) after which a connection is dropped whose peer does not acknowledge data.
-#: The server's send has no deadline and would otherwise delay a shutdown.
+#: Milliseconds (TCP_USER_TIMEOUT) after which a connection is dropped if its peer does not acknowledge data.
+#: The server's send has no deadline, so such a connection would delay a shutdown.
 _UNREAD = 4_000
 
 _OWN_PORTS = {"http": 80, "https": 443}
@@ -148,7 +154,7 @@ _LOCAL, _REMOTE, _STATE, _UID, _INODE = 1, 2, 3, 7, 9  # columns
 _LISTENS = b"0A"  # state TCP_LISTEN
 _MOST_TABLE = 16_777_216
 
-#: An IPv6 socket shows an IPv4 address behind this prefix (RFC 4291 2.5.5.2).
+#: An IPv6 socket shows an IPv4 address after this prefix (RFC 4291 2.5.5.2).
 _MAPPED = bytes(10) + b"\xff\xff"
 
 #: Layout of a sock_diag(7) request for one connection, and of its reply. The request is: message header,
@@ -217,7 +223,7 @@ def port_of(listener: socket.socket) -> int:
 
 
 class Endpoints(NamedTuple):
-    """Both ends of an accepted connection, each as a numeric address and a port."""
+    """Both ends of an accepted connection, each as an IP address and a port."""
 
     peer: tuple[str, int]
     own: tuple[str, int]
@@ -226,9 +232,9 @@ class Endpoints(NamedTuple):
 def is_of_this_user(ends: Endpoints) -> bool:
     """Return whether the peer is a process of the current user on this machine.
 
-    Where the system does not report the users of sockets, each loopback peer is taken as the current user. A
-    connection is identified by both addresses and both ports: a peer's port at 127.0.0.2 may also be used by
-    another user's socket at 127.0.0.1.
+    If the system does not report the users of sockets, every loopback peer counts as the current user. Both
+    addresses and both ports identify a connection: the peer's port at 127.0.0.2 may also be used by another
+    user's socket at 127.0.0.1.
     """
     if not ip_address(ends.peer[0]).is_loopback:
         return False
@@ -242,7 +248,7 @@ def is_of_this_user(ends: Endpoints) -> bool:
 def is_listened_to_by_this_user(port: int) -> bool:
     """Return whether only the current user listens at a port of this machine, at any address.
 
-    Where the system does not report the users of sockets, the result is True.
+    If the system does not report the users of sockets, the result is True.
     """
     uids = {int(row[_UID]) for table in _TABLES for row in _rows(table, port) if row[_STATE] == _LISTENS}
     return uids == {os.geteuid()} or not _KNOWS_USERS
@@ -251,9 +257,9 @@ def is_listened_to_by_this_user(port: int) -> bool:
 def _user_of(ends: Endpoints) -> int | None:
     """Return the user ID of a connection's peer by one sock_diag request; None if it is not known.
 
-    Reading the table of all connections takes longer than making a page if thousands of them have just ended.
-    A socket that its process has closed is reported with user 0 and inode 0: it has no user, and is not
-    root's.
+    The table of all connections (/proc/net/tcp) is not used: after thousands of connections have ended,
+    reading it takes longer than making a page. A socket that its process has closed is reported with user 0
+    and inode 0. Such a socket has no user, so the 0 does not mean root.
     """
     packed = _pack_ends(ends)
     family = socket.AF_INET if len(packed[0]) == 4 else socket.AF_INET6
@@ -322,7 +328,7 @@ FORM_LASTS = 10.0
 #: Maximum number of concurrent requests.
 MOST_REQUESTS = 64
 
-#: Maximum size in bytes of another program's form: a URL of 65,536 characters, percent-encoded.
+#: Maximum size in bytes of a form that another program sends: a URL of 65,536 characters, percent-encoded.
 MOST_START = 262_144
 
 _ENTRY, _GATEWAY, _START = b"/enter", b"/g/", b"/start"
@@ -341,7 +347,7 @@ class SiteSettings(NamedTuple):
         keys: The session's secrets.
         tell: Writes a line to the log.
         scheme: `http` or `https`.
-        public: Other machines are served too; their users are not known here.
+        public: Whether the server also serves other machines, whose users are not known here.
     """
 
     place: str
@@ -397,14 +403,15 @@ class EntryRequest(NamedTuple):
     def get_header(self, name: bytes) -> bytes | None:
         """Return a header's value; None if absent.
 
-        Duplicate headers are joined by commas, which gives no valid value: it is not known which one counts.
+        Duplicate headers are joined by commas. The result is never a valid value, because it is not known
+        which of the headers counts.
         """
         found = self.headers.get(name, ())
         return None if not found else found[0] if len(found) == 1 else b", ".join(found)
 
 
 class EntryRefusal(NamedTuple):
-    """A refused request. If `asks` is set, the user may examine the URL instead."""
+    """A refused request. If `asks` is set, the user is offered to examine the URL before opening it."""
 
     status: int
     why: str
@@ -416,14 +423,14 @@ Check: TypeAlias = Callable[[EntryRequest, SiteSettings], EntryRefusal | None]
 
 
 def peer(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """Refuse other users of this machine: its list of processes shows them entry addresses."""
+    """Refuse other users of this machine, because they can see entry addresses in its list of processes."""
     if house.public or (visit.ends is not None and is_of_this_user(visit.ends)):
         return None
     return EntryRefusal(403, "peer is another user of this machine")
 
 
 def version(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """Refuse HTTP/2: the server accepts it in cleartext without negotiation, but no browser uses it so."""
+    """Refuse HTTP/2 in cleartext. The server accepts it without negotiation, but browsers do not use it."""
     return None if visit.version in ("1.0", "1.1") else EntryRefusal(403, f"HTTP/{visit.version}")
 
 
@@ -453,7 +460,7 @@ def site(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
 
 
 def cookie(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """Refuse with 403; with 401, browsers would ask for a password (RFC 9110 15.5.2)."""
+    """Refuse with 403. With 401, browsers would ask the user for a password (RFC 9110 15.5.2)."""
     if visit.is_by_itself or house.keys.is_ours(visit.headers.get(b"cookie", ())):
         return None
     return EntryRefusal(403, "no session cookie", "no session cookie (start with: resolve serve --open)\n")
@@ -528,7 +535,7 @@ class Entrance:
             return await serve_lifespan(receive, send)
         if (
             scope["type"] != "http"
-        ):  # A WebSocket carries the cookies of other ports and does not tell its page.
+        ):  # A WebSocket handshake carries the cookies of other ports, and does not state its page.
             self._house.tell(f"refused a {scope['type']} connection")
             await send({"type": "websocket.close", "code": 1008})
             return None
@@ -546,7 +553,8 @@ class Entrance:
 
     async def _let_in(self, visit: EntryRequest, scope: Scope, receive: Receive, send: Send) -> None:
         if visit.get_header(b"service-worker") == b"script":
-            # A service worker that an earlier program left at this port would answer instead of the web UI.
+            # An earlier program at this port may have left a service worker, which would answer in place of
+            # the web UI.
             return await answer(send, 200, _UNREGISTER.encode(), headers.SCRIPT)
         if visit.method == "POST":
             found = await self._form(visit, receive)

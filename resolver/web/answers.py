@@ -29,8 +29,9 @@ if TYPE_CHECKING:
 
 # A page is sent while it is made.
 #
-# Starlette's `StreamingResponse` is not used: it waits for the browser to close while it sends, and cancels
-# itself within its last message. The server then does not close connections, and does not time idle ones.
+# Starlette's `StreamingResponse` is not used, because it waits for a disconnect of the browser while it
+# sends, and cancels itself within its last message. As a result, the server would not close connections, and
+# would not apply its idle timeout.
 
 
 class StreamedPage(Answer):

@@ -1,12 +1,12 @@
 """The routes of the web UI, of the gateway for other clients, and of the content port.
 
-`resolver.web.access` has admitted each request. GET only reads; actions are POST requests of the web UI's
-forms.
+`resolver.web.access` has admitted each request. GET requests only read. Actions are POST requests from the
+forms of the web UI.
 
 The policy's verdict depends on the origin of a URL:
 - `user`: typed in the web UI's address bar.
 - `derived`: a link on one of the pages, with the page's location as referrer.
-- `chosen`: examined by the user first, or brought from elsewhere.
+- `chosen`: a URL that the user examined first, or brought from elsewhere.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from resolver.web.pages.page import crumbs_of, environment, parent_of, read_quer
 from resolver.web.reading import PageReader, ReadRequest, while_wanted
 from resolver.web.session import ContentDocument, SessionLink, UrlOrigin, WebSession
 
-# The gateway serves other clients that the user gave the gateway's address with its secret. The response has
-# the body of the URL, and the policy verdict as its status. The gateway refuses every browser, regardless
-# of the page that sends the request.
+# The gateway serves other clients, to which the user gave the gateway's address with its secret. The response
+# has the body of the URL. The status expresses the policy verdict. The gateway refuses every browser,
+# regardless of the page that sends the request.
 
 _GATEWAY_PATH = b"/g/"
 
@@ -83,8 +83,8 @@ class Gateway:
     def _why_not(self, request: Request, secret: str) -> str | None:
         """Return the reason to refuse the request, or None.
 
-        Browsers send no `Sec-Fetch-*` over http to an address on the network. The session cookie still
-        identifies the browser of the web UI.
+        Browsers do not send `Sec-Fetch-*` over http to an address on the network. In this case the session
+        cookie still identifies the browser of the web UI.
         """
         keys = self._house.keys
         strange = [name for name in request.headers if name.startswith("sec-fetch-") or name == "origin"]
@@ -164,8 +164,8 @@ class WebApplication:
     async def _enter(self, request: Request) -> Answer:
         """Exchange a token for the cookie, and lead on by a page instead of a redirect.
 
-        If the browser came from a file or another site, the target of a redirect would not receive the
-        cookie.
+        If the browser came from a file or another site, it would not send the cookie to the target of a
+        redirect.
         """
         token = query_of(request).get("t", "")
         if request.method != "GET" or (url := self._house.keys.enter(token)) is None:
@@ -190,7 +190,7 @@ class WebApplication:
         return Answer(static_file(name), media_type=_STATIC[name])
 
     async def _look(self, request: Request) -> Answer:
-        """Show the verdict page, for the address bar and for URLs that a page must not open directly."""
+        """Show the verdict page: for the address bar, and for URLs that a page must not open directly."""
         asked = query_of(request)
         text, from_id = asked.get("url", ""), asked.get("from", "")
         if not text:
@@ -214,7 +214,7 @@ class WebApplication:
     async def _open(self, request: Request) -> Answer:
         """Open a URL that the user confirmed.
 
-        A form is sent now; any other URL is a page that the browser can go back to.
+        A form is sent immediately. For any other URL, the browser gets a page to which it can go back.
         """
         form = get_form(request)
         text, from_id = form.get("url", ""), form.get("from", "")
@@ -302,8 +302,8 @@ def _is_form(verdict: Verdict) -> bool:
 
 
 # The content port serves documents from other servers. The port serves only known documents, by IDs that
-# cannot be guessed. The port reads no cookie and runs no code, and its response headers make the documents
-# harmless.
+# cannot be guessed. The port reads no cookie and runs no code, and the headers of its responses make the
+# documents harmless.
 
 _PREFIX = "/d/"
 

@@ -1,8 +1,8 @@
 """Forms on pages: search terms, the forms of Gopher+ items, and logins.
 
-A form is fetched, shown as it would be sent, and sent once. Each of these steps has its own path; only the
-last is a POST that changes something (S05). The answers of the user stay in this process between the steps,
-and not on a page: some of them are secret.
+A form is fetched, shown in the form in which it would be sent, and sent once. Each of these steps has its own
+path. Only the last step is a POST that changes something (S05). Between the steps, the user's answers stay in
+this process and not on a page, because some of them are secret.
 """
 
 from __future__ import annotations
@@ -183,11 +183,11 @@ class FormQuestions:
 
 # Names and passwords that the user typed on a page are kept in memory. Each is used only for the scheme, host
 # and port that requested it (S11), until the run ends or the user discards it. Passwords are never shown
-# again, written to a file, or part of a URL.
+# again, written to a file, or made part of a URL.
 
 #: Maximum size in bytes of a name or password.
 _LONGEST = 4_096
-#: The status code of a proxy (RFC 9110 15.5.8), which receives no typed login.
+#: The status code of a proxy that requires a login (RFC 9110 15.5.8). Typed logins are never sent to a proxy.
 _OF_PROXY = "407"
 
 
@@ -304,7 +304,10 @@ class LoginForms:
             self._logins.was_tried(place_of(url), denied=denied)
 
     async def _take(self, request: Request) -> Answer:
-        """Store the typed login for the place that the form was for; other fields cannot change the place."""
+        """Store the typed login for the place that the form was for.
+
+        Other fields of the request cannot change that place.
+        """
         form = get_form(request)
         asked = self._asked.pop(form.get("login", ""), None)
         if asked is None:

@@ -1,8 +1,8 @@
-"""The headers of all responses of the web UI, and the tokens and cookie that admit a browser.
+"""The headers of all responses of the web UI, and the tokens and cookie that authenticate a browser.
 
-No other module makes the value of a header. Each value consists of ASCII characters from space to tilde: a
-line break in a value would start another header or response. Media types come from one
-table here. A server's name for its document is never repeated unchanged.
+No other module makes the value of a header. Each value consists of ASCII characters from space to tilde,
+because a line break in a value would start another header or response (response splitting). Media types come
+from one table in this module. A file name that a server sent is never repeated unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ TEXT, HTML, SHEET, SCRIPT, JSON, EVENTS, SVG = (
 )
 OCTETS = "application/octet-stream"
 
-#: For the web UI's pages. With `no-referrer`, their forms would be sent with the origin null.
+#: The referrer policy of the web UI's pages. With `no-referrer`, their forms would be sent with the origin
+#: null.
 REFERRER = {"referrer-policy": "same-origin"}
 #: For responses that lead to the pages, as their URLs may contain a token, and for untrusted content.
 NO_REFERRER = {"referrer-policy": "no-referrer"}
@@ -85,9 +86,9 @@ def make_page_headers(content: str) -> Mapping[str, str]:
 def make_content_headers(pages: str) -> Mapping[str, str]:
     """Return the headers of untrusted content.
 
-    The content runs, fetches and sends nothing, contains no working links, and is framed only by the web UI's
-    page. The restriction is in the header, not in an attribute of the frame: it also holds if the address is
-    opened alone, and a PDF viewer works.
+    The content cannot run code, fetch resources or send data. It contains no working links, and only the web
+    UI's page can frame it. The restriction is in the header, not in an attribute of the frame. So it also
+    applies if the user opens the address alone, and a PDF viewer works.
     """
     return {
         "content-security-policy": "; ".join(
@@ -109,8 +110,8 @@ def make_content_headers(pages: str) -> Mapping[str, str]:
 def make_gateway_headers(media_type: str) -> Mapping[str, str]:
     """Return the headers of a gateway response.
 
-    A browser at the origin of the web UI's pages may receive it, too. Responses of all types are therefore
-    saved and not shown: no list of the types that browsers run is complete.
+    A browser at the origin of the web UI's pages may receive the response, too. Responses of all types are
+    therefore saved instead of shown, because a list of the types that browsers run could never be complete.
     """
     return {
         **make_header("content-type", media_type),
@@ -142,9 +143,10 @@ def disposition(name: str | bytes, *, inline: bool) -> str:
     return f"{'inline' if inline else 'attachment'}; filename=\"{plain}\"; filename*=UTF-8''{whole}"
 
 
-# The keys are: a token that admits one browser, the cookie that replaces it, and the CSRF token of forms.
+# The keys are: a token that authenticates one browser, the cookie that replaces the token, and the CSRF token
+# of forms.
 #
-# All of them are generated at the start and lost with the process. Comparisons take constant time.
+# All keys are generated at the start and lost with the process. Comparisons take constant time.
 
 #: Seconds for which a token is valid, and the maximum number of unused tokens.
 _TOKEN_LASTS = 60.0
@@ -156,7 +158,8 @@ _OCTETS = 32
 class SessionKeys:
     """The keys of one run, at one port.
 
-    If pages go to other machines without TLS, browsers reject a cookie with `Secure` or the prefix `__Host-`.
+    If pages go to other machines without TLS, the cookie has neither `Secure` nor the prefix `__Host-`,
+    because browsers would reject it.
 
     Args:
         port: The port for pages.

@@ -26,7 +26,7 @@ from resolver.web.dialogue.recording import record_exchange
 from resolver.web.pages.directory import Judge
 from resolver.web.session import UrlOrigin
 
-#: Maximum number of concurrent fetches: the page that the user views, and a few that load.
+#: Maximum number of concurrent fetches: one for the page that the user views, and a few for pages that load.
 AT_ONCE = 6
 
 _Found = TypeVar("_Found")
@@ -108,8 +108,8 @@ class PageReader:
     def make_judge(self, found_in: Referrer) -> Judge:
         """Return a function that gives the verdict for each entry of a page.
 
-        The verdict is the one for a user who examined the entry. Entries of the same host, port and item type
-        share one verdict if their paths are plain; they are not parsed again.
+        The verdict assumes that the user has examined the entry. Entries of the same host, port and item type
+        share one verdict if their paths are plain; such entries are not parsed again.
         """
         way, plain = UrlOrigin("chosen", found_in), dict[str, Verdict]()
 
@@ -154,7 +154,7 @@ class PageReader:
 
 
 def _place(url: Url) -> list[JsonValue]:
-    """Return the server and database of a URL; a document ID is valid only within them."""
+    """Return the server and database of a URL. A document ID is valid only within that database."""
     parts = url.components()
     return [url.scheme, *(parts.get(name) for name in ("host", "port", "database"))]
 

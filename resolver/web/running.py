@@ -1,7 +1,8 @@
 """The address of the running web UI for other programs of the user: `serve.json`, readable only by the user.
 
-The file contains the port, and a secret with which a program requests an entry. Another user may listen at a
-port that a stopped web UI has left. The secret is therefore sent only to a server of the current user.
+The file contains the port, and a secret with which a program requests an entry address. After a web UI has
+stopped, another user may listen at its port. The secret is therefore sent only to a server of the current
+user.
 """
 
 from __future__ import annotations

@@ -55,8 +55,9 @@ _GRACE = 3.0
 class ServeOptions(NamedTuple):
     """The options of a server.
 
-    `ledger` is the file that records saved files. `public` serves other machines, too. The last four are
-    for tests, which leave out a protection to see that its absence is noticed.
+    `ledger` is the file that records saved files. `public` means that other machines are served, too. The
+    last four options are only for tests: they disable a protection, so that a test can check that its absence
+    is noticed.
     """
 
     settings: Settings
@@ -196,7 +197,7 @@ class _HypercornConfig(Config):
 
 
 class _ServerLog(Logger):
-    """A log that writes one line for an error in a page: a traceback could contain a secret."""
+    """A log that writes only one line for an error in a page, because a traceback could contain a secret."""
 
     def __init__(self, tell: Callable[[str], None], config: Config) -> None:
         super().__init__(config)

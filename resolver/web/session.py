@@ -1,7 +1,7 @@
 """The memory of one run of the web UI: listings, choices, documents of the content port, history, bookmarks.
 
-Everything except the bookmarks is kept in memory, with a limit. Each ID has 128 random bits and is not valid
-in another run.
+Everything except the bookmarks is kept in memory, within a limit. Each ID has 128 random bits and is not
+valid in another run.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from resolver.policy.environment import own_folder
 from resolver.transfer.response import Response
 from resolver.web.pages.own import OpenedUrl
 
-# Listings are viewed page by page. Of a long listing only the fields that pages show are kept: a third of its
-# size.
+# Listings are viewed page by page. Of a long listing, only the fields that pages show are kept. These fields
+# take a third of the memory of the complete listing.
 
 _MAX_LISTINGS = 3
 _MOST_OCTETS = 67_108_864
 #: Listings up to this length are kept unchanged: they fill one or two pages.
 _FEW = 1_000
-#: The approximate size in bytes of an entry without its texts, and of its scheme-specific fields if no other
-#: entry shares them.
+#: The approximate size in bytes of an entry without its texts, and the size of its scheme-specific fields if
+#: other entries do not share them.
 _OCTETS_OF_ENTRY = 400
 _OCTETS_OF_EXTRA = 600
 #: The scheme-specific fields that pages show.
@@ -138,8 +138,8 @@ class UrlOrigin(NamedTuple):
 class SessionLink(NamedTuple):
     """The meaning of an ID: a page or a decision.
 
-    For a page, its links are derived, and `found` is their location. For a decision, the user may open only
-    the URL `opens`, with the origin `way`.
+    For a page, its links have the origin `derived`, and `found` is the page's location. For a decision, the
+    user may open only the URL `opens`, with the origin `way`.
     """
 
     found: Referrer | None
@@ -198,7 +198,7 @@ class WebSession:
         """Return the origin of a URL that a path of the web UI names.
 
         A URL without an ID was chosen by the user elsewhere. A URL with the ID of a dropped page counts as
-        derived, because the page may have been any page; it has no referrer.
+        `derived`, because its page is unknown. Such a URL has no referrer.
         """
         if not from_id:
             return UrlOrigin("chosen")

@@ -58,8 +58,8 @@ _NO_PASSWORD = "the password in the URL was not stored (open the URL and save it
 class SavedFile(NamedTuple):
     """A file to save.
 
-    `key` distinguishes it from all other saves of the same URL, also in other runs. `told` is the state from
-    an earlier run's ledger.
+    `key` distinguishes this save from all other saves of the same URL, also in other runs. `told` is the
+    state that the ledger of an earlier run recorded.
     """
 
     url: str
@@ -171,7 +171,8 @@ def _make_transfer(held: ReportRow, path: str) -> SavedTransfer:
     return SavedTransfer(0, basename(path), url, "paused", 0)
 
 
-#: Maximum number of concurrent saves; further ones wait. And the maximum number that are remembered.
+#: Maximum number of concurrent saves, while further saves wait; and the maximum number of saves that are
+#: remembered.
 _AT_ONCE = 4
 _MOST = 1_000
 #: Seconds over which the transfer rate is measured.
@@ -182,8 +183,8 @@ _UNDER_WAY = ("waiting", "running")
 class _TransferJob:
     """A save of the queue.
 
-    `scope` cancels it while it runs. `changed` returns the number of the next change; setting `shown` calls
-    it.
+    `scope` cancels the save while it runs. `changed` returns the number of the next change. Setting `shown`
+    calls `changed`.
     """
 
     def __init__(self, shown: SavedTransfer, saving: SavedFile, changed: Callable[[], int]) -> None:
@@ -227,7 +228,10 @@ def hear_transfer(event: Event) -> None:
 
 
 class TransferQueue:
-    """The saves of one run; `hands` runs them beyond their page's response, `account` is the ledger."""
+    """The saves of one run; `account` is the ledger.
+
+    `hands` is the nursery that runs the saves, so that they continue after the response of their page.
+    """
 
     def __init__(self, resolver: Resolver, hands: trio.Nursery, account: SaveLedger | None = None) -> None:
         self._resolver = resolver
@@ -326,7 +330,8 @@ class TransferQueue:
     async def _perform(self, job: _TransferJob) -> None:
         try:
             entry = await self._account.admit(job.saving)
-            if entry is not None and entry.is_done:  # an earlier run ended after the last byte
+            # An earlier run ended after it had received the last byte.
+            if entry is not None and entry.is_done:
                 self._is_there(job, entry.path, entry.size, entry.digest)
                 return
             async with self._turns:
@@ -377,14 +382,14 @@ class TransferQueue:
 # - Its browser disconnects.
 # - The server stops.
 # - Its time limit is reached.
-# A browser then reconnects with the last event ID that it received; 204 tells it to stop. Browsers open six
-# connections to a host, and six streams would block every page of the web UI. If a fifth stream starts, the
-# oldest one ends.
+# After the end of a stream, the browser reconnects with the last event ID that it received. The status 204
+# tells the browser to stop. Browsers open at most six connections to a host, so six streams would block every
+# page of the web UI. If a fifth stream starts, the oldest one ends.
 
 #: Maximum number of concurrent streams.
 MOST = 4
-#: Minimum seconds between two messages; idle seconds until a comment probes the connection; seconds that one
-#: stream lasts.
+#: Three times in seconds: the minimum between two messages, the idle time until a comment probes the
+#: connection, and the maximum duration of a stream.
 PACE = 0.25
 _SILENCE = 15.0
 _LASTS = 600.0

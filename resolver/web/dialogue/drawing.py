@@ -1,7 +1,7 @@
-"""An exchange as a diagram: shapes in lanes from left to right, time from top to bottom; and its HTML.
+"""An exchange as a diagram, with lanes from left to right and time from top to bottom; and its HTML.
 
-A shape is data, not HTML. Only attributes and classes style it, because the Content-Security-Policy of the
-pages blocks `style=`. Colors follow the surrounding text.
+A shape is data, not HTML. Shapes are styled only by attributes and classes, because the
+Content-Security-Policy of the pages blocks `style=`. Colors follow the surrounding text.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from resolver.web.dialogue.exchange import (
 )
 from resolver.web.pages.page import environment
 
-#: Units of the diagram, which are pixels unless it is scaled: the height of a line, and the distances of
-#: lanes, which fit the longest line.
+#: Lengths of the diagram, in pixels unless it is scaled: the height of a line, and the distances between
+#: lanes, which are wide enough for the longest line.
 LINE = 16
 _FIRST = 98
 _GAP = 470
@@ -85,7 +85,7 @@ def milliseconds(at: float) -> str:
 
 
 class _DiagramCanvas:
-    """Places shapes below one another; `_y` is the top of the next one."""
+    """A canvas that places shapes below one another; `_y` is the top of the next shape."""
 
     def __init__(self, exchange: RecordedExchange) -> None:
         self._exchange = exchange
@@ -268,7 +268,8 @@ def _draw_shape(tag: str, name: str, attributes: tuple[tuple[str, str], ...], da
 # The HTML of exchanges: the panel below a page, a separate page, files to download.
 
 _NONE = "–"
-#: The kinds of messages whose text was on the wire. In a plan, the expected replies are descriptions.
+#: The kinds of messages whose text was on the wire. In a plan, the texts of replies only describe the
+#: expected reply.
 _ON_THE_WIRE: frozenset[Kind] = frozenset({"say", "hear", "body", "ask", "answer"})
 _PLANNED: frozenset[Kind] = frozenset({"say"})
 
@@ -322,8 +323,8 @@ def as_text(exchange: RecordedExchange) -> str:
 def page(sections: Sequence[tuple[RecordedExchange, ...]], heading: str, *, left_out: int = 0) -> str:
     """Return a self-contained HTML page with a section for each URL.
 
-    It has its own stylesheet, no script, and a Content-Security-Policy that allows no other stylesheet and no
-    external resource.
+    The page has its own stylesheet and no script. Its Content-Security-Policy blocks all other stylesheets
+    and all external resources.
 
     Args:
         sections: The exchanges of each URL.

@@ -123,10 +123,11 @@ def lanes_of(
 
 
 # Sent and received data becomes readable lines: escaped (S15), truncated to `CELLS`, with logins and tokens
-# as `****`.
+# masked as `****`.
 #
-# The events do not contain secrets (S17). Secrets are masked here again by the text before them: a scheme of
-# a third party may forget to mask it, and a diagram may be shown to a class.
+# The events do not contain secrets (S17: no secrets in output). Secrets are masked again here, by the text
+# before them, for two reasons: the scheme of a third party may forget to mask a secret, and a diagram may be
+# shown to an audience.
 
 #: Maximum width of a line in cells.
 CELLS = 60
@@ -135,7 +136,7 @@ LINES = 24
 #: Maximum length in characters of a URL or error in a note. Notes are wrapped where they are shown.
 _LONGEST_NOTE = 300
 
-#: Number of preview lines of a body, and of its bytes that are examined.
+#: Number of lines in the preview of a body, and number of its bytes that are examined for it.
 _PREVIEW = 3
 _LOOKED_AT = 400
 
@@ -143,7 +144,7 @@ _LOOKED_AT = 400
 _WORD = re.compile(rb"[\x21-\x7e][\x20-\x7e]{3,}")
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xff]")
 _HIDDEN = b"****"
-#: An anonymous login is not a secret, and shows how anonymous ftp works.
+#: An anonymous login is not masked: it is not a secret, and it shows how anonymous FTP works.
 _SAID = re.compile(
     rb"(?im)^((?:AUTHINFO[ \t]+)?(?:PASS|ACCT|SASL|GENERIC)[ \t]+"
     rb"|(?:AUTHINFO[ \t]+)?USER[ \t]+(?!(?:anonymous|ftp)(?:[\r\n]|\Z))"

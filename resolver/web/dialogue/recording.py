@@ -43,9 +43,10 @@ from resolver.web.dialogue.exchange import (
     show_line,
 )
 
-# A long exchange keeps its beginning and its end; the messages in between are only counted.
+# Of a long exchange, the messages at its beginning and at its end are kept. The messages in between are only
+# counted.
 
-#: Number of messages kept at the beginning, and of those kept at the end.
+#: The number of messages kept at the beginning, and also at the end.
 MAX_HALF_MESSAGES = 250
 
 
@@ -91,15 +92,15 @@ _MOST_HELD = 65_536
 _UNFINISHED = re.compile(rb"HTTP/1(?!.*\n\r?\n)|[0-9]{3}[ -][^\n]*\Z", re.DOTALL)
 
 
-#: An encoded object has another size on the wire than in progress events.
+#: An encoded object has a different size on the wire and in progress events.
 _CODED = re.compile(rb"(?im)^(?:content|transfer)-encoding:(?![ \t]*identity)")
 
 
 class ExchangeRecording:
     """The recording of one URL; `hear` receives its events. `now` returns seconds of a monotonic clock.
 
-    The first and the last messages are kept (`BoundedMessages`). The recording contains no secret, so nothing
-    that is made from it does.
+    The first and the last messages are kept (`BoundedMessages`). The recording contains no secret, so
+    diagrams and files made from it contain none.
     """
 
     def __init__(self, now: Callable[[], float], url: str = "") -> None:
@@ -236,7 +237,7 @@ class ExchangeRecording:
 
     def _say(self, octets: bytes) -> None:
         self._need_connection()
-        self._pieces = None  # further data is the reply to this
+        self._pieces = None  # Data that is received after this message is the reply to it.
         if readable(octets):
             self._add("say", lines_of(octets), "client", "server")
         else:
@@ -348,13 +349,13 @@ class ExchangeRecording:
         return (self._at - self._begun) * 1000
 
 
-# The recordings of a run, one for each requested URL. Of a large number, the first and the last are kept.
+# The recordings of a run, one for each requested URL. If there are many, the first and the last are kept.
 
 #: Number of recordings kept at the beginning of a run, and of those kept at its end.
 HALF = 50
 
-#: The recording of the current task. An event of a connection carries its URL, but a redirect may lead to a
-#: URL that was also requested separately.
+#: The recording of the current task. The URL of an event is not enough to find its recording, because a
+#: redirect may lead to a URL that was also requested separately.
 _CURRENT: ContextVar[ExchangeRecording | None] = ContextVar("_CURRENT", default=None)
 
 
@@ -376,7 +377,7 @@ def record_exchange(now: Callable[[], float]) -> Iterator[ExchangeRecording]:
 
 
 def hear_here(event: Event) -> None:
-    """Record an event in the recording of the current block; outside of any, it is dropped."""
+    """Record an event in the recording of the current block. An event outside of any block is dropped."""
     recording = _CURRENT.get()
     if recording is not None:
         recording.hear(event)

@@ -28,7 +28,7 @@ _SIGNATURE = re.compile(r"^-- $", re.MULTILINE)
 
 
 class QuotedLines(NamedTuple):
-    """Lines at one level: the article's own text at level 0, a quotation above.
+    """Lines at one quotation level: level 0 is the article's own text, higher levels are quotations.
 
     `inner` contains the parts of a quotation, among them quotations of the next level.
     """
@@ -102,14 +102,16 @@ def _strip_marks(line: str, level: int) -> str:
 # The MIME parts of a message (RFC 2045, 2046). Any bytes give at least one part.
 #
 # The author of a message chooses its depth and number of parts, and Python's parser recurses to that depth. A
-# message that declares more than a few layers, or is larger than any article, is shown as one part of text.
+# message is therefore shown as one part of text in two cases: it declares more than a few layers, or it is
+# larger than any real article.
 
 #: Limits of a message that is parsed: its size in bytes, the layers that it may declare, and the parts that
 #: are listed.
 LARGEST = 16_777_216
 MAX_MIME_DEPTH = 20
 MOST = 200
-#: Maximum size in bytes of a field that describes a part; Python's time grows with the square of it.
+#: Maximum size in bytes of a field that describes a part. The time of Python's parser grows with the square
+#: of this size.
 _LONGEST_FIELD = 8_192
 
 _LAYER = re.compile(rb"content-type[ \t]*:\s*(?:multipart|message)\b", re.IGNORECASE)
@@ -220,7 +222,7 @@ def _octets(one: Message) -> bytes:
 _FIRST = ("from", "to", "cc", "date", "newsgroups", "followup-to")
 #: Maximum number of header fields that are listed.
 _MOST_FIELDS = 1_000
-#: Maximum number of text parts shown below one another; together they have at most `PART` characters.
+#: Maximum number of text parts shown below one another. All of them together have at most `PART` characters.
 _MOST_TEXTS = 20
 
 

@@ -23,11 +23,11 @@ from resolver.web.pages.page import (
     text_of,
 )
 
-# A listing is filtered, sorted, and divided into pages. The order is stable. The filter is plain text without
-# regard to case, because a pattern could take arbitrarily long.
+# A listing is filtered, sorted, and divided into pages. The sort is stable. The filter is plain text and
+# ignores case. The filter is not a regular expression, because a pattern could take arbitrarily long.
 
-#: A page of more rows than `MANY` consists of lists of `GROUP` rows; the browser lays out each list when it
-#: becomes visible.
+#: A page of more rows than `MANY` is divided into lists of `GROUP` rows. The browser lays out a list when the
+#: list becomes visible.
 MANY = 1_000
 GROUP = 100
 
@@ -56,8 +56,8 @@ class Paging(NamedTuple):
 class ListingPage(NamedTuple):
     """The entries on one page of a listing.
 
-    `entries` have their numbers in the listing, from 1 on. `total` counts all entries, `matched` those that
-    the filter admits.
+    `entries` have their numbers in the listing, from 1 on. `total` counts all entries, and `matched` counts
+    the entries that match the filter.
     """
 
     entries: tuple[Numbered, ...]
@@ -116,8 +116,8 @@ def fields_of(place: PageAddressBar, query: PageQuery, *, but: str = "page") -> 
 class Groups:
     """The rows of a page in groups.
 
-    Each row is made when the page is sent up to it: the browser shows the first rows before the last ones are
-    made. `made` returns a new iterator for each pass; `count` is the number of entries.
+    A row is made when the page has been sent up to that row, so the browser shows the first rows before the
+    last ones are made. `made` returns a new iterator for each pass; `count` is the number of entries.
     """
 
     def __init__(self, made: Callable[[], Iterator[object]], count: int) -> None:
@@ -161,7 +161,10 @@ def _by_name(numbered: Numbered) -> tuple[str, int]:
 
 
 def _by_size(numbered: Numbered) -> tuple[float, str, int]:
-    """Sort by size, the largest first, entries without a size last; a rounded size counts as its value."""
+    """Sort by size, the largest first, entries without a size last.
+
+    A rounded size such as 1.2M counts as its value.
+    """
     number, entry = numbered
     size = _parse_rounded_size(entry) if entry.size is None else float(entry.size)
     return -size, entry.name, number

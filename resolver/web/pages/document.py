@@ -1,7 +1,8 @@
 """A document by its media type, and the choice of the page for a response.
 
-Text is shown on the page itself. Pictures, sound, PDF and HTML are served by the content port, where their
-code does not run and their requests are blocked. Other documents are shown as facts with a link to save them.
+Text is shown on the page itself. Pictures, sound, PDF and HTML are served by the content port, where code in
+them does not run and their requests are blocked. For other documents, the page shows metadata and a link to
+save them.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _VIEWS = {"": "as text", "page": "as page", "source": "source"}
 def shape_of(response: Response) -> str:
     """Return how a response is shown: `image`, `audio`, `video`, `pdf`, `markup`, `text` or `octets`.
 
-    Only a signature in the first bytes makes a document a type that a browser parses.
+    A document has a type that a browser parses only if its first bytes have the signature of that type.
     """
     found = media_type_of(response.content[:64])
     if found is not None:
@@ -129,7 +130,7 @@ def _views(query: PageQuery, place: PageAddressBar) -> list[tuple[str, str, bool
 
 
 def _proofs(response: Response) -> list[FactRow]:
-    """Return the facts that are known of the bytes themselves."""
+    """Return the facts that are known about the bytes themselves, such as a digest."""
     found = [] if response.size is not None else [FactRow("size", octets(len(response.content)))]
     found.append(FactRow("sha256", sha256(response.content).hexdigest()))
     if response.verified:

@@ -1,6 +1,6 @@
-"""Error pages: the failure, its cause and possible next steps; and the position in the URL.
+"""Error pages: the failure, its cause, possible next steps, and the position of the error in the URL.
 
-A refusal names its rules, and states that no data was sent. The page has no way to open the URL anyway.
+A refusal names its rules, and states that no data was sent. The page does not offer to open the URL anyway.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from protocols.errors import (
 from resolver.url.parsing import place_in_shown
 from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, format_count, line_of
 
-# The part of a URL that a rule refers to: marked, with carets under it, and with its position as text. The
-# carets are placed by the width of the text as shown: an escaped character counts with the width of its
+# The part of a URL that a rule refers to is marked, with carets under it, and with its position as text. The
+# carets are placed by the width of the displayed text, so an escaped character counts with the width of its
 # escape.
 
 #: Number of characters shown on each side of the position.
@@ -114,7 +114,7 @@ class LoginQuestion(NamedTuple):
     again: bool = False
 
 
-#: The row of the nearest base class applies.
+#: The row of an error's nearest base class applies.
 ROWS: Mapping[type[ResolveError], ErrorKind] = {
     InvalidUrl: ErrorKind(400, "Invalid URL"),
     UnsupportedScheme: ErrorKind(501, "Unsupported scheme"),

@@ -118,7 +118,8 @@ _ICONS = {
 }
 #: Maximum number of views that are offered beside an item.
 _MOST_VIEWS = 20
-#: Adjacent blanks or strokes: the text is a drawing, which line wrapping would destroy.
+#: Adjacent spaces or drawing characters show that the text is a drawing (ASCII art), which line wrapping
+#: would destroy.
 _DRAWN = re.compile(r"\S {3}|[|/\\_=*#+-]{3}|[|/\\] *[|/\\]")
 #: Menus of at most this many items have no filter field.
 _FEW = 50
@@ -284,8 +285,8 @@ def _details(entry: Entry) -> Iterator[FactRow]:
             yield FactRow(name, "\n".join(map(str, lines)))
 
 
-# The form of an item, and a preview of the data: the data is shown before it is sent, and is never sent when
-# the page opens (S05).
+# The form of an item, and a preview of the data. The data is shown before it is sent, and it is never sent
+# when the page opens (S05).
 
 _FIELDS = {
     AskQuestion.ASK: "line",
@@ -382,7 +383,7 @@ def _answer(line: AskLine, text: str) -> Answer:
 def sending_page(form: AskForm, answers: list[Answer], url: HostUrl, octets: str, kept: str) -> WebPage:
     """Return the page that shows the answers of a form and the bytes to send, with hidden answers masked.
 
-    The user's confirmation names the answers by the ID `kept`: the page does not contain them as fields.
+    The page does not contain the answers as fields. The user's confirmation refers to them by the ID `kept`.
     """
     seen = [
         FormPreview(line.prompt, _preview_answer(line, answer))

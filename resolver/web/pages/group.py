@@ -11,11 +11,12 @@ from protocols.location import JsonValue
 from resolver.web.pages.directory import ListingPage, arrange_entries, fields_of, paging_of
 from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, date_of, format_count, text_of
 
-# Each article stands below the last of its References that is in the listing (RFC 5322 3.6.4).
+# Each article stands below its parent: the last article of its References that is in the listing (RFC 5322
+# 3.6.4).
 #
 # The author of an article chooses its Message-ID and References. These fields may form a circle, name a
-# missing article, or use an ID twice; such an article starts a thread. The work is proportional to the number
-# of articles and references, regardless of the depth of a thread.
+# missing article, or use an ID twice. An article with such fields starts a thread. The work is proportional
+# to the number of articles and references, regardless of the depth of a thread.
 
 
 class ThreadNode(NamedTuple):
@@ -35,7 +36,7 @@ class ThreadNode(NamedTuple):
 
 
 def threads(entries: Sequence[Entry]) -> list[list[ThreadNode]]:
-    """Return the threads, that of the newest article first.
+    """Return the threads; the thread with the newest article comes first.
 
     In a thread, each reply stands below the article that it replies to, in the order of the listing.
     """
@@ -45,7 +46,7 @@ def threads(entries: Sequence[Entry]) -> list[list[ThreadNode]]:
     for root in below.pop(-1, []):
         found.append(_walk(root, below, depths))
     for number in range(len(entries)):
-        if depths[number] < 0:  # in a circle, which is broken here
+        if depths[number] < 0:  # The article is in a circle of references, which is broken here.
             found.append(_walk(number, below, depths))
     found.sort(key=max, reverse=True)
     return [list(_nodes(thread, entries, depths, orphans)) for thread in found]
@@ -126,7 +127,10 @@ class GroupArticle(NamedTuple):
 
 
 class GroupThread(NamedTuple):
-    """An article with its replies in a thread; if `goes_on`, the thread starts on the page before."""
+    """An article with its replies in a thread.
+
+    If `goes_on` is true, the thread starts on the previous page.
+    """
 
     first: GroupArticle
     rest: tuple[GroupArticle, ...]

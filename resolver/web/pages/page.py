@@ -231,8 +231,8 @@ def line_of(text: str) -> str:
     return escape_line(text).replace("\t", "\\x09")
 
 
-# The path of a URL, segment by segment. Each step links to the URL up to that segment, as a directory. For a
-# gopher selector that is a guess, which is right for most servers.
+# The path of a URL, segment by segment. Each step links to the URL up to that segment, as a directory. A
+# gopher selector need not be a path, so its steps are a guess, which is right for most servers.
 
 #: Maximum number of segments shown; those in the middle of a longer path are left out.
 _MOST = 12
@@ -250,7 +250,7 @@ def crumbs_of(url: Url, href: Callable[[str], str]) -> tuple[Breadcrumb, ...]:
     try:
         bare: Any = replace(url, password=None, fragment=None, text="", places=(), findings=())
         found = list(_steps(build(bare), row.tree, href))
-    except InvalidUrl:  # the URL was built, of components that no text gives
+    except InvalidUrl:  # The URL was built from components that cannot come from a parsed text.
         return (Breadcrumb(shorten(url.shown, _LONGEST)),)
     if found and found[-1].text:
         found[-1] = found[-1]._replace(href=None)
@@ -313,10 +313,10 @@ def refine_url(text: str, what: str, value: str) -> str:
 
 
 # Rendering. All values of a template pass through `_show_value` and then through Jinja's escaping. Neither a
-# template nor a page function can bypass them.
+# template nor a page function can bypass these two steps.
 #
-# The only value that is HTML already is the panel of the protocol exchange, which `resolver.web.dialogue`
-# makes of escaped text. No other value becomes `Markup`, and only here.
+# Only one value is HTML already: the panel of the protocol exchange, which `resolver.web.dialogue` makes of
+# escaped text. Only this module converts it to `Markup`, and no other value.
 
 #: Minimum size in characters of a piece of a page that is sent while it is made.
 _PIECE = 16_384

@@ -1,11 +1,13 @@
 """Untrusted HTML, SVG and XML as a page without references to other hosts.
 
-The policy of a document (`headers.make_content_headers`) blocks all loading, but takes effect too late for
-frames. Chromium 156 connects to the host of an `iframe` or a `frame` before it reads the policy, also in SVG,
-XML, `srcdoc`, `noscript` and shadow trees (measured: 11 of 71 ways to name a host).
+The Content-Security-Policy of a document (`headers.make_content_headers`) blocks all loading, but for frames
+it takes effect too late. Chromium 156 connects to the host of an `iframe` or a `frame` before it reads the
+Content-Security-Policy, also in SVG, XML, `srcdoc`, `noscript` and shadow trees (measured: 11 of 71 ways to
+name a host).
 
 The page is therefore rewritten, with only the elements and attributes listed below. Text and values are
-escaped: a browser finds no element that was not written here, however this module parsed the original.
+escaped. So a browser finds only elements that this module wrote, even if this module parsed the original in
+another way than the browser would.
 
 The input is read once from front to back, without backtracking, as in HTML's own tokenizer.
 """
@@ -46,8 +48,8 @@ _EMPTY = frozenset(("br", "col", "hr", "img", "wbr"))
 _CLOSED_HERE = _EMPTY | {"style"}
 #: Elements that are left out with their content.
 _UNREAD = frozenset(("iframe", "metadata", "noembed", "script", "template", "textarea", "title", "xmp"))
-#: Only `href` and `src` contain URLs, and their values are checked. Styles cannot load anything: the policy
-#: of the document blocks that before Chromium connects.
+#: Only `href` and `src` contain URLs, and their values are checked. Styles cannot load anything, because the
+#: Content-Security-Policy blocks such loads before Chromium connects.
 _ATTRIBUTES = _names(
     """
     align alt bgcolor border cellpadding cellspacing class clear color colspan compact datetime dir face

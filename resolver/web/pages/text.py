@@ -11,7 +11,7 @@ from resolver.transfer.response import Response, decode_text
 from resolver.url.parsing import extract
 from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, facts_of
 
-#: Characters of a part: an amount that a browser lays out without delay.
+#: The number of characters in a part of a text. A browser can lay out this amount without delay.
 PART = 1_048_576
 
 
@@ -65,11 +65,11 @@ def runs_of(text: str, place: PageAddressBar) -> Iterator[TextRun]:
         yield TextRun(text[at:])
 
 
-# HTML as text, without style. The page contains no part of the HTML, and no picture,
-# style or script is requested.
+# HTML as text, without style. The page does not contain any part of the HTML, and no picture, style or script
+# is requested.
 #
-# The input is read once from front to back, in linear time: an unclosed construct is searched once. Python's
-# own parser searches it again behind every `<`.
+# The input is read once from front to back, in linear time: the end of an unclosed construct is searched only
+# once. Python's own parser searches for it again after every `<`.
 
 #: Elements that start a line, elements that start a paragraph, and elements that are left out.
 _LINES = re.compile(
@@ -110,7 +110,7 @@ class _Words:
                 break
             self._say(self._markup[at:opening])
             at = self._find_end(opening)
-            if at < 0:  # neither this tag nor a later one is closed
+            if at < 0:  # There is no further `>`, so neither this tag nor a later tag is closed.
                 at = opening
                 break
         self._say(self._markup[at:])
@@ -177,8 +177,8 @@ def plain(text: str) -> str:
     return _REFERENCE.sub(lambda found: unescape(found[0]), text)
 
 
-# Media types by the first bytes of a document, which alone decide how it is shown. The media type that a
-# server, a menu or a mail part declares is ignored.
+# Media types by the first bytes of a document. Only these bytes decide how the document is shown. The media
+# type that a server, a menu or a mail part declares is ignored.
 
 _SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
