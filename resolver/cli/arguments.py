@@ -1,8 +1,8 @@
 """The command line, parsed into one `Command`.
 
-A URL always has a colon and a command never has. The first argument that is not an option is either of them;
-any other argument is an error. Without a command, `get` runs. This module checks all values, so that a
-`Command` is valid.
+A URL always contains a colon; the name of a command never does. The first argument that is not an option must
+be a URL or a command; any other argument is an error. Without a command, `get` runs. This module checks all
+values, so that a `Command` is valid.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ class Command(CommandOptions):
 
     @property
     def is_silent(self) -> bool:
-        """Return whether errors of a URL are suppressed, also because a record on standard error has them."""
+        """Return whether errors of a URL are not printed.
+
+        The result is also true if a record on standard error contains these errors.
+        """
         return self.silent or self._has_records_on_stderr
 
     @property
@@ -275,7 +278,7 @@ def _check_words(command: Command) -> None:
     if command.under is not None and urls[:1] != ("ls",):
         raise UsageError("--under needs warc ls")
     _check_archives(command)
-    # elsewhere users know it as an option that disables certificate checks
+    # In other clients, users know this option as one that disables certificate checks.
     if command.insecure and verb != "serve":
         raise UsageError("--insecure is only for serve: certificates are always verified")
     if verb == "serve":
@@ -319,7 +322,10 @@ def _check_output(command: Command) -> None:
 
 
 def _check_trees(command: Command) -> None:
-    """Check that options of a tree have one; a default of the configuration is ignored without one."""
+    """Check that options of a tree are used with a tree.
+
+    A default from the configuration is ignored without a tree.
+    """
     if command.recursive and command.output is not None and command.format is None:
         raise UsageError("-r saves several files: cannot write them to -O FILE (use -d DIR)")
     if command.format is not None and command.configuration.given.get("format") and not command.recursive:

@@ -14,14 +14,15 @@ from rich.text import Text
 
 from resolver.cli.transfers import TransferProgress, TransferTracker, countdown, octets, octets_of
 
-#: Seconds before a transfer has a line; a shorter transfer ends before a user could read its line.
+#: Seconds before a transfer gets a progress bar. A shorter transfer ends before a user could read its bar.
 _AGE = 0.3
 
 #: Minimum columns of name and bar together, before another figure is shown.
 _LEAST = 25
 _LEAST_BAR = 6
 
-#: Bytes of an earlier run, received bytes, missing bytes: for a terminal with these characters, and without.
+#: The characters for bytes of an earlier run, received bytes and missing bytes: first for a terminal that can
+#: show block characters, then for other terminals.
 _GLYPHS = ("▒", "█", "░")
 _ASCII_GLYPHS = ("+", "=", ".")
 _STYLES = ("cyan", "green", "bright_black")
@@ -110,7 +111,7 @@ def _tail(text: str, width: int) -> str:
 def _figures(transfer: TransferProgress, now: float, room: int) -> str:
     """Return percent, time left, rate and bytes, right-aligned, as many as fit.
 
-    This is the order of importance. Percent is always shown.
+    The most important figure comes first in this list. Percent is always shown.
     """
     rate, left, whole = transfer.rate(now), transfer.estimate_remaining(now), transfer.expected
     percent = "" if not whole else f"{min(100, transfer.received * 100 // whole)}%"

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from resolver.cli.lists import FetchedList
 
 
-# Logins for the workers of a cluster: those that the user configured, for hosts in a list. Workers do not
-# prompt, run commands or read keyrings. Logins for other hosts stay on this machine.
+# Logins for the workers of a cluster: only logins that the user configured for hosts in a list are sent.
+# Workers do not prompt, run commands or read keyrings. Logins for other hosts stay on this machine.
 
 
 class PickledSecrets(CommandSecrets):

@@ -61,7 +61,8 @@ def _start_cluster(many: str) -> Iterator[Client]:
             dashboard_address=f"{_LOOPBACK}:0",
             worker_dashboard_address=f"{_LOOPBACK}:0",
             scheduler_kwargs={"dashboard": False},
-            security=Security.temporary(),  # a scheduler runs code of any client
+            # The scheduler runs code of any client, so connections are authenticated.
+            security=Security.temporary(),
             silence_logs=logging.CRITICAL,
             preload=["resolver.cli.cluster"],
             loop=loop,
@@ -78,7 +79,8 @@ def _loop() -> Iterator[IOLoop]:
     The processes that are started there inherit the block, also during their start. The command handles
     Ctrl-C and ends them.
     """
-    resource_tracker.ensure_running()  # otherwise the thread that needs the tracker first unblocks SIGINT
+    # Without this call, the first thread that needs the tracker would unblock SIGINT.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         runner = LoopRunner()

@@ -132,8 +132,8 @@ class ConfiguredValue(NamedTuple):
 class HostSection(NamedTuple):
     """A section `["host"]` or `["host:port"]`: the login, and `settings` by option name.
 
-    At most one source of the password is set: the password itself, a command that prints it on the first
-    line, or the keyring of the system.
+    At most one source of the password is set: the password itself, a command that prints the password on its
+    first line, or the keyring of the system.
     """
 
     user: str | None = None
@@ -392,7 +392,7 @@ class _ConfigurationFile:
 
 
 def _set_outside() -> Iterator[str]:
-    """Yield the options that the environment sets; it overrides the file.
+    """Yield the options that environment variables set; these variables override the file.
 
     A proxy variable of one scheme disables the proxy of the file for all schemes.
     """

@@ -1,8 +1,8 @@
 """The terminal of an interactive session: its settings, keyboard input and output.
 
-`leave` restores the settings, however the session ends. The shell shares the flags of standard input and
-output; so the terminal is opened again, and only the new descriptors are nonblocking. A stopped terminal
-therefore does not block cancellation.
+`leave` restores the settings, however the session ends. The descriptors of standard input and output share
+their flags with the shell. So the terminal is opened again, and only the new descriptors are nonblocking. As
+a result, a stopped terminal does not block cancellation.
 """
 
 from __future__ import annotations
@@ -162,7 +162,8 @@ class Console:
             try:
                 typed = os.read(self._input, self._edited or _READ_AT_ONCE)
                 if not typed:
-                    termios.tcgetattr(self._input)  # a terminal that hung up also returns nothing
+                    # A read from a terminal that hung up also returns zero bytes; tcgetattr then fails.
+                    termios.tcgetattr(self._input)
             except BlockingIOError:
                 continue
             except (OSError, termios.error) as error:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 #: Maximum columns: wider lines are hard to follow.
 _WIDEST = 110
 
-#: Minimum columns of a bar, and of a name that is shortened for it; without room for both, bars are left out.
+#: Minimum columns of a bar, and of a name that is shortened to make room for the bar. Without room for both,
+#: bars are left out.
 _LEAST_BAR = 8
 _LEAST_LABEL = 16
 

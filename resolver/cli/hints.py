@@ -1,7 +1,7 @@
 """Suggestions for a text that is not a URL, or has an unknown scheme: printed, never applied.
 
 A suggestion is the text after a series of corrections: invalid characters are escaped, a scheme or its
-slashes are added, a scheme's name is corrected. It is made only if the parser accepts it.
+slashes are added, a scheme's name is corrected. A suggestion is printed only if the URL parser accepts it.
 """
 
 from __future__ import annotations

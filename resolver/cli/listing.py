@@ -1,7 +1,7 @@
 """The output of `ls`: entries in the server's order as they arrive, or sorted after the last one.
 
-In a long line and on a terminal, a directory's name ends in a slash. Terminals also get the colors of
-LS_COLORS; narrow terminals get shorter long lines. Other output is plain names, one per line, or JSON.
+In the long format and on a terminal, a directory's name ends in a slash. Terminals also get the colors of
+LS_COLORS; narrow terminals get shorter long lines. All other output is plain names, one per line, or JSON.
 """
 
 from __future__ import annotations

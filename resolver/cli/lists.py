@@ -239,8 +239,8 @@ async def _fetch(session: Resolver, name: str, command: Command, secrets: Comman
     return FetchedList(response.content, last, None if response.proxy else response.peer)
 
 
-# `warc extract FILE`: the content of an archive, as files. With URLs it is `get` from the archive; without
-# URLs all objects that would be files are extracted, once each.
+# `warc extract FILE`: the content of an archive, as files. With URLs the command is `get` from the archive.
+# Without URLs, each object that would be saved as a file is extracted once.
 
 #: Record kinds that are objects: by record type, the HTTP status or the kind of another scheme's record. A
 #: revisit record refers to an earlier one.

@@ -70,7 +70,8 @@ def grant_of(command: Command) -> ToolGrant:
 def _check_given(command: Command) -> None:
     """Reject options that have no effect here. Raises `UsageError`.
 
-    The user may rely on such an option, or on a secret that an agent could send to any host.
+    The user might rely on such an option. If the option holds a secret, an agent could send the secret to any
+    host.
     """
     for row in rows():
         given = command.configuration.sources[row.name] == "the command line"

@@ -22,7 +22,8 @@ def describe(error: ResolveError, text: str) -> list[str]:
     """Format one error about the URL `text` (as given) as lines for standard error.
 
     The text is redacted; a caret marks the position, and a last line suggests a correction, or on a terminal
-    the help about a rule. An error of another URL, to which this one led, names that URL.
+    the help about a rule. If the error belongs to another URL, to which this URL led, the message names that
+    other URL.
     """
     shown = redact(text)
     blamed = shown if error.url is None else error.url

@@ -62,7 +62,8 @@ _HELP = (
     "help: show this; an empty line returns to the session",
 )
 
-#: Maximum bytes that wait for a service that does not read; a terminal driver holds no more either.
+#: Maximum bytes that wait to be sent to a service that does not read. A terminal driver does not hold more,
+#: either.
 _MOST_WAITING = 65_536
 _BELL = b"\x07"
 _END_OF_INPUT = b"\x04"
@@ -78,8 +79,8 @@ async def sit(
 ) -> None:
     """Run a session until the user or the service closes it, or a signal ends it.
 
-    That signal is raised again afterwards, for handlers outside. A signal that the parent process set to
-    ignored is ignored. Raises `ResolveError`.
+    A signal that ended the session is raised again afterwards, for handlers outside. A signal that the parent
+    process set to ignored is ignored. Raises `ResolveError`.
     """
     heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     with trio.open_signal_receiver(*heard) as signals:

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from resolver.transfer.verification import Checksum
 
 
-# Output to a reader that may be slow: signals and time limits do not wait for it.
+# Output to a reader that may be slow: signals and time limits do not wait for the reader.
 #
-# Bytes are written immediately while the pipe has room. A worker thread writes bytes that a pipe twice had no
-# room for, and all bytes for other descriptors: terminals, sockets, pipes of another user.
+# Bytes are written immediately while the pipe has room. A worker thread writes in two cases: the pipe had no
+# room twice, or the descriptor is not a pipe of the user (a terminal, a socket, a pipe of another user).
 
 
 class Outflow:
@@ -256,7 +256,7 @@ async def _one_line(text: str) -> AsyncIterator[bytes]:
     yield f"{text}\n".encode()
 
 
-# Devices and pipes that the user named with `-O`: written to, and never replaced (S14). Written bytes are
+# Devices and pipes that the user named with `-O` are written to, and never replaced (S14). Written bytes are
 # final, so another run starts at the beginning. A directory of that name is an error.
 
 

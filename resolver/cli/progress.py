@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from protocols.location import JsonValue
     from resolver.cli.bars import Bars
 
-#: Seconds between two redraws, and before the first one: shorter runs do not need a bar.
+#: Seconds between two redraws, and before the first redraw. A run that ends earlier does not need a bar.
 _LOOK_EVERY = 0.1
 _BEFORE_BARS = 0.4
 
@@ -67,8 +67,8 @@ def display_of(command: Command) -> Display:
 def _has_bars(command: Command) -> bool:
     """Return whether to draw bars: only on a terminal that no other output shares.
 
-    Without `--progress bar` there are also no bars with --quiet, or while another program reads standard
-    output: it may be a pager on the same terminal.
+    Unless `--progress bar` is given, bars are not drawn in two more cases: with --quiet, and while another
+    program reads standard output, because that program may be a pager on the same terminal.
     """
     if not below.is_terminal():
         return False

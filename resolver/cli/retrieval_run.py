@@ -1,7 +1,8 @@
 """The run of a command that retrieves: one event loop, one `Resolver`, an exit status for each URL.
 
-Signals end the run within one checkpoint (130, 143). If the reader of standard output closes it, the run ends
-without a message (141). Neither leaves an incomplete file under its final name.
+A signal ends the run within one checkpoint (exit status 130 or 143). If the reader of standard output closes
+the pipe, the run ends without a message (141). In both cases, no incomplete file is left under its final
+name.
 """
 
 from __future__ import annotations
@@ -116,9 +117,10 @@ def _secrets(command: Command) -> CommandSecrets:
 
 
 def _retry_policy(command: Command, *, several: bool) -> RetryPolicy:
-    """Return the retry policy; a single URL is tried once, because the user waits for the answer.
+    """Return the retry policy; a single URL is tried once, because the user waits for the result.
 
-    `--tries` and the configuration override this. `get` also resumes a single file after its first bytes.
+    `--tries` and the configuration override this. `get` also resumes a single file, once its first bytes have
+    arrived.
     """
     policy = RetryPolicy(command.tries, command.retry_delay, command.retry_all)
     if several or command.configuration.sources["tries"] != "default":

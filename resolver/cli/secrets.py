@@ -62,8 +62,8 @@ class CommandSecrets:
     async def request(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
         """Return credentials for a host and port, or None without a user name or a source of the password.
 
-        A name that is not from the URL is used only with the password that was given with it, or typed.
-        Raises `NotConfigured` if a configured source does not return a password.
+        A user name that is not from the URL is used only with a password that was configured with that name,
+        or typed. Raises `NotConfigured` if a configured source does not return a password.
         """
         named = (scheme, host, port) in self._places
         if not named and not _is_protected(scheme, port):

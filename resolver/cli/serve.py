@@ -55,8 +55,9 @@ if TYPE_CHECKING:
 
 # The user's browser, started on request.
 #
-# All users of the machine can read the command lines of all processes, so no command line contains an address
-# with a token. The browser gets a local page that only its owner can read, and the page redirects.
+# All users of the machine can read the command lines of all processes, so a command line must not contain an
+# address with a token. The browser instead gets a local page that only its owner can read, and the page
+# redirects to the address.
 
 #: Seconds for a browser to start and to read its page: the lifetime of a token.
 _PAGE_LASTS = 60.0
@@ -249,8 +250,8 @@ def settings_of(command: Command) -> Settings:
     )
 
 
-# `serve --register`: the desktop opens with this command the schemes that browsers dropped, as specified by
-# Desktop Entry and MIME Applications. `--unregister` restores the earlier state.
+# `serve --register` makes this command the desktop's handler for the schemes that browsers no longer support,
+# as specified by Desktop Entry and MIME Applications. `--unregister` restores the earlier state.
 #
 # Only the user's own directories are written to. A state file stores the previous handlers.
 

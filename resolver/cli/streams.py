@@ -81,11 +81,11 @@ def open_ready(fd: int) -> int | None:
         return None
 
 
-# Standard error, and a few lines below all messages that are redrawn.
+# Standard error, and a few progress lines below all messages, which are redrawn.
 #
-# These lines leave no trace. The cursor stays at the start of the first line: if the terminal becomes
-# narrower, lines wrap, but that position does not move. A message replaces the lines, which are drawn again
-# below it.
+# The progress lines are erased at the end. The cursor stays at the start of the first line: if the terminal
+# becomes narrower, lines wrap, but that position does not move. A message replaces the lines, which are drawn
+# again below the message.
 
 _FIRST = "\x1b[G"  # the first column
 _ERASE = f"{_FIRST}\x1b[J"  # from the cursor to the end of the screen

@@ -1,7 +1,7 @@
 """The dialogue as it happens, for `-v` and `--trace`, and as diagrams: `C:` for sent data, `S:` for received.
 
-A file gets the complete dialogue. Standard error gets the peer's text without the body, which is written
-elsewhere.
+A trace file gets the complete dialogue. Standard error gets the peer's text without the body, because the
+body is written elsewhere.
 """
 
 from __future__ import annotations

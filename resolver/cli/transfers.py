@@ -1,7 +1,7 @@
 """Running transfers, from the package's events: one per number, over all its tries; their amounts.
 
-Nothing here depends on the display. The event of a retry follows that of a failed try immediately. A transfer
-is therefore examined only when no event is being processed.
+This module does not depend on the display. The event of a retry immediately follows the event of the failed
+try. A transfer is therefore examined only when no event is being processed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from resolver.terminal.text import escape_line
 from resolver.transfer.naming import last_part
 from resolver.url.parsing import parse
 
-#: Seconds over which a rate is averaged: steady enough to read, short enough to show a stall soon.
+#: Seconds over which a rate is averaged. This is long enough for a steady figure, and short enough to show a
+#: stall soon.
 _WINDOW = 8.0
 
 #: Minimum seconds between two samples of the rate.

@@ -77,10 +77,10 @@ def listening_port(text: str) -> int:
 
 
 def listening_address(text: str) -> str:
-    """Parse a numeric address to listen on, and return it as browsers write it.
+    """Parse an IP address to listen on, and return it as browsers write it.
 
-    Addresses of all interfaces are invalid: they have no host name that a browser could be restricted to. The
-    same holds for an address that is valid on one link only.
+    An address that means all interfaces is invalid, because it has no host name to which browsers could be
+    restricted. A link-local address is invalid for the same reason.
     """
     from ipaddress import ip_address  # lazy: few command lines have one
 
