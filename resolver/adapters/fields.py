@@ -1,8 +1,8 @@
 """Header fields that another client passes with a URL of a scheme without header fields.
 
-A login (`Authorization: Basic`) goes to the host and port of the URL. A field that the client sends by
-default, and that any response satisfies, is left out. Every other field is an error: the caller would believe
-that the peer received it.
+A login (`Authorization: Basic`) goes to the host and port of the URL. A field is left out if the client sends
+it by default and any response satisfies it. Every other field is an error, because the caller would believe
+that the peer received the field.
 """
 
 from __future__ import annotations

@@ -59,9 +59,9 @@ _AGENT = f"python-httpx/{httpx.__version__}"
 class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     """A transport for schemes without header fields.
 
-    Of the client's timeouts `connect` and `read` apply, each to one wait. A write timeout is not needed for a
-    single line, and no pool timeout either. Of the extensions of a request, `origin` and `referrer` apply as
-    for `resolver.stream`.
+    The client's timeouts `connect` and `read` apply, each to one wait. The timeouts `write` and `pool` are
+    not needed, because a request is a single line. The extensions `origin` and `referrer` of a request apply
+    as for `resolver.stream`.
     """
 
     def __init__(self, **settings: Unpack[resolver.Settings]) -> None:

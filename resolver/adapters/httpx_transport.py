@@ -148,9 +148,9 @@ class RequestRoute(NamedTuple):
     def retry(self, url: Url, headers: Headers, policy: Policy) -> tuple[RequestRoute, Url, Headers]:
         """Return the URL and headers that may be sent with a hop to `url`.
 
-        Credentials for one host and port are not sent to another. After a hop to another they are not sent
-        any more, even if a later hop returns. httpx would repeat a user name in a redirect; it is removed
-        here (S06).
+        Credentials for one host and port are not sent to another. After a hop to another host or port they
+        are not sent again, even if a later hop returns. httpx would repeat a user name in a redirect; the
+        user name is removed here (S06: passwords sent without encryption).
         """
         if self.origin != "derived" or self.referrer is None:
             return self, url, headers
@@ -214,8 +214,8 @@ class HttpxTimeouts:
     def late(self) -> Phase:
         """Return the phase whose timeout counts.
 
-        While the request is still being sent and the response is read concurrently, a read timeout is not an
-        error. It may occur in the same turn as an actual timeout.
+        A request may still be sent while its response is already read. During that time a read timeout is not
+        an error, but it may occur in the same turn as an actual timeout.
         """
         return self._late
 
@@ -591,8 +591,8 @@ async def _begin(conversation: AbstractAsyncContextManager[Reply], gate: Timeout
 def _goes_in_frames(request: httpx.Request, body: RequestBody) -> bool:
     """Return whether a request may use HTTP/2.
 
-    A request with a body may not, because the peer must grant window for each piece. CONNECT may not either,
-    because its fields differ there (RFC 9113 8.5).
+    A request with a body may not use it, because the peer must grant flow-control window for each piece.
+    CONNECT may not use it either, because its fields differ in HTTP/2 (RFC 9113 8.5).
     """
     bodiless = body.octets == b"" and "transfer-encoding" not in request.headers
     return bodiless and request.method != "CONNECT"

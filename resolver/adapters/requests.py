@@ -120,7 +120,7 @@ class _Answer(Response):
 class Adapter(BaseAdapter):
     """An adapter with the settings of a `Resolver`.
 
-    A request may override some of them: `timeout` applies to each wait for the peer, `verify` is a file of
+    A request may override some settings: `timeout` applies to each wait for the peer, `verify` is a file of
     certificate authorities, `cert` a certificate with its key, `proxies` the proxy of its scheme.
     Certificates are always verified: `verify=False` is an error.
     """

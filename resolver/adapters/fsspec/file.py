@@ -13,9 +13,10 @@ from resolver.adapters.fsspec.listings import translate_errors
 
 # The bytes of one object, from any position.
 #
-# Sequential reads use one connection. A read elsewhere opens a new one at its position, by REST or Range. All
-# ranges are from one version of the object, or the read raises `Changed`. After a disconnect the transfer
-# resumes behind the received bytes, as long as each attempt receives some.
+# Sequential reads use one connection. A read at another position opens a new connection and starts there, by
+# REST (FTP) or Range (HTTP). All ranges are from one version of the object; otherwise the read raises
+# `Changed`. After a disconnect the transfer resumes after the received bytes, as long as each attempt
+# receives some bytes.
 
 #: Bytes up to this distance are read and dropped, which is faster than a new connection.
 _NEAR = 1_048_576
@@ -147,10 +148,10 @@ class RemoteObject:
 class UrlFile(AbstractBufferedFile):
     """A file open for reading; `octets` reads the current bytes of the object.
 
-    Threads may share it: one at a time uses fsspec's cache. The threads share the position, as for any file.
-    Once one thread seeks or reads while another reads, a read after a seek starts at the position that its
-    own thread sought. DuckDB's `read_parquet` passes one file to all its threads, without a lock around seek
-    and read.
+    Threads may share the file: one thread at a time uses fsspec's cache. The threads share the position, as
+    for any file. After concurrent use has begun, a read that follows a seek starts at the position to which
+    its own thread sought. DuckDB's `read_parquet` needs this, because it passes one file to all its threads,
+    without a lock around seek and read.
     """
 
     def __init__(

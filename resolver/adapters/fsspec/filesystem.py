@@ -199,7 +199,7 @@ class UrlFileSystem(Walks):
     def ukey(self, path: str) -> str:
         """Return a key that changes with the object, from the server's current size, date and entity tag.
 
-        Without these facts, the key is a digest of the content.
+        If the server reports none of these, the key is a digest of the content.
         """
         name = self._resolve_name(path)
         with translate_errors(name):

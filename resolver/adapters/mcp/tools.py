@@ -19,9 +19,9 @@ import resolver
 
 # Untrusted text is escaped for an agent and its user.
 #
-# Control and bidirectional characters are escaped (S15). So are the tag characters of Unicode and their
-# plane: people do not see them, and models read them as letters. Such letters could hide instructions from
-# the user.
+# Control and bidirectional characters are escaped (S15). The tag characters of Unicode and their plane are
+# escaped, too: people do not see these characters, and models read them as letters. Such letters could hide
+# instructions from the user.
 
 T = TypeVar("T")
 
@@ -45,9 +45,9 @@ class Record(dict[str, object]):
     """The facts about a resource for an agent: JSON with escaped texts, limited as a whole.
 
     A text longer than `TEXT` characters is truncated and ends in `…`. After `RECORD` characters, further
-    texts are truncated to nothing, and further members of nested values are left out. `shortened` is set in
-    both cases. A server chooses most of these texts: a redirect, a reason or a media type may have 64 KiB
-    each.
+    texts become empty, and further members of nested values are left out. `shortened` is set in both cases.
+    The limits are needed because a server chooses most of these texts: a redirect, a reason or a media type
+    may have 64 KiB each.
     """
 
     def __init__(self, told: Mapping[str, object]) -> None:
