@@ -26,7 +26,8 @@ LONGEST_STRING = 65_536
 _ESC, _BEL, _CAN, _SUB, _ST = "\x1b", "\x07", "\x18", "\x1a", "\x9c"
 _REPLACEMENT = "\ufffd"
 
-#: Text, and the controls that only move the cursor or shift: BEL BS TAB LF VT FF CR SO SI.
+#: Text, and the controls that only move the cursor, ring the bell or shift to another character set: BEL BS
+#: TAB LF VT FF CR, SO and SI (Shift Out, Shift In).
 _SHOWN = re.compile(f"[^\x00-\x06\x10-\x1f\x7f-\x9f{BIDI}{UNSEEN}]+")
 #: Text and BS TAB LF CR.
 _PLAIN = re.compile(f"[^\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f{BIDI}{UNSEEN}]+")
@@ -252,7 +253,7 @@ class ScreenModes:
         return "".join(undo for name, undo in _UNDO.items() if name in self._on)
 
     def see(self, text: str) -> None:
-        """Record shifts to another character set and back."""
+        """Record SO and SI (Shift Out, Shift In: to another character set and back)."""
         if "\x0e" in text or "\x0f" in text:
             self._note("shift", text.rfind("\x0e") > text.rfind("\x0f"))
 

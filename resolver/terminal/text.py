@@ -22,7 +22,8 @@ BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 #: characters spell text that language models read and users do not see. Joiners (U+200C, U+200D) pass:
 #: Persian, Hindi and many emoji need them.
 UNSEEN = "\u180e\u200b\u2028\u2029\u2060-\u2064\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
-#: The first text with such a character compiles this pattern; that takes as long as fifty modules.
+#: The pattern is compiled only when the first text contains such a character, because compiling takes as long
+#: as importing fifty modules.
 _DRIVING = f"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad{BIDI}{UNSEEN}\ud800-\udfff]"
 #: The decoder's surrogates for invalid UTF-8 bytes -> the ISO 8859-1 characters that they are read as.
 _LATIN = {0xDC00 + octet: chr(octet) for octet in range(0x80, 0x100)}
