@@ -158,7 +158,7 @@ class BulkScheduler:
         return len(self._partition) - 1
 
     def lower(self, host: int, cap: int | None) -> None:
-        """Lower the maximum of concurrent requests, since a request of another scheme has this one."""
+        """Lower the maximum of concurrent requests to that of another scheme that the host also has."""
         if cap is not None and not 0 < self._cap[host] <= cap:
             self._cap[host] = cap
             self._between[host] = self._pace.compute_interval(cap)

@@ -38,4 +38,4 @@ def word(value: JsonValue, show: Callable[[str], str] = str) -> str:
             return show(value)
         case int() | float():
             return str(value)
-    return "-"  # null, or an empty collection
+    return "-"  # null or an empty collection

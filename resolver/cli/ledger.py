@@ -84,7 +84,7 @@ class LedgerInput:
             raise fault
 
     async def _take_next(self) -> tuple[list[Part], LocalError | None]:
-        """Return the next targets; a list is read in a thread, because a pipe may be idle for hours."""
+        """Return the next targets, read in a thread, because the pipe of a list may be idle for hours."""
         if not (self._command.lists or self._command.extracts) and self._ledger is None:
             return self._take_some()
         return await trio.to_thread.run_sync(self._take_some, abandon_on_cancel=True)

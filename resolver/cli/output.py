@@ -199,7 +199,7 @@ class BufferedLines:
         self._output = StandardOutput()
 
     async def add(self, octets: bytes, *, more: bool) -> None:
-        """Add a line; `more`: further lines are available without waiting for the peer."""
+        """Add a line; `more` tells that further lines are available without waiting for the peer."""
         self._held += octets
         if not more or len(self._held) >= _AT_ONCE:
             await self._push()

@@ -1,6 +1,6 @@
 """The targets of a command: the URLs of the command line, then those of its lists.
 
-Each has its origin, its referrer and further facts of its list.
+Each target has its origin, its referrer and further metadata from its list.
 """
 
 from __future__ import annotations

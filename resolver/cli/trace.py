@@ -79,7 +79,7 @@ class Watcher:
             self._diagrams.hear(event)
         if isinstance(event, Kept):
             self._kept.append(event)
-        if self._kept and isinstance(event, Started):  # a retry of it, or its next turn in a batch
+        if self._kept and isinstance(event, Started):  # a retry of this URL, or its next turn in a batch
             self._kept = [kept for kept in self._kept if kept.url != event.url]
         if isinstance(event, Warned) and not self._quiet and self._is_news(event):
             complain(f"{event.url}: warning ({event.finding.rule}): {event.finding.detail}")

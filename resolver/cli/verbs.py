@@ -1,4 +1,4 @@
-"""Functions of the commands: each processes one URL, and raises the error if that fails."""
+"""Functions of the commands: each processes one URL, and raises the error of a failed retrieval."""
 
 from __future__ import annotations
 

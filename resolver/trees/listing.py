@@ -46,7 +46,7 @@ from resolver.trees.spool import (
 from resolver.url import registry
 from resolver.url.parsing import build, parse
 
-#: Entries that are stored or named before other tasks run.
+#: The number of entries that are stored or named before other tasks run.
 _AT_ONCE = 64
 
 _DIRECTORIES = frozenset({Kind.DIRECTORY, Kind.GROUP})

@@ -162,7 +162,7 @@ class TreeItem:
         return None if found_in is None else Referrer(*found_in)
 
     async def _left_alone(self) -> Saved | None:
-        """Return the outcome of an item that robots.txt forbids (RFC 9309); None if it may be requested.
+        """Return the outcome of an item that robots.txt forbids (RFC 9309); None for an allowed item.
 
         A URL that the user typed is always allowed. Raises `TryLater` if the rules are unknown.
         """

@@ -1,7 +1,7 @@
-"""Indexes of archives, the CDXJ file written next to one and CDX files of others; and payloads for revisits.
+"""Indexes of archives (CDXJ, CDX), written next to an archive or by other programs; payloads for revisits.
 
-The key of a record is the URL reversed, without the parts that seldom distinguish objects: scheme, user,
-`www.`, case, session ids. It serves a search; this package does not select records by it.
+The key of a record (SURT) is the reversed URL, without the components that seldom distinguish objects:
+scheme, user, `www.`, case, session ids. Other programs search by this key; this package does not.
 """
 
 from __future__ import annotations

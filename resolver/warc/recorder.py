@@ -328,7 +328,7 @@ class Recorder:
         return True
 
     def _flush(self, place: int) -> None:
-        """Flush so many captures to the disk, with all captures that others wrote meanwhile."""
+        """Flush this number of captures to the disk, and all that other threads wrote meanwhile."""
         with self._flushing:
             if self._flushed < place:
                 kept = self._kept

@@ -200,7 +200,7 @@ class _LoginForm(NamedTuple):
 
 
 class TypedLogins:
-    """A credentials callback: typed logins take precedence over those that the run was started with.
+    """A credentials callback: typed logins take precedence over logins given at the start of the run.
 
     See `CredentialCache` for `round`.
     """

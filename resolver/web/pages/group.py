@@ -242,7 +242,7 @@ def _count(extra: Mapping[str, JsonValue] | None, shown: ListingPage, before: in
 
 
 def _describe_missing(entries: Sequence[Entry]) -> str:
-    """Return the numbers between the first and the last that have no article: cancelled or expired."""
+    """Describe the numbers without an article in the listed range: cancelled or expired articles."""
     here = sorted(int(entry.name) for entry in entries if entry.name.isascii() and entry.name.isdigit())
     gaps = [(low + 1, high - 1) for low, high in pairwise(here) if high - low > 1]
     count = sum(high - low + 1 for low, high in gaps)

@@ -28,7 +28,7 @@ PAGE_SIZE = 500
 LARGEST_PAGE = 10_000
 
 
-#: Maximum number of hits that may be marked.
+#: Maximum number of hits that may be marked for relevance feedback.
 MOST_RELEVANT = 16
 #: Maximum number of digits of an article's number (RFC 3977 3.6 has fewer), and of a page's.
 _MOST_DIGITS = 16
