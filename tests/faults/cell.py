@@ -1,7 +1,8 @@
 """A cell of the matrix: a server that fails, a file to save from it, and the result.
 
-If the save failed for good, a second run asks the same server without its fault. The data kept from the first
-run must then lead to the right file and to no other file.
+If the save fails, a second run requests the file from the same server without the fault. The data kept from
+the
+first run must then lead to the correct file, and no other file may be left.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ NAME = "object.bin"
 
 
 def lines_of(size: int) -> bytes:
-    """Return about `size` bytes that any scheme carries: a header, then lines, some with leading periods."""
+    """Return about `size` bytes for any scheme: a header, then lines, some with leading periods."""
     source = random.Random(size)
     made = bytearray(b"Subject: a test\r\n\r\n")
     while len(made) < size:
@@ -98,16 +99,16 @@ async def run(
 
 
 def patience_for(manner: Manner, patience: RetryPolicy = PATIENCE) -> RetryPolicy:
-    """Return the retry policy: faults after the connect phase are always retried.
+    """Return the retry policy. Faults after the connect phase are always retried.
 
-    The limit is short, and if many cells start concurrently, a greeting may arrive after it.
+    The connect limit is short. If many cells start concurrently, a greeting may arrive after the limit.
     """
     late = manner.fault is not None and manner.fault.at != "connect"
     return replace(patience, retry_all=True) if late else patience
 
 
 def limits_of(manner: Manner) -> Limits:
-    """Return short limits if a limit must end the cell, else NEVER."""
+    """Return short limits if a limit must end the cell, otherwise NEVER."""
     fault = manner.fault
     silent = fault is not None and fault.kind == "silence"
     never = fault is not None and fault.kind == "never"

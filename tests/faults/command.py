@@ -33,7 +33,7 @@ class Running:
     err: bytearray = field(default_factory=bytearray)
 
     async def status(self) -> int:
-        """Return the exit status, as a shell reports it if a signal ended the process."""
+        """Return the exit status; if a signal ended the process, the status that a shell reports."""
         code = await self.process.wait()
         return code if code >= 0 else 128 - code
 
@@ -147,7 +147,7 @@ async def json_lines_of(*command: str) -> list[dict[str, Any]]:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Poll the condition: another process sends no event."""
+    """Poll the condition, because another process cannot send an event."""
     while not holds():  # noqa: ASYNC110
         await trio.sleep(0.002)
 

@@ -1,4 +1,4 @@
-"""The changes that a file may undergo while it is read, as data."""
+"""A table of the changes that a file may undergo while the client reads the file."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def replace(source: Path) -> None:
 
 @dataclass(frozen=True)
 class FileRow:
-    """A change to a file, made after the first bytes were read, in the first attempt or in all.
+    """A change to a file after its first bytes were read, in the first attempt or in every attempt.
 
     `content` is the saved content; None stands for an error.
     """

@@ -61,7 +61,7 @@ HELD: tuple[tuple[bytes, Exists, bytes | None, bool], ...] = (
 
 
 class CountedCalls:
-    """A counter that ends the process like SIGKILL before the call with this number, counted from 1."""
+    """A counter that ends the process, as SIGKILL does, before the call with this number, from 1."""
 
     at_work: ClassVar[CountedCalls | None] = None
 
@@ -85,7 +85,7 @@ class CountedCalls:
 def kill_before(number: int) -> None:
     calls = CountedCalls(number)
     for name in CALLS:
-        if hasattr(os, name):  # not every system has attributes
+        if hasattr(os, name):  # only some systems have extended attributes
             setattr(os, name, calls.of(getattr(os, name)))
 
 
@@ -106,7 +106,8 @@ def run_in_child(action: Callable[[], str], at: int | None) -> tuple[int, str]:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
-        os.fsync = lambda fd: None  # a process that ends loses no data that is not yet on disk
+        # the end of a process does not lose data in the page cache, so fsync is not needed
+        os.fsync = lambda fd: None
         if at is not None:
             kill_before(at)
         os.write(writer, action().encode())
@@ -118,7 +119,7 @@ def run_in_child(action: Callable[[], str], at: int | None) -> tuple[int, str]:
 
 
 def main(folder: Path, every: int, first: int) -> None:
-    importlib.import_module("protocols.file.dialogue")  # once, and not in every child
+    importlib.import_module("protocols.file.dialogue")  # imported once here, and not in every child process
     guess_media_type(b"object")
     for row, (content, exists, held, meta) in enumerate(HELD):
         source = folder / f"source{row}"
@@ -131,7 +132,7 @@ def main(folder: Path, every: int, first: int) -> None:
 def run_moment(
     source: Path, place: Path, exists: Exists, held: bytes | None, meta: bool, number: int
 ) -> bool:
-    """Run killed before call `number`, then not killed; return whether there is such a call."""
+    """Kill a run before call `number`, then run to the end; return whether call `number` exists."""
     place.mkdir()
     target = place / "object"
     if held is not None:
@@ -165,7 +166,7 @@ def describes(target: Path) -> bool | None:
 def report(
     content: bytes, exists: Exists, number: int, place: Path, left_then: list[str], again: int, said: str
 ) -> dict[str, object]:
-    """Return the files left by the killed run and by the next one."""
+    """Return the files that the killed run left, and those that the next run left."""
     name = "object.2" if exists == "rename" else "object"
     names = set(os.listdir(place))
     right = again == 0 and (place / name).exists() and (place / name).read_bytes() == content

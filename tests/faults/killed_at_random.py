@@ -49,7 +49,10 @@ def run_killed(arguments: list[str], moment: Callable[[], bool]) -> None:
 
 
 def choose(source: random.Random, size: int) -> Callable[[], bool]:
-    """Return a random moment: soon, or after a share of the missing bytes; never if no byte is missing."""
+    """Return a random moment: soon, or after a share of the missing bytes.
+
+    If no byte is missing, never kill.
+    """
     share, held = source.uniform(-0.3, 1), bytes_now()
     if share < 0:
         until = time.monotonic() + source.uniform(0, _BEGINNING)
@@ -62,7 +65,7 @@ def bytes_now() -> int:
 
 
 def sizes() -> dict[str, int]:
-    """Return the sizes of the files here; files come and go while the command runs."""
+    """Return the sizes of the files in this directory, which may change while the command runs."""
     found: dict[str, int] = {}
     for name in sorted(os.listdir()):
         with suppress(FileNotFoundError):

@@ -49,7 +49,10 @@ _NAMES = ("a.warc.gz", "a.warc")
 
 
 def run(place: Path, name: str, urls: list[str], within: bool = False) -> str:
-    """Run the command; with `within`, only writes are counted, and the killed write stores half."""
+    """Run the command.
+
+    With `within`, only writes are counted, and the write that is killed stores half of its data.
+    """
     if within and CountedCalls.at_work is not None:
         _die_within(CountedCalls.at_work)
     sqlite3.connect = partial(sqlite3.connect, factory=Counted)  # type: ignore[assignment]
@@ -127,7 +130,7 @@ def report(place: Path, name: str, urls: list[str], moment: str) -> None:
 
 
 def run_moment(place: Path, name: str, urls: list[str], number: int, *, within: bool) -> bool:
-    """Return whether there is such a moment."""
+    """Kill a run at this moment; return whether the moment exists."""
     place.mkdir()
     status, _ = run_in_child(partial(run, place, name, urls, within), number)
     if status == KILLED:
@@ -176,7 +179,7 @@ def _choose(chance: random.Random, path: Path, size: int) -> Callable[[], bool]:
 
 if __name__ == "__main__":
     for needed in _NEEDED:
-        importlib.import_module(needed)  # once, and not in every child
+        importlib.import_module(needed)  # imported once here, and not in every child process
     if sys.argv[2] == "random":
         at_random(Path(sys.argv[1]), int(sys.argv[3]), sys.argv[4:])
     else:

@@ -65,7 +65,7 @@ def main(folder: Path, every: int, first: int) -> None:
         "idna",
         "hashlib",
     ):
-        importlib.import_module(module)  # once, and not in every child
+        importlib.import_module(module)  # imported once here, and not in every child process
     guess_media_type(b"object")
     source = folder / "files"
     source.mkdir()
@@ -80,7 +80,7 @@ def main(folder: Path, every: int, first: int) -> None:
 
 
 def run_moment(place: Path, list_: Path, exists: str, held: bytes | None, number: int) -> bool:
-    """Run killed before call `number`, then not killed; return whether there is such a call."""
+    """Kill a run before call `number`, then run to the end; return whether call `number` exists."""
     (place / ("" if exists == "tree" else "files")).mkdir(parents=True)
     if held is not None:
         (place / "files" / "a").write_bytes(held)

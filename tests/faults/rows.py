@@ -70,7 +70,7 @@ class Row:
 
 
 def once_and_always(row: Row) -> Iterator[Row]:
-    """Yield the row, and the row with a single failing connection."""
+    """Yield the row, and a copy in which only the first connection fails."""
     yield row
     fault = row.manner.fault
     assert fault is not None
@@ -117,7 +117,7 @@ UNTOLD: set[tuple[str, Kind, Moment]] = {
 
 
 def connections() -> Iterator[Row]:
-    """Yield rows for reset, orderly close and silence at every moment."""
+    """Yield rows for a reset, an orderly close and silence at every moment."""
     for key, behind in BEHIND.items():
         scheme, _, framing = key.partition(" ")
         manner = Manner(framing=framing or "length", login=scheme.startswith("nntp"))  # type: ignore[arg-type]
@@ -147,7 +147,7 @@ def _cells(
         row = Row(scheme, replace(manner, fault=replace(fault, kind=kind)), error)
         if error is None:
             row = replace(row, tries=1)
-        elif scheme == "wais" and reached:  # an incomplete range is discarded
+        elif scheme == "wais" and reached:  # wais discards an incomplete range
             row = replace(row, error=TimedOut if kind == "silence" else Disconnected, tries=None)
         elif scheme in RESUMING and reached:
             row = replace(row, held=reached)
@@ -170,7 +170,7 @@ def is_raced(row: Row) -> bool:
 
 
 def refusals() -> Iterator[Row]:
-    """Yield rows for closed ports, temporary refusals, and replies that do not parse."""
+    """Yield rows for closed ports, temporary refusals, and replies that cannot be parsed."""
     for scheme in PLAIN + SECURED:
         yield _final_row(scheme, Manner(fault=NOBODY), Unreachable)
     for scheme in ("ftp", "ftps", "http", "https", "nntp", "nntps"):
@@ -213,7 +213,8 @@ def lengths() -> Iterator[Row]:
         yield Row(scheme, Manner(fault=fault), Truncated, held=SIZE, received=SIZE, expected=more, taken_up=0)
         yield Row(scheme, Manner(fault=once), None, tries=3, finding="save:restarted")
         yield Row(scheme, Manner(fault=Fault("long", "end")), None, tries=1)
-    yield Row("ftp", Manner(fault=Fault("long", "end")), None, tries=1)  # the file has grown
+    # the file has grown during the transfer
+    yield Row("ftp", Manner(fault=Fault("long", "end")), None, tries=1)
     yield Row("gopher", Manner(fault=Fault("long", "end")), None, tries=1, content=CONTENT[:-1_000])
     yield from cut_then_longer()
 
@@ -244,14 +245,15 @@ CHANGES: dict[str, dict[tuple[Fact, ...], int]] = {
 
 
 def offsets() -> Iterator[Row]:
-    """Yield rows for peers that cannot resume or lie about offsets, and for objects that change."""
+    """Yield rows for servers that cannot resume or use wrong offsets, and for objects that change."""
     cut = Fault("close", "body", 50, times=1)
     for scheme in ("ftp", "http"):
         for tells in (ALL, ()):
             manner = Manner(fault=cut, tells=tells)
             yield Row(scheme, replace(manner, offsets="no"), None, finding="save:restarted")
             lies = replace(manner, offsets="lies")
-            can_ask = scheme == "http" or tells  # without a size, ftp is not asked to resume
+            # without a size, the client does not request a resumed ftp transfer
+            can_ask = scheme == "http" or tells
             yield Row(scheme, lies, None, tries=3 if can_ask else 2, finding="save:restarted")
     yield Row("http", Manner(fault=cut, offsets="elsewhere"), None, finding="save:restarted")
     for scheme, told in CHANGES.items():
@@ -261,14 +263,14 @@ def offsets() -> Iterator[Row]:
 
 
 def data_connections() -> Iterator[Row]:
-    """Yield rows for FTP's data connection: refused, silent, never opened."""
+    """Yield rows for an FTP data connection that is refused, silent, or never opened."""
     for scheme in ("ftp", "ftps"):
         for kind, error in (("close", Unreachable), ("silence", TimedOut), ("never", TimedOut)):
             yield from once_and_always(Row(scheme, Manner(fault=Fault(kind, "data")), error))  # type: ignore[arg-type]
 
 
 def secured() -> Iterator[Row]:
-    """Yield rows for peers without TLS, and for an end without length or close_notify."""
+    """Yield rows for servers without TLS, and for bodies without a length that end without close_notify."""
     for scheme in SECURED:
         yield _final_row(scheme, Manner(fault=Fault("stray", "connect")), TlsError)
     finding = "gophers:end-not-authenticated"

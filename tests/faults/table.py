@@ -28,7 +28,7 @@ _LIKE = {"endless": "stray", "long": "short", "final": "short"}
 
 
 def fault_of(row: Row) -> str:
-    """Return the line of the table to which a cell belongs."""
+    """Return the line of the table in which a cell is counted."""
     manner, fault = row.manner, row.manner.fault
     if manner.changes or manner.offsets != "yes":
         return _CHANGED

@@ -1,4 +1,4 @@
-"""Interruptions by a signal, by a reader that leaves, by a kill: the received bytes are kept."""
+"""Interruptions by a signal, a closed output pipe, or a kill: the received bytes are kept."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PATIENT = ["--idle-timeout", str(NEVER), "--connect-timeout", str(NEVER)]
 
 
 async def finish(server: FaultyServer, folder: Path) -> Saved:
-    """Save again without a fault: only the complete file is left."""
+    """Save again without a fault, and check that only the complete file is left."""
     server.manner = Manner()
     async with Resolver(policy=Policy(allow_port=frozenset({server.port}))) as session:
         saved = await session.save(server.url(), str(folder / "object.bin"))
@@ -69,7 +69,7 @@ async def test_signal_ends_get_and_keeps_partial_file(
     assert ("'object.bin.part'" in told, "offsets" in told) == (True, scheme == "gopher")
     assert sorted(os.listdir(tmp_path)) == ["object.bin.part", "object.bin.part-state"]
     assert part.read_bytes() == INTERRUPTION_CONTENT[:HALF]
-    # gopher has no offsets: the part is kept, and the next run starts over
+    # gopher has no offsets: the partial file is kept, but the next run starts from the beginning
     resumed_from = 0 if scheme == "gopher" else HALF
     assert (await finish(server, tmp_path)).resumed_from == resumed_from
 
@@ -77,7 +77,7 @@ async def test_signal_ends_get_and_keeps_partial_file(
 async def test_signal_to_get_of_many_reports_kept_bytes_in_one_line(
     nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """Complete files would stop a repeat of the same command."""
+    """The complete files are reported too, because they would stop a repeat of the same command."""
     server = await serve(nursery, "http", INTERRUPTION_CONTENT, STUCK)
     urls = [server.url(), server.url(), server.url()]
     parts = [tmp_path / f"object{number}.bin.part" for number in ("", ".2", ".3")]
@@ -162,7 +162,7 @@ async def test_signal_ends_listing_with_full_pipe(
 
 @contextmanager
 def unread_pipe() -> Iterator[tuple[int, Callable[[], bool]]]:
-    """Yield the write end of an unread pipe, and a function that returns whether it is over half full."""
+    """Yield the write end of an unread pipe, and a function that tells whether the pipe is over half full."""
     reader, writer = os.pipe()
     waiting = b"\0" * 4
     try:
@@ -198,7 +198,7 @@ async def test_closed_pipe_ends_command_silently(
 async def test_signal_at_password_prompt_restores_terminal(
     number: signal.Signals, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """The password is requested with echo off; then the signal arrives."""
+    """The prompt for the password turns off echo; then the signal arrives."""
     server = await serve(nursery, "ftp", INTERRUPTION_CONTENT)
     master, slave = pty.openpty()
 
@@ -228,7 +228,7 @@ def _echoes(terminal: int) -> bool:
 async def test_get_killed_at_random_moments_resumes(
     scheme: str, nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """After 20 kills, a last run completes the file, and no other file is left."""
+    """After 20 killed runs, one more run completes the file. No other file is left."""
     server = await serve(nursery, scheme, INTERRUPTION_CONTENT, Manner(pause=0.002))
     (tmp_path / "content").write_bytes(INTERRUPTION_CONTENT)
     folder = tmp_path / "folder"
@@ -276,7 +276,7 @@ async def test_save_killed_before_every_step_finishes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("scheme", ["ftp", "gopher"])
 async def test_full_disk_exits_with_3(scheme: str, nursery: trio.Nursery, tmp_path: Path) -> None:
-    """A file size limit fails like a full disk."""
+    """A file size limit replaces the full disk, because it causes the same kind of failure."""
     import resource
 
     def limit() -> None:

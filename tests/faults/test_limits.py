@@ -1,6 +1,6 @@
-"""Time limits: with any behavior of the peer, a retrieval ends by the limit that is set, for every scheme.
+"""Time limits: whatever the server does, a retrieval ends when the limit expires, for every scheme.
 
-No other limit can fire: a retrieval that does not end by this limit hangs.
+All other limits are off, so a retrieval that does not end by this limit hangs.
 """
 
 from __future__ import annotations
@@ -107,7 +107,10 @@ async def test_idle_limit_ends_silent_peer(peer: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("peer", [peer for peer in PEERS if "drips" in peer])
 async def test_min_rate_ends_slow_peer(peer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A slow body is a final error, as the user set the rate; a body that does not start may be retried."""
+    """A slow body is a final error, because the user set the minimum rate.
+
+    A body that does not start may be retried.
+    """
     monkeypatch.setattr("resolver.network.clock._RATE_WINDOW", LIMIT)
     limits = Limits(connect=NEVER, idle=2 * LIMIT, min_rate=1_000_000)
     patience = ALL_TRIES if "body" in peer else RetryPolicy()
@@ -135,7 +138,7 @@ async def read(session: Resolver, url: str) -> None:
 async def test_min_rate_holds_in_every_method(
     verb: str, at: Moment, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The rate holds also before data is delivered, as in an article's header."""
+    """The minimum rate also applies before data is delivered, for example in the header of an article."""
     monkeypatch.setattr("resolver.network.clock._RATE_WINDOW", LIMIT)
     limits = Limits(connect=NEVER, idle=NEVER, min_rate=1_000_000)
 
@@ -153,7 +156,7 @@ async def test_min_rate_holds_in_every_method(
 
 
 async def test_min_rate_ends_slow_datagrams(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Packets of one byte, and a total that is never reached."""
+    """Packets have one byte each, and the announced total is never reached."""
     monkeypatch.setattr("resolver.network.clock._RATE_WINDOW", LIMIT)
     slow = trio.socket.socket(type=socket.SOCK_DGRAM)
     await slow.bind(("127.0.0.1", 0))
@@ -188,7 +191,7 @@ async def test_min_rate_accepts_faster_peer(tmp_path: Path, nursery: trio.Nurser
 
 @pytest.fixture
 def crowded_port() -> Iterator[int]:
-    """Yield a port whose backlog is full: the system no longer answers there."""
+    """Yield a port whose backlog is full, so that the system no longer accepts connections there."""
     with ExitStack() as sockets:
         listener = sockets.enter_context(socket.socket())
         listener.bind(("127.0.0.1", 0))

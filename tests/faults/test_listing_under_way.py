@@ -1,4 +1,4 @@
-"""A listing without an end: its lines are delivered before the end, and a signal ends it."""
+"""A listing without an end: its lines are delivered while it arrives, and a signal ends the command."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def serve_names(nursery: trio.Nursery, pieces: Iterator[bytes]) -> str:
 async def test_ls_prints_lines_before_end_of_listing(
     options: tuple[str, ...], nursery: trio.Nursery, tmp_path: Path
 ) -> None:
-    """Two short lines arrive and then no more: a client that waits for more, or for the end, hangs."""
+    """Two short lines arrive. A client that waits for a full buffer, or for the end, would hang."""
     url = await serve_names(nursery, iter([FIRST]))
     port = url.split(":")[2].rstrip("/")
     listing = ("ls", "--allow-port", port, *options, url)
@@ -64,7 +64,7 @@ async def test_ls_prints_lines_before_end_of_listing(
 
 
 async def test_signal_ends_endless_listing(nursery: trio.Nursery, tmp_path: Path) -> None:
-    """Names arrive as fast as they are read: the client never waits."""
+    """Names arrive faster than the client reads them, so the client never waits for data."""
     url = await serve_names(nursery, iter(lambda: b"name\r\n" * 20_000, b""))
     port = url.split(":")[2].rstrip("/")
     async with resolve(tmp_path, "ls", "--allow-port", port, url, stdout=subprocess.PIPE) as running:

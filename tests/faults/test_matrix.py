@@ -56,7 +56,10 @@ def is_silent(row: Row) -> bool:
 
 
 def kind_of(row: Row) -> object:
-    """Return the group of a cell: cells that differ only in body share and number of failures."""
+    """Return the group of a cell.
+
+    Cells of a group differ only in the position in the body and the number of failures.
+    """
     fault = row.manner.fault
     if fault is None:
         return row
@@ -155,12 +158,18 @@ def _check_first(row: Row, came: Came) -> None:
 
 
 def _errors(row: Row, error: type[ResolveError]) -> tuple[type[ResolveError], ...]:
-    """Return the expected errors: also `Disconnected` if the end is reset and the object did not begin."""
+    """Return the expected errors.
+
+    `Disconnected` is also allowed if a reset ends the connection before the object began.
+    """
     return (error, Disconnected) if _is_reset_at_end(row) else (error,)
 
 
 def _tries(row: Row, most: int) -> tuple[int, ...]:
-    """Return the allowed numbers of attempts: one more if timing decides how much arrives in each."""
+    """Return the allowed numbers of attempts.
+
+    One more is allowed if timing decides how much arrives in each attempt.
+    """
     fault = row.manner.fault
     silent = fault is not None and fault.kind == "silence"
     return (most, most + 1) if silent or _is_reset_at_end(row) else (most,)
@@ -194,7 +203,7 @@ def _check_counts(row: Row, came: Came) -> None:
 
 
 def _check_kept(row: Row, came: Came) -> None:
-    """Check that the final name is free, and that the kept bytes are those received and resumable."""
+    """Check that the final name is unused, and that the kept bytes are received bytes that can be resumed."""
     names = {f"{NAME}.part", f"{NAME}.part-state"} if row.held else set()
     assert set(came.files) == names
     if row.held:
@@ -212,7 +221,7 @@ def _check_after(row: Row, first: Came, after: Came) -> None:
 
 
 def _check_state(row: Row, result: Result) -> None:
-    """Check that the state of each kept file names its URL."""
+    """Check that the state file of each partial file names its URL."""
     for file, octets in result.first.files.items():
         if file.endswith(".part-state"):
             assert b'"url": "' + row.scheme.encode() + b"://" in octets

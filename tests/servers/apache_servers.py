@@ -1,4 +1,4 @@
-"""Apache httpd from Debian's package: pages behind Digest (mod_auth_digest), and a page that sets cookies."""
+"""Apache httpd from Debian's package: pages with Digest (mod_auth_digest), and a page that sets cookies."""
 
 from __future__ import annotations
 
@@ -32,9 +32,11 @@ class ApacheServer:
     def requests(self) -> list[list[str]]:
         """Return the fields of each line of the log so far.
 
-        Apache writes the line after the response, so the client may be ahead of the log. The single server
-        thread handles requests in order: after one more request, all earlier lines are written. The event
-        module does not wait for idle keep-alive connections; the prefork module would, three seconds each.
+        Apache writes the line after the response, so the client may read the log too early. The single server
+        thread
+        handles requests in order, so after one more request all earlier lines are written. The event module
+        does not
+        wait for idle keep-alive connections. The prefork module would wait three seconds for each of them.
         """
         with socket.create_connection((LOOPBACK, self.port)) as asking:
             asking.sendall(_MARK + b" HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")

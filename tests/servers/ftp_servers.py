@@ -28,7 +28,7 @@ from tests.servers.service import inetd
 
 @dataclass(frozen=True)
 class FtpSite:
-    """The files, the certificates, and the wrapper command that gives the servers their accounts.
+    """The files, the certificates, and the wrapper command that gives the servers the test accounts.
 
     `tree` must be world-accessible, because the servers drop root privileges.
     """
@@ -151,8 +151,8 @@ def pure_ftpd(site: FtpSite, folder: Path) -> Iterator[FtpServer]:
     flavors = {"plain": "0", "few": "0", "tls": "2", "tls-data": "3"}
 
     def command(flavor: str) -> list[str]:
-        # -A chroot, -H no DNS lookups, -u 1 any uid except root's, -z names with a dot, -l unix: the test
-        # accounts
+        # -A chroot, -H no DNS lookups, -u 1 any uid except root's, -z allow names that start with a dot, -l
+        # unix: the test accounts
         switches = ["-A", "-H", "-u", "1", "-z", "-f", "none", "-l", "unix"]
         tls = ["-Y", flavors[flavor], "-2", str(site.certificates.combined)]
         few = ["-L", "20:1"] if flavor == "few" else []

@@ -30,7 +30,7 @@ class GopherServer:
 
 @contextmanager
 def gophernicus(tree: Path, folder: Path) -> Iterator[GopherServer]:
-    """Run the server inetd style, as Debian does; without shared memory (-nm), network time or syslog."""
+    """Run the server inetd style, as Debian does, without shared memory (-nm), network time or syslog."""
     program = "usr/sbin/gophernicus"
     files = find("gophernicus", program)
 

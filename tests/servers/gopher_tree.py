@@ -54,7 +54,7 @@ printf '0Found %s\\t/about.txt\\t%s\\t%s\\r\\n' "${SEARCHREQUEST-$QUERY_STRING}"
 
 
 def write_gopher_tree(top: Path) -> None:
-    """Write the tree below `top`, world-readable, as the servers demand."""
+    """Write the tree into the folder `top`, world-readable, as the servers require."""
     for name, content in {**FILES, "odd/gophermap": ODD_MENU, "cgi-bin/search": SEARCH}.items():
         path = top / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -51,8 +51,9 @@ class HttpServer:
     def requests(self) -> list[list[str]]:
         """Return the fields of each line of the log so far.
 
-        nginx writes the line after the response, so the client may be ahead of the log. After one more
-        request, all earlier lines are written.
+        nginx writes the line after the response, so the client may read the log too early. After one more
+        request, all
+        earlier lines are written.
         """
         with socket.create_connection((LOOPBACK, self.port)) as asking:
             asking.sendall(_MARK + b" HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n")

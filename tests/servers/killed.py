@@ -1,4 +1,4 @@
-"""A run of the command with a ledger, killed (SIGKILL) after a given number of fetched files."""
+"""Run the command with a ledger, and kill it (SIGKILL) after a given number of fetched files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def command(*words: str) -> list[str]:
 def save_list(folder: Path, *options: str, most: int | None) -> int:
     """Fetch the URLs of `list` into `files` with `ledger`, all three in the folder; return the exit status.
 
-    With `most`, the run is killed after so many files.
+    With `most`, the run is killed after `most` fetched files.
     """
     words = ["get", "-i", "list", "-d", "files", "--ledger", "ledger", "--json", "-qq", "-t", "1", *options]
     own = {**environment(), "PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"}

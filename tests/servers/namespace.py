@@ -26,12 +26,13 @@ _UNSHARE = ["unshare", "--mount", "--pid", "--fork", "--kill-child"]
 
 
 def write_accounts(folder: Path, tree: Path) -> list[str]:
-    """Write the account files into `folder`; return a command that runs its arguments with them as /etc's.
+    """Write the account files into `folder`; return a command that runs its arguments with them in /etc.
 
     The home of `ftp` is `tree`, that of `bob` is `tree/./home/bob`. Servers that support this notation chroot
-    to the part before `/./`.
+    to the
+    part before `/./`.
     """
-    if os.geteuid() != 0:  # always skip: without root, requiring the servers cannot make them available
+    if os.geteuid() != 0:  # skip even if the servers are required: without root, the namespace cannot be made
         pytest.skip("FTP servers need root: they switch users and have account files of their own")
     if subprocess.run([*_UNSHARE, "true"], capture_output=True).returncode != 0:
         unavailable("FTP servers need a mount and process namespace, which this machine does not allow")
@@ -65,6 +66,6 @@ def _write_passwords(folder: Path, tree: Path) -> None:
 
 
 def _lines_without(names: dict[str, str], path: str) -> str:
-    """Return the machine's file without the lines of these users; a missing final line end is added."""
+    """Return the content of the machine's file without the lines of these users, with a final line end."""
     lines = Path(path).read_text().splitlines()
     return "".join(f"{line}\n" for line in lines if line.partition(":")[0] not in names)

@@ -1,7 +1,8 @@
 """The groups and articles of the news server, with every irregularity that INN stores and sends.
 
-Articles are fed by IHAVE (RFC 3977 6.3.2), as between servers, because only IHAVE stores the bytes unchanged.
-The server prepends its name to Path and adds Xref; all other bytes are unchanged.
+Articles are fed by IHAVE (RFC 3977 6.3.2), as between news servers, because only IHAVE stores the bytes
+unchanged.
+The server prepends its name to the header Path and adds the header Xref. All other bytes are unchanged.
 """
 
 from __future__ import annotations

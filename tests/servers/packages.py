@@ -1,7 +1,8 @@
 """The files of a real server: unpacked by `unpack.sh`, or installed on this machine.
 
-If a server is missing, its tests are skipped with a hint how to install it. If `RESOLVE_SERVERS=required` is
-set, as in CI, they fail.
+If a server is missing, its tests are skipped with a hint how to install the server. If
+`RESOLVE_SERVERS=required`
+is set, as in CI, the tests fail.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ def fingerd(folder: Path) -> Iterator[str]:
 def molly_brown(folder: Path, certificates: Certificates) -> Iterator[str]:
     """Start the server and yield its URL.
 
-    It does not report when it listens, so the first client must retry.
+    The server does not report that it listens, so the first client must retry.
     """
     program = "usr/bin/molly-brown"
     files = find("molly-brown", program)

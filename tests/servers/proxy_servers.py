@@ -20,7 +20,7 @@ USER, PASSWORD = "bob", "sekret"
 
 @dataclass(frozen=True)
 class ProxyServer:
-    """A running proxy. `log` has its messages about each connection."""
+    """A running proxy. `log` contains its messages about each connection."""
 
     scheme: str
     port: int
@@ -32,7 +32,7 @@ class ProxyServer:
 
 @contextmanager
 def tinyproxy(folder: Path, *, login: bool = False, ports: Sequence[int] = ()) -> Iterator[ProxyServer]:
-    """Run tinyproxy; with `ports`, it allows CONNECT only to them."""
+    """Run tinyproxy. If `ports` is given, CONNECT is allowed only to these ports."""
     program = "usr/bin/tinyproxy"
     files = find("tinyproxy", program)
     configuration = folder / "tinyproxy.conf"
@@ -70,7 +70,8 @@ def squid(folder: Path, certificates: Certificates) -> Iterator[ProxyServer]:
         log = folder / "squid.log"
         text = _SQUID.format(port=port, folder=folder, pem=certificates.combined, root=files.root)
         configuration.write_text(text)
-        name = f"squid{port}"  # of its shared memory, which may belong to the user of an earlier run
+        # the name of its shared memory: another name could belong to the user of an earlier run
+        name = f"squid{port}"
         command = [str(files.path(program)), "-N", "-d", "1", "-n", name, "-f", str(configuration)]
         try:
             with daemon(command, files.environment(), log, ready="storeLateRelease"):

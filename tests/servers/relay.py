@@ -1,6 +1,6 @@
-"""A relay to a server without a log: it records the bytes from the client before it forwards them.
+"""A relay to a server without a log. The relay records the bytes from the client before it forwards them.
 
-So when a client has its reply, the record contains the request.
+When a client has received its reply, the record therefore contains the request.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """ftp and ftps URLs against vsftpd, ProFTPD and Pure-FTPd.
 
-Every file, form and refusal, segmented saves and their cost, and long listings of the command.
+Every file, every form of URL, refusals, segmented saves and their cost, and long listings of the command.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ async def test_fetch_accepts_every_url_form(path: str, octets: bytes, ftp_server
 
 
 async def test_type_a_file_with_crlf_keeps_crlf(ftp_server: FtpServer) -> None:
-    """Only Pure-FTPd changes the file, to CR CR LF line ends: the client returns CR LF."""
+    """Only Pure-FTPd changes the line ends, to CR CR LF. The client restores CR LF."""
     site = Site(ftp_server)
     async with site.resolver as session:
         content = (await session.fetch(site.url("pub/crlf.txt;type=a"))).content
@@ -169,7 +169,7 @@ async def test_fetch_missing_or_forbidden_is_declined(
 
 
 async def test_empty_path_segment_sends_cwd(ftp_server: FtpServer) -> None:
-    """`CWD ` without argument: vsftpd replies 550, ProFTPD 501, Pure-FTPd changes to the root."""
+    """`CWD ` has no argument: vsftpd replies 550, ProFTPD 501, Pure-FTPd changes to the root directory."""
     site = Site(ftp_server)
     async with site.resolver as session:
         if ftp_server.name == "pure-ftpd":
@@ -221,7 +221,7 @@ async def test_listing_of_root(path: str, ftp_server: FtpServer) -> None:
 
 @pytest.mark.parametrize("options", [Options(mlsd=True), Options(detailed=True)], ids=["asked", "by FEAT"])
 async def test_listing_has_facts_of_mlsd_or_list(ftp_server: FtpServer, options: Options) -> None:
-    """Without MLSD, vsftpd is asked for NLST, or for LIST if kinds and sizes are wanted."""
+    """Without MLSD, the client sends NLST to vsftpd, or LIST if kinds and sizes are wanted."""
     site = Site(ftp_server, options=options)
     async with site.resolver as session:
         response = await session.fetch(site.url("pub/"))
@@ -264,7 +264,7 @@ async def test_list_and_nlst_give_equal_urls(path: str, vsftpd: FtpServer) -> No
 
 @pytest.mark.parametrize("options", [Options(), Options(mlsd=True)], ids=["NLST", "MLSD"])
 async def test_listing_truncated_by_server_is_a_finding(options: Options, pure_ftpd: FtpServer) -> None:
-    """Pure-FTPd stops at a number of names, and replies 226."""
+    """Pure-FTPd truncates the listing at a number of names, but replies 226 (success)."""
     site = Site(pure_ftpd, "few", options)
     async with site.resolver as session:
         response = await session.fetch(site.url("pub/names/"))
@@ -308,14 +308,14 @@ async def test_fetches_share_a_connection(ftp_server: FtpServer) -> None:
 
 
 async def test_commands_before_a_transfer_are_one_write(ftp_server: FtpServer) -> None:
-    """All three servers answer pipelined commands in order, also if the file does not exist."""
+    """All three servers answer pipelined commands in order, even if the file does not exist."""
     site = Site(ftp_server)
     async with site.resolver as session:
         for _ in range(3):
             assert (await session.fetch(site.url("pub/a.txt"))).content == FILES[b"pub/a.txt"]
         with pytest.raises((NotFound, AccessDenied, Declined)):
             await session.fetch(site.url("pub/nothing;type=i"))
-    assert site.sent.count(b"SIZE a.txt") == 1  # the first of the connection
+    assert site.sent.count(b"SIZE a.txt") == 1  # SIZE is sent only for the first file of the connection
     assert site.sent.count(b"SIZE a.txt\r\nEPSV") == 2
     assert site.sent.count(b"SIZE nothing\r\nEPSV") == 1
     assert site.control_connections == 1
@@ -384,7 +384,10 @@ async def test_tls_required_without_server_tls_is_an_error(ftp_server: FtpServer
 
 
 async def test_save_newer_of_unchanged_file_transfers_no_body(ftp_server: FtpServer, tmp_path: Path) -> None:
-    """Both types skip the transfer. If the local file is older, the complete file is transferred."""
+    """With and without `;type=a`, the transfer is skipped.
+
+    If the local file is older, the complete file is transferred.
+    """
     name = next(name for name in OPEN if FILES[name])
     for form in ("", ";type=a"):
         site, path = Site(ftp_server), tmp_path / f"x{form[-1:]}"
@@ -430,7 +433,7 @@ TOLD = {"vsftpd": ("mode", "-rw-r--r--"), "proftpd": ("perm", "adfr"), "pure-ftp
 
 @pytest.mark.parametrize("path", ["pub/", "pub;type=d", "pub/;type=d"])
 def test_ls_long_shows_permissions(path: str, ftp_server: FtpServer) -> None:
-    """MLSD facts if the server supports them, else the modes of its LIST; a record has all of them."""
+    """The listing shows the MLSD facts if the server supports MLSD, otherwise the modes from LIST."""
     port = ftp_server.ports["plain"]
     words = ("ls", "-lq", "--allow-port", str(port), f"ftp://127.0.0.1:{port}/{path}")
     rows = {line.split()[-1]: line.split() for line in resolve(*words).out.decode("latin-1").splitlines()}

@@ -24,7 +24,7 @@ BOTH = ("gophernicus", "pygopherd")
 
 
 class Case(NamedTuple):
-    """A URL of a server. Without `sent`, the client must not send a byte."""
+    """A URL of a server. If `sent` is not given, the client must not send a byte."""
 
     server: str
     rest: str
@@ -209,7 +209,7 @@ async def test_menu_items_become_entries(
     response = await resolver.fetch(server.url(rest))
     assert response.kind == "directory"
     assert response.media_type == "application/gopher-menu"
-    footer = 2 if server.name == "gophernicus" else 0  # a line and the server's name
+    footer = 2 if server.name == "gophernicus" else 0  # the footer is a line and the name of the server
     entries = shown(response.entries, server)
     assert entries[: len(entries) - footer] == expected
     assert response.verified == (("terminator",) if server.name == "gophernicus" else ())
@@ -268,10 +268,11 @@ async def test_directory_attributes_list_items(pygopherd: GopherServer) -> None:
 @pytest.mark.parametrize(
     ("rest", "error", "code"),
     [
-        ("0/nope", resolver.NotFound, None),  # a type 3 line instead of a text
+        # the server sends a menu line of type 3 (error) instead of a text
+        ("0/nope", resolver.NotFound, None),
         ("1/nope", resolver.NotFound, None),
         ("9/nope", resolver.NotFound, None),
-        ("0/nope%09%09+", resolver.NotFound, "1"),  # a framed error
+        ("0/nope%09%09+", resolver.NotFound, "1"),  # the server sends an error with a Gopher+ length
     ],
 )
 async def test_pygopherd_missing_selector_is_not_found(
@@ -291,7 +292,7 @@ async def test_gophernicus_missing_menu_is_not_found(gophernicus: GopherServer) 
 
 
 async def test_gophernicus_missing_text_is_a_document(gophernicus: GopherServer) -> None:
-    """The client does not guess from the text: a reply in document form is a document."""
+    """The client does not search the text for errors: a reply in the form of a document is a document."""
     response = await resolver.fetch(gophernicus.url("0/nope"))
     assert response.content.startswith(b"Error: File or directory not found!")
 

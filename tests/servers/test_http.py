@@ -66,7 +66,8 @@ async def test_save_files(nginx: HttpServer, scheme: str, tmp_path: Path) -> Non
         for name, content in (("data.bin", DATA), ("long.txt", LONG)):
             saved = await session.save(nginx.url(f"/{name}", scheme), str(tmp_path / name))
             assert (tmp_path / name).read_bytes() == content
-            assert saved.verified == ("length",)  # uncoded, so the length is that of the file
+            # the response has no content coding, so the length is that of the file
+            assert saved.verified == ("length",)
 
 
 async def test_save_resumes_partial_file(nginx: HttpServer, tmp_path: Path) -> None:
@@ -168,9 +169,9 @@ async def test_save_with_four_segments(nginx: HttpServer, way: str, tmp_path: Pa
 
 
 async def test_save_of_compressible_file_uses_one_stream(nginx: HttpServer, tmp_path: Path) -> None:
-    """Compression by nginx is only on request.
+    """nginx compresses only on request, and a save does not request compression.
 
-    A save does not request it, and the file is too small for segments.
+    The file is too small for segments.
     """
     async with Resolver(segments=4) as session:
         await session.save(nginx.url("/long.txt"), tmp_path / "it")
@@ -231,7 +232,7 @@ async def test_http2_credentials_from_url(nginx: HttpServer) -> None:
 
 
 async def test_http2_goaway_opens_second_connection(nginx: HttpServer) -> None:
-    """After 1,000 requests nginx closes a connection with GOAWAY; no request is lost or repeated."""
+    """After 1,000 requests, nginx closes the connection with GOAWAY. No request is lost or sent twice."""
     before = len(nginx.requests())
     async with session_of(nginx) as session:
         for _ in range(1_010):
@@ -242,7 +243,7 @@ async def test_http2_goaway_opens_second_connection(nginx: HttpServer) -> None:
 
 
 async def test_http2_httpx_client_sends_bodies_over_http1(nginx: HttpServer) -> None:
-    """A request with a body is sent over HTTP/1.1, on a connection that is reused for the next one."""
+    """A request with a body is sent over HTTP/1.1. The next such request reuses the connection."""
     before = len(nginx.requests())
     transport = resolver.HttpxTransport(cafile=str(nginx.authority))
     async with httpx.AsyncClient(transport=transport, follow_redirects=True) as client:
@@ -268,7 +269,10 @@ async def test_http2_httpx_client_sends_bodies_over_http1(nginx: HttpServer) -> 
 
 @pytest.mark.parametrize("user", USERS)
 async def test_digest_login_costs_one_401(user: str, apache: ApacheServer) -> None:
-    """A run gets one 401. Query and empty query are part of the digest. User names are UTF-8."""
+    """A run gets only one 401 response.
+
+    The digest covers the query, even an empty one. User names are UTF-8.
+    """
     given = {("http", LOOPBACK, apache.port): Credentials(user.encode(), USERS[user].encode())}
     before = len(apache.requests())
     told: list[Event] = []
@@ -282,8 +286,8 @@ async def test_digest_login_costs_one_401(user: str, apache: ApacheServer) -> No
     assert statuses == ["401", "200", "200", "200"]
     octets = b"".join(event.octets for event in told if isinstance(event, Sent))
     assert USERS[user].encode() not in octets
-    # On loopback, credentials are sent unasked, by Basic. A request too late for its connection is sent
-    # again.
+    # On loopback, the client sends Basic credentials without a challenge. A request on a connection that was
+    # already closed is sent again.
     assert octets.count(b"Authorization: ****") == octets.count(b"GET /") >= 4
 
 
@@ -311,7 +315,10 @@ def shop(request: pytest.FixtureRequest) -> tuple[str, int, bytes]:
 async def test_cookies_are_sent_to_their_path_only(
     shop: tuple[str, int, bytes], apache: ApacheServer, nginx: HttpServer
 ) -> None:
-    """Cookies of these pages are sent back there; expired cookies and cookies for another domain are not."""
+    """Cookies of these pages are sent to their path.
+
+    Expired cookies and cookies for another domain are not sent.
+    """
     url, port, content = shop
     told: list[Event] = []
     async with Resolver(policy=Policy(allow_port={port}), on_event=told.append) as session:

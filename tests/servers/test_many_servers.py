@@ -45,7 +45,10 @@ BROKEN = 3
 
 @dataclass
 class RealServers:
-    """The servers: `contents` by file name; `asked` returns the requests of a server so far."""
+    """The servers.
+
+    `contents` maps file names to contents; `asked` returns the requests that a server received so far.
+    """
 
     urls: list[str] = field(default_factory=list)
     contents: dict[str, bytes] = field(default_factory=dict)
@@ -155,7 +158,7 @@ class Runs:
         (self.folder / "config.toml").write_text('["127.0.0.2"]\nidle_timeout = 0.1\n')
 
     def work(self, most: int | None) -> int:
-        """Run once, killed after `most` fetched files; return the exit status."""
+        """Run once, and kill the run after `most` fetched files; return the exit status."""
         options = ["-j", "6", "--config", "config.toml", "--allow-address", "127.0.0.0/8"]
         for port in sorted(self.house.ports):
             options += ["--allow-port", str(port)]
@@ -185,7 +188,7 @@ def test_killed_runs_fetch_every_file_once(house: RealServers, tmp_path: Path) -
             assert not had & set(names[len(before[server]) :]), server
     had, before = runs.whole(), house.names_asked()
     assert had
-    assert runs.work(most=None) == 1  # two failures of two kinds
+    assert runs.work(most=None) == 1  # two failures of different kinds
     assert runs.whole() == house.contents.keys()
     for server, names in house.names_asked().items():
         asked = names[len(before[server]) :]

@@ -81,7 +81,7 @@ def check_article(response: Response, article: Article) -> None:
 
 @READING
 async def test_fetch_articles_by_number(inn: NewsServer, flavor: str) -> None:
-    """Each article is complete, and the next reply on the connection is right, despite lone LF and CR."""
+    """Each article is complete, and a lone LF or CR does not disturb the next reply on the connection."""
     site = Site(inn, flavor)
     async with site.resolver as session:
         for number, article in LEFT.items():
@@ -182,7 +182,7 @@ async def test_empty_group_has_no_entries(inn: NewsServer) -> None:
 
 @READING
 async def test_news_wildcard_lists_every_group(inn: NewsServer, flavor: str) -> None:
-    """Innd accepts LIST before MODE READER and then hides no group."""
+    """innd accepts LIST before MODE READER and lists every group in this state."""
     site = Site(inn, flavor)
     async with site.resolver as session:
         response = await session.fetch("news:*" if not site.implicit else site.news("*"))
@@ -218,7 +218,7 @@ MISSING = {
 
 @READING
 async def test_missing_article_or_group_is_not_found(inn: NewsServer, flavor: str) -> None:
-    """After each error the connection is still in sync."""
+    """After each error, the client still assigns the next replies to the right commands."""
     site = Site(inn, flavor)
     async with site.resolver as session:
         for place, code in MISSING.items():
@@ -312,7 +312,7 @@ async def test_missing_or_wrong_login_is_an_error(
 
 @pytest.mark.parametrize("flavor", ["plain", "transit"])
 async def test_tls_required_sends_starttls_first(inn: NewsServer, flavor: str) -> None:
-    """Innd does not offer STARTTLS until MODE READER."""
+    """innd offers STARTTLS only after MODE READER."""
     site = Site(inn, flavor, Options(tls="require", keep=True))
     async with site.resolver as session:
         for number, article in LEFT.items():

@@ -88,7 +88,10 @@ async def test_molly_brown_pages_and_certificates(molly_brown: str, home: Path) 
 
 
 def check_known(home: Path, url: str) -> None:
-    """Check that the file has one line, of this URL's certificate; then falsify its digest."""
+    """Check that the file has one line, for the certificate of this URL.
+
+    Then replace its digest by a wrong one.
+    """
     (line,) = home.read_text().splitlines()
     host, port, digest = line.split()
     assert f"gemini://{host}:{port}/" == url

@@ -36,7 +36,8 @@ ODD = (
 
 FOREST: dict[str, bytes] = {
     f"{top}/{below}{number:03d}.bin": f"{top} {below} {number}\n".encode() * number
-    for top, many in (("oak", 3), ("elm", 3), ("odd names", 12))  # the last has more entries than `few` lists
+    # `odd names` has more entries than the flavor `few` lists
+    for top, many in (("oak", 3), ("elm", 3), ("odd names", 12))
     for below in ("", "deep/", "deep/er/")
     for number in range(many if below == "" else 3)
 } | {f"odd names/{name}": name.encode() for name in ODD}
@@ -88,7 +89,7 @@ def files_below(files: dict[str, bytes], top: str) -> dict[str, bytes]:
 async def test_mirror_of_ftp_tree(
     name: str, ftp_tree: Path, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """Links to visited directories are recognized by the server's reply to PWD."""
+    """The client recognizes links to visited directories by the server's reply to PWD."""
     server: FtpServer = request.getfixturevalue(name)
     port = server.ports["plain"]
     with planted(ftp_tree / "pub"):
@@ -98,7 +99,10 @@ async def test_mirror_of_ftp_tree(
 async def test_mirror_fails_directory_truncated_by_pure_ftpd(
     pure_ftpd: FtpServer, ftp_tree: Path, tmp_path: Path
 ) -> None:
-    """The truncated directory fails, but its listed files are fetched; the other directories succeed."""
+    """The truncated directory is a failure, but its listed files are fetched.
+
+    The other directories succeed.
+    """
     port = pure_ftpd.ports["few"]
     session = resolver.Resolver(policy=resolver.Policy(allow_port={port}))
     with planted(ftp_tree / "pub"):
@@ -109,7 +113,7 @@ async def test_mirror_fails_directory_truncated_by_pure_ftpd(
 
 
 async def test_mirror_of_index_pages_detects_loop(nginx: HttpServer, http_tree: Path, tmp_path: Path) -> None:
-    """Index pages do not show links: the tree is copied under each name, until the loop is detected."""
+    """Index pages do not show links. The tree is copied again under each link until the loop is detected."""
     with planted(http_tree) as top:
         for name in LINKS:
             (top / name).unlink()
