@@ -1,4 +1,4 @@
-"""Time limits: whatever the server does, a retrieval ends when the limit expires, for every scheme.
+"""Time limits: with any behavior of the server, a retrieval ends when the limit expires, for every scheme.
 
 All other limits are off, so a retrieval that does not end by this limit hangs.
 """

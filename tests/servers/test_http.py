@@ -169,7 +169,7 @@ async def test_save_with_four_segments(nginx: HttpServer, way: str, tmp_path: Pa
 
 
 async def test_save_of_compressible_file_uses_one_stream(nginx: HttpServer, tmp_path: Path) -> None:
-    """nginx compresses only on request, and a save does not request compression.
+    """A server compresses only on request, and a save does not request compression.
 
     The file is too small for segments.
     """

@@ -182,7 +182,7 @@ async def test_empty_group_has_no_entries(inn: NewsServer) -> None:
 
 @READING
 async def test_news_wildcard_lists_every_group(inn: NewsServer, flavor: str) -> None:
-    """innd accepts LIST before MODE READER and lists every group in this state."""
+    """Innd accepts LIST before MODE READER and lists every group in this state."""
     site = Site(inn, flavor)
     async with site.resolver as session:
         response = await session.fetch("news:*" if not site.implicit else site.news("*"))
@@ -312,7 +312,7 @@ async def test_missing_or_wrong_login_is_an_error(
 
 @pytest.mark.parametrize("flavor", ["plain", "transit"])
 async def test_tls_required_sends_starttls_first(inn: NewsServer, flavor: str) -> None:
-    """innd offers STARTTLS only after MODE READER."""
+    """Innd offers STARTTLS only after MODE READER."""
     site = Site(inn, flavor, Options(tls="require", keep=True))
     async with site.resolver as session:
         for number, article in LEFT.items():

@@ -1,4 +1,7 @@
-"""Chromium for the tests of this folder; without it they are skipped, with the command that installs it."""
+"""Chromium for the tests of this folder.
+
+Without Chromium, the tests are skipped with a hint that names the installation command.
+"""
 
 from __future__ import annotations
 

@@ -14,10 +14,12 @@ from tests.window.steps import open_typed
 
 
 class Kind(NamedTuple):
-    """A page.
+    """A page of the web UI.
 
-    `at` is a URL, or a path of the web UI. `presses` are the names of links and buttons to press in turn.
-    `words` are the text of the last page. A `typed` URL is entered in the address bar.
+    - `at`: a URL, or a path of the web UI
+    - `presses`: the names of links and buttons to click in turn
+    - `words`: text expected on the page after the last click
+    - `typed`: whether the URL is entered in the address bar
     """
 
     at: str

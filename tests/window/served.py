@@ -36,7 +36,7 @@ class Opened:
         self.cookies: Sequence[Any] = ()
 
     def entry(self) -> str:
-        """Return a link that lets a browser in, once."""
+        """Return an entry link, which authenticates a browser once."""
         entered: str = trio.from_thread.run_sync(self._server.entry, trio_token=self._token)
         return entered
 

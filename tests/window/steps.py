@@ -18,7 +18,7 @@ def enter(page: Page, window: Opened) -> None:
 
 
 def give_cookie(page: Page, window: Opened) -> None:
-    """Enter by the entry link, or add the cookie of the first browser that entered."""
+    """Authenticate by the entry link, or add the cookie of the browser that was authenticated first."""
     if window.cookies:
         page.context.add_cookies(window.cookies)
     else:

@@ -125,7 +125,7 @@ def test_attacking_page_fetches_nothing(
 
 
 def test_attacking_page_without_site_rule_succeeds(viewer: Viewer, untrusted: Site, target: Site) -> None:
-    """This shows that the test above can fail."""
+    """Without the rule, the attack succeeds, which shows that the test above can fail."""
     checks = tuple(check for check in CHECKS if check is not site)
     settings = Settings(policy=Policy(allow_address={"127.0.0.0/8"}))
     with served(checks=checks, settings=settings) as open_to_all:
@@ -218,7 +218,7 @@ def test_form_of_untrusted_page_is_refused(
 
 
 def test_rebound_name_is_refused(viewer: Viewer, window: Opened) -> None:
-    """DNS rebinding: for the browser, the server is the attacker's own site."""
+    """DNS rebinding: to the browser, the server appears to be the attacker's own site."""
     page = open_entered(viewer, window)
     port = urlsplit(window.origin).port
     with pytest.raises(Error, match="ERR_HTTP_RESPONSE_CODE_FAILURE"):  # Status 421 with an empty body.
@@ -231,7 +231,7 @@ NAMES = ("localhost", "x.localhost", "0.0.0.0", "[::ffff:7f00:1]", "evil.example
 
 @pytest.mark.parametrize("name", sampled(NAMES, lambda name: None))
 def test_other_names_of_this_machine_are_refused(name: str, viewer: Viewer, window: Opened) -> None:
-    """The browser may connect or not: the pages are only at the numeric address."""
+    """The browser may connect or not. Pages are served only at the IP address."""
     page = open_entered(viewer, window)
     with pytest.raises(Error):
         page.goto(f"http://{name}:{urlsplit(window.origin).port}/")
@@ -379,7 +379,7 @@ def test_port_used_as_proxy_refuses(viewer: Viewer, window: Opened, target: Site
 
 @pytest.mark.slow
 def test_worker_of_previous_server_is_removed(viewer: Viewer) -> None:
-    """The worker of a previous server at a fixed port would answer first and see our addresses."""
+    """The service worker of a previous server at a fixed port would answer first and see our addresses."""
     page = viewer.page()
     with Site(
         {

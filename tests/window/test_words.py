@@ -194,7 +194,7 @@ def test_local_file_linked_by_untrusted_page_is_refused(
         page.goto(f"{untrusted.origin}/")
         page.get_by_role("link", name="x").click()
         expect(page.get_by_role("main")).to_contain_text("asked to open this")
-        page.get_by_role("link", name="Look at it").click()
+        page.get_by_role("link", name="Preview").click()
         expect(page.get_by_role("main")).to_contain_text("S12")
     assert page.get_by_role("button", name="Open", exact=True).count() == 0
     assert "root:" not in page.content()

@@ -180,7 +180,7 @@ def test_event_survives_copy_and_pickle(kind: type[Event], copied: Callable[[Eve
     assert repr(other) == repr(event)
 
 
-# The logger `resolver` logs events if the caller enabled the log. The log never has secrets.
+# The logger `resolver` logs events, but no secrets, if the caller enabled the log.
 
 
 @pytest.fixture

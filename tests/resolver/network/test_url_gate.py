@@ -306,8 +306,8 @@ async def test_derive_gate_keeps_findings_accepted_for_same_host_and_port() -> N
     assert there.findings == url_gate.findings
 
 
-# Two URLs and two listeners share one connection. The limits, the password rule and the listener belong to
-# the URL that uses the connection at that moment.
+# Two URLs and two listeners share one connection. The URL that uses the connection determines the limits, the
+# password rule and the listener.
 
 HELLO = Line(b"hello\r\n", b"hello\r\n")
 SECRET = Line(b"PASS word\r\n", b"PASS ****\r\n", (b"word",))
@@ -341,7 +341,7 @@ class User:
 
 
 def user(network: Network, url: str, idle: float) -> User:
-    """Return a user with a gate of this network; all users share its connections."""
+    """Return a user with a gate of this network. All users of the network share its connections."""
     heard: list[Event] = []
     shared = replace(network._shared, limits=Limits(idle=idle, connect=NEVER), report=heard.append)
     options = Options(prompt=True)

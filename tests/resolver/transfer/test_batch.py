@@ -106,7 +106,7 @@ async def test_batch_runs_up_to_concurrency_and_all_tasks() -> None:
 
 @pytest.mark.parametrize("resting", [0, 5])
 async def test_resting_tasks_release_their_slots(resting: int) -> None:
-    """Let at most `resting` tasks release their slots while they rest, in the run and at the host."""
+    """Resting tasks, up to `resting` of them, release their slots in the run and at the host."""
     begun: list[str] = []
     works = [Work(str(number), begun, rests=True) for number in range(9)]
     taken = Taken()

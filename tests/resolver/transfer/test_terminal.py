@@ -1,4 +1,4 @@
-"""Telnet sessions that a program controls. The test defines the bytes that the service sends."""
+"""Telnet sessions that a program controls. The test scripts the bytes that the service sends."""
 
 from __future__ import annotations
 
