@@ -57,6 +57,13 @@ def test_value_attached_to_unknown_short_option_is_not_shown(tmp_path: Path) -> 
     assert "secret" not in done.messages
 
 
+@pytest.mark.parametrize("argument", ["-qume:secret", "--quiet=secret", "-q=secret"])
+def test_value_of_option_without_value_is_not_shown(argument: str, tmp_path: Path) -> None:
+    done = resolve("get", argument, "http://127.0.0.1:9/", folder=tmp_path)
+    assert (done.status, done.out) == (2, b"")
+    assert "secret" not in done.messages
+
+
 @pytest.mark.parametrize(
     ("word", "expected"),
     [("fetch", "use resolve get URL"), ("head", "use resolve info URL"), ("gte", "get?")],
