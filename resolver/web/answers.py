@@ -15,8 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from protocols.errors import ResolveError
 from resolver.url.parsing import parse, redact
-from resolver.web import access as addresses
-from resolver.web import headers
+from resolver.web import access, headers
 from resolver.web.dialogue.drawing import as_text, panel, svg
 from resolver.web.dialogue.exchange import RecordedExchange
 from resolver.web.headers import SessionKeys
@@ -66,9 +65,9 @@ class PageAnswers:
         """
         return PageAddressBar(
             redact(text),
-            addresses.path(text),
-            partial(addresses.make_link, from_id=page_id),
-            partial(addresses.look, from_id=page_id),
+            access.path(text),
+            partial(access.make_link, from_id=page_id),
+            partial(access.look, from_id=page_id),
             from_id,
         )
 
@@ -114,7 +113,7 @@ def query_of(request: Request) -> dict[str, str]:
 def pairs_of(request: Request) -> list[tuple[str, str]]:
     """Return all query fields in order, or an empty list if there are too many."""
     try:
-        return addresses.form(request.scope["query_string"])
+        return access.form(request.scope["query_string"])
     except ValueError:
         return []
 

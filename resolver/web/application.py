@@ -23,8 +23,7 @@ from protocols.location import Referrer
 from resolver.policy.subject import Verdict
 from resolver.transfer.response import Response
 from resolver.url.parsing import redact
-from resolver.web import access as addresses
-from resolver.web import headers
+from resolver.web import access, headers
 from resolver.web.access import Receive, Scope, Send, SiteSettings, answer, serve_lifespan
 from resolver.web.answers import PageAnswers, TraceHistory, get_form, pairs_of, query_of, see
 from resolver.web.dialogue.drawing import panel
@@ -71,7 +70,7 @@ class Gateway:
             refused = GatewayAnswer(status=403)
             refused.headers["connection"] = "close"
             return refused
-        text = addresses.parse_path(addresses.PREFIX + rest).text
+        text = access.parse_path(access.PREFIX + rest).text
         found = await while_wanted(request.receive, partial(self._reading.fetch, text, UrlOrigin("derived")))
         if found is None:
             return GatewayAnswer(status=408)
@@ -158,7 +157,7 @@ class WebApplication:
 
     def ask(self, text: str) -> str:
         """Return the page for a link from another site; it needs no session, and sends no request."""
-        look = addresses.look(text, addresses.ASKED) if text else "/"
+        look = access.look(text, access.ASKED) if text else "/"
         return environment().get_template("asked.html").render(url=redact(text), look=look)
 
     async def _enter(self, request: Request) -> Answer:
@@ -172,7 +171,7 @@ class WebApplication:
             self._house.tell("refused an entry: token missing, used or expired")
             words = "This link was used or has expired. Start with: resolve serve --open\n"
             return Answer(words, 403, headers=dict(headers.NO_REFERRER), media_type=headers.TEXT)
-        where = addresses.look(url, addresses.ASKED) if url else "/"
+        where = access.look(url, access.ASKED) if url else "/"
         page = environment().get_template("entered.html").render(where=where)
         answer = Answer(page, media_type=headers.HTML)
         answer.headers["set-cookie"] = self._house.keys.cookie
@@ -223,10 +222,10 @@ class WebApplication:
             return self._answer_judged(text, UrlOrigin("chosen"))
         if _is_form(self._reading.verdict(text, mark.way)):
             return await self._answer_fetched(request, text, from_id, mark.way)
-        return see(addresses.make_link(text, from_id))
+        return see(access.make_link(text, from_id))
 
     async def _show(self, request: Request) -> Answer:
-        asked = addresses.parse_path(request.scope["raw_path"])
+        asked = access.parse_path(request.scope["raw_path"])
         if asked.raw:
             return self._answer_judged(asked.text, UrlOrigin("chosen"), _TYPED_BY_HAND)
         from_id = query_of(request).get("from", "")
@@ -235,7 +234,7 @@ class WebApplication:
         decided = mark is not None and mark.opens == asked.text
         verdict = self._reading.verdict(asked.text, way)
         if verdict.action != "allow" and not decided and self._may_be_decided(asked.text, way):
-            return see(addresses.look(asked.text, from_id or addresses.ASKED))
+            return see(access.look(asked.text, from_id or access.ASKED))
         if _is_form(verdict):  # a GET request must only read
             return self._answer_judged(asked.text, way)
         return await self._answer_fetched(request, asked.text, from_id, way)
@@ -287,14 +286,14 @@ class WebApplication:
         place, judge = self._answers.place(text, page_id, from_id), self._reading.make_judge(found_in)
         page = page_of(reply, url, query, place, self._keep, judge)
         self._session.visit(OpenedUrl(redact(text), page.title))
-        href = partial(addresses.make_link, from_id=page_id)
+        href = partial(access.make_link, from_id=page_id)
         return self._answers.page(page, text, page_id, crumbs=crumbs_of(url, href), panel=said)
 
     def _keep(self, content: bytes, media_type: str, name: str, inline: bool) -> str:
         """Store a document for the content port and return its URL there."""
         safe = headers.file_name(name)
         document_id = self._session.keep(ContentDocument(content, media_type, safe, inline))
-        return f"{self._content}/d/{document_id}/{addresses.quote_whole(safe)}"
+        return f"{self._content}/d/{document_id}/{access.quote_whole(safe)}"
 
 
 def _is_form(verdict: Verdict) -> bool:

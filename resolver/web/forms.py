@@ -37,7 +37,7 @@ from resolver.transfer.forms import PutForm, form_at
 from resolver.transfer.response import Response
 from resolver.url import registry
 from resolver.url.parsing import parse
-from resolver.web import access as addresses
+from resolver.web import access
 from resolver.web.answers import TraceHistory, get_form, pairs_of, query_of, see
 from resolver.web.dialogue.exchange import make_planned_exchange
 from resolver.web.pages.errors import LoginQuestion
@@ -101,9 +101,9 @@ class FormQuestions:
         try:
             found = refine_url(text, "search", fields.get("words", ""))
         except (InvalidUrl, UnsupportedScheme, UnicodeEncodeError):
-            return self._see(addresses.look(text, from_id))
+            return self._see(access.look(text, from_id))
         relevant = read_query(pairs_of(request)).relevant
-        return self._see(addresses.make_link(found, from_id, relevant))
+        return self._see(access.make_link(found, from_id, relevant))
 
     async def _ask(self, request: Request) -> Answer:
         """Fetch the questions of a form, but not the item, and show them.
@@ -115,7 +115,7 @@ class FormQuestions:
         way = UrlOrigin("chosen", self._session.way_to(text, from_id).referrer)
         url = self._reading.url(text, way)
         if not isinstance(url, HostUrl) or rules_of(url.scheme).form is None:
-            return self._see(addresses.look(text, from_id))
+            return self._see(access.look(text, from_id))
         found = await while_wanted(request.receive, partial(self._put, url, way))
         if found is None:
             return Answer(status_code=408)  # the browser has disconnected
@@ -318,7 +318,7 @@ class LoginForms:
             self._logins.give(asked.place, Credentials(user, password))
         # A user who types a password for a page has decided to open it.
         way = asked.way._replace(origin="chosen") if asked.way.origin == "derived" else asked.way
-        return see(addresses.make_link(asked.text, self._session.mark(SessionLink(None, asked.text, way))))
+        return see(access.make_link(asked.text, self._session.mark(SessionLink(None, asked.text, way))))
 
     async def _forget(self, request: Request) -> Answer:
         given = get_form(request).get("place", "")

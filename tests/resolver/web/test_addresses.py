@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from resolver import Policy, Referrer, Settings
-from resolver.web import access as addresses
+from resolver.web import access
 from resolver.web.access import LOOPBACK
 from resolver.web.session import SessionLink
 from tests.resolver.web.client import running
@@ -162,18 +162,18 @@ ODD = (
 
 @pytest.mark.parametrize("url", ODD)
 def test_url_survives_its_path(url: str) -> None:
-    path = addresses.path(url)
+    path = access.path(url)
     assert set(path[3:]) <= set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~%")
-    assert addresses.parse_path(path.encode()) == addresses.PageAddress(url, False)
+    assert access.parse_path(path.encode()) == access.PageAddress(url, False)
 
 
 def test_parse_path_with_raw_colon_keeps_percent_encoding() -> None:
-    assert addresses.parse_path(b"/u/mailto:a%2Cb@h") == addresses.PageAddress("mailto:a%2Cb@h", True)
+    assert access.parse_path(b"/u/mailto:a%2Cb@h") == access.PageAddress("mailto:a%2Cb@h", True)
 
 
 def test_parse_path_removes_web_prefix_of_known_scheme() -> None:
-    assert addresses.parse_path(b"/u/web%2Bgopher%3A%2F%2Fh%2F1").text == "gopher://h/1"
-    assert addresses.parse_path(b"/u/web%2Bnothing%3Ax").text == "web+nothing:x"
+    assert access.parse_path(b"/u/web%2Bgopher%3A%2F%2Fh%2F1").text == "gopher://h/1"
+    assert access.parse_path(b"/u/web%2Bnothing%3Ax").text == "web+nothing:x"
 
 
 async def test_url_typed_behind_path_is_only_previewed() -> None:

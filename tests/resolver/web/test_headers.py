@@ -200,11 +200,6 @@ async def documents(browser: Browser, page: Answer) -> list[Answer]:
     return [await browser.ask(each, port=int(place.rpartition(":")[2])) for each in found]
 
 
-def way(answer: Answer) -> str:
-    """Return the disposition: "inline" or "attachment"."""
-    return (answer.header("content-disposition") or "").partition(";")[0]
-
-
 def is_guarded(answer: Answer) -> bool:
     policy = answer.header("content-security-policy") or ""
     return policy.startswith("sandbox; default-src 'none';") and (
