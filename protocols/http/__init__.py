@@ -1,12 +1,12 @@
 """The schemes http and https: RFC 1738 3.3 (the URL), RFC 9110 and 9112.
 
-- `request`: the URL as the bytes of a request.
-- `http1`: one HTTP/1 request and its response within the limits. h11 (in `h11_machine`) handles heads that
-  are not plain. `http2`: the same in HTTP/2 frames.
-- `response`: the head of a response, its statuses and dates; `codings`: content codings.
-- `dialogue`: one retrieval as steps, which uses `auth` and `call`. Its `relay` sends a request that the
+- `request` composes the bytes of a request for a URL.
+- `http1` sends one HTTP/1 request and reads the response within the limits. It uses h11 (in `h11_machine`)
+  for message heads that are not plain. `http2` does the same in HTTP/2 frames.
+- `response` parses the head of a response, the status and dates; `codings` decodes content codings.
+- `dialogue` performs one retrieval as steps, with `auth` and `call`. Its `relay` sends a request that the
   caller composed.
-- `index`: the response to a directory URL, read as entries.
+- `index` reads the response to a directory URL as entries.
 """
 
 from __future__ import annotations

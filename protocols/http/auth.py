@@ -41,7 +41,7 @@ Sent: TypeAlias = Literal["nothing", "basic", "digest"]
 
 
 class AuthSessions:
-    """The Digest state of a run's servers, by host, port, and name and password.
+    """The Digest state of every server in one run, keyed by host, port, and name and password.
 
     The value is the server's current nonce, or None if the server rejected the name and password.
     """
@@ -69,7 +69,7 @@ def _sessions_of(memory: dict[str, object]) -> AuthSessions:
 
 
 class HttpLogin:
-    """The authentication of one retrieval; its `findings` go to the reply."""
+    """The authentication of one retrieval; the reply reports the `findings` of the authentication."""
 
     def __init__(self, url: HttpUrl, options: Options, limits: Limits) -> None:
         self._url = url
@@ -106,11 +106,13 @@ class HttpLogin:
         )
 
     def perform(self, request: HttpRequest) -> Dialogue[HttpAnswer]:
-        """Send the request. If the server requires a login that is available, send the request again with it.
+        """Send the request, and send it again with a login if the server requires one.
+
+        The second request is sent only if a login is available.
 
         Raises:
             AccessDenied: the server rejected the login.
-            Declined: the server requires an unsupported scheme.
+            Declined: the server requires an authentication scheme that is not supported.
         """
         while True:
             asked = self._with_cookies(self._sign(request))
@@ -157,7 +159,7 @@ class HttpLogin:
         return comparable_host(self._url.host), self._url.effective_port, self._credentials
 
     def _can_answer(self, answer: HttpAnswer, request: HttpRequest) -> Dialogue[bool]:
-        """Return whether the 401 can be answered with new credentials; if so, skip its body."""
+        """Return whether new credentials can answer the 401 response; if so, skip the response body."""
 
         if self._credentials is None:
             self._credentials = yield from self._find_credentials(challenged=True)
@@ -194,7 +196,7 @@ class HttpLogin:
             raise AccessDenied(message, code=str(head.status), text=head.reason)
 
     def _check_server(self, head: ResponseHead, request: HttpRequest) -> None:
-        """Check the server's proof after a Digest login, and store its next nonce."""
+        """After a Digest login, verify that the server knows the password, and store the next nonce."""
         fields = head.values("authentication-info")
         if not fields or self._credentials is None:
             return
@@ -319,14 +321,15 @@ class Digest:
 
     @property
     def spent(self) -> bool:
-        """Return whether the nonce's counter is exhausted."""
+        """Return whether the counter of the nonce has reached its maximum."""
         return self._count >= _NONCE_COUNT_LIMIT
 
     def covers(self, target: bytes) -> bool:
         """Return whether a request for this target may use the nonce without a new challenge.
 
-        The target is of the same origin. The `domain` parameter lists the paths that the login covers. It may
-        list URLs of other hosts too, but no login is sent to them (S11, credential scope).
+        The target has the same origin as the challenge. The `domain` parameter lists the paths for which the
+        login is valid. The parameter may list URLs of other hosts too, but no login is sent to them (S11,
+        credential scope).
         """
         if "domain" not in self._said:
             return True
@@ -359,7 +362,8 @@ class Digest:
     def proves(self, info: Challenge, target: bytes, login: Credentials) -> bool:
         """Return whether `Authentication-Info` proves that the server knows the password.
 
-        The proof is optional, so a response without it returns True. The next nonce in the field is stored.
+        The proof is optional, so a response without proof also returns True. The next nonce in the field is
+        stored.
         """
         said = info.parameters.get("rspauth")
         expected = self._response(self._first_hash(login), f"{self._count:08x}", b":" + target)
@@ -390,7 +394,9 @@ class Digest:
 
 
 def choose(challenges: Iterable[Challenge], who: str = "the server") -> Challenge | None:
-    """Return the strongest supported Digest challenge, of equals the first; None without Digest.
+    """Return the strongest supported Digest challenge, or None if no challenge uses Digest.
+
+    If several challenges are equally strong, the first is returned.
 
     Raises:
         Declined: no Digest challenge is supported.
@@ -407,7 +413,7 @@ def _algorithm_of(challenge: Challenge) -> str:
 
 
 def _find_unsupported(challenge: Challenge) -> str | None:
-    """Return the unsupported part of a challenge, or None."""
+    """Return a description of the unsupported part of a challenge, or None if there is none."""
     qop = challenge.parameters.get("qop")
     if _algorithm_of(challenge) not in _ALGORITHMS:
         return f"the algorithm {challenge.parameters['algorithm']!r}"
@@ -423,11 +429,11 @@ def _quote(text: str) -> str:
     return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
 
 
-# The login of one run to one HTTP proxy (RFC 9110 11.7). The login is not sent before the proxy responds 407:
-# some proxies that require no login forward `Proxy-Authorization` to the origin server.
+# The login of one run to one HTTP proxy (RFC 9110 11.7). The login is sent only after the proxy responds 407,
+# because some proxies that require no login forward `Proxy-Authorization` to the origin server.
 #
-# After a 407 the login is sent with every request to the proxy. Digest is used if the proxy supports it (RFC
-# 7616; the field differs in each request), otherwise Basic.
+# After a 407 response the login is sent with every request to the proxy. Digest is used if the proxy supports
+# it (RFC 7616; the field differs in each request), otherwise Basic.
 
 #: The number of random bytes for `heed`.
 UNGUESSABLE = 16
@@ -436,7 +442,7 @@ _REMEMBERED = 256
 
 
 class HttpProxyAuth:
-    """The login to a proxy; `proxy` is the proxy's URL as shown to the user."""
+    """The login to a proxy; `proxy` is the proxy's URL in the form that is shown to the user."""
 
     def __init__(self, proxy: str, credentials: Credentials | None) -> None:
         self.proxy = proxy
@@ -448,7 +454,7 @@ class HttpProxyAuth:
         self._stale = 0
 
     def fields(self, method: bytes, target: bytes) -> Headers:
-        """Return the login fields of a request; `target` is the target as the proxy receives it."""
+        """Return the login fields of a request; `target` is the request target that is sent to the proxy."""
         self._asked += 1
         if self._digest is None or self._credentials is None:
             return self._basic
@@ -487,9 +493,9 @@ class HttpProxyAuth:
             self._basic = self._basic_for(asked, self._credentials)
 
     def _is_outdated(self, digest: Digest | None) -> bool:
-        """Return whether the proxy rejected only the nonce (stale).
+        """Return whether the proxy rejected only an expired nonce (`stale`), not the login.
 
-        A proxy that rejects several nonces in a row rejects the login.
+        If a proxy rejects several nonces in a row, this means that it rejects the login.
         """
         self._stale = self._stale + 1 if self._asked <= 1 else 1
         self._asked = 0

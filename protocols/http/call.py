@@ -1,9 +1,9 @@
-"""An HTTP call: a request, the head of its response and its body, in the connection's HTTP version.
+"""An HTTP call: it sends a request and reads the response in the HTTP version of the connection.
 
 If the server closes a reused connection without a response, a request that is safe to repeat is sent once
 more on a new connection (RFC 9110 9.2.2, RFC 9112 9.3.1). A response may arrive while the request body is
 still being sent. After an error response the client stops sending the body (RFC 9112 9.5). After a success
-response it continues, because the server may still read the body.
+response the client continues, because the server may still read the body.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ from protocols.step import (
 )
 from protocols.wire import Reader, count_waiting
 
-# One response: its head, its framed body, and the proof of completeness at its end.
+# A response: the head, the body, and the check at the end that the response is complete.
 #
 # A response is complete if it ends as its head announced: after Content-Length bytes, with the last chunk, or
-# with the end of the stream. Inside TLS, close_notify also proves the end. The connection is reusable only if
-# the response is complete and no further bytes follow it.
+# with the end of the stream. In a TLS connection, close_notify also proves the end. The connection is
+# reusable only if the response is complete and no further bytes follow it.
 
 _BODY = "the body, as framed in the head"
 
 
 class HttpAnswer(NamedTuple):
-    """A response whose head has arrived; `exchange` reads the body, which follows."""
+    """A response whose head was read; the body is read through `exchange`."""
 
     exchange: Http1Exchange | Http2Exchange
     head: ResponseHead
@@ -64,7 +64,7 @@ class HttpAnswer(NamedTuple):
             yield from self._leave(findings)
 
     def give(self, reply: Reply, decoding: Decoding | None) -> Dialogue[None]:
-        """Pass on the decoded body; add its proofs and findings to the reply."""
+        """Pass on the decoded body; add the findings and the checks that it passed to the reply."""
         if isinstance(self.exchange, Http2Exchange):
             yield from _give_frames(self.exchange, decoding)
             reply.verified.add("terminator" if self.head.length is None else "length")
@@ -163,7 +163,7 @@ _UNGUESSABLE = 16
 
 
 def perform(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) -> Dialogue[HttpAnswer]:
-    """Send a request and return the head of its response, directly or through the forward proxy.
+    """Send a request, directly or through the forward proxy, and return the head of the response.
 
     Raises:
         Refused: the request cannot be sent (S02, command injection). No connection was opened.
@@ -178,7 +178,7 @@ def _perform_by_proxy(
 ) -> Dialogue[HttpAnswer]:
     """Send the request to the proxy, which may require a login first.
 
-    The login is sent once, and again if the proxy rejected only its nonce as stale.
+    The login is sent once. It is sent again if the proxy rejected only the nonce, as stale.
     """
     while True:
         whole = request.route_through(via.place)
@@ -208,7 +208,7 @@ def _perform(request: HttpRequest, options: Options, limits: Limits, *, tls: boo
 
 
 def _acquire_another(request: HttpRequest, used: object | None, tls: bool) -> Dialogue[object | None]:
-    """Return an HTTP/2 connection to the pool and acquire one that does not use HTTP/2."""
+    """Return an HTTP/2 connection to the pool and acquire a connection that does not use HTTP/2."""
     yield ReleaseToPool(used)
     return (yield Acquire((request.pool_key, "not in frames"), tls=tls))
 
@@ -253,8 +253,8 @@ class _HttpCall:
     def hear_head(self) -> Dialogue[ResponseHead]:
         """Send the request and receive the head of the response.
 
-        If the head arrives before the request is complete and is not a success, the rest of the request is
-        not sent: the peer may close the connection without reading it.
+        If an error response arrives before the request was sent completely, the rest of the request is not
+        sent, because the peer may close the connection without reading the rest.
         """
         early: object | None = None
         try:

@@ -1,11 +1,11 @@
 """Decoding of content codings (RFC 9110 8.4), within the bounds of rule S16 (resource limits).
 
-Only one coding is accepted. The decoded bytes are produced piece by piece, each only on request, so a few
-coded bytes are never expanded completely in memory.
+Only one content coding is accepted per body. The decoder returns each piece of decoded bytes only when the
+caller asks for it, so a few coded bytes never expand in memory to a very large body.
 
-- The decoded bytes are limited to `ratio` times the coded bytes after the first mebibyte.
-- The coded bytes are limited like any body, and to one mebibyte in a row without output, because they may
-  decode to nothing.
+- After the first mebibyte, the decoded bytes are limited to `ratio` times the coded bytes.
+- The coded bytes are limited like any body. In addition, at most one mebibyte of coded bytes in a row may
+  produce no output.
 
 gzip and deflate come from the standard library; the caller supplies other codings.
 """
@@ -77,10 +77,10 @@ class _Inflation:
         return self._stream is None or self._stream.eof
 
     def _has_stream(self) -> bool:
-        """Return whether a stream can be read; start the next stream if its first two bytes are buffered.
+        """Return whether a compressed stream can be read; start the next stream if two bytes are buffered.
 
-        The two bytes identify the format. By the RFC, deflate is zlib's format (RFC 1950 2.2), but some
-        servers send raw deflate.
+        The first two bytes identify the format. By the RFC, deflate is the zlib format (RFC 1950 2.2), but
+        some servers send raw deflate.
         """
         if not self._stream_ended():
             return True
@@ -115,7 +115,7 @@ def choose(codings: list[str], known: Codings) -> Unpacking:
     """Return a new decoder for the only content coding of a body.
 
     Raises:
-        LimitExceeded: there is more than one coding (ratio); each would multiply the expansion of the other.
+        LimitExceeded: there is more than one coding (ratio); with two codings the expansion would multiply.
         ProtocolError: the coding is not supported and was not requested.
     """
     if len(codings) > 1:
@@ -132,7 +132,8 @@ def choose(codings: list[str], known: Codings) -> Unpacking:
 class Decoding:
     """A filter that decodes a content coding piece by piece.
 
-    `most` limits the coded body in bytes; None means unlimited. The consumer limits the decoded body.
+    `most` limits the coded body in bytes; None means unlimited. The caller that reads the decoded body must
+    limit its size.
     """
 
     def __init__(self, unpacking: Unpacking, ratio: int, most: int | None) -> None:
@@ -169,7 +170,7 @@ class Decoding:
         return iter(())
 
     def _count_coded(self, octets: int) -> None:
-        """Count coded bytes before they are fed; `_count` resets the number of bytes without output."""
+        """Count coded bytes before they are decoded; `_count` resets the number of bytes without output."""
         self._came += octets
         if self._most is not None and self._came > self._most + self._most // _BLOCKS + _WRAPPING:
             raise LimitExceeded("body", f"the coded body is larger than the limit of {self._most} bytes")

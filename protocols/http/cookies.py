@@ -1,9 +1,9 @@
 """The cookies of one run (RFC 6265bis): parsing, storage and selection for a request.
 
-Stricter than the standard because of S11 (credential scope): port 80 of http and port 443
-of https share cookies, every other port has its own. A cookie lives until the end of the run, unless the jar
-is stored in a file. Such a jar has a clock, which decides whether a cookie has expired. Without a clock, the
-response's own Date decides.
+This module is stricter than the standard because of S11 (credential scope): port 80 of http and port 443 of
+https share cookies, and every other port has separate cookies. A cookie is kept until the end of the run,
+unless the cookie jar is stored in a file. A jar that is stored in a file has a clock, which decides whether a
+cookie has expired. In a jar without a clock, the Date field of the response decides.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ MEMORY = "http cookies"
 class Cookie(NamedTuple):
     """A stored cookie.
 
-    The request's host must equal `host`, or end in it if `subdomains` is set; neither host has a trailing
-    dot. `port` is None for the schemes' default ports. `expires` is in seconds since 1970. It is None if the
-    cookie ends with the session, or if the jar is not stored in a file. `http_only` is stored only to be
-    written back to cookie files of other programs.
+    The request's host must equal `host`, or be a subdomain of `host` if `subdomains` is set; neither host has
+    a trailing dot. `port` is None for the default ports of http and https. `expires` is in seconds since
+    1970, or None if the cookie ends with the session or the jar is not stored in a file. `http_only` is
+    stored only because the cookie files of other programs contain it.
     """
 
     name: str
@@ -63,10 +63,10 @@ class Cookie(NamedTuple):
 
 
 class Jar:
-    """All cookies of a run, the oldest first.
+    """All cookies of a run, in the order in which they were set.
 
-    `revision` counts the changes by servers. A jar that is stored in a file has a `clock`, and its cookies
-    can expire.
+    `revision` counts how often servers changed the jar. A jar that is stored in a file has a `clock`, and the
+    cookies in it can expire.
     """
 
     def __init__(self, clock: Callable[[], datetime] | None = None) -> None:
@@ -79,9 +79,9 @@ class Jar:
         return 0 if self.clock is None else self.clock().timestamp()
 
     def header(self, url: HttpUrl) -> bytes:
-        """Return the value of the Cookie field for a request; empty without cookies.
+        """Return the value of the Cookie field for a request; empty if no cookie matches.
 
-        Longer paths come first, then cookies that were set earlier.
+        Cookies with longer paths come first; among equal lengths, cookies that were set earlier come first.
         """
         now = self.now
         fitting = [each for each in self.cookies.values() if _is_for_url(each, url) and not each.is_over(now)]
@@ -150,7 +150,10 @@ class Jar:
 
 
 def _read_pair(text: str) -> tuple[str, str] | None:
-    """Return name and value; None without a name, with a control character, or if too long."""
+    """Return the name and value of a cookie, or None if they are invalid.
+
+    A cookie is invalid if it has no name, has a control character, or is too long.
+    """
     name, equals, value = text.partition(";")[0].partition("=")
     name, value = name.strip(" \t"), value.strip(" \t")
     if not (equals and name) or CONTROLS.search(text) or len(name) + len(value) > LONGEST_PAIR:
@@ -159,9 +162,9 @@ def _read_pair(text: str) -> tuple[str, str] | None:
 
 
 def _attributes_of(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the attributes in lower case; overlong values are skipped.
+    """Yield the attributes of a cookie in lower case, without overlong values.
 
-    Of repeated attributes the last counts.
+    If an attribute is repeated, the last occurrence counts.
     """
     for each in text.split(";")[1:]:
         name, _, value = each.partition("=")
@@ -192,7 +195,10 @@ def is_alone(host: str) -> bool:
 
 
 def _keeps_its_word(cookie: Cookie, attributes: dict[str, str], url: HttpUrl) -> bool:
-    """Return whether Secure is used over TLS only and the name's prefix is honored (RFC 6265bis 4.1.3)."""
+    """Return whether the cookie satisfies the rules of Secure and of name prefixes (RFC 6265bis 4.1.3).
+
+    A cookie with Secure is accepted over TLS only.
+    """
     name = cookie.name.lower()
     if cookie.secure and not url.secured:
         return False
@@ -204,9 +210,10 @@ def _keeps_its_word(cookie: Cookie, attributes: dict[str, str], url: HttpUrl) ->
 
 
 def _is_alive(attributes: dict[str, str], now: str) -> bool:
-    """Return whether the cookie is set, not deleted: its expiry is after the response's Date.
+    """Return whether the response sets the cookie, rather than deletes it.
 
-    Max-Age takes precedence over Expires; an unreadable attribute is ignored.
+    The response deletes a cookie by an expiry that is not after the Date of the response. Max-Age takes
+    precedence over Expires; an unreadable attribute is ignored.
     """
     if re.fullmatch(r"-?[0-9]+", attributes.get("max-age", "")):
         return not re.fullmatch(r"-.*|0+", attributes["max-age"])
@@ -235,7 +242,7 @@ def _compute_expiry(attributes: dict[str, str], date: str, now: float) -> int | 
 
 
 def _default_path(url: HttpUrl) -> str:
-    """Return the path up to its last slash, without it (RFC 6265bis 5.1.4)."""
+    """Return the request path up to its last slash, without that slash (RFC 6265bis 5.1.4)."""
     return f"/{url.path or ''}".rpartition("/")[0] or "/"
 
 
@@ -273,7 +280,7 @@ _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def has_passed(expires: str, now: str) -> bool:
-    """Return whether `expires` is before the response's Date, `now`; an unreadable date is not."""
+    """Return whether `expires` is before `now`, the Date of the response; False for an unreadable date."""
     date = parse_cookie_date(expires)
     return date is not None and date <= (parse_cookie_date(now) or _LONG_AGO)
 
@@ -302,7 +309,7 @@ def _full_year(year: int) -> int:
     return year + 1900 if 70 <= year <= 99 else year + 2000 if year <= 69 else year
 
 
-# The contents of a cookie file are untrusted: a line with a cookie that no server could have set is an error.
+# The contents of a cookie file are not trusted. A line is an error if no server could have set its cookie.
 
 TITLE = b"# Netscape HTTP Cookie File\n# Secrets, kept by resolve; comments stay as they are.\n\n"
 
@@ -315,7 +322,7 @@ Cookies = Mapping[tuple[object, ...], Cookie]
 
 
 class BadLine(Exception):
-    """A line that is neither a cookie nor a comment; the message has the reason, not the line."""
+    """A line that is neither a cookie nor a comment; the error message has the reason, but not the line."""
 
 
 def read_lines(octets: bytes) -> Iterator[tuple[int, bytes]]:
@@ -338,7 +345,7 @@ def parse_line(line: bytes, serial: int, suffix_of: SuffixOf | None) -> Cookie |
     if CONTROLS.search(text):
         raise BadLine("the line holds a control character")
     fields = text.split("\t")
-    # curl's and wget's cookies with an empty value, after an editor removed the trailing tab
+    # curl and wget write cookies with an empty value. An editor may have removed the tab at the end.
     if len(fields) == 6:
         fields.append("")
     if len(fields) != 7:
@@ -386,7 +393,7 @@ def _check(cookie: Cookie, suffix_of: SuffixOf | None) -> None:
     """Check that a server could have set the cookie.
 
     Raises:
-        BadLine: no server could have set it.
+        BadLine: no server could have set the cookie.
     """
     if not cookie.name or len(cookie.name) + len(cookie.value) > LONGEST_PAIR:
         raise BadLine("the name is empty, or name and value are too long")
@@ -420,10 +427,10 @@ def line_of(cookie: Cookie) -> bytes:
 def merge_cookies(
     octets: bytes, before: Cookies, after: Cookies, now: float, suffix_of: SuffixOf | None
 ) -> bytes:
-    """Return the file's contents with the changes between `before` and `after`.
+    """Return the contents of the cookie file with the changes between `before` and `after`.
 
-    Changes by other processes stay, as do comments and lines that are not cookies. Expired cookies are
-    removed.
+    Changes that other processes made are kept, and so are comments and lines that are not cookies. Expired
+    cookies are removed.
     """
     changed = {key: after.get(key) for key in {**before, **after} if before.get(key) != after.get(key)}
     lines, written = [], set()
