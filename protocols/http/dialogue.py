@@ -1,4 +1,4 @@
-"""The dialogues of an http URL: credentials if there are any, a request, and the handling of the status."""
+"""The dialogues of an http URL: they send the request with any credentials and handle the status."""
 
 from __future__ import annotations
 
@@ -34,9 +34,10 @@ _NO_SUCH_PART = 416
 def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
     """Return the steps of a retrieval.
 
-    If only metadata is wanted, the request is HEAD. A server that does not support HEAD gets a GET, and its
-    body is not read. A request that resumes a partial object without a `stop` is repeated for the complete
-    object in two cases: the object is now shorter than the held part, or the response has another range.
+    If only metadata is wanted, the request is HEAD. If the server does not support HEAD, a GET is sent, and
+    the response body is not read. A request that resumes a partial object without a `stop` is repeated for
+    the complete object in two cases: the object is now shorter than the partial copy, or the response has
+    another range.
     """
     options, limits = options or Options(), limits or Limits()
     login = HttpLogin(url, options, limits)
@@ -57,7 +58,8 @@ def _settle(
 ) -> Dialogue[None]:
     """Interpret the status, then pass on the body.
 
-    The body is not read if only metadata is wanted. `findings` are the findings so far.
+    The body is not read if only metadata is wanted. `findings` are the findings that were made before this
+    call.
     """
     start, stop = (0, None) if options.want == "facts" else (options.start, options.stop)
     if answer.head.status == _NOT_MODIFIED and _is_conditional(options):
@@ -102,10 +104,10 @@ def _is_conditional(options: Options) -> bool:
 
 
 def _is_covered(held: Validators | None, reply: Reply) -> bool:
-    """Return whether the held copy is current.
+    """Return whether the local copy is current.
 
     A server may ignore a condition, so the validators are compared here too. nginx with `if_modified_since
-    exact` sends the object unless its time equals the held copy's.
+    exact` sends the object unless its modification time equals the time of the local copy.
     """
     now = Validators(size=reply.size, modified=reply.modified, etag=reply.etag)
     return held is not None and held.covers(now)
@@ -193,7 +195,7 @@ def _decoding(head: ResponseHead, options: Options, limits: Limits, reply: Reply
 
 
 def _goes_on(head: ResponseHead, start: int) -> bool:
-    """Return whether the response continues the held part.
+    """Return whether the response continues the partial copy.
 
     False for 416 (the range does not exist), and for a response with another range.
     """
@@ -205,7 +207,8 @@ def _goes_on(head: ResponseHead, start: int) -> bool:
 def choose_codings(options: Options) -> tuple[str, ...]:
     """Return the content codings to request.
 
-    Empty if the stored bytes are wanted (a file, or `options.raw`) or if no body is wanted.
+    The result is empty if the bytes are wanted as the server stores them (for a file, or with `options.raw`)
+    or if no body is wanted.
     """
     coded = options.want in ("content", "listing") and not options.raw
     return (*ALWAYS, *options.codings) if coded else ()

@@ -1,4 +1,4 @@
-"""The h11 state machine of one request: its input and output, with the limits and errors of this package."""
+"""The h11 state machine of one request, with the limits and the errors of this package."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class H11Machine:
 
     @property
     def said_all(self) -> bool:
-        """Return whether the request is encoded completely."""
+        """Return whether the request was encoded completely."""
         return self._connection.our_state is h11.DONE
 
     def read_head(self, octets: bytes) -> Answered | None:
@@ -82,7 +82,7 @@ class H11Machine:
         return None
 
     def take_chunks(self, octets: bytes) -> bytes:
-        """Return the data in these bytes of a chunked body.
+        """Return the body data in these bytes of a chunked body.
 
         Raises:
             ProtocolError: the bytes are not chunks.
@@ -111,5 +111,5 @@ class H11Machine:
 
 
 def _without_octets(error: h11.ProtocolError) -> str:
-    """Return h11's message without the bytes that it quotes, which may be part of a body or secret."""
+    """Return h11's error message without the bytes that it quotes: they may be body data or a secret."""
     return str(error).partition(": b")[0].partition(": bytearray")[0].partition(" (expected")[0]

@@ -50,9 +50,9 @@ _LONGEST_LENGTH = 19
 
 
 def write_plain(request: HttpRequest) -> Line | None:
-    """Return the head of a plain request without a body, which is the complete request.
+    """Return the head of a plain request, which is the complete request because it has no body.
 
-    Returns None if the request has a body or its head is not plain.
+    Returns None if the request has a body or a head that is not plain.
     """
     if request.body != b"":
         return None
@@ -62,7 +62,7 @@ def write_plain(request: HttpRequest) -> Line | None:
 
 
 def read_plain(buffer: Buffer, method: bytes, limits: Limits) -> ResponseHead | None:
-    """Take the head of a response to a plain request, with a known body length.
+    """Take from the buffer the head of a response to a plain request, with a known body length.
 
     Returns None, and takes nothing, if the head is incomplete, is not plain, or may exceed a limit.
     """
@@ -83,7 +83,7 @@ def read_plain(buffer: Buffer, method: bytes, limits: Limits) -> ResponseHead | 
 
 
 def _is_clear(named: dict[str, str]) -> bool:
-    """Return whether the fields give the body length in one way only and keep the connection open."""
+    """Return whether the fields specify the body length only once and keep the connection open."""
     if "transfer-encoding" in named:
         return False
     if "connection" in named and named["connection"].lower() != "keep-alive":
@@ -197,10 +197,10 @@ class Http1Exchange:
                 return self._head(answered)
 
     def _check_beginning(self, buffer: Buffer) -> Generator[None, None, None]:
-        """Check the first bytes for another protocol or version.
+        """Check the first bytes for another protocol or HTTP version.
 
-        Bytes of another protocol may never end a line, so the reader would wait for one. HTTP/2 has no status
-        line (RFC 9113 8.3.2).
+        A peer with another protocol may never send a line end, and the reader would wait for the line end.
+        HTTP/2 has no status line (RFC 9113 8.3.2).
         """
         while (begin := buffer.peek(len(_BEGINNING))) != _BEGINNING:
             if not _BEGINNING.startswith(begin):
@@ -242,7 +242,7 @@ class Http1Exchange:
         return data
 
     def read_chunks(self, buffer: Buffer) -> Generator[None, None, bytes]:
-        """Read the next data of a chunked body: the data of the buffered chunks, empty at the body's end.
+        """Read the next data of a chunked body from the buffered chunks; empty at the end of the body.
 
         Raises:
             Disconnected: the connection ended before the last chunk.
@@ -259,7 +259,7 @@ class Http1Exchange:
         return b""
 
     def read_over(self, buffer: Buffer) -> Generator[None, None, bool]:
-        """Read an unwanted body without waiting; return whether all of it was buffered."""
+        """Skip an unwanted body without waiting; return whether the complete body was buffered."""
         assert self._answered is not None
         match self._answered.framing:
             case BodyFraming.LENGTH if len(buffer) >= (self._answered.length or 0):
@@ -274,7 +274,7 @@ class Http1Exchange:
 
     @property
     def state(self) -> object:
-        """Return the state that is pooled with the connection: only whether it can be reused."""
+        """Return the state that is pooled with the connection, which is only whether it can be reused."""
         return True
 
     @property

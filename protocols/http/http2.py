@@ -41,7 +41,7 @@ _Fields: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
 
 def header_section(limits: Limits) -> int:
-    """Return the maximum size in bytes of a peer's header section, large enough for one maximum line."""
+    """Return the maximum size in bytes of a peer's header section; a line of maximum size must fit."""
     return max(_HEADER_SECTION, limits.line)
 
 
@@ -142,7 +142,7 @@ class Http2Exchange:
         return octets
 
     def read_over(self, buffer: Buffer) -> Generator[None, None, bool]:
-        """Read an unwanted body without waiting; return whether all of it was buffered."""
+        """Skip an unwanted body without waiting; return whether the complete body was buffered."""
         try:
             while self.take_data(buffer):
                 pass
@@ -152,7 +152,7 @@ class Http2Exchange:
         yield
 
     def must_send(self) -> tuple[Line]:
-        """Return the bytes to send now; called only if there are some."""
+        """Return the bytes to send now; call this method only if there are bytes to send."""
         line = self.take_unsent()
         assert line is not None
         return (line,)
@@ -163,7 +163,7 @@ class Http2Exchange:
         return self.frames
 
     def cut(self, how: str) -> Disconnected | Truncated:
-        """Return the error for a body that ends too early."""
+        """Return the error for a body that ends before it is complete."""
         if self.received == 0:
             return Disconnected(f"{how} before the first byte of the body")
         message = f"{how} after {self.received} bytes of the body, before its end"

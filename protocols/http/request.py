@@ -1,7 +1,7 @@
 """The HTTP request: the bytes that ask for a URL or a range of its object (RFC 9112 3, RFC 9110 5 to 14).
 
-The target is the URL's path and search as written. This module lists the fields that a caller must not set,
-and the fields whose values are never shown. h11 checks the field values when the head is assembled.
+The request target is the URL's path and search as written. This module lists the fields that a caller must
+not set, and the fields whose values are never shown. h11 checks the field values when the head is assembled.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def _is_secret(name: bytes) -> bool:
 class HttpRequest(NamedTuple):
     """A request to send.
 
-    If the caller supplied the body as a stream, it can be sent only once. `told` holds the headers for a
-    proxy. They are not part of the pool key, because a connection to a proxy belongs to the login at this
-    proxy.
+    If the caller supplied the body as a stream, the request can be sent only once. `told` holds the headers
+    for a proxy. These headers are not part of the pool key, because a connection to a proxy already belongs
+    to one login at this proxy.
     """
 
     method: bytes
@@ -100,7 +100,7 @@ class HttpRequest(NamedTuple):
 
     @property
     def pool_key(self) -> Headers:
-        """Return the login part of the pool key; requests share a connection only if it is equal (S11)."""
+        """Return the login part of the pool key; only requests with equal keys share a connection (S11)."""
         secrets = self.secrets
         if self.told:
             secrets = tuple(each for each in secrets if each not in self.told)
@@ -222,7 +222,7 @@ def encode_basic(credentials: Credentials) -> bytes:
 
 
 def check_login(credentials: Credentials, ends_user: bytes = b"") -> None:
-    """Check that no byte of the login ends the field, or the user name (`ends_user`).
+    """Check that no byte of the login would end the field, or the user name if `ends_user` is given.
 
     Raises:
         Refused: such a byte was found (S02, command injection).
@@ -259,7 +259,7 @@ def check_headers(headers: Headers) -> None:
 
 
 # Range requests (RFC 9110 14) resume a partial file. Conditional requests (13.1) ask for an object only if it
-# differs from the held copy.
+# differs from the local copy.
 #
 # A range request accepts no content coding, because a range of compressed bytes is not a range of the object.
 
@@ -283,7 +283,7 @@ def range_headers(start: int, known: Validators, stop: int | None = None) -> dic
 
 
 def conditions(held: Validators) -> dict[bytes, bytes]:
-    """Return the headers that request the object only if it differs from the held copy (13.1.2, 13.1.3)."""
+    """Return the headers that request the object only if it differs from the local copy (13.1.2, 13.1.3)."""
     headers: dict[bytes, bytes] = {}
     if held.etag is not None:
         headers[b"If-None-Match"] = held.etag.encode("latin-1")

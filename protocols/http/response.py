@@ -39,7 +39,7 @@ _ESSENCE = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+/[-!#$%&'*+.^_`|~0-9A-Za-z]+"
 
 
 class BodyFraming(enum.Enum):
-    """The indication of the end of the body (RFC 9112 6.3)."""
+    """The part of a response that marks the end of the body (RFC 9112 6.3)."""
 
     NONE = "there is no body"
     LENGTH = "Content-Length"
@@ -73,12 +73,12 @@ class ResponseHead(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return status and reason for a message."""
+        """Return the status code and the reason phrase in the form for a message."""
         return f"{self.status} {self.reason}".rstrip()
 
     @property
     def media_type(self) -> str | None:
-        """Return type and subtype in lower case, or None if the field is absent or invalid."""
+        """Return the media type and subtype in lower case, or None if the field is absent or invalid."""
         essence = self.get_first("content-type").partition(";")[0].strip()
         return essence.lower() if _ESSENCE.fullmatch(essence) else None
 
@@ -90,7 +90,7 @@ class ResponseHead(NamedTuple):
 
     @property
     def announced(self) -> int | None:
-        """Return Content-Length, which a response to HEAD also has, although it has no body.
+        """Return the Content-Length; a response to HEAD also has this field, although it has no body.
 
         None with a transfer coding, which makes Content-Length meaningless (RFC 9112 6.3), and for 204, which
         has no content (RFC 9110 15.3.5).
@@ -134,9 +134,9 @@ def content_length(value: str) -> int:
 def framing_of(
     method: bytes, status: int, fields: tuple[tuple[str, str], ...], version: str = "1.1"
 ) -> tuple[BodyFraming, int | None]:
-    """Return the framing of a body (RFC 9112 6.3) and its length if that is known.
+    """Return the framing of a body (RFC 9112 6.3), and the length of the body if that is known.
 
-    The fields must have passed h11's checks.
+    h11 must have checked the fields before.
 
     Raises:
         ProtocolError: the head has both a transfer coding and a length, or a transfer coding in HTTP/1.0. Two
@@ -160,7 +160,8 @@ def framing_of(
     return BodyFraming.CLOSE, None
 
 
-# Dates in fields (RFC 9110 5.6.7). One format is written; the two obsolete formats are parsed too.
+# Dates in header fields (RFC 9110 5.6.7). Dates are written in the current format; the two obsolete formats
+# can be parsed too.
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
@@ -217,7 +218,7 @@ def _moment(parts: dict[str, str]) -> datetime | None:
         return None
 
 
-# Status codes (RFC 9110 15): the object is here, elsewhere, or not available.
+# Interpretation of status codes (RFC 9110 15): the object follows, has moved, or is not available.
 
 _REFUSALS: dict[int, type[Declined]] = {
     401: LoginRequired,
@@ -243,7 +244,9 @@ _LONGEST_WAIT = 86_400.0
 
 
 def check_status(head: ResponseHead, *, part: bool = False) -> Moved | None:
-    """Interpret the status: None if the object, or its requested `part`, follows; `Moved` for a redirect.
+    """Interpret the status: return `Moved` for a redirect, or None if the requested content follows.
+
+    The content is the object, or the requested `part` of the object.
 
     Raises:
         Declined: the server refused; the subclass depends on the status.
@@ -350,7 +353,7 @@ _PAGE_SUFFIXES = frozenset(
 
 
 def landed_elsewhere(url: HttpUrl, asked: tuple[str, bytes], media_type: str | None) -> Finding | None:
-    """Report an HTML page from another host than `asked` if the requested file name is not that of a page."""
+    """Report an HTML page from another host than `asked` if the requested file name is not an HTML name."""
     host, name = asked
     stem, _, suffix = name.rpartition(b".")
     is_data = bool(stem and suffix) and suffix.lower() not in _PAGE_SUFFIXES

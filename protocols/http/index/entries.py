@@ -1,8 +1,8 @@
-"""Entries of an index page: the target of each link, its size and date (RFC 3986 5.2).
+"""Entries of an index page: the target, size and date of each link (RFC 3986 5.2).
 
-A link is an entry if its href names one object in this directory; the text of the link is ignored. An href is
-processed as bytes: bytes outside ASCII are not recoded, bytes that RFC 3986 does not allow are escaped, and
-escapes are decoded once.
+A link is an entry if its href names an object directly in this directory; the text of the link is ignored. An
+href is processed as bytes: bytes outside ASCII are not recoded, bytes that RFC 3986 does not allow are
+escaped, and escapes are decoded once.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class IndexDirectory:
 
     @property
     def astray(self) -> bool:
-        """Return whether links are relative to another directory."""
+        """Return whether the links of the page are relative to another directory."""
         return self._base is None or [*map(decode, _segments(self._base)[:-1])] != self._segments
 
     def read(self, href: str) -> IndexLink:
@@ -85,7 +85,7 @@ class IndexDirectory:
         return IndexLink(LinkRole.OUTSIDE) if path is None else self._place(_segments(path))
 
     def _path(self, written: bytes) -> bytes | None:
-        """Return the path that the href leads to; None if it is on another host."""
+        """Return the path that the href leads to, or None if the href leads to another host."""
         scheme = _SCHEME.match(written)
         if scheme is not None:
             if scheme[0][:-1].lower() != self._scheme or not written.startswith(b"//", scheme.end()):
@@ -171,7 +171,7 @@ _SIZE_BEFORE = re.compile(r"[0-9]{1,2}:[0-9]{2} [AP]M +([0-9]{1,19}) *")
 
 
 class CellTime(NamedTuple):
-    """A date as `text`; with a time zone also as `certain`, otherwise as `local`, in the server's time."""
+    """A date as `text`, and also as `certain` with a time zone, or as `local` in the server's time."""
 
     text: str
     certain: datetime | None = None
@@ -211,7 +211,7 @@ def parse_stamp(text: str) -> datetime | None:
 
 
 def read_behind(text: str) -> tuple[CellTime | None, CellSize | None]:
-    """Parse the text after a link of a `pre`: a date, then a size; a description may follow."""
+    """Parse the text after a link in a `pre` element: a date, then a size; a description may follow."""
     text = text.lstrip()
     moment = None
     for form in _LOCAL:
@@ -224,7 +224,7 @@ def read_behind(text: str) -> tuple[CellTime | None, CellSize | None]:
 
 
 def read_before(text: str) -> CellSize | None:
-    """Parse the size in the text before a link of a `pre`, as IIS writes it."""
+    """Parse the size in the text before a link in a `pre` element, as IIS writes it."""
     found = _SIZE_BEFORE.search(text)
     return None if found is None else parse_size(found[1])
 
@@ -292,7 +292,7 @@ def decline(findings: list[Finding], reason: str) -> NoReturn:
 
 
 def note_foreign(findings: list[Finding], name: bytes) -> None:
-    """Report an invalid name, once per listing: the server controls how many invalid names there are."""
+    """Report an invalid name, but only once per listing, because a server could send any number of them."""
     if not any(finding.rule == "http:index-name" for finding in findings):
         shown = name[:200].decode("utf-8", "backslashreplace")
         detail = f"entry skipped, its name is not valid in this directory: {shown!r}"

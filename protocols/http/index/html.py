@@ -1,8 +1,8 @@
-"""An HTML index page as entries: parsed by lxml while it arrives, accepted once enough rows are known.
+"""An HTML index page as entries: lxml parses the page as it arrives.
 
-Rows are held until the page ends, or until there are so many that the decision (index or not) cannot change.
-Later rows are emitted as they arrive, so a page can have any length. A page that is not an index raises
-`Declined`.
+Rows are stored until the page ends, or until there are so many rows that the decision (index or not) cannot
+change. Later rows are emitted as they arrive, so a page can have any length. A page that is not an index
+raises `Declined`.
 """
 
 from __future__ import annotations
@@ -61,9 +61,10 @@ class IndexRow(NamedTuple):
 
 
 class RowContainer:
-    """A `pre`, a `table` or a `ul`: the targets of its links, and its held rows.
+    """A `pre`, a `table` or a `ul` element of the page, with its link targets and its stored rows.
 
-    `dotted`: the link to the parent directory is written `..` or `.`. `slashed`: some link ends in a slash.
+    `dotted` is set if the link to the parent directory is written `..` or `.`. `slashed` is set if any link
+    ends in a slash.
     """
 
     def __init__(self, tag: str) -> None:
@@ -141,10 +142,11 @@ class RowContainer:
 
 
 class IndexPage:
-    """The target of the HTML parser. After an index is `chosen`, only the rows of that container are held.
+    """The target of the HTML parser: it collects the containers of a page.
 
-    `most` limits the nesting depth, and the number of tag and attribute names: the parser stores every name,
-    and an untrusted page may have any number of them.
+    After a container was `chosen` as the index, only the rows of this container are stored. `most` limits the
+    nesting depth, and the number of tag and attribute names: the parser stores every name, and an untrusted
+    page may have any number of names.
     """
 
     def __init__(self, directory: IndexDirectory, most: int) -> None:
@@ -300,7 +302,7 @@ class CommentStripper:
         while (found := self._until.search(octets, at)) is not None:
             if found[0] == b"<!--" and self._until is _TEXT:
                 given += octets[at : found.start()]
-                at = found.end() - 2  # `<!-->` is whole
+                at = found.end() - 2  # `<!-->` is a complete comment
                 self._until, self._lost = _COMMENT, False
                 self._comment.clear()
             else:
@@ -314,7 +316,7 @@ class CommentStripper:
         return bytes(given)
 
     def _turn(self, found: bytes) -> None:
-        """Change the state after the searched pattern was found."""
+        """Change the state of the filter after a match of the pattern that it searched for."""
         if self._until is _TEXT:
             self._begin_tag(found)
         elif self._until is _SCRIPT:
@@ -376,7 +378,7 @@ _FORMS = re.compile(
 
 
 class IndexVerdict(NamedTuple):
-    """The container that is the index; or None, and the reason why the page is not an index."""
+    """The container that is the index, or None and the reason why the page is not an index."""
 
     container: RowContainer | None
     reason: str = ""
@@ -406,7 +408,7 @@ def _likeness(container: RowContainer) -> tuple[bool, bool, int]:
 
 
 def _headings(headings: Iterable[str], url: HttpUrl) -> Iterable[str]:
-    """Yield the headings; the host that IIS writes before the path is removed."""
+    """Yield the headings of the page without the host name that IIS writes before the path."""
     host = re.escape(host_of(url).decode("ascii").partition(":")[0])
     for heading in headings:
         yield re.sub(rf"\A{host}(?::[0-9]+)? - /", "Index of /", heading.strip(), count=1)
@@ -422,7 +424,7 @@ def _segments(path: bytes) -> list[bytes]:
 
 
 def _is_same(one: list[bytes], other: list[bytes]) -> bool:
-    """Return whether the paths are equal, or one ends with the other: proxies drop prefixes."""
+    """Return whether the paths are equal or one ends with the other, because proxies drop prefixes."""
     shorter, longer = sorted((one, other), key=len)
     return one == other or (bool(shorter) and longer[-len(shorter) :] == shorter)
 

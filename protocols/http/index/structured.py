@@ -1,9 +1,9 @@
 """JSON and XML indexes as entries: nginx's and Caddy's arrays of objects, nginx's `<list>`.
 
 A JSON document is an index if each of its first thousand objects has the members that these two servers
-write. An empty array is not accepted. nginx writes the bytes of a name between quotes, and they are not
-always UTF-8. Caddy replaces such bytes in `name`, so the name is read from `url`. Objects are read one at a
-time.
+write. An empty array is not accepted. nginx writes the bytes of a name between quotes, and these bytes are
+not always UTF-8. Caddy replaces invalid bytes in `name`, so the name is read from `url`. Objects are read one
+at a time, so a document can have any length.
 """
 
 from __future__ import annotations
@@ -91,14 +91,14 @@ class ObjectReader:
         return held
 
     def _objects(self) -> Iterator[Entry | None]:
-        """Yield the entries of the complete objects; the rest stays for the next call."""
+        """Yield the entries of the complete objects; an incomplete object is kept for the next call."""
         text = self._rest.decode("utf-8", "surrogateescape")
         at = 0
         while (begin := (_OTHER if self._count else _FIRST).match(text, at)) is not None:
             try:
                 item, end = self._decoder.raw_decode(text, begin.end())
             except (ValueError, RecursionError):
-                break  # reported by the size limit, or at the end
+                break  # an incomplete object is reported by the size limit, or at the end
             self._count += 1
             at = end
             yield self._entry(item)
