@@ -1,12 +1,15 @@
 """The test kit for scheme authors: players of protocol exchanges without I/O, and the contract of schemes.
 
 A *transcript* (`parse_transcript`) holds both sides of an exchange. `recite` runs the client's exchange
-against it, with the server's bytes split in any way (`CUTTERS`, `chunkings`), and returns the outcome.
-`Player` does the same step by step. Its peer is a `TranscriptScript`, bytes in any order (`OctetScript`), or
-a value for each step (`ValueScript`). Data that is unsent or unread at the end fails the test.
+against the transcript and returns the outcome. The server's bytes can be split in any way (`CUTTERS`,
+`chunkings`).
 
-`resolver.testing.contract` has the contract as a test class, and `resolver.testing.plugin` is the plug-in for
-pytest; both need the extra `testing`. The other modules do not need it, and `import resolver` imports none of
+`Player` does the same step by step. The peer of a `Player` is a `TranscriptScript`, bytes in any order
+(`OctetScript`), or a value for each step (`ValueScript`). The test fails if data is unsent or unread at the
+end.
+
+`resolver.testing.contract` provides the contract as a test class, and `resolver.testing.plugin` is the
+plug-in for pytest. Both need the extra `testing`; the other modules do not. `import resolver` imports none of
 the modules of this package.
 """
 

@@ -1,8 +1,8 @@
 """The player of protocol exchanges in tests: it performs the steps of any scheme, without I/O or event loop.
 
-The peer is a transcript, bytes, or a value for each step. It accepts sent data and supplies received data on
-each connection. Every mismatch fails the test, in the middle and at the end: unexpected data, a wait for data
-that never arrives, and data that is unsent or unread at the end of the exchange.
+The peer is a transcript, bytes, or a value for each step. The peer accepts sent data and supplies received
+data on each connection. Every mismatch fails the test: unexpected data, a wait for data that never arrives,
+and data that is unsent or unread at the end of the exchange.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ Opening: TypeAlias = "Connect | Acquire | JoinPipeline"
 
 
 class PeerOutput(NamedTuple):
-    """The next output of a peer, and its connection.
+    """The next bytes that a peer sends, and the connection for these bytes.
 
-    Empty `octets` are the end of the connection. The end is an error if `broken` is set, else an orderly end,
-    with or without the close_notify of TLS.
+    Empty `octets` are the end of the connection. If `broken` is set, the end is an error. Otherwise it is an
+    orderly end, with or without the close_notify of TLS.
     """
 
     octets: bytes = b""
@@ -174,10 +174,10 @@ class Player(Generic[R]):
     def play(self, surplus: bytes | None = b"") -> Reply:
         """Run the exchange to its end and return the response; raises the error of the exchange.
 
-        After an error, further output of the peer is ignored.
+        After an error, further bytes of the peer are ignored.
 
         Args:
-            surplus: the bytes that the peer sends and the exchange must not read; with None, the caller
+            surplus: the bytes that the peer sends but the exchange must not read; with None, the caller
                 checks `unread`.
         """
         try:
@@ -190,7 +190,7 @@ class Player(Generic[R]):
         return self.reply
 
     def advance(self, *until: type) -> Step | None:
-        """Perform steps up to a step of one of these kinds; the next call performs that step.
+        """Perform steps until the next step is of one of these kinds; the next call performs that step.
 
         Returns:
             That step, or None at the end of the exchange.
@@ -296,7 +296,7 @@ class Player(Generic[R]):
         assert self.peer.unmet == 0, f"{self.peer.unmet} connections were not opened"
 
     def _leave(self) -> None:
-        """Leave the connection as the gate does: an idle pipeline gets a farewell."""
+        """Leave the connection as the network gateway does: an idle pipeline gets a farewell."""
         if self._state is not None and self._response_ended and self._state.idle:
             self.peer.hear(b"".join(line.octets for line in self._state.farewell))
         self._state, self._response_ended = None, False
@@ -306,7 +306,7 @@ class Player(Generic[R]):
         assert self.begun is not None, "body bytes before the body was started"
         self.body += octets
 
-    # -- sending
+    # -- sending data
 
     def _say(self, lines: tuple[Line, ...]) -> None:
         self.sent.append(b"".join(line.octets for line in lines))
@@ -320,7 +320,7 @@ class Player(Generic[R]):
             lines = ()
         self._say((*lines, step.encode(b"")))
 
-    # -- receiving
+    # -- receiving data
 
     def _hear(self, reader: Reader[object]) -> object:
         if self._waiting is None:
@@ -371,7 +371,7 @@ class Player(Generic[R]):
         self.buffer.feed(spoken.octets)
         return spoken
 
-    # -- bodies
+    # -- reading bodies
 
     def _await_data(self, step: AwaitData[object]) -> BodyStarted[object]:
         values: list[object] = []
@@ -415,7 +415,7 @@ class Player(Generic[R]):
     def _next_data(self) -> PeerOutput:
         """Return the next bytes of the data connection, starting with the stored bytes.
 
-        Bytes that arrive meanwhile on the control connection stay readable.
+        Bytes that arrive meanwhile on the control connection can still be read later.
         """
         while not self._data:
             spoken = self.peer.speak()
@@ -468,7 +468,8 @@ BREAKS: dict[str, NetworkError] = {"reset": Disconnected("reset"), "quiet": Time
 class TranscriptScript(ScriptedPeer):
     """The server's side of a transcript, in strict order.
 
-    `password` is the user's answer to a prompt. `cutter` splits the server's bytes on its connection.
+    `password` is the user's answer to a prompt. `cutter` splits the bytes that the server sends on a
+    connection.
     """
 
     def __init__(
@@ -582,7 +583,8 @@ class OctetScript(ScriptedPeer):
 class ValueScript(ScriptedPeer):
     """A peer that answers steps with values instead of bytes, and accepts any request.
 
-    `answer` returns the value for a step or raises. If it returns None, the step gets its expected reply.
+    `answer` returns the value for a step, or raises an error. If it returns None, the step gets its expected
+    reply.
     """
 
     def __init__(self, answer: Callable[[Step], object] = lambda step: None) -> None:
@@ -602,7 +604,7 @@ class ValueScript(ScriptedPeer):
 
 
 def leaving(gone: int, *, used: object) -> Callable[[Step], object]:
-    """Return the answers of a server that has closed the connection when the first `gone` heads are read.
+    """Return the answers of a server that closes the connection instead of sending the first `gone` heads.
 
     The first connection has the state `used`.
     """
@@ -620,14 +622,14 @@ def leaving(gone: int, *, used: object) -> Callable[[Step], object]:
     return answer
 
 
-# The outcome of a transcript, from the exchange alone and from a session, compared with the outcome that the
-# transcript states.
+# The outcome of a transcript is determined twice: by the exchange alone, and by a session. Each outcome is
+# compared with the outcome that the transcript states.
 
 Opener = Callable[[Any, Gate], AbstractAsyncContextManager[Reply]]
 
 
 async def resolve(open_: Opener, url: Url, gate: Gate) -> TranscriptOutcome:
-    """Open the URL, and read the complete body and its entries; an error ends the outcome at that point."""
+    """Open the URL and read the complete body and its entries; the outcome ends at the first error."""
     outcome = TranscriptOutcome()
     try:
         async with open_(url, gate) as reply:

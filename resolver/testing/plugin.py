@@ -19,7 +19,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def contract_authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, Path]:
-    """Return the servers' TLS context, and the file of the only authority that issued its certificate."""
+    """Return the servers' TLS context, and the file of the authority that issued the servers' certificate."""
     return server_tls(tmp_path_factory.mktemp("tls"))
 
 
@@ -29,8 +29,8 @@ def contract_tls(
 ) -> ssl.SSLContext:
     """Return the servers' TLS context.
 
-    Clients in these tests trust only the authority of that context, and have certificate pins only from these
-    tests.
+    In these tests, clients trust only the certificate authority of that context, and use only the certificate
+    pins that the tests set.
     """
     context, cafile = contract_authority
     monkeypatch.setenv("SSL_CERT_FILE", str(cafile))

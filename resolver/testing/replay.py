@@ -21,7 +21,8 @@ Peer: TypeAlias = "trio.SocketStream | trio.SSLStream[trio.SocketStream]"
 class Replay:
     """The server of one transcript.
 
-    `complaints` lists the client's deviations. `served` counts the connections without a deviation.
+    `complaints` lists the differences between the client's bytes and the transcript. `served` counts the
+    connections without a difference.
     """
 
     transcript: DialogueTranscript
@@ -99,14 +100,14 @@ class _TranscriptPlayer:
 
 
 class _DataLine:
-    """FTP's data connections, one after the other, on a real port in place of the transcript's port."""
+    """The data connections of FTP, one after the other, on a real port instead of the transcript's port."""
 
     def __init__(self) -> None:
         self._listener: trio.SocketListener | None = None
         self._stream: trio.SocketStream | None = None
 
     async def announce(self, octets: bytes) -> bytes:
-        """Return the control reply with a real port in it, after opening a listener on that port."""
+        """Open a listener on a real port, and return the control reply with that port."""
         if not any(mark in octets for mark in (b"|40001|", b",156,65")):
             return octets
         await self.aclose()
@@ -143,7 +144,7 @@ class _DataLine:
 
 
 async def end_of(peer: Peer, raw: trio.SocketStream, script: Connection) -> bytes:
-    """End the connection as the transcript says; return bytes that the client sent after its last turn."""
+    """End the connection as the transcript says; return any bytes from the client beyond the transcript."""
     match script.end:
         case "close":
             await peer.aclose()
@@ -152,7 +153,7 @@ async def end_of(peer: Peer, raw: trio.SocketStream, script: Connection) -> byte
         case "reset":
             await reset(raw)
         case "quiet" | "left":
-            with suppress(trio.BrokenResourceError):  # the client closed with unread bytes
+            with suppress(trio.BrokenResourceError):  # the client closed the connection with unread bytes
                 return bytes(await peer.receive_some(4096))
     return b""
 

@@ -1,7 +1,8 @@
-r"""Transcripts: both sides of an exchange, byte for byte, and its outcome; and cutters of bytes.
+r"""Transcripts of both sides of an exchange, byte for byte, with its outcome; functions that split bytes.
 
-One file drives an exchange alone, a handler on in-memory streams, and a mock server on a socket. Each line is
-a letter, a colon and a blank, followed by a value. The first line is `#` and the source of the transcript.
+The same file drives an exchange alone, a handler on in-memory streams, and a mock server on a socket. Each
+line is a letter, a colon and a blank, followed by a value. The first line is `#` and the source of the
+transcript.
 
     U: the URL
     C: bytes from the client               S: bytes from the server
@@ -10,9 +11,10 @@ a letter, a colon and a blank, followed by a value. The first line is `#` and th
        left (the client has its result and closes)
     A `C:` or `S:` after an `E:` is a further connection.
     D: bytes from the server on FTP's data connection, whose port is given as 40001 (156,65)
-    Z: the end of that connection: close or reset; the next line waits until the client has closed it too
+    Z: the end of FTP's data connection: close or reset; the next line waits until the client has closed it
+        too
 
-    The outcome, all optional:
+    The outcome, in which every line is optional:
     K: kind    M: media type, - for none    B: bytes of the body (several lines are joined)
     V: the verified properties, in sorted order    F: a finding, by its rule    X: an error, by its class
     L: an entry: kind, URL or -, name    T: the target of a link or service
@@ -38,14 +40,15 @@ _NAMED = {"r": b"\r", "n": b"\n", "t": b"\t", "\\": b"\\"}
 
 
 class BadTranscript(ValueError):
-    """The text is not a transcript; the message begins with its name and the line number."""
+    """The text is not a transcript; the message begins with the transcript's name and the line number."""
 
 
 @dataclass(frozen=True)
 class TranscriptTurn:
-    """Bytes of one side, up to a turn of the other side.
+    """Consecutive bytes from one side, before the other side sends.
 
-    `D` and `Z` belong to FTP's data connection: its bytes, and the keyword of its end.
+    The letters `D` and `Z` are for FTP's data connection: `D` for the bytes, `Z` for the keyword of the
+    connection's end.
     """
 
     speaker: Speaker
@@ -65,7 +68,7 @@ class Connection:
 
 @dataclass
 class TranscriptOutcome:
-    """The outcome of an exchange, as far as the file states it; empty and None mean not stated."""
+    """The outcome of an exchange, as stated in the file; empty and None mean that nothing is stated."""
 
     kind: str | None = None
     media_type: str | None = None
@@ -96,7 +99,7 @@ def parse_transcript(text: str, name: str) -> DialogueTranscript:
         name: the name in error messages.
 
     Raises:
-        BadTranscript: a line is invalid; the message has its number.
+        BadTranscript: a line is invalid; the message has the line number.
 
     Examples:
         >>> from resolver.testing import parse_transcript
@@ -215,8 +218,8 @@ def write_octets(octets: bytes) -> str:
     return written[:-1] + "\\x20" if written.endswith(" ") else written
 
 
-# Splits of bytes into blocks. Neither the value of a reader nor the outcome of an exchange may depend on the
-# split.
+# Functions that split bytes into blocks. Neither the value of a reader nor the outcome of an exchange may
+# depend on how the bytes are split.
 
 Cutter: TypeAlias = Callable[[bytes], Iterable[bytes]]
 
@@ -252,7 +255,7 @@ def cut_at(*places: int) -> Cutter:
     """Return a cutter that splits after these numbers of bytes, and nowhere else.
 
     Args:
-        places: the positions, in rising order.
+        places: the positions, in ascending order.
 
     Examples:
         >>> from resolver.testing import cut_at
@@ -269,13 +272,13 @@ def cut_at(*places: int) -> Cutter:
 
 
 def chunkings(octets: bytes, most: int = 4_096) -> Iterator[list[bytes]]:
-    """Yield every split of the bytes if there are at most `most` splits.
+    """Yield every possible split of the bytes if there are at most `most` splits.
 
-    Otherwise the splits are one block, single bytes, and two blocks at every position.
+    Otherwise, yield only these splits: one block, single bytes, and two blocks at every position.
 
     Args:
         octets: the bytes to split.
-        most: the maximum number of splits for a complete list.
+        most: the maximum number of splits for which all splits are yielded.
 
     Examples:
         >>> from resolver.testing import chunkings

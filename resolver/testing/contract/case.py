@@ -1,4 +1,4 @@
-"""A case of the contract: a server of a scheme, URLs with expected results, and the setting that runs it.
+"""A case of the contract: a server of a scheme, URLs with expected results, and the settings for the test.
 
 In a URL, `{at}` is the address and port of the case's server, and `{folder}` is the path of a local
 directory.
@@ -52,21 +52,21 @@ class Case:
 
     Attributes:
         document: a URL whose content is `content`.
-        listing: a URL with entries of these `names`.
+        listing: a URL of a listing whose entries have the names in `names`.
         barred: names of entries that cannot be fetched.
-        asking: names of entries that need input first.
+        asking: names of entries that need user input before they can be fetched.
         missing: a URL that raises `error`.
         login: a URL with a password.
         secret: the password of `login`.
-        spoken: the password as sent on the wire.
-        later: bytes that a plan cannot know, as (displayed, sent).
+        spoken: the password as sent to the server.
+        later: bytes that are unknown when the plan is made, as pairs (displayed, sent).
         farewell: the bytes sent when the session is closed.
         otherwise: URLs whose exchange depends on an unexpected reply of the server.
         furnish: creates the files in `{folder}`.
-        by_setting: the URL names no server, and a setting does.
-        drawn: some numbers are random, so events do not hold the bytes of the plan.
-        any_port: the policy accepts ports other than the scheme's.
-        saved: the file name of `document`, if its URL gives one.
+        by_setting: whether the server is named by a setting and not by the URL.
+        drawn: whether some sent numbers are random, so that events differ from the bytes of the plan.
+        any_port: whether the policy accepts ports other than the scheme's.
+        saved: the file name for `document`, if the URL determines a file name.
     """
 
     name: str
@@ -164,7 +164,7 @@ class CaseSetting:
         return 0 if self.server is None else len(self.server.heard)
 
     def heard(self, before: int = 0) -> bytes:
-        """Return the bytes received by the server after the first `before` connections."""
+        """Return the bytes received by the server, without those of the first `before` connections."""
         return b"" if self.server is None else b"".join(self.server.heard[before:])
 
     def resolver(
@@ -218,13 +218,13 @@ WAYS: dict[str, Way] = {"fetch": fetch, "stream": stream, "save": save, "entries
 
 
 class OpenConnections(NamedTuple):
-    """The open resources of this process: number of file descriptors, and names of working threads."""
+    """The open resources of this process: number of file descriptors, and names of busy threads."""
 
     descriptors: int
     threads: frozenset[str]
 
     def exceeds(self, before: OpenConnections) -> bool:
-        """Return whether a resource is open that was not open before."""
+        """Return whether a resource is open now that was not open in `before`."""
         return self.descriptors > before.descriptors or not self.threads <= before.threads
 
 
@@ -314,7 +314,7 @@ class ContractCheck(NamedTuple):
 
 
 def accept_any(case: Case) -> bool:
-    """Return True: the check is for every case."""
+    """Return True, because the check applies to every case."""
     return True
 
 

@@ -1,4 +1,4 @@
-"""The contract at the end of every operation: errors and cancels at any checkpoint leave nothing open."""
+"""The contract at the end of every operation: after an error or a cancellation, no resource stays open."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ from resolver.transfer.session import Resolver
 
 
 class Canceller(trio.abc.Instrument):
-    """A counter of the checkpoints of one task and its children; it cancels a scope at checkpoint `most`.
+    """A counter of the checkpoints of one task and its children; cancels a scope at checkpoint number `most`.
 
-    A task that has yielded is at a checkpoint. A shielded checkpoint is not interrupted; the next checkpoint
-    is.
+    A task that has yielded is at a checkpoint. A shielded checkpoint cannot be interrupted; in this case the
+    next checkpoint is interrupted.
     """
 
     def __init__(self, task: trio.lowlevel.Task, scope: trio.CancelScope, most: int | None) -> None:
@@ -79,7 +79,7 @@ async def cancelled_at(
 
 
 def spread(count: int, most: int) -> Iterator[int]:
-    """Yield the numbers from 1 to `count`, or only `most` of them, including the first and the last."""
+    """Yield the numbers from 1 to `count`, or a selection of `most` numbers with the first and the last."""
     if count <= most:
         yield from range(1, count + 1)
         return
@@ -130,7 +130,7 @@ LEFT = {
 
 
 async def check_what_was_opened_is_closed(setting: CaseSetting, folder: Path) -> None:
-    """Check a document, a listing, and a missing object."""
+    """Check that a document, a listing and a missing object leave no resource open."""
     case = setting.case
     for number, template in enumerate((case.document, case.listing, case.missing)):
         if template is not None:
@@ -184,7 +184,7 @@ async def check_a_listener_that_fails(name: str, setting: CaseSetting, folder: P
 async def raises_own(
     told: Callable[[], Resolver], operation: Callable[[Resolver], Awaitable[object]]
 ) -> bool:
-    """Return whether `ListenerError`, and no other error, leaves the operation or its session's end."""
+    """Return whether the operation, or the end of its session, raises `ListenerError` and no other error."""
     try:
         async with told() as session:
             await operation(session)
@@ -212,7 +212,7 @@ async def check_a_cancel_at_every_checkpoint(name: str, setting: CaseSetting, fo
 
 
 def is_whole(path: Path, content: bytes) -> bool:
-    """Return whether the file exists with this content; another content fails the test."""
+    """Return whether the file exists with this content; any other content fails the test."""
     if not path.exists():
         return False
     assert path.read_bytes() == content

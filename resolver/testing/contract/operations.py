@@ -1,4 +1,4 @@
-"""The contract of the operations: `fetch`, `stream`, `save`, `entries`, `info`, their results, and plans."""
+"""The contract of the operations `fetch`, `stream`, `save`, `entries` and `info`, and of their plans."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from resolver.transfer.plan import Plan
 from resolver.transfer.response import Response, Saved
 from resolver.url import registry
 
-# Rules for all returned values.
+# The rules for all returned values.
 
 
 class Value(Protocol):
@@ -67,7 +67,7 @@ def check_connects(plan: Plan, setting: CaseSetting, made: list[Connected], acce
     """Check that the plan's connections equal the actual connections.
 
     Port 0 means a port that the server chooses. On such a data connection, TLS starts after the transfer
-    command, so the event of the connection does not show TLS.
+    command. Therefore the event of the connection does not show TLS.
     """
     planned = [step for step in plan.steps if step["action"] == "connect"]
     assert accepted == sum(step["port"] != 0 for step in planned)
@@ -108,7 +108,7 @@ RESPONSE = members_of(Response) - {"raw"} | {"text"}
 
 
 async def check_stream(setting: CaseSetting, folder: Path) -> None:
-    """Check two concurrent streams: a finished body stays empty, and a closed reply raises."""
+    """Check two concurrent streams: a finished body stays empty, and reading from a closed reply raises."""
     case, url = setting.case, setting.url(setting.case.document)
     async with setting.resolver() as session:
         async with session.stream(url) as unread, session.stream(url) as reply:
@@ -121,7 +121,7 @@ async def check_stream(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_save(setting: CaseSetting, folder: Path) -> None:
-    """Check `save`; a service has no bytes to save and only refers to a host (S10)."""
+    """Check `save`; a service has no bytes to save, and its reply only refers to a host (S10)."""
     case, url, path = setting.case, setting.url(setting.case.document), folder / "saved"
     async with setting.resolver() as session:
         if case.kind is Kind.SERVICE:
@@ -154,7 +154,7 @@ async def check_explain_and_check(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_parse(setting: CaseSetting, folder: Path) -> None:
-    """Check that a parsed URL is built unchanged, and its components are complete."""
+    """Check that a parsed URL can be rebuilt without a change, and that no component is missing."""
     for template in (setting.case.document, setting.case.listing, setting.case.missing):
         if template is not None:
             parsed = resolver.parse(setting.url(template))
@@ -186,7 +186,7 @@ def is_child(entry: Entry, setting: CaseSetting) -> bool:
 
 
 async def check_children_of_a_listing(setting: CaseSetting, folder: Path) -> None:
-    """Check that the URLs in a listing parse, pass the policy as derived URLs, and can be fetched."""
+    """Check that the URLs in a listing can be parsed, pass the policy as derived URLs, and can be fetched."""
     case = setting.case
     async with setting.resolver() as session:
         async with session.entries(setting.url(case.listing)) as stream:
@@ -226,7 +226,7 @@ async def check_what_is_missing(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_no_password_is_shown(setting: CaseSetting, folder: Path) -> None:
-    """Check that no value, event, error or plan contains the password; only the server receives it."""
+    """Check that no value, event, error or plan shows the password; only the server receives the password."""
     case, url = setting.case, setting.url(setting.case.login)
     events: list[Event] = []
     shown: list[object] = [resolver.parse(url), resolver.check(url)]

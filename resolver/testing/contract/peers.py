@@ -60,7 +60,7 @@ _AT_ONCE = 65_536
 
 
 async def leave(peer: Peer) -> None:
-    """Close in order, after the client's last byte: unread bytes would turn the close into a reset."""
+    """Close the connection after the client's last byte, because unread bytes would cause a TCP reset."""
     if isinstance(peer, trio.SSLStream):
         await peer.unwrap()
     else:
@@ -69,7 +69,7 @@ async def leave(peer: Peer) -> None:
 
 
 async def hear_out(peer: Peer) -> None:
-    """Read until the client leaves."""
+    """Read until the client closes the connection."""
     while await peer.receive_some(_AT_ONCE):
         pass
 
@@ -82,13 +82,13 @@ async def break_off(peer: Peer) -> None:
 
 
 async def say_endlessly(peer: Peer) -> None:
-    """Send a line without an end."""
+    """Send a line that never ends."""
     while True:
         await peer.send_all(b"x" * _AT_ONCE)
 
 
 async def babble(peer: Peer, seed: int) -> None:
-    """Send random bytes, and close."""
+    """Send random bytes, and close the connection."""
     source = random.Random(seed)
     await peer.send_all(source.randbytes(source.choice((1, 30, 3_000))))
     await leave(peer)
@@ -101,7 +101,7 @@ async def greet(peer: Peer) -> None:
 
 
 async def garble(peer: Peer, seed: int, port: int) -> None:
-    """Relay the replies of the server at `port`, with bytes changed, lost, doubled and inserted."""
+    """Relay the replies of the server at `port`, with bytes changed, lost, duplicated and inserted."""
     source = random.Random(seed)
     server = await trio.open_tcp_stream("127.0.0.1", port)
     async with server, trio.open_nursery() as nursery:
@@ -149,7 +149,7 @@ async def _meet(attend: Attend, tls: ssl.SSLContext | None, raw: trio.SocketStre
     try:
         await attend(peer)
     except* (trio.BrokenResourceError, trio.ClosedResourceError, OSError):
-        pass  # the client has left, or never accepted the server
+        pass  # the client has closed the connection, or rejected the server's certificate
     finally:
         with trio.CancelScope(shield=True):
             await trio.aclose_forcefully(raw)
@@ -166,7 +166,7 @@ DATAGRAMS: dict[str, Callable[[bytes], bytes]] = {
 
 
 async def answer_datagrams(nursery: trio.Nursery, answer: Callable[[bytes], bytes]) -> int:
-    """Start a UDP server at a free port of 127.0.0.1 that sends `answer` of each datagram."""
+    """Start a UDP server at a free port of 127.0.0.1 that sends the result of `answer` for each datagram."""
     sock = trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     await sock.bind(("127.0.0.1", 0))
     nursery.start_soon(_answer, sock, answer)
@@ -220,7 +220,7 @@ def check_error(error: ResolveError, url: str, secret: str) -> None:
 async def check_peer(attend: Attend, setting: CaseSetting, folder: Path) -> None:
     """Check the client against a server that behaves like `attend` on every connection.
 
-    The check runs in the clear, and also inside TLS if the scheme has TLS.
+    The check runs without TLS, and also inside TLS if the scheme has TLS.
     """
     before = await wait_until_settled()
     async with trio.open_nursery() as nursery:
@@ -238,7 +238,7 @@ async def check_babble(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_garbled(setting: CaseSetting, folder: Path) -> None:
-    """Check the replies of the case's server with bytes changed, lost and doubled."""
+    """Check the client when bytes of the server's replies are changed, lost and duplicated."""
     for seed in SEEDS:
         async with trio.open_nursery() as nursery:
             garble_ = partial(garble, seed=seed, port=setting.port)
@@ -258,7 +258,7 @@ async def check_limits(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_name(setting: CaseSetting, folder: Path) -> None:
-    """Check the file name that is made of a URL by default."""
+    """Check the default file name, which is derived from the URL."""
     assert local_file_name(resolver.parse(setting.url(setting.case.document))) == setting.case.saved
 
 
@@ -295,12 +295,12 @@ REFUSING: dict[str, tuple[Policy, Origin, str | None]] = {
 
 
 def is_refused(case: Case, why: str) -> bool:
-    """Return whether the case is refused: a server in the user's own settings is the user's choice."""
+    """Return whether the case is refused: most rules do not apply to a server that the user has set."""
     return not case.by_setting or why == "untrusted"
 
 
 async def check_refusal(why: str, running: CaseSetting, folder: Path) -> None:
-    """Check that a listening socket sees no connection and the plan is empty."""
+    """Check that a refused URL causes no connection to a listening socket, and that the plan is empty."""
     case, (policy, origin, address) = running.case, REFUSING[why]
     referrer = None if address is None else (f"{case.scheme}://h.example/a", address)
     with ListeningSockets() as watch:

@@ -1,4 +1,4 @@
-"""The contract as a test: each check runs with the server of its case, in a separate event loop."""
+"""The contract as a test class: each check runs with the server of a case, in a separate event loop."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Contract:
 
     @classmethod
     def rows(cls) -> list[tuple[ContractCheck, Case]]:
-        """Return each check, once for each case that it applies to."""
+        """Return a pair of check and case for each case that a check applies to."""
         return [(check, case) for check in cls.checks for case in cls.cases if check.is_for(case)]
 
     def test_contract(
@@ -67,6 +67,6 @@ async def perform(check: ContractCheck, case: Case, tls: ssl.SSLContext, folder:
 
 
 def names(row: Any) -> str:
-    """Return the name of a test."""
+    """Return the displayed name of a test."""
     check, case = row
     return f"{case}: {check}"

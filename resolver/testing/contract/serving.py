@@ -1,4 +1,4 @@
-"""A server that answers each connection by the transcript that has the same requests."""
+"""A server that answers each connection by the transcript with the same requests."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ def answering(*transcripts: DialogueTranscript, tls: bool = False) -> Callable[.
 class TranscriptServer:
     """A server that follows one of several transcripts.
 
-    `heard` holds the received bytes of each connection; `strange` holds the requests that are in no
-    transcript.
+    `heard` holds the received bytes of each connection. `strange` holds the requests that no transcript has.
     """
 
     def __init__(self, connections: tuple[Connection, ...], tls: ssl.SSLContext | None) -> None:
@@ -77,7 +76,7 @@ class TranscriptServer:
         return alike[0]
 
     async def _hear(self, peer: Peer, heard: bytearray, turns: list[TranscriptTurn]) -> TranscriptTurn | None:
-        """Return the turn that the client sent; None if the client leaves or sends other bytes."""
+        """Return the transcript's request that the client sent; None if it leaves or sends other bytes."""
         octets = b""
         while turns:
             for turn in turns:
