@@ -49,12 +49,12 @@ class ArchiveTarget(Protocol):
     """An archive to write: `resolver.warc.Recorder`."""
 
     def recording(self, mask: Mask, attempt: int) -> TryRecording:
-        """Return the recording of one try."""
+        """Return the recording of one attempt."""
         ...
 
 
 class TryRecording(Protocol):
-    """The captures of one try; at most one capture is in progress at a time."""
+    """The captures of one attempt; at most one capture is in progress at a time."""
 
     def begin(self, request: RetrievalRequest, url_gate: UrlGate, via: str | None = None) -> None: ...
 
