@@ -49,7 +49,7 @@ Keeper: TypeAlias = "AbstractAsyncContextManager[object]"
 
 
 class EnteredContext(Protocol):
-    """An asynchronous context that was entered in the portal's thread, and is exited there."""
+    """An asynchronous context that is entered and exited in the portal's thread."""
 
     async def leave_at_end(self) -> None: ...
 
@@ -332,7 +332,7 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def tell(function: Callable[[], object]) -> None:
-    """Call the function in the thread that waits for the current task's call; without a call, here."""
+    """Call the function in the thread that waits for the current task's call, or here without a call."""
     call = _CALL.get(None)
     if call is None:
         function()

@@ -199,14 +199,14 @@ class Batch(Generic[T]):
                 self._ended = True
                 self._read_on.set()
             self._start_what_may()
-            if self._has_room:  # the source may have a task that may start
+            if self._has_room:  # the source may have a task that can start now
                 self._read_on.set()
             if self._ended and not self._under_way and not self._hosts.waiting:
                 return
             await self._wait_for_change()
 
     def _start_what_may(self) -> None:
-        """Start tasks while there are slots, in the order of the queue even if the loop reorders them."""
+        """Start tasks while slots are free, in queue order even if the loop reorders them."""
         while self._has_room and (now := self._loop.current_time()) < self._until:
             if (waiting := self._hosts.take(now)) is None:
                 break

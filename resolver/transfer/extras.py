@@ -41,7 +41,7 @@ class _Brotli:
         while self._waiting:
             if octets := self._step(most):
                 return octets
-        return self._step(most)  # the decoder may hold more output, also without new input
+        return self._step(most)  # the decoder may hold more decoded bytes, even without new input
 
     def _step(self, most: int) -> bytes:
         piece = self._waiting[:_BROTLI_PIECE] if self._stream.can_accept_more_data() else b""

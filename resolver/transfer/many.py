@@ -246,7 +246,7 @@ def judge_failed(
     origin: Origin,
     referrer: tuple[str, str | None] | None,
 ) -> tuple[Finding, ...]:
-    """Return the policy's findings on a URL that failed."""
+    """Return the policy's findings on the URL of a failed request."""
     return judge(
         error,
         url,
@@ -356,7 +356,7 @@ async def save_requests(
 async def save_under(
     how: BatchSettings, requests: Requests, ledger: Ledger | None, batch: Batch[Outcome], tell: Tell
 ) -> None:
-    """Save all requests, or those that the batch starts. Raises `LedgerFault`."""
+    """Save the objects of all requests that the batch starts. Raises `LedgerFault`."""
 
     async def take(result: TaskResult[Outcome]) -> None:
         if result.value is None:  # the ledger cannot record more outcomes, so no more objects are requested
@@ -369,7 +369,7 @@ async def save_under(
 
 
 def check_pace(concurrency: int, per_host: int | None, rate: float | None) -> None:
-    """Raise `ValueError` for limits with which no request could start."""
+    """Raise `ValueError` for limits under which no request could start."""
     if concurrency < 1 or (per_host is not None and per_host < 1):
         raise ValueError("concurrency and per_host must be at least 1")
     if rate is not None and not 0 < rate < float("inf"):
