@@ -1,4 +1,4 @@
-"""An admitted URL, and its later policy checks: addresses, passwords, targets of redirects and links."""
+"""An admitted URL, and the later policy checks on the URL: addresses, passwords, redirects and links."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class RunState:
         variables: proxy settings from the environment and the caller.
         logins: the credentials for proxies.
         hosts: settings of single hosts.
-        bucket: rate limit of all transfers together.
+        bucket: the rate limit that all transfers share.
         taps: whether the bytes of each connection are recorded.
     """
 
@@ -214,9 +214,9 @@ class Admission:
         self._heed(judge_credentials(self.url, peer, self.shared.policy, tls=hidden, origin="user"))
 
     def led_to(self, url: Url, peer: str | None) -> Admission:
-        """Return the admission of a URL that the server at `peer` led to.
+        """Return the admission of a URL from a redirect or link that the server at `peer` sent.
 
-        Its origin is "derived". The user's own headers and login are dropped (S11).
+        The origin of this URL is "derived". The user's own headers and login are dropped (S11).
         """
         return Admission(
             self.shared,

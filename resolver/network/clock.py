@@ -1,4 +1,4 @@
-"""The clock and its limits: the time of a retrieval, the time before its body, and minimum and maximum rates.
+"""The clock and its limits: time limits for a retrieval and its response head, and minimum and maximum rates.
 
 The clock is the clock of the running event loop. No cancel scope stays open across a yield of a body: each
 scope is opened and closed inside one call.
@@ -26,8 +26,8 @@ _UNBOUND: AbstractContextManager[None] = nullcontext()
 class Clock:
     """A deadline that starts now and applies to one call at a time.
 
-    The default limit is the time for a complete retrieval. For another limit, `missed` is the error text,
-    formatted with the seconds, and `setting` is the name of the setting.
+    The default limit is the time for a complete retrieval. A caller with another limit passes `missed`, the
+    error text with a placeholder for the seconds, and `setting`, the name of the setting.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Clock:
 
     @classmethod
     def for_head(cls, limits: Limits) -> Clock:
-        """Return the limit for the time before a body."""
+        """Return the time limit for a response before its body."""
         return cls(limits.head, "no body within {:g} s", "limit head=S")
 
     @property
@@ -95,7 +95,7 @@ class RateCheck:
 
     @property
     def patience(self) -> float:
-        """Return the seconds after which the body is too slow if no byte arrives until then."""
+        """Return the longest wait without a byte, in seconds, before the body is too slow."""
         return self._left if self._octets < self._needed else self._left + _RATE_WINDOW
 
     def spend(self, seconds: float, octets: int) -> None:
@@ -123,9 +123,9 @@ class RateCheck:
 class AnswerPace:
     """A minimum rate for a response after its first byte.
 
-    `least` bytes per second of waiting must arrive, as in `RateCheck`. Before the first byte only the idle
-    timeout applies, so a server may take time to process a request. The check ends responses that arrive too
-    slowly, including greetings and the heads of articles.
+    At least `least` bytes per second of waiting must arrive, as in `RateCheck`. Before the first byte only
+    the idle timeout applies, so a server may take time to process a request. The check ends responses that
+    arrive too slowly, including greetings and the headers of articles.
     """
 
     def __init__(self, least: int | None) -> None:
@@ -151,13 +151,15 @@ class AnswerPace:
         self._begun = True
 
 
-# The maximum rate of all transfers of a run together: a token bucket, and the throttle that waits for it.
+# The maximum rate that all transfers of a run share: a token bucket, and the throttle that waits for it.
 #
 # `Bucket` is one timeline to which each transfer appends the bytes that it read. The bucket reads no clock
-# and never waits. `Throttle` is the use of a bucket by one retrieval. A retrieval pays for received bytes
-# before it reads more. So a cancellation during the wait loses no data, and only the peer can cause an idle
-# timeout. Each transfer reads one share and then waits behind the other transfers. So all transfers progress
-# at the same rate, regardless of their servers' speed.
+# and never waits. `Throttle` is the use of a bucket by one retrieval.
+#
+# A retrieval waits until the received bytes are within the rate, and only then reads more. So a cancellation
+# during the wait loses no data, and only the peer can cause an idle timeout. Each transfer reads a limited
+# number of bytes and then waits behind the other transfers. So all transfers progress at the same rate,
+# regardless of the speed of each server.
 
 #: Duration of one share in seconds: short enough for a steady rate and a quick stop.
 _SHARE = 0.1
@@ -181,14 +183,14 @@ class Bucket:
         self._paid_until = 0.0
 
     def begin(self, run: object, now: float) -> None:
-        """Reset the debt if `run` is another run than before."""
+        """Reset the debt if `run` differs from the run of the previous call."""
         if run is not self._run:
             self._run, self._paid_until = run, now
 
     def pay(self, octets: int, now: float) -> float:
         """Add bytes to the debt and return the time at which the debt is paid off.
 
-        Time in which no bytes were read gives no credit.
+        Time in which no bytes were read does not reduce a later debt.
         """
         self._paid_until = max(self._paid_until, now) + octets / self.rate
         return self._paid_until
@@ -210,7 +212,7 @@ class Throttle:
 
     @property
     def waited(self) -> float:
-        """Return the total seconds of waiting that this throttle caused, not the peer."""
+        """Return the total seconds of waiting that this throttle, and not the peer, caused."""
         since = self._since
         return self._waited if since is None else self._waited + self._loop.current_time() - since
 
@@ -232,9 +234,9 @@ class Throttle:
             self._ready = ready
 
     async def turn(self) -> None:
-        """Wait until the received bytes are paid for.
+        """Wait until the rate limit allows more bytes to be read.
 
-        The method has no checkpoint if the bytes are already paid for.
+        The method has no checkpoint if no wait is necessary.
         """
         began = self._loop.current_time()
         if self._ready <= began:

@@ -1,4 +1,4 @@
-"""From checked addresses to one connected socket: RFC 8305, "Happy Eyeballs", and its race of two attempts.
+"""Connecting a socket to one of several checked addresses, by RFC 8305 ("Happy Eyeballs").
 
 IPv6 is first and the address families alternate. The next address is tried after 250 ms, or immediately when
 an attempt fails. The first socket that connects is used, and the others are closed. All addresses are IP
@@ -51,11 +51,12 @@ def _iterate_leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseEx
 async def first_of(
     first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
 ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
-    """Await both and cancel the other as soon as one completes; see `Gate.first_of`.
+    """Await two operations and cancel one as soon as the other completes; see `Gate.first_of`.
 
-    The first is awaited by the calling task, which saves the start of a task and makes small transfers
-    measurably faster. If one completed, a `ResolveError` of the other is dropped, because the next read
-    raises it again. An exception of an event listener is not raised a second time, so it is raised here.
+    The calling task itself awaits the first operation, which saves the start of a task and makes small
+    transfers measurably faster. If one operation completed, a `ResolveError` of the other is dropped, because
+    the next read raises the error again. An exception of an event listener would not be raised again, so it
+    is raised here.
     """
     left: list[FirstResult[A]] = []
     right: list[FirstResult[B]] = []
@@ -157,7 +158,7 @@ class ConnectAttempts:
 
     @property
     def _is_refused(self) -> bool:
-        """Return whether an address refused and no other failure can be temporary."""
+        """Return whether an address refused the connection and no other failure can be temporary."""
         return errno.ECONNREFUSED in self._codes and self._codes <= {errno.ECONNREFUSED, *_NO_ROUTE}
 
     @property

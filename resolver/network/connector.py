@@ -106,7 +106,10 @@ class Connector:
     async def _open_by(
         self, until: float, host: str, port: int, tls: bool, attempts: ConnectAttempts
     ) -> SocketStream | None:
-        """Return None at the deadline. The attempts have a deadline too, and either can pass first."""
+        """Open a connection; return None at the deadline.
+
+        The attempts have a deadline too, which can pass first.
+        """
         try:
             with self._admission.loop.move_on_at(until):
                 return await self._open(host, port, tls, attempts)
@@ -270,7 +273,8 @@ class ProxyConnector(Connector):
     async def addresses(self, host: str, port: int) -> tuple[str, ...]:
         """Return the addresses to check for this connection.
 
-        Those are the proxy's own addresses, which no rule checks, or the tunnel's target beyond the proxy.
+        These are either the addresses of the proxy, which no rule checks, or the address that the tunnel
+        leads to.
         """
         if self._way.via is not None:
             return await self.select_addresses(self._proxy.host, self._proxy.port)
@@ -325,7 +329,10 @@ class ProxyConnector(Connector):
 
     @property
     def _settings_there(self) -> StreamSettings:
-        """Return the settings for the proxy: TLS verifies the proxy, which receives no client certificate."""
+        """Return the settings for the connection to the proxy.
+
+        TLS verifies the proxy and sends no client certificate.
+        """
         return replace(
             self.settings,
             host=self._proxy.host,
@@ -358,7 +365,7 @@ class ProxyConnector(Connector):
 
 
 async def converse(dialogue: Dialogue[T], stream: SocketStream) -> T:
-    """Perform an exchange of send, receive and random-bytes steps, and throw their errors into it.
+    """Perform an exchange that yields send, receive and random-bytes steps; raise errors of a step inside it.
 
     Bytes that were received and not consumed are put back.
     """

@@ -135,7 +135,7 @@ class UdpSocket:
 
 
 def canonical(address: str) -> str:
-    """Return the canonical text of an address, with its zone; addresses then compare as text.
+    """Return the canonical text of an address, with its zone, so that addresses can be compared as text.
 
     An IPv4-mapped IPv6 address becomes the IPv4 address.
     """
@@ -144,7 +144,7 @@ def canonical(address: str) -> str:
 
 
 def _open_socket(addresses: Sequence[str]) -> socket.socket:
-    """Open one socket for all addresses; without IPv6 on this machine, for the IPv4 addresses alone."""
+    """Open one socket for all addresses, or only for the IPv4 addresses if this machine has no IPv6."""
     families = {family_of(address) for address in addresses}
     try:
         sock = socket.socket(max(families), socket.SOCK_DGRAM)

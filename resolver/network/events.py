@@ -3,8 +3,9 @@
 Events are frozen and are passed synchronously, in order. They never hold a password: sent data and URLs are
 redacted.
 
-`transfer` is the number of a request in its session, the same in all tries, hops and mirrors. It identifies
-one of several concurrent transfers, even of the same URL. The number is ignored when events are compared.
+`transfer` is the number of a request in its session. The number stays the same for all attempts, redirect
+hops and mirrors. It identifies one of several concurrent transfers, even of the same URL. The number is
+ignored when events are compared.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from resolver.terminal.text import escape_line
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A try begins: the first is number 1."""
+    """The start of an attempt; the first attempt has number 1."""
 
     url: str
     attempt: int
@@ -31,7 +32,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """A finding of a policy rule that did not refuse the URL."""
+    """A warning of the policy about a URL that was not refused."""
 
     url: str
     finding: Finding
@@ -53,8 +54,8 @@ class LookedUp:
 class Connected:
     """An established connection to the checked IP address `address`.
 
-    `data` marks a data connection next to a control connection (FTP). If bytes are sent without an earlier
-    `Connected` event, the connection is a pooled connection.
+    `data` marks a data connection, which FTP opens in addition to the control connection. If bytes are sent
+    without an earlier `Connected` event, the connection is a pooled connection.
     """
 
     url: str
@@ -66,7 +67,7 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class TlsBegun:
-    """TLS started on a connection that was in the clear before, or on a `data` connection."""
+    """The start of TLS on a connection that was unencrypted before, or on a `data` connection."""
 
     url: str
     data: bool = False
@@ -74,7 +75,7 @@ class TlsBegun:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A closed connection; `by_peer` if this client observed that the peer closed it first.
+    """A closed connection; `by_peer` is true if this client observed that the peer closed it first.
 
     A connection that returns to the pool is not closed.
     """
@@ -108,7 +109,8 @@ class Received:
 class Progress:
     """The number of bytes of the object received so far.
 
-    The bytes before `start` were present before this try. `expected`: None if the server did not announce it.
+    The bytes before `start` were present before this attempt. `expected` is None if the server did not
+    announce the size.
     """
 
     url: str
@@ -120,7 +122,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
-    """A failed try that is repeated after `delay` seconds."""
+    """A failed attempt that is repeated after `delay` seconds."""
 
     url: str
     error: Exception
@@ -130,7 +132,7 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of a try; `error`: None if the try succeeded."""
+    """The end of an attempt; `error` is None if the attempt succeeded."""
 
     url: str
     error: Exception | None
@@ -139,7 +141,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An incomplete download: this many bytes stay in a partial file next to `path`.
+    """An incomplete download, of which this many bytes stay in a partial file next to `path`.
 
     If the scheme `resumes`, the next run continues after these bytes.
     """
@@ -171,8 +173,8 @@ OnEvent: TypeAlias = Callable[[Event], None]
 class Listener:
     """A listener for some kinds of events.
 
-    Wire and progress events are not created if the listener ignores all of them. Other events may reach the
-    listener regardless of their kind.
+    Network data and progress events are not created if the listener ignores all of them. Other events may
+    reach the listener regardless of their kind.
     """
 
     def __init__(self, hear: OnEvent, kinds: Iterable[type[Event]]) -> None:
@@ -198,10 +200,10 @@ def select_listener(own: OnEvent | None, kinds: frozenset[type[Event]]) -> OnEve
 
 # Events as lines, for `-v`, `--trace` and the log: `C:` for sent data, `S:` for received data.
 #
-# Bytes are escaped, on one line each, and only the first 512 of a longer block are shown. Secrets are already
-# `****` here. `TraceFormat` selects the protocol text of a line and leaves out the bytes of a body. Protocol
-# text is the heads of HTTP, replies that begin with a code, or else the first line. The remaining bytes are
-# counted.
+# Each block of bytes is escaped and shown on one line, and only its first 512 bytes are shown. Secrets are
+# already `****` here. `TraceFormat` selects the protocol text of a line and leaves out the bytes of a body.
+# Protocol text is HTTP response headers, or replies that begin with a code, or otherwise the first line. The
+# remaining bytes are counted.
 
 _MOST_SHOWN = 512
 #: Matches the head of an HTTP response, up to the empty line; consecutive replies with a code; or one line.
@@ -229,15 +231,15 @@ class TraceFormat:
         return f"S: {_show_octets(words)} (and {rest} bytes)" if words else None
 
     def pass_over(self, event: Event) -> None:
-        """End a body: sent data and the end of a try both end it."""
+        """End a body, because data was sent or the attempt ended."""
         if isinstance(event, Sent | Started | Finished):
             self._within.discard(event.url)
 
     def of_peer(self, event: Received) -> bytes:
-        """Return the heads or replies at the start of a block.
+        """Return the HTTP response headers or replies at the start of a block.
 
         Returns:
-            Empty bytes if the block starts with bytes of a body, or if the protocol has neither heads nor
+            Empty bytes if the block starts with bytes of a body, or if the protocol has neither headers nor
             reply codes.
         """
         if event.octets.startswith(b"HTTP/1"):
@@ -255,7 +257,7 @@ class TraceFormat:
         return event.data or event.url in self._within
 
     def _heads(self, url: str, octets: bytes) -> bytes:
-        """Return the heads, including interim responses; the body follows the last head."""
+        """Return the response headers, including interim responses; the body follows the last headers."""
         end = 0
         while (found := _HEAD.match(octets, end)) is not None:
             end = found.end()
@@ -294,9 +296,9 @@ def _show_octets(octets: bytes) -> str:
 
 # Events as lines of the logger `resolver`, all at the level DEBUG: off unless the application enables it.
 #
-# A line is the same as with `-v`: protocol text of both sides, secrets as `****`, control characters escaped,
-# and at most one line of a block of body bytes. `record.event` is the event. Progress is not logged; only
-# `on_event` reports it.
+# A line is the same as with `-v`: it has the protocol text that was sent or received, with secrets as `****`
+# and control characters escaped. A block of body bytes has at most one line. `record.event` is the event.
+# Progress is not logged; only `on_event` reports it.
 
 LOGGER = logging.getLogger("resolver")
 
@@ -323,7 +325,10 @@ def combine_listeners(own: OnEvent | None) -> OnEvent | None:
 
 
 class _EventLogger:
-    """A writer of log lines for one network; uses earlier blocks to tell protocol text from body."""
+    """A writer of log lines for one network.
+
+    The writer uses earlier blocks to tell protocol text from body bytes.
+    """
 
     def __init__(self) -> None:
         self._words = TraceFormat()
