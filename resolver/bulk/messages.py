@@ -21,7 +21,7 @@ class BulkRequest(NamedTuple):
 
     Attributes:
         url: The URL as it was given.
-        path: The path of its body, below the directory of all bodies.
+        path: The path of the saved file, relative to the directory of all files.
         more: Other fields (`checksum`, `size`, `mirrors`, `origin`, `referrer` as in `SaveRequest`).
     """
 
@@ -112,13 +112,13 @@ class BulkJob:
     concurrency: int = CONCURRENCY
 
 
-# Versions: planner, scheduler and workers have this package installed. Planner and workers have the same
-# version.
+# Versions: the planner, the scheduler and the workers have this package installed. The planner and the
+# workers need the same version.
 #
-# Workers are queried before a list is read, and again when workers join. A worker that gets a task before
-# this query reports its version, because each task begins with the required version. On a worker without this
-# module the task fails, as Dask fails any task with a missing module. A scheduler loads only a name of this
-# package.
+# The planner queries the workers before it reads a list, and again when workers join. A worker may get a task
+# before this query. Such a worker reports its version itself, because each task begins with the required
+# version. On a worker without this module the task fails, as any Dask task with a missing module does. A
+# scheduler imports this package only to load a name from it.
 
 #: The maximum of workers named in an error about versions.
 _MOST_NAMED = 3
