@@ -1,4 +1,4 @@
-"""Archives to retrieve from: `Archive`, and the time as of which it is used."""
+"""Reading of archives: the class `Archive`, and the parser of the time up to which captures count."""
 
 from __future__ import annotations
 

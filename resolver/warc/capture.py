@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 
 class _AnswerSpan(NamedTuple):
-    """The answers to the commands of one write: bytes of the spool from `begin` on."""
+    """The answers to the commands sent by one write; their bytes in the spool start at `begin`."""
 
     words: tuple[str, ...]
     begin: int
@@ -104,7 +104,7 @@ class AnswerListing:
         return "_".join(words[:2] if words[:1] == ["LIST"] else words[:1])
 
     def record_received(self, octets: bytes) -> None:
-        """Record bytes of an answer."""
+        """Record received bytes as part of an answer."""
         if self._current is not None:
             self._first += octets[: 1 - len(self._first)]
             self._spool.write(octets)
@@ -112,7 +112,7 @@ class AnswerListing:
     def _settle(self) -> None:
         """Complete the replies to the last commands.
 
-        A reply that refuses the command is not part of a listing.
+        A reply that refuses its command is not part of a listing.
         """
         current, self._current = self._current, None
         is_no = self._wanted.how == "answers" and self._first in (b"4", b"5")
@@ -133,13 +133,13 @@ class AnswerListing:
             self._put(b"".join(_line(name, self._file.status_of(name)) for name in names))
 
     def _put(self, octets: bytes) -> None:
-        """Store the bytes in place of all earlier ones."""
+        """Store the bytes, and discard all bytes that were stored earlier."""
         begin = self._spool.size
         self._spool.write(octets)
         self._ranges = [(begin, self._spool.size)]
 
     def finish(self) -> tuple[str, RecordBlock]:
-        """Return the media type, and a block of all answers."""
+        """Return the media type of the listing and a block of all answers."""
         self._settle()
         commands: list[str] = []
         for stretch in self._stretches:
@@ -191,14 +191,15 @@ RESPONSE = "application/http;msgtype=response"
 
 
 def is_request(octets: bytes) -> bool:
-    """Return whether a request begins with these bytes, other than a request for a tunnel."""
+    """Return whether these first bytes start a request, other than a request for a tunnel (CONNECT)."""
     return _REQUEST.match(octets) is not None and not octets.startswith(b"CONNECT ")
 
 
 class HttpCaptureFacts(NamedTuple):
     """The records of an HTTP exchange.
 
-    `said` are bytes that are not in any record. `body` are the members of the event that describes the body.
+    `said` contains the bytes that are not in any record. `body` contains the members of the event that
+    describes the body.
     """
 
     object: CapturedObject | None
@@ -380,7 +381,7 @@ class Capture:
         return way
 
     def _way(self, key: Hashable) -> CapturedConnection:
-        """Return a connection of this capture; a connection opened before the capture is added as reused."""
+        """Return a connection of this capture; if it was opened before the capture, add it as reused."""
         found = self._ways.get(key)
         return self._take(key, self._known[key]._replace(reused=True)) if found is None else found
 
@@ -680,7 +681,7 @@ def _outcome(truncated: str | None) -> str:
 
 
 def _is_nothing(error: BaseException | None) -> bool:
-    """Return whether the error means that no data of the URL was fetched, so nothing is written."""
+    """Return whether the error means that no data of the URL was fetched, so that no record is written."""
     return isinstance(error, Refused | InvalidUrl | UnsupportedScheme | LocalError)
 
 

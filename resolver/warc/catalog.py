@@ -1,4 +1,4 @@
-"""The catalog of an archive, and the captures that are found in it."""
+"""The catalog of an archive, and the captures that a search in the catalog finds."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ _BEHIND = 4
 
 
 class RecordPosition(NamedTuple):
-    """The position of a record.
+    """The position of a record in an archive.
 
-    `file` is the number of its file. `offset` is the position at which the record or its gzip member begins.
-    `number` counts the records before it in that member.
+    `file` is the number of the file. `offset` is the position at which the record, or the gzip member that
+    contains it, begins. `number` counts the records before this record in the same gzip member.
     """
 
     file: int
@@ -91,7 +91,7 @@ def join_pieces(pieces: Iterator[bytes], most: int, what: str) -> bytes:
     """Return all pieces as one value.
 
     Raises:
-        LimitExceeded: They have more than `most` bytes.
+        LimitExceeded: The pieces have more than `most` bytes in total.
     """
     held = bytearray()
     for octets in pieces:
@@ -122,7 +122,7 @@ def _pieces(stretch: RecordStream, head: RecordHead) -> Iterator[bytes]:
 
 
 def _verify_pieces(head: RecordHead, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the pieces, checked against the digest.
+    """Yield the pieces, and compare them with the digest.
 
     The digest of a revisit record is ignored, because wget writes the digest of an empty block there.
     """
@@ -163,7 +163,7 @@ _EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 
 
 class CatalogRecord(NamedTuple):
-    """A record: `kind` is an http status, the outcome of a retrieval, or the type of object."""
+    """A record; `kind` is an HTTP status, the outcome of a retrieval, or the type of the object."""
 
     seat: RecordPosition
     type: str
@@ -202,7 +202,7 @@ class CatalogQuery(PayloadPeek):
 
 @dataclass(slots=True)
 class Catalog:
-    """The records of all files together; `sources` are the files, by their numbers."""
+    """The catalog of the records of all files; `sources` are the files, in the order of their numbers."""
 
     sources: list[RecordSource]
     _count: int = 0
@@ -271,7 +271,7 @@ class Catalog:
         return [each for each in found if each.id not in self._unserved and each.kind not in _NO_OBJECTS]
 
     def parts(self, sought: str, after: datetime, at: datetime | None) -> list[CatalogRecord]:
-        """Return the ranges of an object that were received at that time or later, in order."""
+        """Return the ranges of an object that were received at or after the given time, in order."""
         found = [each for each in self._objects.get(_digest(sought), []) if each.kind == "206"]
         served = [each for each in found if each.id not in self._unserved and each.type == "response"]
         in_time = [each for each in served if each.date >= after and (at is None or each.date <= at)]
@@ -288,9 +288,9 @@ class Catalog:
         return None if taken.id is None else self._told.get(taken.id)
 
     def original(self, head: RecordHead) -> CatalogRecord | None:
-        """Return the record that a revisit refers to, by its ID, else by its URL and date.
+        """Return the record that a revisit refers to, found by its ID, or else by its URL and date.
 
-        A reference to another revisit returns None.
+        If the reference leads to another revisit, return None.
         """
         found = self._by_id.get(_digest(head.get_first("WARC-Refers-To") or ""))
         if found is None:
@@ -361,7 +361,7 @@ class AnswerPart(NamedTuple):
 
 
 class AnswerPiece(NamedTuple):
-    """A part with the number of its first bytes to skip."""
+    """A record of a response, and the number of bytes to skip at the beginning."""
 
     part: AnswerPart
     skipped: int
@@ -414,7 +414,7 @@ _MOST_TIMES = 4_096
 
 
 class FoundCapture:
-    """A capture found in an archive. `address` is the address of its peer."""
+    """A capture found in an archive. `address` is the address of the peer that sent it."""
 
     def __init__(self, catalog: Catalog, taken: CatalogRecord, parts: list[CatalogRecord]) -> None:
         self._catalog = catalog
@@ -513,12 +513,12 @@ class FoundCapture:
 
     @cached_property
     def ways(self) -> list[ReplayedConnection]:
-        """Return the connections with their received bytes."""
+        """Return the connections with the bytes received on each connection."""
         return ways_of(self.events)
 
     @cached_property
     def exchanges(self) -> list[ReplayedConnection]:
-        """Return the connections in datagrams."""
+        """Return the exchanges that used datagrams."""
         return [way for way in self.ways if way.transport == "udp" and way.heard]
 
 

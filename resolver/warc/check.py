@@ -1,7 +1,8 @@
-"""The check of an archive: lengths, digests, references and response heads of its records; its listing.
+"""The check of an archive, and the list of its records.
 
-A fault makes the file, or a record of it, unusable: damage, or a block that differs from the written one. A
-finding is unusual but may be correct: for example, another file may have the referenced record.
+The check compares lengths and digests, follows references and parses response heads. A fault makes the file,
+or a record in the file, unusable: damage, or a block that differs from the written block. A finding is
+unusual but may be correct: for example, the referenced record may be in another file.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class DigestClaim(NamedTuple):
 
 
 def read_claim(text: str) -> DigestClaim | None:
-    """Return the digest, or None if it cannot be computed or is not a digest."""
+    """Return the digest; None if the text is not a digest or the algorithm is not supported."""
     name, _, value = text.partition(":")
     algorithm = name.strip().lower().replace("-", "")
     size, value = _SIZES.get(algorithm, 0), value.strip().rstrip("=")
@@ -118,7 +119,7 @@ class Payload:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether the payload is complete, as far as chunked coding shows it."""
+        """Return whether the payload is complete, as far as its chunked coding can show."""
         return self._unchunked is None or self._unchunked.is_whole
 
 
@@ -160,7 +161,7 @@ class BlockFacts(NamedTuple):
 
 
 class HttpHead:
-    """The head of an http message: `octets` once it is complete, empty if the block lacks a head."""
+    """The head of an HTTP message; `octets` is empty until the complete head was read."""
 
     def __init__(self) -> None:
         self.octets: bytes | None = None
@@ -290,7 +291,7 @@ _NEEDED = ("WARC-Type", "WARC-Record-ID", "WARC-Date")
 
 
 class ArchiveFinding(NamedTuple):
-    """A finding about a record. `name` is from a fixed list, as for a URL; `message` is for display."""
+    """A finding about a record; `name` is from a fixed list, and `message` is the text to display."""
 
     file: str
     offset: int
@@ -311,7 +312,7 @@ class ArchiveCheck:
         self._knows_all = True
 
     def read(self, source: RecordSource, name: str) -> Iterator[ArchiveFinding]:
-        """Yield the findings of one file, in its order; raise `LocalError` for another format."""
+        """Yield the findings about one file, in order; raise `LocalError` for another format."""
         for found in read_records(source, BlockInspection):
             if isinstance(found, DamagedSpan):
                 self.damaged += 1
@@ -431,7 +432,7 @@ _OUTCOMES = frozenset({"done", "truncated", "failed", "info"})
 
 
 class ListedRecord(NamedTuple):
-    """A record of a listing. `kind`: an http status, the outcome of a retrieval, or the type of object."""
+    """A record in a list of records; `kind` is an HTTP status, an outcome, or the type of the object."""
 
     offset: int
     head: RecordHead

@@ -1,4 +1,4 @@
-"""The records of one capture and their content (WARC 1.1, 5 and 6), with the dialogue as JSON."""
+"""The WARC records of one capture (WARC 1.1, 5 and 6), and the recorded dialogue as JSON."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class RecordGroup(NamedTuple):
 
 
 def resource_of(media_type: str, block: RecordBlock, truncated: str | None) -> CapturedObject:
-    """Return the object that a protocol other than http delivered."""
+    """Return the object, received by a protocol other than HTTP."""
     raw, payload = sha1(usedforsecurity=False), sha256()
     for piece in block.pieces():
         raw.update(piece)
@@ -175,7 +175,7 @@ def end_of(
 
 
 def _facts_of(reply: Reply, mask: Mask) -> dict[str, JsonValue]:
-    """Return the other facts of a reply that are present."""
+    """Return the other metadata of a reply, as far as the reply has them."""
     masked = mask.facts(reply)
     suggested: bytes | None = masked["suggested"]
     facts: dict[str, JsonValue] = {
@@ -268,7 +268,7 @@ class DialogueRecord:
         self._keep(happened, _EACH + len(octets))
 
     def last_heard(self, way: int) -> DialogueEvent | None:
-        """Return the last received bytes of a connection, if no other event followed."""
+        """Return the last received bytes of a connection, if no other event was recorded after them."""
         last = self._events[-1] if self._events else None
         return last if last is not None and (last.way, last.event) == (way, "receive") else None
 
@@ -284,7 +284,7 @@ class DialogueRecord:
         return not self._is_cut
 
     def _compute_elapsed(self, now: datetime) -> float:
-        """Return the seconds since the start, which never decrease even if the clock is set back."""
+        """Return the seconds since the start; the value never decreases, even if the clock is set back."""
         self._last = max(self._last, (now - self.begun).total_seconds())
         return self._last
 

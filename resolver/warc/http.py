@@ -1,4 +1,4 @@
-"""HTTP requests and responses as archives store them: the bytes of the wire, without secrets; and their URLs.
+"""HTTP requests, responses and URLs in the form in which archives store them, without secrets.
 
 Fields are never omitted. Only secret values, and passwords in a URL, are replaced.
 """
@@ -45,7 +45,7 @@ _BODILESS = frozenset({204, 304})
 
 
 class AnswerSpan(NamedTuple):
-    """The position of the heads of an answer: the size of interim heads in bytes, and its own head."""
+    """The position of the heads in an answer: the size of the interim heads in bytes, and the final head."""
 
     interim: int
     head: bytes
@@ -57,7 +57,7 @@ class AnswerSpan(NamedTuple):
 
     @property
     def version(self) -> str | None:
-        """Return the HTTP version in the form of archives."""
+        """Return the HTTP version as archives write it."""
         found = _STATUS.match(self.head)
         return None if found is None else f"http/{found[1].decode('ascii')}"
 
@@ -68,7 +68,7 @@ class AnswerSpan(NamedTuple):
 
     @property
     def length(self) -> int | None:
-        """Return the stated length of the body in bytes."""
+        """Return the length of the body in bytes, as the head states it."""
         if self.status in _BODILESS:
             return 0
         found = None if self.coded else _LENGTH.search(self.head)
@@ -91,7 +91,7 @@ def find_answer(octets: bytes) -> AnswerSpan | None:
 
 
 def masked_fields(request: bytes) -> list[str]:
-    """Return the names of masked fields in a request, in lower case."""
+    """Return the names of the request fields whose values are masked, in lower case."""
     head = request.partition(b"\r\n\r\n")[0]
     return [found[1].decode("latin-1").lower() for found in _MASKED.finditer(head)]
 
@@ -118,7 +118,7 @@ def mask_answer(
 
 
 class ChunkDecoder:
-    """A body without its transfer coding, up to its end or the first violation."""
+    """A decoder that removes the transfer coding of a body, up to the end or the first violation."""
 
     def __init__(self, head: bytes) -> None:
         self._machine = h11.Connection(h11.CLIENT, max_incomplete_event_size=MOST_HEAD)

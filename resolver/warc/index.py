@@ -1,7 +1,8 @@
-"""Indexes of archives (CDXJ, CDX), written next to an archive or by other programs; payloads for revisits.
+"""Indexes of archives in the formats CDXJ and CDX, and the search for equal payloads (revisits).
 
-The key of a record (SURT) is the reversed URL, without the components that seldom distinguish objects:
-scheme, user, `www.`, case, session ids. Other programs search by this key; this package does not.
+An index is written next to each archive; indexes of other programs are read. The key of a record (SURT) is
+the reversed URL, without the components that seldom distinguish objects: scheme, user, `www.`, case, session
+ids. Other programs search by this key; this package does not.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def _normalize_escapes(text: str) -> str:
 
 
 class IndexBuilder:
-    """The index line of a record, known after its complete block.
+    """A builder of the index line of a record; the line is known after the complete block.
 
     Most types of records do not have a line.
     """
@@ -222,9 +223,10 @@ def _parse_json(text: str) -> CdxHint | None:
 
 
 def _hint(digest: str, file: str, offset: str) -> CdxHint | None:
-    """Return the hint of these values.
+    """Return the hint that consists of these values.
 
-    Some programs write the digest without its algorithm, and the file with its former directory.
+    Some programs write the digest without the name of the algorithm, and the file name with a former
+    directory.
     """
     claim = read_claim(digest if ":" in digest else f"sha1:{digest}")
     name = file.rpartition("/")[2]
@@ -234,7 +236,7 @@ def _hint(digest: str, file: str, offset: str) -> CdxHint | None:
 
 
 def _is_name(name: str) -> bool:
-    """Return whether a file can have this name."""
+    """Return whether the text is a valid file name."""
     try:
         name.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
@@ -276,7 +278,7 @@ class RevisitOriginal(NamedTuple):
 
 
 class Revisits:
-    """The payloads of a run."""
+    """The payloads that were archived in this run."""
 
     def __init__(self, most: int = MOST_KNOWN) -> None:
         self._most = most
@@ -412,7 +414,7 @@ def _faults() -> Iterator[None]:
 
 
 def _places(directory: str) -> Iterator[str]:
-    """Yield the directories of an index's files: its own, and the one that pywb uses."""
+    """Yield the directories that may contain the files of an index: its own, and pywb's directory."""
     yield directory
     if os.path.basename(os.path.abspath(directory)) == "indexes":
         yield os.path.join(directory, os.pardir, "archive")

@@ -68,7 +68,7 @@ def read_events(pieces: Iterator[bytes]) -> list[Json]:
 
 
 def end_of(events: list[Json]) -> Json:
-    """Return the last event if it is the event of the end."""
+    """Return the last event if it is of the kind `end`."""
     return events[-1] if events and events[-1]["event"] == "end" else {}
 
 
@@ -90,7 +90,7 @@ class ReplayedConnection:
 
 
 def ways_of(events: list[Json]) -> list[ReplayedConnection]:
-    """Return the connections, in the order of their numbers."""
+    """Return the connections, ordered by number."""
     by_number: dict[int, list[Json]] = {}
     for each in events:
         number = each.get("c")

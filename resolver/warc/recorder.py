@@ -1,4 +1,4 @@
-"""The recorder of an archive: `Recorder`, its files with their index, and each hop as a capture."""
+"""The recorder of an archive: it writes each redirect hop as a capture, and an index for each file."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ def rows_in(path: str) -> Iterator[IndexLine]:
 
 
 class _IndexedRecord:
-    """The index line and the origin of an existing record."""
+    """The index line of an existing record, and the record as the origin of revisits."""
 
     def __init__(self, head: RecordHead) -> None:
         self.index = IndexBuilder(head)
@@ -273,7 +273,7 @@ class Recorder:
         return 0 if self._earlier is None else self._earlier.unread
 
     def recording(self, mask: Mask, attempt: int) -> CaptureRecording:
-        """Return the captures of one try."""
+        """Return the recorder of the captures of one attempt."""
         return CaptureRecording(self, mask, attempt)
 
     def __enter__(self) -> Recorder:
@@ -316,7 +316,7 @@ class Recorder:
             self._flush(place)
 
     def _is_there(self, group: RecordGroup) -> bool:
-        """Return whether an earlier run wrote this capture, and count that copy as used."""
+        """Return whether an earlier run wrote the same capture, and mark the earlier capture as used."""
         kept = group.object
         if kept is None:
             return False
@@ -328,7 +328,7 @@ class Recorder:
         return True
 
     def _flush(self, place: int) -> None:
-        """Flush this number of captures to the disk, and all that other threads wrote meanwhile."""
+        """Flush this number of captures, and all captures that other threads wrote meanwhile."""
         with self._flushing:
             if self._flushed < place:
                 kept = self._kept
