@@ -157,7 +157,7 @@ def _verb(words: list[str]) -> str | None:
     if words[0] in VERBS:
         return words[0]
     from resolver.cli.habits import ADVICE_BY_COMMAND
-    from resolver.cli.hints import proposal  # lazy: few command lines need it
+    from resolver.cli.hints import proposal  # lazy import: few command lines need it
 
     url, word = proposal(words[0]), words[0].lower()
     if url is not None:
@@ -226,7 +226,7 @@ def _check_listening(command: Command) -> None:
 
 def listens_to_others(command: Command) -> bool:
     """Return whether the address to listen on is not a loopback address."""
-    from ipaddress import ip_address  # lazy: few command lines serve
+    from ipaddress import ip_address  # lazy import: few command lines are for `serve`
 
     return command.listen is not None and not ip_address(command.listen).is_loopback
 

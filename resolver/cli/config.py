@@ -1,9 +1,10 @@
-"""The configuration file: defaults of options, gateways, and sections of single hosts.
+"""The configuration file: defaults of options, gateways, and sections for single hosts.
 
-The file is TOML, in the user's configuration directory (XDG Base Directory) or named by `--config`. One file
-is read; files are not merged, and the current directory is never searched. The file may loosen the policy, so
-it must belong to the user (or the system) and must not be writable by others. A file with a password must not
-be readable by others. A mistake is a usage error with file and line.
+The file has the format TOML. It is in the user's configuration directory (XDG Base Directory), or `--config`
+names it. Only one file is read, and the current directory is never searched. The file can loosen the policy.
+The file must therefore belong to the user (or root), and other users must not have write permission. Other
+users must not have read permission if the file contains a password. A mistake in the file is a usage error,
+which names the file and the line.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from resolver.policy.environment import own_folder
 from resolver.policy.schemes import check_gateway
 from resolver.policy.settings import Host, Policy, names_of, normal_name
 
-# Checks of configured values, where file and line are known.
+# Checks of single configured values, so that an error message can name the file and the line.
 #
-# The same checks are applied later to the values of the command line. Here each check is called for a single
-# value. Imports load only if the user set such a value.
+# The same checks are later applied to the merged command line. Modules are imported only if the file has a
+# value that needs them.
 
 _OF_POLICY = frozenset(
     {
@@ -40,7 +41,7 @@ _OF_POLICY = frozenset(
 
 
 def check_value(name: str, value: Any) -> None:
-    """Check the value of an option. Raises `BadValue`."""
+    """Check the configured value of an option. Raises `BadValue`."""
     if name in _OF_POLICY:
         _check_policy(name, value)
     elif name in _CHECKS:
@@ -73,7 +74,7 @@ def _check_mirror(text: str) -> None:
 
 
 def check_prefix(text: str) -> None:
-    """Check that a URL of a host can start with this prefix. Raises `BadValue`."""
+    """Check a URL prefix of `[[mirror]]`: it must contain a host. Raises `BadValue`."""
     from resolver.transfer.redirects import MirrorPrefixes
 
     try:
@@ -86,7 +87,7 @@ _CHECKS: Mapping[str, Callable[[str], None]] = {"headers": _check_header, "mirro
 
 
 def check_row(table: str, name: str, text: str) -> None:
-    """Check one NAME = VALUE of a table. Raises `BadValue`."""
+    """Check one NAME = VALUE entry of a table. Raises `BadValue`."""
     try:
         if table == "limits":
             check_limit(name, text)
@@ -98,7 +99,7 @@ def check_row(table: str, name: str, text: str) -> None:
 
 _MOST = 1_048_576  # maximum bytes of a configuration file
 
-#: Options of one run or one URL, which cannot have a default.
+#: Options that cannot be set in the file, because they are for one run or one URL.
 _OF_ONE_RUN = frozenset(
     {
         "output", "lists", "json", "verbose", "trace", "trace_html", "html", "checksum", "mirrors", "origin",
@@ -107,13 +108,13 @@ _OF_ONE_RUN = frozenset(
     }
 )  # fmt: skip
 
-#: Tables of the file, by the NAME=VALUE option that each stands for.
+#: Tables of the file, each with its equivalent NAME=VALUE option.
 _TABLES: Mapping[str, str] = {"gateways": "gateway", "limits": "limit"}
 
-#: The key of a list of tables, one per URL prefix.
+#: The key of the `[[mirror]]` tables, each of which is for one URL prefix.
 MIRROR = "mirror"
 
-#: Keys of a host's section: login, and the options that can be set for one host.
+#: Keys of a host's section: the keys of the login, then the options that can be set for one host.
 _OF_A_LOGIN = ("user", "password", "password_command", "keyring")
 _WAYS_TO_A_PASSWORD = _OF_A_LOGIN[1:]
 _OF_A_HOST = (
@@ -123,17 +124,17 @@ _OF_A_HOST = (
 
 
 class ConfiguredValue(NamedTuple):
-    """The parsed value of an option, with its file and line."""
+    """The parsed value of an option, with the file and line of its definition."""
 
     value: Any
     source: str
 
 
 class HostSection(NamedTuple):
-    """A section `["host"]` or `["host:port"]`: the login, and `settings` by option name.
+    """A section `["host"]` or `["host:port"]`: its login, and its `settings` by option name.
 
-    At most one source of the password is set: the password itself, a command that prints the password on its
-    first line, or the keyring of the system.
+    The section has at most one source of the password. The source is the password itself, a command that
+    prints the password as its first line, or the keyring of the system.
     """
 
     user: str | None = None
@@ -152,12 +153,12 @@ class Configuration(NamedTuple):
     """The content of a configuration file.
 
     Attributes:
-        path: None without a file.
-        settings: values by option name.
+        path: the path of the file, or None if no file was read.
+        settings: configured values by option name.
         hosts: sections by host or host:port, in lower case.
-        mirrors: mirrors by URL prefix.
+        mirrors: URLs of mirrors by URL prefix.
         sources: the source of each option's value.
-        given: values from the command line itself.
+        given: values from the command line.
     """
 
     path: str | None = None
@@ -169,10 +170,13 @@ class Configuration(NamedTuple):
 
 
 def load(named: str | None) -> Configuration:
-    """Read the file `named`, or no file for `none`, or by default the user's own file, which may be missing.
+    """Read the configuration file.
+
+    Args:
+        named: the path, `none` to read no file, or None for the user's default file, which may be missing.
 
     Raises:
-        UsageError: with file, line and remedy.
+        UsageError: the file is not valid; the message contains the file, the line and the fix.
     """
     if named == "none":
         return Configuration()
@@ -191,7 +195,7 @@ def load(named: str | None) -> Configuration:
 
 
 def own_path() -> str | None:
-    """Return the path of the user's file, or None without a configuration directory."""
+    """Return the path of the user's default configuration file, or None without a configuration directory."""
     folder = own_folder()
     return None if folder is None else os.path.join(folder, "config.toml")
 
@@ -206,7 +210,7 @@ class _ConfigurationFile:
         self._text, self._content = self._decode(octets)
 
     def _decode(self, octets: bytes) -> tuple[str, dict[str, Any]]:
-        import tomllib  # lazy: few users have a file
+        import tomllib  # lazy import: few users have a configuration file
 
         try:
             text = octets.decode()
@@ -236,8 +240,8 @@ class _ConfigurationFile:
         return Configuration(self._path, settings, hosts, dict(self._mirrors()))
 
     def _meant_a_table(self, key: str) -> bool:
-        """Return whether a key is a mistyped table: a host name without a dot is less likely."""
-        from difflib import get_close_matches  # lazy: few files need it
+        """Return whether a key is probably a mistyped table name, not a host name without a dot."""
+        from difflib import get_close_matches  # lazy import: few files have such a mistake
 
         return "." not in key and bool(get_close_matches(key, _TABLES, 1))
 
@@ -248,7 +252,7 @@ class _ConfigurationFile:
         return ConfiguredValue(self._value(row, value, None), self._locate(key))
 
     def _value(self, row: Option, value: object, table: str | None) -> object:
-        """Return the value as the command line would parse it."""
+        """Parse a value of the file with the parser of its command-line option."""
         found = self._of_its_kind(row, value, table)
         try:
             check_value(row.name, found)
@@ -294,7 +298,7 @@ class _ConfigurationFile:
         return ConfiguredValue(texts, self._locate(key, host))
 
     def _mirrors(self) -> Iterator[tuple[str, ConfiguredValue]]:
-        """Yield the prefix and the mirrors of each `[[mirror]]`."""
+        """Yield the URL prefix and the mirrors of each `[[mirror]]` table."""
         tables = self._content.get(MIRROR, [])
         if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
             self._raise_wrong(MIRROR, "expected [[mirror]] tables with prefix and mirrors")
@@ -351,7 +355,7 @@ class _ConfigurationFile:
                 yield key, ConfiguredValue(self._value(every[key], value, host), self._locate(key, host))
 
     def _command(self, value: object, host: str) -> tuple[str, ...]:
-        """Return the arguments of a command, which runs without a shell."""
+        """Return the arguments of `password_command`, which runs without a shell."""
         if not isinstance(value, list) or not all(
             isinstance(word, str) and "\0" not in word for word in value
         ):
@@ -361,7 +365,7 @@ class _ConfigurationFile:
         return tuple(value)
 
     def _raise_unknown(self, key: str, known: list[str], table: str | None) -> NoReturn:
-        from difflib import get_close_matches  # lazy, as above
+        from difflib import get_close_matches  # lazy import, as above
 
         near = get_close_matches(key, known, 1)
         meant = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(sorted(known))}"
@@ -371,7 +375,7 @@ class _ConfigurationFile:
         raise UsageError(f"{self._locate(key, table)}: {key}: {what}")
 
     def _locate(self, key: str, table: str | None = None) -> str:
-        """Return file and line; a key of an inline table has the line of its table."""
+        """Return the file and line of a key; for a key of an inline table, the line of the table."""
         lines = {(*found,): number for number, *found in reversed(list(self._lines()))}
         outer, _, inner = (table or "").rpartition(".")
         places = ((table, key), (None, f"{table}.{key}"), (outer or None, inner or key))
@@ -379,7 +383,10 @@ class _ConfigurationFile:
         return self._path if line is None else f"{self._path}, line {line}"
 
     def _lines(self) -> Iterator[tuple[int, str | None, str]]:
-        """Yield line, table and key, for messages only: a key that spans lines is not found."""
+        """Yield the line number, table and key of each line; used only for error messages.
+
+        A multi-line key is not found.
+        """
         table, mirrors = None, 0
         for number, line in enumerate(self._text.splitlines(), 1):
             if found := re.match(r"\s*\[\s*([\"']?)(.*?)\1\s*\]\s*(#.*)?$", line):
@@ -392,9 +399,9 @@ class _ConfigurationFile:
 
 
 def _set_outside() -> Iterator[str]:
-    """Yield the options that environment variables set; these variables override the file.
+    """Yield the options that environment variables set; environment variables override the file.
 
-    A proxy variable of one scheme disables the proxy of the file for all schemes.
+    If a proxy variable is set for only one scheme, the configured proxy is ignored for all schemes.
     """
     said = {name for name, value in os.environ.items() if value}
     if "NNTPSERVER" in said:
@@ -404,26 +411,26 @@ def _set_outside() -> Iterator[str]:
 
 
 def _text(value: object) -> str | None:
-    """Return a number or a string as the command line would have it, else None."""
+    """Return a number or a string in its command-line form, or None for any other type."""
     return str(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else None
 
 
 def configurable() -> Iterator[Option]:
-    """Return the options that a file may set."""
+    """Return the options that can be set in a configuration file."""
     return (row for row in rows() if row.name not in _OF_ONE_RUN)
 
 
-# Sections of single hosts, as the values that the package takes.
+# The settings of single hosts, for `Resolver`.
 #
-# The command line overrides a section. A section is narrower, so it overrides the environment and the file's
-# values for all hosts.
+# The command line overrides the section of a host. The section overrides environment variables and the
+# settings for all hosts, because the section is more specific.
 
-#: Options that limit size and time of a server's response.
+#: Options that limit the size or the time of a server's response.
 BOUNDS = frozenset({"limit", "max_size", "connect_timeout", "idle_timeout", "max_time", "min_rate"})
 
 
 def hosts_of(configuration: Configuration) -> dict[str, Host]:
-    """Return the settings of all sections without logins, which are read on demand."""
+    """Return the settings of all host sections. Logins are not included; they are read on demand."""
     return {
         name: _host(settings, configuration)
         for name, section in configuration.hosts.items()
@@ -437,8 +444,8 @@ def mirrors_of(configuration: Configuration) -> dict[str, tuple[str, ...]]:
 
 
 def mirrors_at(url: Url, configuration: Configuration) -> ConfiguredValue | None:
-    """Return the mirrors of a URL, by its longest configured prefix."""
-    from resolver.transfer.redirects import MirrorPrefixes  # lazy: few files have a prefix
+    """Return the mirrors of the longest configured prefix that the URL starts with, or None."""
+    from resolver.transfer.redirects import MirrorPrefixes  # lazy import: few files have a URL prefix
 
     found = MirrorPrefixes(mirrors_of(configuration)).find(url) if configuration.mirrors else None
     return None if found is None else configuration.mirrors[found[0]]._replace(value=list(found[1]))
@@ -447,7 +454,7 @@ def mirrors_at(url: Url, configuration: Configuration) -> ConfiguredValue | None
 def _with_wider(
     name: str, section: HostSection, configuration: Configuration
 ) -> Mapping[str, ConfiguredValue]:
-    """Return the settings of a section; a section of host and port inherits the limits of its host."""
+    """Return the settings of a section; a `["host:port"]` section inherits the limits of `["host"]`."""
     wider = configuration.hosts.get(name.rpartition(":")[0], HostSection()).settings
     return merge_values({key: wider[key] for key in BOUNDS & wider.keys()}, section.settings)
 
@@ -455,7 +462,7 @@ def _with_wider(
 def merge_values(
     wider: Mapping[str, ConfiguredValue], narrower: Mapping[str, ConfiguredValue]
 ) -> dict[str, ConfiguredValue]:
-    """Merge settings: narrower settings win, and limits are merged by name."""
+    """Merge two groups of settings: `narrower` overrides `wider`, and limits are merged by name."""
     both = {**wider, **narrower}
     if "limit" in wider and "limit" in narrower:
         both["limit"] = narrower["limit"]._replace(value=[*wider["limit"].value, *narrower["limit"].value])
@@ -484,7 +491,7 @@ def _values(settings: Mapping[str, ConfiguredValue]) -> dict[str, Any]:
 
 
 def settings_at(host: str, port: int, configuration: Configuration) -> dict[str, ConfiguredValue]:
-    """Return the settings of sections for a host and port that the command line does not set."""
+    """Return the settings of the sections of a host and port, except those that the command line sets."""
     found: dict[str, ConfiguredValue] = {}
     for name in reversed(names_of(host, port)):
         section = configuration.hosts.get(name, HostSection())

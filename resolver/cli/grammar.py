@@ -57,7 +57,7 @@ def parse(argv: list[str]) -> tuple[list[str], dict[str, Any]]:
 
 def _describe_unknown(arguments: list[str]) -> str:
     """Name unknown options without their values, which may be passwords, and the equivalent of the first."""
-    from resolver.cli.habits import ADVICE_BY_OPTION  # lazy: most command lines are valid
+    from resolver.cli.habits import ADVICE_BY_OPTION  # lazy import: most command lines are valid
 
     names = (argument.partition("=")[0] for argument in arguments)
     flags = [name if name.startswith("--") or name in ADVICE_BY_OPTION else name[:2] for name in names]

@@ -89,7 +89,7 @@ def _explain_word(word: str, width: int) -> Iterator[str]:
 
 def _search(word: str, width: int) -> Iterator[str]:
     """Return the entries that contain the word, and the advice for an option of another client."""
-    from resolver.cli.habits import ADVICE_BY_COMMAND, ADVICE_BY_OPTION  # lazy: rarely needed
+    from resolver.cli.habits import ADVICE_BY_COMMAND, ADVICE_BY_OPTION  # lazy import: rarely needed
 
     advice = ADVICE_BY_OPTION.get(word) or ADVICE_BY_OPTION.get(f"--{word}") or ADVICE_BY_COMMAND.get(word)
     if advice is not None:
@@ -106,7 +106,7 @@ def _search(word: str, width: int) -> Iterator[str]:
 
 
 def _verb(verb: CommandVerb, width: int) -> Iterator[str]:
-    from resolver.cli.details import OF_COMMANDS, plain  # lazy: this module is loaded for each run
+    from resolver.cli.details import OF_COMMANDS, plain  # lazy import: each run loads this module
 
     yield f"usage: resolve {verb.name} [OPTION]... {verb.takes}".rstrip()
     yield ""
@@ -119,7 +119,7 @@ def _verb(verb: CommandVerb, width: int) -> Iterator[str]:
 
 
 def _rule(rule: PolicyRule, width: int) -> Iterator[str]:
-    from resolver.cli.details import plain  # lazy, as above
+    from resolver.cli.details import plain  # lazy import, as above
     from resolver.cli.rule_details import OF_RULES
 
     yield from wrap(f"{rule.name}: {rule.sentence}", width)
@@ -134,7 +134,7 @@ def _rule(rule: PolicyRule, width: int) -> Iterator[str]:
 
 
 def _status(status: int, width: int) -> Iterator[str]:
-    from resolver.cli.details import OF_STATUSES, plain  # lazy, as above
+    from resolver.cli.details import OF_STATUSES, plain  # lazy import, as above
 
     yield from _entry(str(status), STATUSES[status], width)
     yield ""
@@ -142,7 +142,7 @@ def _status(status: int, width: int) -> Iterator[str]:
 
 
 def _option(row: Option, width: int) -> Iterator[str]:
-    from resolver.cli.details import OF_OPTIONS, plain  # lazy, as above
+    from resolver.cli.details import OF_OPTIONS, plain  # lazy import, as above
 
     yield from _entry(_names(row), _purpose(row), width)
     yield from wrap(f"commands: {', '.join(row.verbs.split())}", width, initial_indent="  ")

@@ -68,7 +68,7 @@ def explain(command: Command) -> int:
     """
     if not command.html:
         return _answer_each(_explain, command)
-    from resolver.cli import trace as diagrams  # lazy: few users want a page
+    from resolver.cli import trace as diagrams  # lazy import: few users need a page
 
     diagrams.check_needs("--html")
     plans: list[Plan] = []

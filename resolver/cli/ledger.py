@@ -36,7 +36,7 @@ def ledger_of(command: Command) -> AbstractAsyncContextManager[Ledger | None]:
     """Return the ledger of this run, or None without `--ledger`."""
     if command.ledger is None:
         return nullcontext()
-    from resolver.ledger.book import Ledger  # lazy: it needs a database
+    from resolver.ledger.book import Ledger  # lazy import: the ledger needs sqlite3
 
     return Ledger(command.ledger, sidecars=command.meta)
 
@@ -144,7 +144,7 @@ class LedgerInput:
 def _recall(how: str | None, ledger: Ledger | None, command: Command) -> LedgerRecall | None:
     if how is None or ledger is None:
         return None
-    from resolver.ledger.book import LedgerRecall  # lazy, as above
+    from resolver.ledger.book import LedgerRecall  # lazy import, as above
 
     return LedgerRecall(ledger, how, command.directory or "")
 
@@ -185,7 +185,7 @@ def _make_row(target: CommandTarget, command: Command, how: str | None = None) -
     place = os.path.abspath(os.path.join(command.directory or "", target.where))
     more = collect_list_facts(target._replace(mirrors=tuple(map(redact, target.mirrors))))
     if more:
-        import json  # lazy: few lists have further facts about a URL
+        import json  # lazy import: few lists have further facts about a URL
     return RequestRow(
         url=shown,
         place=place,

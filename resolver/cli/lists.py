@@ -98,7 +98,7 @@ def items(source: ListSource, report: Report) -> Iterator[tuple[str, Item]]:
 
     `report` receives errors of single items. Raises `LocalError` if the rest of the list cannot be read.
     """
-    from resolver.trees.lists import is_metalink  # lazy: its parser takes as long as a bare start
+    from resolver.trees.lists import is_metalink  # lazy import: the parser takes as long as a bare start
 
     held = b""
     for piece in source.pieces:

@@ -1,4 +1,4 @@
-"""The command `open`: a terminal session, a form, or a page in the browser, by scheme.
+"""The command `open`: a telnet session, a Gopher+ form, or a web page, depending on the scheme.
 
 No other module of the command opens an interactive session (S18).
 """
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     from protocols.contract import Line
 
 
-# A user at a telnet session: the service's output is shown, typed text is sent, and `^]` opens a prompt.
+# A telnet session of a user: output of the service is shown, typed text is sent, and `^]` opens a prompt.
 #
-# Four tasks run: one receives, one reads the keyboard, one sends, one handles signals. During a prompt no
-# data is read from the service, so that it cannot overwrite the question. At every end of the session the
-# terminal is restored first.
+# Four tasks receive data, read the keyboard, send data, and handle signals. While the prompt is open, no
+# output of the service is shown, because such output could overwrite the prompt. When the session ends, the
+# terminal settings are restored before anything else.
 
 _PROMPT = b"\ntelnet> "
 _HELP = (
@@ -62,8 +62,8 @@ _HELP = (
     "help: show this; an empty line returns to the session",
 )
 
-#: Maximum bytes that wait to be sent to a service that does not read. A terminal driver does not hold more,
-#: either.
+#: Maximum bytes of the send queue, which fills if the service does not read. The input buffer of a terminal
+#: driver is not larger.
 _MOST_WAITING = 65_536
 _BELL = b"\x07"
 _END_OF_INPUT = b"\x04"
@@ -77,10 +77,10 @@ _SIGNALS = (
 async def sit(
     connection: TerminalConnection, shown: TerminalOutput, console: Console, *, folds: bool, quiet: bool
 ) -> None:
-    """Run a session until the user or the service closes it, or a signal ends it.
+    """Run a telnet session until the user or the service closes the connection, or a signal arrives.
 
-    A signal that ended the session is raised again afterwards, for handlers outside. A signal that the parent
-    process set to ignored is ignored. Raises `ResolveError`.
+    After the session, the signal that ended it is raised again for the handlers of the process. If the parent
+    process ignores a signal, the session ignores that signal, too. Raises `ResolveError`.
     """
     heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     with trio.open_signal_receiver(*heard) as signals:
@@ -92,7 +92,7 @@ async def sit(
             console.leave(flush=sitting.ended_by_service)
     if sitting.stopped_by is not None:
         signal.raise_signal(sitting.stopped_by)
-        await trio.sleep_forever()  # until its handler runs
+        await trio.sleep_forever()  # until the signal handler runs
     if sitting.error is not None:
         raise sitting.error
     if sitting.ended_by_service and not quiet:
@@ -100,7 +100,7 @@ async def sit(
 
 
 class _TerminalUser:
-    """A running session."""
+    """A telnet session between a terminal and a service."""
 
     def __init__(
         self, connection: TerminalConnection, shown: TerminalOutput, console: Console, *, folds: bool
@@ -121,7 +121,7 @@ class _TerminalUser:
         self.stopped_by: int | None = None
 
     async def run(self, signals: AsyncIterator[int]) -> None:
-        """Run to the end of the session; `error` and `stopped_by` are the cause."""
+        """Run the session to its end; then `error` or `stopped_by` is the cause, if there is one."""
         self._set_mode()
         async with trio.open_nursery() as nursery:
             with self._scope:
@@ -152,7 +152,7 @@ class _TerminalUser:
 
     async def _show(self, octets: bytes) -> None:
         for data in self._connection.take(octets):
-            self._set_mode()  # the user may type as soon as the following text is visible
+            self._set_mode()  # before the output: a visible prompt invites the user to type
             await self._console.write(self._shown.show_data(data, binary=self._terminal.his_binary))
         self._set_mode()
         await self._connection.answer()
@@ -167,7 +167,7 @@ class _TerminalUser:
             lines, self._waiting, self._more = tuple(self._waiting), [], trio.Event()
             try:
                 await self._connection.send(*lines)
-            except Disconnected:  # output that precedes the disconnect must still be read
+            except Disconnected:  # output that the service sent before it disconnected must still be read
                 self._count = _MOST_WAITING
                 await trio.sleep_forever()
             self._count = 0 if not self._waiting else sum(len(line.octets) for line in self._waiting)
@@ -212,10 +212,10 @@ class _TerminalUser:
         self._say(*lines)
 
     async def _ask(self, typed: bytes) -> bytes | None:
-        """Run the prompt; `typed` are the bytes after the escape character.
+        """Run one command of the prompt; `typed` are the bytes that follow the escape character.
 
         Returns:
-            The remaining typed bytes, or None to close the session.
+            The typed bytes after that command, or None to close the session.
         """
         self._going = trio.Event()
         with self._console.restore_terminal():
@@ -288,11 +288,11 @@ class _TerminalUser:
 
     @property
     def _edits_lines(self) -> bool:
-        """Return whether the terminal converts keys for the service to signals."""
+        """Return whether a signal of the terminal, such as SIGINT after Ctrl-C, is meant for the service."""
         return self._going.is_set() and not self._terminal.by_characters
 
     def _stop(self, number: int) -> None:
-        """End the session with a signal; a hangup ends the run as SIGTERM does."""
+        """End the session because of a signal; SIGHUP has the same effect as SIGTERM."""
         self.stopped_by = signal.SIGTERM if number == signal.SIGHUP else number
         self._scope.cancel()
 
@@ -307,7 +307,10 @@ class _TerminalUser:
 
 
 def _first_line(typed: bytes) -> tuple[bytes, bytes]:
-    """Return the first line, with a line feed if Enter was pressed, and the remaining bytes."""
+    """Split typed bytes into the first line and the remaining bytes.
+
+    The line ends in a line feed if the user pressed Enter.
+    """
     line = next(iter(typed.splitlines(keepends=True)), b"")
     text = line.rstrip(b"\r\n")
     return (text if text == line else text + b"\n"), typed[len(line) :]
@@ -316,7 +319,7 @@ def _first_line(typed: bytes) -> tuple[bytes, bytes]:
 async def perform(
     session: Resolver, url: Url, target: CommandTarget, command: Command
 ) -> tuple[Finding, ...]:
-    """Open a URL by its scheme and return the findings."""
+    """Open a URL interactively, as its scheme requires, and return the findings."""
     if isinstance(url, HostUrl) and rules_of(url.scheme).session:
         _check_terminal("resolve cat --for SECONDS URL records a session")
         return await _sit_at(session, url, target, command)
@@ -364,10 +367,10 @@ async def _sit_at(
             return tuple(connection.findings)
 
 
-# The questions of a form, asked at the terminal one by one (Gopher+ memo, 2.4).
+# The questions of a Gopher+ form (Gopher+ memo, 2.4), asked at the terminal one by one.
 #
-# All their text is untrusted, and escaped (S15). An empty line takes the default. Files are sent only
-# if the user names them, and secrets are typed without echo.
+# The text of the questions is untrusted, and is escaped (S15). An empty line selects the default answer. A
+# file is sent only if the user names the file. Secrets are typed without echo.
 
 #: Maximum bytes of a file that is sent with a form.
 _MOST_FILE = 1_048_576
@@ -375,7 +378,10 @@ _YES, _NO = (b"y", b"yes"), (b"n", b"no")
 
 
 async def answers_to(form: AskForm) -> list[Answer]:
-    """Return an answer for each question of the form. Raises `Refused` (S05) if the user ends the input."""
+    """Ask the questions of a form and return the answers.
+
+    Raises `Refused` (S05) at the end of input (`^D`).
+    """
     answers: list[Answer] = []
     for line in form.lines:
         if line.question.is_asked:
@@ -386,7 +392,7 @@ async def answers_to(form: AskForm) -> list[Answer]:
 
 
 async def agree(place: str, answers: list[Answer]) -> None:
-    """Ask the user for consent to send the answers. Raises `Refused` (S05)."""
+    """Ask the user for consent to send the answers. Raises `Refused` (S05) without consent."""
     what = "1 answer" if len(answers) == 1 else f"{len(answers)} answers"
     if not await streams.ask(f"Send {what} to {place}?"):
         raise _make_refused()
@@ -404,7 +410,10 @@ async def _read_typed(prompt: str, *, hidden: bool = False) -> bytes:
 
 
 async def _line(line: AskLine) -> bytes:
-    """Ask for one line; a lone period would end the form, so the question is repeated."""
+    """Ask for one line, and ask again if the answer is a lone period.
+
+    A lone period would end the form on the server.
+    """
     default = "" if line.default is None else f" [{line.default}]"
     hidden = line.question is AskQuestion.ASK_HIDDEN
     while (typed := await _read_typed(f"{line.prompt}{default} ", hidden=hidden)) == b".":
@@ -422,7 +431,7 @@ async def _lines(line: AskLine) -> tuple[bytes, ...]:
 
 
 async def _choice(line: AskLine) -> bytes:
-    """Ask for a choice, by number or text."""
+    """Ask for one of several choices; the user types its number or its text."""
     if not line.choices:
         raise ProtocolError(f"the form has no choices for {line.prompt!r}")
     streams.note(line.prompt)
@@ -465,12 +474,16 @@ _ASKING: Mapping[AskQuestion, Callable[[AskLine], Awaitable[Answer]]] = {
 }
 
 
-# `open` of an item with a form: the questions, the user's consent (S05), and the reply to standard output.
-# The form is sent only once: sending may change remote state, also if the reply is an error.
+# The command `open` for a Gopher+ item with a form. The user answers the questions and consents to sending
+# (S05). The reply is written to standard output. The form is never sent again after an error, because the
+# first attempt may have changed data on the server.
 
 
 async def form_of(session: Resolver, url: HostUrl, target: CommandTarget) -> PutForm | None:
-    """Return the form of an item, or None; an item whose URL names a form must have one."""
+    """Return the form of an item, or None.
+
+    Raises `NotFound` or `ProtocolError` if the URL asks for a form and the item has none.
+    """
     if not may_have_form(url):
         return None
     try:
@@ -484,9 +497,9 @@ async def form_of(session: Resolver, url: HostUrl, target: CommandTarget) -> Put
 async def fill_in(
     put: PutForm, session: Resolver, url: HostUrl, target: CommandTarget, command: Command
 ) -> tuple[Finding, ...]:
-    """Ask the questions, send the form, print the reply and return its findings.
+    """Ask the questions, send the form, print the reply and return the findings.
 
-    Raises `Refused` before the first question if the policy does not permit sending.
+    Raises `Refused` before the first question if the policy does not permit sending the form.
     """
     _check(put.specimen(), session, target)
     for finding in () if command.is_quiet else put.findings:

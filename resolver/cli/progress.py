@@ -105,7 +105,7 @@ class BarDisplay(Display):
     def draw(self) -> bool:
         """Draw the bars; return False if the terminal cannot draw."""
         if self._bars is None:
-            from resolver.cli.bars import Bars  # lazy: imports rich
+            from resolver.cli.bars import Bars  # lazy import: the module imports rich
 
             self._bars = Bars(below.encoding())
         if not self._bars.dumb:

@@ -25,7 +25,7 @@ def archive_of(command: Command) -> AbstractContextManager[Archive | None]:
     """Return the archives to read from, or None to use the network. Raises `LocalError` for other files."""
     if not command.from_warc:
         return nullcontext()
-    from resolver.warc.archive import Archive  # lazy: few runs read from an archive
+    from resolver.warc.archive import Archive  # lazy import: few runs read from an archive
 
     return Archive(command.from_warc, at=command.at)
 
@@ -41,7 +41,7 @@ def recorder_of(command: Command) -> Iterator[Recorder | None]:
         yield None
         return
     try:
-        from resolver.warc.recorder import SIZE, Recorder  # lazy: few runs record, and it is an extra
+        from resolver.warc.recorder import SIZE, Recorder  # lazy import: few runs record
     except ImportError as error:
         raise NotConfigured(f"--warc needs {missing_libraries('warc')}") from error
     size = SIZE if command.warc_size is None else command.warc_size

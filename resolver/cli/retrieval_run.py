@@ -270,7 +270,7 @@ class _RetrievalRun:
         """Walk the trees and save their files, while the lists are read."""
         from resolver.cli.mirror import (
             Trees,
-            lane_of,  # lazy: few runs have trees
+            lane_of,  # lazy import: few runs have trees
         )
 
         hosts = self._hosts(lane_of)
@@ -306,7 +306,7 @@ class _RetrievalRun:
     async def _targets(self, session: Resolver, ledger: Ledger | None) -> AsyncGenerator[Part, None]:
         fetched: Mapping[str, FetchedList] = {}
         if self._command.lists:
-            from resolver.cli.lists import fetch_lists  # lazy: few runs have a list
+            from resolver.cli.lists import fetch_lists  # lazy import: few runs have a list
 
             fetched = await fetch_lists(session, self._command, self._secrets, self.report)
         self._tally.fetched = fetched

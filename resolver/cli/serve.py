@@ -1,7 +1,7 @@
-"""The command `serve`: a local web UI, until it is stopped; and the registration of desktop handlers.
+"""The command `serve`: a local web UI, and the registration of desktop handlers for URL schemes.
 
-The entry address, valid for one use, is printed on standard output; refused requests are logged on standard
-error.
+The entry URL, which is valid for one use, is printed on standard output. Refused requests are logged on
+standard error.
 """
 
 from __future__ import annotations
@@ -53,13 +53,14 @@ if TYPE_CHECKING:
     from resolver.web.server import ServeOptions, WebServer
 
 
-# The user's browser, started on request.
+# The start of the user's browser.
 #
-# All users of the machine can read the command lines of all processes, so a command line must not contain an
-# address with a token. The browser instead gets a local page that only its owner can read, and the page
-# redirects to the address.
+# All users of the machine can read the command line of each process. The command line of the browser must
+# therefore not contain a URL with a token. The browser opens a local page instead, which only the user can
+# read. The page redirects to the URL with the token.
 
-#: Seconds for a browser to start and to read its page: the lifetime of a token.
+#: Seconds until the redirect page is removed: a browser must start and read it before. Equals the token's
+#: lifetime.
 _PAGE_LASTS = 60.0
 _PAGE = """<!doctype html>
 <meta charset="utf-8">
@@ -71,7 +72,7 @@ _PAGE = """<!doctype html>
 
 
 async def lead(address: str) -> None:
-    """Start a browser that opens `address`; without a browser, print `address`."""
+    """Open the URL `address` in a browser, or print the URL if no browser can be started."""
     shown = False
     page = _page_that_leads_to(address)
     if page is not None:
@@ -96,14 +97,14 @@ def _page_that_leads_to(address: str) -> str | None:
     return Path(path).as_uri()
 
 
-#: The signal that requests another entry address.
+#: The signal on which the server prints a new entry URL.
 _ANOTHER = signal.SIGUSR1
-#: Options that do not affect the pages.
+#: Options that do not affect the pages; with only these, a running server is used.
 _ASIDE = frozenset({"open", "quiet", "silent", "config"})
 
 
 def perform(command: Command) -> int:
-    """Serve until a signal and return the exit status."""
+    """Run the server until a signal arrives, and return the exit status."""
     try:
         import resolver.web.server  # noqa: F401
     except ModuleNotFoundError:
@@ -113,7 +114,7 @@ def perform(command: Command) -> int:
     try:
         if registers:
             return trio.run(_register_handlers, command)
-        with archive_of(command) as archive:  # read before the event loop, where Ctrl-C works
+        with archive_of(command) as archive:  # before the event loop starts, so that Ctrl-C interrupts it
             return trio.run(_serve, command, archive)
     except ResolveError as error:
         streams.complain(error.message)
@@ -148,7 +149,7 @@ async def _serve(command: Command, archive: ArchiveSource | None) -> int:
 
 
 async def _lead_on(command: Command, process: int, address: str) -> int:
-    """Use the running server; the command line has no options that require another one."""
+    """Open or print the entry URL of a server that is already running."""
     if not command.is_quiet:
         streams.complain(f"a server is already running (process {process}); its settings apply")
     if command.open:
@@ -160,10 +161,13 @@ async def _lead_on(command: Command, process: int, address: str) -> int:
 
 @contextmanager
 def announce_server(server: WebServer, command: Command) -> Iterator[None]:
-    """Announce the server to `resolve open` during the block; the first of several servers is found."""
+    """Announce the server to `resolve open` during the block.
+
+    If several servers run, `resolve open` finds the first one.
+    """
     from resolver.web.running import announce_server
 
-    if command.listen is not None or command.from_warc:  # a public server, or one for an archive
+    if command.listen is not None or command.from_warc:  # for other machines, or pages from an archive
         yield
         return
     with ExitStack() as stack:
@@ -186,7 +190,10 @@ async def _wait_for_stop(signals: AsyncIterator[int], server: WebServer) -> int:
 
 
 def wishes_of(command: Command, archive: ArchiveSource | None = None) -> ServeOptions:
-    """Return the server's options; with an `archive`, all content is from it. Raises `UsageError`."""
+    """Return the server's options. Raises `UsageError`.
+
+    With an `archive`, the server reads all content from the archive, not from the network.
+    """
     from resolver.web.access import LOOPBACK
     from resolver.web.server import ServeOptions
 
@@ -204,7 +211,7 @@ def wishes_of(command: Command, archive: ArchiveSource | None = None) -> ServeOp
 
 
 def _certificate(named: str | None) -> Certificate | None:
-    """Return the certificate and key from one file or two."""
+    """Return the certificate and the key, which are in one file or in two files."""
     from resolver.web.access import Certificate
 
     if named is None:
@@ -214,7 +221,7 @@ def _certificate(named: str | None) -> Certificate | None:
 
 
 def _collect_facts(command: Command) -> OwnPageFacts:
-    """Return facts about the command for the pages."""
+    """Return the data about this command that the server's own pages show."""
     from resolver.web.own_pages import OwnPageFacts
     from resolver.web.pages.own import RuleRow as Told
     from resolver.web.pages.page import FactRow
@@ -232,7 +239,7 @@ def _pass_over(line: str) -> None:
 
 
 def settings_of(command: Command) -> Settings:
-    """Return the settings for each URL that a browser requests."""
+    """Return the request settings for the URLs that a browser opens on the server."""
     policy = policy_of(command)
     return Settings(
         policy=policy,
@@ -241,7 +248,7 @@ def settings_of(command: Command) -> Settings:
         cafile=command.cacert,
         family=command.family,
         strict=command.strict,
-        # the listing pages have columns for them
+        # pages of listings have columns for the details of each entry
         options=replace(options_of(command, policy, keep=True), detailed=True),
         news_server=command.news_server,
         proxy=command.proxy,
@@ -250,15 +257,17 @@ def settings_of(command: Command) -> Settings:
     )
 
 
-# `serve --register` makes this command the desktop's handler for the schemes that browsers no longer support,
-# as specified by Desktop Entry and MIME Applications. `--unregister` restores the earlier state.
+# `serve --register` makes this command the desktop's handler of the URL schemes that browsers no longer
+# support. The specifications are Desktop Entry and MIME Applications (freedesktop.org). `--unregister`
+# restores the previous handlers.
 #
-# Only the user's own directories are written to. A state file stores the previous handlers.
+# Files are written only in the user's own directories. A state file stores the previous handlers.
 
 SCHEMES = ("gopher", "ftp", "news", "nntp", "wais", "prospero")
 NAME = "resolve-url.desktop"
 
-#: Characters that must be quoted in an argument of Exec, and characters to escape inside the quotes.
+#: Characters that require quotes around an argument of Exec. `_ESCAPED` are the characters to escape inside
+#: the quotes.
 _RESERVED = re.compile(r"[ \t\"'\\><~|&;$*?#()`]")
 _ESCAPED = re.compile(r'["`$\\]')
 _CONTROL = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
@@ -266,15 +275,23 @@ _LIST = "mimeapps.list"
 
 
 class DesktopState(NamedTuple):
-    """The state before registration: handlers by scheme, and missing handler lists."""
+    """The state before the registration.
+
+    Attributes:
+        handlers: the previous handler of each scheme.
+        missing: paths of the handler lists that did not exist.
+    """
 
     handlers: dict[str, str]
     missing: list[str]
 
 
 async def register(quiet: bool) -> None:
-    """Register this command as the handler; raises `LocalError`, also for an invalid program path."""
-    entry = desktop_entry(_words())  # fails before anything is written
+    """Register this command as the desktop's handler of URL schemes.
+
+    Raises `LocalError`, also if the desktop cannot run the program from its path.
+    """
+    entry = desktop_entry(_words())  # an invalid program path raises before any file is written
     _check_places()
     before = _read_state() or DesktopState({}, [path for path in _lists() if plain_file.read(path) is None])
     if await _is_installed("xdg-mime"):
@@ -293,7 +310,10 @@ async def register(quiet: bool) -> None:
 
 
 async def unregister(quiet: bool) -> None:
-    """Restore the previous handlers; handlers that changed meanwhile stay. Raises `LocalError`."""
+    """Restore the previous handlers. Raises `LocalError`.
+
+    If the handler of a scheme was changed after the registration, the new handler is not replaced.
+    """
     _check_places()
     before = _read_state() or DesktopState({}, [])
     for scheme, opened in before.handlers.items():
@@ -309,14 +329,14 @@ async def unregister(quiet: bool) -> None:
 
 
 def _check_places() -> None:
-    """Raise `NotConfigured` if a path is not absolute, because no home directory is known."""
+    """Check that the paths are absolute. Raises `NotConfigured`; HOME is then not set."""
     for path in (_entry(), _state(), *_lists()):
         if not os.path.isabs(path):
             raise NotConfigured("cannot locate the desktop files: no home directory")
 
 
 def desktop_entry(words: Iterable[str]) -> bytes:
-    """Return the desktop file; the URL is one argument after the end of options."""
+    """Return the content of the desktop file; in its Exec line, the URL follows `--` as one argument."""
     lines = (
         "[Desktop Entry]",
         "Type=Application",
@@ -330,7 +350,7 @@ def desktop_entry(words: Iterable[str]) -> bytes:
 
 
 def argument(word: str) -> str:
-    """Quote an argument of Exec, then escape it as a string of a desktop file.
+    """Quote an argument of Exec, then escape the result as a string of a desktop file.
 
     Raises `NotConfigured` for an empty argument or one with control characters.
     """
@@ -345,7 +365,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def _words() -> list[str]:
-    """Return the absolute command line of this program."""
+    """Return the command line of this program, with the program's absolute path."""
     program = os.path.abspath(sys.argv[0])
     words = [program] if os.path.basename(program) == "resolve" else [sys.executable, "-m", "resolver"]
     if "=" in words[0]:
@@ -354,7 +374,7 @@ def _words() -> list[str]:
 
 
 def remove_handler(octets: bytes) -> bytes:
-    """Remove this program from a handler list."""
+    """Return the content of a handler list without the entries of this program."""
     name = NAME.encode()
     kept = []
     for line in octets.splitlines(keepends=True):
@@ -394,7 +414,7 @@ def _read_state() -> DesktopState | None:
 
 
 def _lists() -> list[str]:
-    """Return the handler lists of desktops and `xdg-mime`."""
+    """Return the paths of the handler lists (`mimeapps.list`, `defaults.list`) of desktops and `xdg-mime`."""
     folder = os.path.join(data_home(), "applications")
     lists = (os.path.join(folder, _LIST), os.path.join(folder, "defaults.list"))
     return [os.path.join(configuration_home(), _LIST), *lists]
@@ -425,7 +445,7 @@ async def _is_installed(program: str) -> bool:
 
 
 async def _run(*words: str) -> str | None:
-    """Return the output of a desktop program, or None if it is missing or fails."""
+    """Run a desktop program and return its output, or None if the program is missing or fails."""
     try:
         done = await trio.run_process(
             words, capture_stdout=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False
@@ -436,21 +456,22 @@ async def _run(*words: str) -> str | None:
 
 
 async def browse(session: Resolver, url: Url, target: CommandTarget, command: Command) -> None:
-    """Open the URL's page in a browser; without a running server, serve until a signal.
+    """Open the web page of a URL in a browser.
 
-    The page explains the request before anything is sent.
+    Without a running server, this function runs a server until a signal arrives. The page describes the
+    request before the server sends the request.
 
     Raises:
-        Refused: the policy does not permit a URL of this origin.
-        UnsupportedScheme: the extra is missing.
+        Refused: the URL is not from the user, and the policy refuses URLs of its origin.
+        UnsupportedScheme: the extra `web` is missing.
     """
-    if target.origin != "user":  # pages treat all URLs as the user's
+    if target.origin != "user":  # the server treats each URL as one that the user typed
         error = judge(url, session.policy, origin=target.origin).error(url)
         if error is not None:
             raise error
     from resolver.web.running import find_entry
 
-    is_now = session.archive is None  # a running server shows the current state
+    is_now = session.archive is None  # a running server fetches from the network, not from an archive
     there = await trio.to_thread.run_sync(find_entry, url.text) if is_now else None
     if there is None:
         return await _begin(url, command, session.archive)

@@ -1,7 +1,7 @@
-"""The command's own streams: standard input, output and error, the list file, the trace file.
+"""The standard streams of the command, its list files, and its trace file.
 
-No other module of the command uses them. Text on standard error is always escaped. Text on standard output is
-escaped only on a terminal (rule S15).
+No other module of the command reads or writes these streams. Text on standard error is always escaped. Text
+on standard output is escaped only if standard output is a terminal (rule S15).
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from protocols.location import JsonValue
 
 
-# Writes to given descriptors, blocking and nonblocking.
+# Blocking and nonblocking writes to a file descriptor.
 
 
 class OutputFault(LocalError):
-    """Standard output cannot be written, so that later output would fail, too."""
+    """A write error of standard output; every later write would fail, too."""
 
 
 @contextmanager
 def output_faults() -> Iterator[None]:
-    """Raise errors of standard output as `BrokenPipeError` or `OutputFault`."""
+    """Convert each `OSError` of standard output, except `BrokenPipeError`, to `OutputFault`."""
     try:
         yield
     except BrokenPipeError:
@@ -41,7 +41,10 @@ def output_faults() -> Iterator[None]:
 
 
 def write_all(fd: int, octets: bytes | memoryview) -> None:
-    """Write all bytes and wait as needed, also on a descriptor that another process set to nonblocking."""
+    """Write all bytes to a descriptor and block until they are written.
+
+    The function also blocks if another process has set the descriptor to nonblocking.
+    """
     left = memoryview(octets)
     while left:
         try:
@@ -57,7 +60,7 @@ def _wait(fd: int) -> None:
 
 
 def write_some(fd: int, octets: memoryview) -> memoryview:
-    """Write as much as fits to a descriptor of `open_ready` and return the rest."""
+    """Write as many bytes as a nonblocking descriptor accepts and return the remaining bytes."""
     with suppress(BlockingIOError):
         while octets:
             octets = octets[os.write(fd, octets) :]
@@ -65,10 +68,10 @@ def write_some(fd: int, octets: memoryview) -> memoryview:
 
 
 def open_ready(fd: int) -> int | None:
-    """Return a separate nonblocking descriptor for the same file, or None.
+    """Return a new nonblocking descriptor for the file of `fd`, or None if that is not possible.
 
-    Regular files and /dev/null are always ready. A pipe is opened again: `O_NONBLOCK` on the given descriptor
-    would affect all processes that share it.
+    For a regular file or /dev/null, the descriptor is duplicated: writes to these files do not block. A pipe
+    is opened again, because `O_NONBLOCK` on `fd` would affect all processes that share `fd`.
     """
     found = os.fstat(fd)
     if stat.S_ISREG(found.st_mode) or found.st_rdev == os.stat(os.devnull).st_rdev:
@@ -77,34 +80,38 @@ def open_ready(fd: int) -> int | None:
         return None
     try:
         return os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:  # another user's pipe, no reader, or no /proc
+    except OSError:  # the pipe belongs to another user or has no reader, or /proc is missing
         return None
 
 
-# Standard error, and a few progress lines below all messages, which are redrawn.
+# Messages on standard error, and the progress lines, which are redrawn below the last message.
 #
-# The progress lines are erased at the end. The cursor stays at the start of the first line: if the terminal
-# becomes narrower, lines wrap, but that position does not move. A message replaces the lines, which are drawn
-# again below the message.
+# The progress lines are erased at the end of the run. Between writes, the cursor is at the start of the first
+# progress line. If the terminal becomes narrower, progress lines wrap, but the cursor position does not
+# change. A message overwrites the progress lines. The progress lines are then drawn again below the message.
 
 _FIRST = "\x1b[G"  # the first column
 _ERASE = f"{_FIRST}\x1b[J"  # from the cursor to the end of the screen
-_NO_FOLD, _FOLD = "\x1b[?7l", "\x1b[?7h"  # a terminal may measure a name wider than it is
+# Line wrapping (DECAWM) off and on: a terminal may show a name wider than the calculated width.
+_NO_FOLD, _FOLD = "\x1b[?7l", "\x1b[?7h"
 
-_drawn = ""  # the lines on the screen
+_drawn = ""  # the progress lines on the screen, with their control sequences
 _held_back = 0  # nesting level of `hide_lines`
-_returns = False  # whether a line feed needs a carriage return, because the terminal does not add one
+_returns = False  # whether the terminal driver does not convert LF to CR LF
 
 
 def print_above(text: str) -> None:
-    """Write complete lines to standard error; a closed standard error is ignored."""
+    """Write complete lines to standard error, above the progress lines.
+
+    If standard error is closed, the lines are discarded.
+    """
     _write(f"{_ERASE}{text}{_drawn}" if _drawn else text)
 
 
 def draw(lines: Sequence[str]) -> None:
-    """Replace the drawn lines, or remove them for an empty sequence.
+    """Replace the progress lines, or remove them if `lines` is empty.
 
-    Each line is narrower than the terminal and contains no control sequences but colors.
+    Each line must be narrower than the terminal. Its only control sequences are colors.
     """
     global _drawn
     if _held_back or not (lines or _drawn):
@@ -120,14 +127,14 @@ def clear() -> None:
 
 
 def ends_lines(does: bool) -> None:
-    """Set whether the terminal converts line feeds to line ends; during a session it often does not."""
+    """Set whether the terminal driver converts LF to CR LF; in a telnet session it often does not."""
     global _returns
     _returns = not does
 
 
 @contextmanager
 def hide_lines() -> Iterator[None]:
-    """Hide the drawn lines and suppress drawing, while other output uses the terminal."""
+    """Hide the progress lines and draw none during the block, because other output uses the terminal."""
     global _held_back
     clear()
     _held_back += 1
@@ -142,12 +149,12 @@ def is_terminal() -> bool:
 
 
 def size() -> tuple[int, int]:
-    """Return the current columns and rows of the terminal."""
+    """Return the current columns and rows of the terminal on standard error."""
     try:
         columns, rows = os.get_terminal_size(sys.stderr.fileno())
     except OSError:
         columns = rows = 0
-    return columns or 80, rows or 24  # a terminal that does not know its size returns 0
+    return columns or 80, rows or 24  # a terminal of unknown size reports 0 columns and 0 rows
 
 
 def encoding() -> str:
@@ -155,38 +162,38 @@ def encoding() -> str:
 
 
 def _write(text: str) -> None:
-    if sys.stderr is None:  # Python's value for a closed descriptor
+    if sys.stderr is None:  # standard error was closed when Python started
         return
     try:
         sys.stderr.write(text.replace("\n", f"{_FIRST}\n") if _returns and is_terminal() else text)
         sys.stderr.flush()
     except OSError:
-        pass  # standard error is closed; no other output is left
+        pass  # standard error is closed, so the error cannot be reported
 
 
-#: Maximum bytes of a line of standard input or of a list: a URL of 65,536 characters in JSON escapes.
+#: Maximum bytes of a line of standard input or of a list. A URL of 65,536 characters in JSON escapes fits.
 MOST_LINE = 1_048_576
 
-_MOST_TEXT = 67_108_864  # the limit of a body that is held in memory; /dev/zero never ends
+_MOST_TEXT = 67_108_864  # maximum bytes of a text in memory; for example, /dev/zero never ends
 
 _READ_AT_ONCE = 65_536
 
-_MOST_TYPED = 4_096  # the maximum of a line on a terminal
+_MOST_TYPED = 4_096  # maximum bytes of a typed line, as in the terminal driver
 
-_MOST_HELD = 8_192  # the size of Python's own buffer
+_MOST_HELD = 8_192  # maximum buffered bytes of standard output, as in Python's own buffer
 
-_PAGE = 100  # columns of a page of text by default
+_PAGE = 100  # columns of text if standard output is not a terminal
 
 _held = bytearray()  # buffered bytes for standard output
 
 
 def complain(*lines: str) -> None:
-    """Write one message to standard error; a closed standard error is ignored."""
+    """Write one message to standard error, or discard the message if standard error is closed."""
     print_above("resolve: " + "\n".join(map(escape_line, lines)) + "\n")
 
 
 def note(line: str) -> None:
-    """Write a line of the dialogue to standard error, without the program's name."""
+    """Write a line to standard error, without the program's name."""
     print_above(escape_line(line) + "\n")
 
 
@@ -196,7 +203,7 @@ def say(text: str) -> None:
 
 
 def note_record(record: dict[str, JsonValue]) -> None:
-    """Write a JSON object as one line to standard error, if standard output has a body."""
+    """Write a JSON object as one line to standard error, for records beside a body on standard output."""
     print_above(json_line(record))
 
 
@@ -224,7 +231,7 @@ def print_text(text: str) -> None:
 
 
 def print_record(record: dict[str, JsonValue]) -> None:
-    """Write a JSON object as one line to standard output; ASCII only, without control characters."""
+    """Write a JSON object as one line of printable ASCII to standard output."""
     write_output(record_octets(record))
 
 
@@ -233,15 +240,15 @@ def record_octets(record: dict[str, JsonValue]) -> bytes:
 
 
 def json_line(record: dict[str, JsonValue]) -> str:
-    import json  # lazy: few runs need it
+    import json  # lazy import: few runs need it
 
     return json.dumps(record, ensure_ascii=True, separators=(", ", ": ")) + "\n"
 
 
 def write_output(octets: bytes) -> None:
-    """Write bytes to standard output, buffered unless on a terminal.
+    """Write bytes to standard output; output is buffered unless standard output is a terminal.
 
-    Raises `BrokenPipeError` if the reader closed it.
+    Raises `BrokenPipeError` if the reader closed the pipe.
     """
     output_descriptor()
     _held.extend(octets)
@@ -250,19 +257,19 @@ def write_output(octets: bytes) -> None:
 
 
 def _at_once() -> bool:
-    """Return whether to flush each write: on a terminal or with PYTHONUNBUFFERED."""
+    """Return whether to flush after each write: on a terminal, or if PYTHONUNBUFFERED is set."""
     return output_is_terminal() or getattr(sys.stdout, "write_through", False)
 
 
 def behind_all(octets: bytes) -> bytes:
-    """Return the buffered bytes followed by these, for a caller that writes both."""
+    """Return the buffered bytes followed by `octets`, and clear the buffer; the caller writes the result."""
     octets = bytes(_held) + octets if _held else octets
     _held.clear()
     return octets
 
 
 def flush() -> None:
-    """Write the buffered bytes."""
+    """Write the buffered bytes to standard output."""
     if _held:
         octets = bytes(_held)
         _held.clear()
@@ -270,12 +277,12 @@ def flush() -> None:
 
 
 def leave(status: int) -> NoReturn:
-    """End the process, after all writes."""
+    """End the process with an exit status; call this function after all output is written."""
     _leave(status)
 
 
 def leave_by(way: Callable[[int], NoReturn]) -> None:
-    """Set the function that ends the process, given the exit status."""
+    """Set the function that ends the process; its argument is the exit status."""
     global _leave
     _leave = way
 
@@ -284,13 +291,13 @@ _leave: Callable[[int], NoReturn] = sys.exit
 
 
 def abandon_output() -> None:
-    """Discard the buffered bytes, because standard output has no reader."""
+    """Discard the buffered bytes, because the reader of standard output closed the pipe."""
     _held.clear()
 
 
 def _push(octets: bytes) -> None:
-    # Unbuffered: a thread that waits for a reader would keep the lock of Python's buffer, and a program that
-    # abandons the thread could not end.
+    # Python's buffer is bypassed. A thread that waits for a slow reader would hold the lock of that buffer. A
+    # process that abandons such a thread would wait for the lock at exit and never end.
     fd = output_descriptor()
     if output_is_terminal():
         clear()
@@ -314,7 +321,7 @@ def input_is_terminal() -> bool:
 
 
 def output_is_file() -> bool:
-    """Return whether standard output is a regular file, without a reader on this terminal."""
+    """Return whether standard output is a regular file."""
     return sys.stdout is not None and stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
 
 
@@ -323,7 +330,7 @@ def output_encoding() -> str | None:
 
 
 def output_columns() -> int:
-    """Return the columns of the terminal on standard output, else 100."""
+    """Return the columns of the terminal on standard output, or 100 without a terminal."""
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or _PAGE
     except (AttributeError, OSError, ValueError):
@@ -331,7 +338,7 @@ def output_columns() -> int:
 
 
 def read_list(name: str) -> Iterator[bytes]:
-    """Yield the bytes of a list file (`-` is standard input) as they arrive."""
+    """Yield the bytes of a list file as they arrive; the name `-` is standard input."""
     with _reading(name, "the list ") as fd:
         yield from _pieces(fd)
 
@@ -345,7 +352,7 @@ def list_lines(name: str, pieces: Iterable[bytes]) -> Iterator[str]:
 
 
 def is_file(name: str) -> bool:
-    """Return whether the list is a regular file, which can be read again."""
+    """Return whether a list is a regular file, so that it can be read again."""
     try:
         return name != "-" and stat.S_ISREG(os.stat(name).st_mode)
     except (OSError, ValueError):
@@ -353,9 +360,10 @@ def is_file(name: str) -> bool:
 
 
 class ListFile:
-    """A list that is written at the end of a run; it may be the file that the run reads.
+    """A list file that is written at the end of a run.
 
-    The file is opened at the start of the run, so that errors are reported early. Raises `LocalError`.
+    The run may read its own URLs from the same file. The file is opened at the start of the run, so that
+    errors are reported early. Raises `LocalError`.
     """
 
     def __init__(self, name: str) -> None:
@@ -366,7 +374,7 @@ class ListFile:
             raise self._fault(error) from error
 
     def write(self, lines: Iterable[str]) -> LocalError | None:
-        """Replace the content and return the error, or None."""
+        """Replace the content of the file and return the error, or None."""
         text = "".join(lines).encode("utf-8", "surrogateescape")
         try:
             if stat.S_ISREG(os.fstat(self._fd).st_mode):
@@ -390,7 +398,7 @@ def input_lines() -> Iterator[bytes]:
 def read_first_line(name: str, most: int) -> bytes:
     """Return at most `most` bytes of the first line, without its line end.
 
-    Later bytes are not read: on standard input, they are for another reader.
+    Bytes after the first line are not read, because another reader of standard input may need them.
     """
     line = b""
     with _reading(name, "") as fd:
@@ -409,7 +417,7 @@ def read_file(name: str, most: int) -> bytes:
 
 
 def read_text(name: str) -> str:
-    """Return a complete text for `extract`; invalid UTF-8 is kept as surrogates."""
+    """Return the complete text for `extract`; bytes of invalid UTF-8 become surrogates."""
     text = bytearray()
     with _reading(name, "") as fd:
         while octets := os.read(fd, _READ_AT_ONCE):
@@ -423,8 +431,9 @@ def read_text(name: str) -> str:
 def _reading(name: str, what: str) -> Iterator[int]:
     """Yield the descriptor of a file to read.
 
-    Standard input stays open, because it may be named twice. Python's buffered reader is not used: it would
-    read ahead, and hold a lock if the program ends while a thread waits for a line.
+    Standard input is not closed, because the command line may name `-` twice. Python's buffered reader is
+    not used, because it would read ahead. It would also hold a lock if the process ends while a thread waits
+    for a line.
     """
     try:
         if name != "-":
@@ -447,7 +456,10 @@ def _pieces(fd: int) -> Iterator[bytes]:
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield lines with line ends, split at `MOST_LINE` bytes; the last line may have no line end."""
+    """Yield lines with their line ends; the last line may have none.
+
+    A line longer than `MOST_LINE` bytes is split.
+    """
     held = bytearray()
     for octets in pieces:
         searched = len(held)
@@ -461,14 +473,18 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 async def request_secret(prompt: str) -> bytes | None:
-    """Read a line from the terminal without echo; None for an empty line or without a terminal."""
+    """Read a line from the terminal without echo.
+
+    The result is None for an empty line or without a terminal.
+    """
     return await request_line(prompt, hidden=True) or None
 
 
 async def request_line(prompt: str, *, hidden: bool = False) -> bytes | None:
-    """Read a line from the terminal without its line end; None for end of input or without a terminal.
+    """Read a line from the terminal without its line end.
 
-    Bars are hidden meanwhile. With `hidden` the terminal does not echo; its settings are always restored.
+    The result is None at the end of input or without a terminal. Progress bars are hidden while the
+    user types. With `hidden`, the terminal does not echo; the terminal settings are always restored.
     """
     from trio.lowlevel import wait_readable
 
@@ -478,7 +494,7 @@ async def request_line(prompt: str, *, hidden: bool = False) -> bytes | None:
     try:
         with hide_lines(), _silence(terminal) if hidden else nullcontext():
             os.write(terminal, escape_line(prompt).encode())
-            await wait_readable(terminal)  # a terminal returns a complete line
+            await wait_readable(terminal)  # in line mode, a terminal is readable after a complete line
             typed = os.read(terminal, _MOST_TYPED)
     finally:
         os.close(terminal)
@@ -498,16 +514,16 @@ def _silence(terminal: int) -> Iterator[None]:
 
 
 async def ask(question: str) -> bool:
-    """Ask the user at the terminal for consent.
+    """Ask the user at the terminal a yes-or-no question and return whether the answer was yes.
 
-    Only yes is consent; without a terminal the result is False.
+    Without a terminal, the result is False.
     """
     typed = await request_line(f"{question} [y/N] ")
     return typed is not None and typed.strip().lower() in (b"y", b"yes")
 
 
 def has_terminal() -> bool:
-    """Return whether a terminal is available for questions."""
+    """Return whether a terminal is available to ask the user."""
     terminal = _terminal()
     if terminal is not None:
         os.close(terminal)
@@ -522,9 +538,9 @@ def _terminal() -> int | None:
 
 
 class TraceWriter:
-    """The dialogue, written as it happens: to a file, or to standard error for `-v`.
+    """A writer of the protocol trace, to a file or, for `-v`, to standard error.
 
-    A write error of the file does not stop the run; `close` returns it.
+    A write error of the file does not stop the run; `close` returns the error.
     """
 
     def __init__(self, path: str | None, aloud: bool) -> None:
@@ -537,7 +553,7 @@ class TraceWriter:
             raise self._fault(error) from error
 
     def line(self, text: str, said: str | None) -> None:
-        """Write a line to the file, and its form for users to standard error."""
+        """Write `text` to the trace file, and `said` to standard error."""
         shown = escape_line(text)
         if self._aloud and said is not None:
             note(said)
@@ -548,7 +564,7 @@ class TraceWriter:
                 self._problem = error
 
     def close(self) -> LocalError | None:
-        """Close the file and return the first error, or None."""
+        """Close the trace file and return its first error, or None."""
         if self._file is not None:
             try:
                 self._file.close()

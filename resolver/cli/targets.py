@@ -176,7 +176,7 @@ class TargetNaming:
     """
 
     def __init__(self, command: Command, ledger: Ledger | None) -> None:
-        from resolver.transfer.naming import NameReservations  # lazy: only saved targets have names
+        from resolver.transfer.naming import NameReservations  # lazy import: only saved targets have names
 
         self._command = command
         self._ledger = ledger
@@ -232,13 +232,13 @@ def _targets(
     for url in command.urls:
         yield CommandTarget(url, command.origin, referrer)
     if command.extracts is not None:
-        from resolver.cli.lists import urls_in  # lazy: few runs extract an archive
+        from resolver.cli.lists import urls_in  # lazy import: few runs extract an archive
 
         for url in urls_in(command.extracts, command.at, report, quiet=command.is_quiet):
             yield CommandTarget(url, command.origin, referrer)
     if not command.lists:
         return
-    from resolver.cli import lists  # lazy: few command lines have a list
+    from resolver.cli import lists  # lazy import: few command lines have a list
 
     for source in lists.sources(command, fetched):
         for where, item in lists.items(source, report):
@@ -276,7 +276,7 @@ def _line(line: str, where: str, source: ListSource) -> CommandTarget | None:
     """Return the target of a line, or None for a listing entry without a URL, such as text in a menu."""
     if not line.startswith("{"):
         return CommandTarget(line, source.origin, source.referrer)
-    import json  # lazy: most lists are plain lines
+    import json  # lazy import: most lists are plain lines
 
     try:
         record = json.loads(line)

@@ -82,7 +82,7 @@ def listening_address(text: str) -> str:
     An address that means all interfaces is invalid, because it has no host name to which browsers could be
     restricted. A link-local address is invalid for the same reason.
     """
-    from ipaddress import ip_address  # lazy: few command lines have one
+    from ipaddress import ip_address  # lazy import: few command lines have such a value
 
     try:
         found = ip_address(text)
@@ -160,7 +160,7 @@ def path(text: str) -> str:
 
 def moment(text: str) -> str:
     """Check a time in UTC, or a prefix of one."""
-    from resolver.warc.archive import read_moment  # lazy: few command lines have one
+    from resolver.warc.archive import read_moment  # lazy import: few command lines have such a value
 
     try:
         read_moment(text)
@@ -188,7 +188,7 @@ def referrer(text: str) -> str:
 
 def checksum(text: str) -> Checksum:
     """Parse `auto` or `ALG:HEX`."""
-    from resolver.transfer.verification import Checksum  # lazy: few command lines have one
+    from resolver.transfer.verification import Checksum  # lazy import: few command lines have such a value
 
     try:
         return Checksum.parse(text)

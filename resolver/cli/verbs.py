@@ -125,7 +125,7 @@ async def _gather(session: Resolver, target: CommandTarget, command: Command) ->
 
     Raises `ResolveError`; articles that precede the error are saved.
     """
-    # lazy: only for `-r --format`, and trees are many modules
+    # lazy import: only `-r --format` needs a mailbox, and resolver.trees loads many modules
     from resolver.files.mailbox import Maildir, Mbox
     from resolver.trees.saving import GroupMailbox, source_of
 
@@ -210,7 +210,7 @@ def _reserve(url: Url, name: str | None, suffix: str, target: CommandTarget, com
     try:
         return target.reserve(url, command, name, suffix)
     except Refused:
-        from resolver.transfer.plan import opens_anything  # lazy: refusals are rare
+        from resolver.transfer.plan import opens_anything  # lazy import: refusals are rare
 
         if opens_anything(url) or target.claim is None:
             raise
@@ -305,7 +305,7 @@ async def info(session: Resolver, target: CommandTarget, command: Command) -> No
 
 async def open_(session: Resolver, target: CommandTarget, command: Command) -> None:
     """Open the URL interactively."""
-    from resolver.cli.open import perform  # lazy: few runs are interactive
+    from resolver.cli.open import perform  # lazy import: few runs are interactive
 
     async with _failures(target, command):
         url = target.parsed(command)
