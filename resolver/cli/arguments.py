@@ -1,8 +1,8 @@
-"""The command line, parsed into one `Command`.
+"""The command-line parser, whose result is a `Command`.
 
-A URL always contains a colon; the name of a command never does. The first argument that is not an option must
-be a URL or a command; any other argument is an error. Without a command, `get` runs. This module checks all
-values, so that a `Command` is valid.
+The first argument that is not an option must be a URL or the name of a command; any other argument is an
+error. A URL always contains a colon, and the name of a command never does. The default command is `get`. This
+module checks all values, so a `Command` is always valid.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ ONLINE = frozenset(verb.name for verb in TABLE if verb.online)
 
 @dataclass(kw_only=True)
 class Command(CommandOptions):
-    """A command line: its arguments and the values of all options. Only this module changes it."""
+    """A parsed command line: its arguments, and the values of all options.
+
+    Only this module changes the attributes.
+    """
 
     verb: str
-    #: The URLs as typed.
+    #: The URLs or other arguments after the command, as typed.
     urls: tuple[str, ...]
-    #: The source of the values that are not on the command line.
+    #: The configuration file, which has the values of options that are not on the command line.
     configuration: Configuration
-    #: The archive to extract completely.
+    #: The path of the archive to extract completely (`warc extract` without URLs).
     extracts: str | None = None
     #: Gateway URLs by scheme.
     gateways: dict[str, str] = field(default_factory=dict)
@@ -44,9 +47,9 @@ class Command(CommandOptions):
 
     @property
     def is_silent(self) -> bool:
-        """Return whether errors of a URL are not printed.
+        """Return whether error messages about a URL are suppressed.
 
-        The result is also true if a record on standard error contains these errors.
+        The result is also true if records on standard error already contain these errors.
         """
         return self.silent or self._has_records_on_stderr
 
@@ -61,13 +64,13 @@ class Command(CommandOptions):
 
     @property
     def url_options(self) -> tuple[tuple[str, str], ...]:
-        """Return the options that become part of the URL, by their names there."""
+        """Return name and value of each option that changes the URL: `search`, `view` and `type`."""
         named = (("search", self.search), ("view", self.view), ("type", self.type))
         return tuple((name, value) for name, value in named if value is not None)
 
     @property
     def walks(self) -> bool:
-        """Return whether the URLs are the roots of trees, with each file saved separately."""
+        """Return whether the URLs are roots of directory trees (`-r`), and each file is saved separately."""
         return self.verb == "get" and self.recursive and self.format is None
 
 
@@ -75,23 +78,23 @@ def read(argv: list[str]) -> Command | None:
     """Parse the command line.
 
     Returns:
-        The command, or None for `--version`.
+        The parsed command line, or None for `--version`.
 
     Raises:
         UsageError: the command line is not valid.
     """
-    if argv[:1] == ["help"]:  # arguments of help may be names of options
+    if argv[:1] == ["help"]:  # an argument of `help` may be the name of an option
         return _help(argv[1:])
-    if argv[:1] == ["ledger"]:  # --failed of `ledger` lists on standard output by default
+    if argv[:1] == ["ledger"]:  # by default, `ledger --failed` writes to standard output
         argv = ["--failed=-" if argument == "--failed" else argument for argument in argv]
-    if argv[:1] == ["bulk"]:  # archives of `bulk` are stored with its other output
+    if argv[:1] == ["bulk"]:  # `bulk --warc` has no FILE: its archives are written below --out
         argv = ["--warc=-" if argument == "--warc" else argument for argument in argv]
     end = argv.index("--") if "--" in argv else len(argv)
     for argument in argv:
         if "\0" in argument:
             raise UsageError(f"argument {argument!r}: must not contain NUL")
     for argument in argv[:end]:
-        if argument.startswith("-") and argument.endswith("--"):  # argparse would lose this value
+        if argument.startswith("-") and argument.endswith("--"):  # argparse would drop the value `--`
             raise UsageError(f"argument {argument!r}: -- cannot be the value of an option")
     words, given = parse(argv[:end])
     words += argv[end + 1 :]
@@ -104,13 +107,13 @@ def read(argv: list[str]) -> Command | None:
         return _command("get", words, given)
     if words[:2] == ["warc", "extract"]:
         return _extraction(words[2:], given)
-    if verb in ("man", "completion"):  # independent of the configuration, which may be faulty
+    if verb in ("man", "completion"):  # these commands must work with an invalid configuration file
         given = {**given, "config": "none"}
     return _command(verb, words[1:], given)
 
 
 def _extraction(words: list[str], given: dict[str, Any]) -> Command:
-    """Read `warc extract FILE URL...` as `get` from that archive, with the options of `get`."""
+    """Convert `warc extract FILE URL...` to `get` with `--from-warc FILE`, with the options of `get`."""
     if not words or "from_warc" in given:
         raise UsageError("warc extract: expected ARCHIVE [URL]..., without --from-warc")
     archive, *urls = words
@@ -119,15 +122,19 @@ def _extraction(words: list[str], given: dict[str, Any]) -> Command:
 
 
 def _help(words: list[str]) -> Command:
-    """Return the help command; ignore other options and the configuration, which may be faulty."""
+    """Return the help command, without other options.
+
+    The configuration file is not read, because help must be available if the file is invalid.
+    """
     return _command("help", words, {"config": "none"})
 
 
 def _apply_defaults(given: dict[str, Any], verb: str) -> tuple[dict[str, Any], Configuration]:
-    """Return the values of all options, and the configuration with their sources.
+    """Return the values of all options, and the configuration with the source of each value.
 
-    An option that is not given has the value of the configuration, else its default. Values of repeatable
-    options are joined. Options of other commands have no configured value. Raises `UsageError`.
+    An option that is not on the command line has its configured value, or else its default. For a repeatable
+    option, values of the command line are appended to the configured values. The configured value of an
+    option that the command does not use is ignored. Raises `UsageError`.
     """
     configuration = load(given.get("config"))
     values, sources = {}, {}
@@ -147,10 +154,10 @@ def _source(row: Option, of_file: str | None, *, given: bool) -> str:
 
 
 def _verb(words: list[str]) -> str | None:
-    """Return the first argument if it is a command, or None if it is a URL.
+    """Return the first argument if it is the name of a command, or None if it is a URL.
 
-    Raises `UsageError` for any other argument: usually a mistyped command or a URL without its scheme.
-    Neither is guessed.
+    Raises `UsageError` for any other argument, such as a mistyped command or a URL without its scheme. The
+    message suggests a correction, but the correction is never applied.
     """
     if not words or ":" in words[0] or words[0].startswith("-"):
         return None
@@ -188,13 +195,13 @@ def _command(verb: str, urls: list[str], given: dict[str, Any], extracts: str | 
     return command
 
 
-#: Names of standard output. A redirection target that is reopened by such a name is overwritten from its
-#: start.
+#: Paths of standard output. They are not opened: a file that standard output is redirected to would then be
+#: overwritten from its start.
 _STANDARD_OUTPUT = frozenset({"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
 
 
 def _place_output(command: Command) -> None:
-    """Convert `-O DIR/` to a directory, and `-O` of standard output to `-`."""
+    """Convert `-O DIR/` to `-d DIR`, and a path of standard output in `-O` to `-`."""
     if command.output in _STANDARD_OUTPUT:
         command.output = "-"
     elif command.output is not None and command.output.endswith("/"):
@@ -207,7 +214,10 @@ _OF_ARCHIVES = (("ls",), ("check",))
 
 
 def _check_listening(command: Command) -> None:
-    """Check the options of a server that listens to other machines; it cannot serve local files."""
+    """Check the options of a server that listens on a non-loopback address.
+
+    Such a server requires the policy `untrusted`, and cannot serve local files.
+    """
     if command.listen is None and (command.insecure or command.listen_cert is not None):
         raise UsageError("--insecure and --listen-cert need --listen")
     if command.insecure and command.listen_cert is not None:
@@ -231,7 +241,7 @@ def listens_to_others(command: Command) -> bool:
     return command.listen is not None and not ip_address(command.listen).is_loopback
 
 
-#: Options of outbound connections, which archives do not need.
+#: Options of outbound connections, which cannot be combined with `--from-warc`.
 _WAY_OUT = (
     *("warc", "proxy", "cert", "cacert", "tls", "only_ipv4", "only_ipv6", "user", "password_file", "netrc"),
     *(
@@ -249,7 +259,7 @@ _WAY_OUT = (
 
 
 def _check_archives(command: Command) -> None:
-    """Check that a command that reads archives has no options of outbound connections."""
+    """Reject options of outbound connections if the command reads archives. Raises `UsageError`."""
     if command.at is not None and not command.from_warc:
         raise UsageError("--at needs --from-warc")
     for row in rows() if command.from_warc else ():
@@ -278,7 +288,7 @@ def _check_words(command: Command) -> None:
     if command.under is not None and urls[:1] != ("ls",):
         raise UsageError("--under needs warc ls")
     _check_archives(command)
-    # In other clients, users know this option as one that disables certificate checks.
+    # Users of curl expect that --insecure disables the verification of certificates.
     if command.insecure and verb != "serve":
         raise UsageError("--insecure is only for serve: certificates are always verified")
     if verb == "serve":
@@ -298,7 +308,10 @@ def _check_urls(command: Command) -> None:
 
 
 def _check_output(command: Command) -> None:
-    """Check the output options: -O FILE and -d are for `get`, and for `explain`, which describes `get`."""
+    """Check the output options: `-O FILE` and `-d` are only for `get` and `explain`.
+
+    `explain` accepts these options because it describes the effect of `get`.
+    """
     verb = command.verb
     to_file = command.output is not None and command.output != "-"
     if command.configuration.given.get("warc_dedup") and command.warc is None:
@@ -322,9 +335,9 @@ def _check_output(command: Command) -> None:
 
 
 def _check_trees(command: Command) -> None:
-    """Check that options of a tree are used with a tree.
+    """Check that options of recursive retrieval are used with `-r`. Raises `UsageError`.
 
-    A default from the configuration is ignored without a tree.
+    Without `-r`, a configured value of such an option is ignored.
     """
     if command.recursive and command.output is not None and command.format is None:
         raise UsageError("-r saves several files: cannot write them to -O FILE (use -d DIR)")
@@ -350,12 +363,13 @@ def _gateways(texts: list[str]) -> dict[str, str]:
         raise UsageError(f"--gateway {error}") from error
 
 
-# The command line of `bulk`: options of one process or one URL have no meaning on a cluster.
+# The command line of `bulk`. Options for one process or one URL are rejected, because a cluster cannot apply
+# them.
 
-#: Concurrent slices of a process: threads that wait for an event loop.
+#: Concurrent slices of a worker process. Each slice has a thread, which waits for an event loop.
 THREADS = 16
 
-#: The reason why an option of other commands is not valid for a cluster.
+#: The reason why an option of other commands is not valid for `bulk`, by option name.
 _NOT_HERE = {
     "cookies": "a cookie file cannot be shared by several machines",
     "user": "it is for hosts of the command line (for hosts of a list use --netrc)",
@@ -371,7 +385,10 @@ _NOT_HERE = {
 
 
 def _check_bulk(command: Command) -> None:
-    """Reject options that have no effect in `bulk`: the user may rely on them. Raises `UsageError`."""
+    """Check the command line of `bulk`. Raises `UsageError`.
+
+    Options without an effect in `bulk` are rejected, because the user may rely on such an option.
+    """
     if not command.lists:
         raise UsageError("bulk: expected lists of URLs (files, - for standard input, or URLs)")
     for row in rows():
@@ -382,7 +399,7 @@ def _check_bulk(command: Command) -> None:
         ):
             why = f": {_NOT_HERE[row.name]}" if row.name in _NOT_HERE else ""
             raise UsageError(f"bulk does not take {row.long}{why}")
-    # a configured value names a file, for other commands
+    # The configured value of `warc` is ignored: it is the path of a file for other commands.
     command.warc = command.configuration.given.get("warc")
     if command.warc not in (None, "-"):
         raise UsageError("bulk --warc: expected no FILE (each worker writes an archive below --out)")
@@ -397,5 +414,5 @@ def is_local(scheduler: str) -> bool:
 
 
 def is_encrypted(scheduler: str) -> bool:
-    """Return whether the connection is encrypted, or stays on this machine where others cannot read it."""
+    """Return whether the connection to the scheduler is safe from eavesdropping: local, or with TLS."""
     return is_local(scheduler) or scheduler.startswith("tls://")

@@ -1,7 +1,7 @@
-"""The command `bulk`: fetch lists of URLs with the workers of a cluster (Dask), or print the plan.
+"""The command `bulk`: fetch lists of URLs with the workers of a Dask cluster, or print the plan.
 
-The command reads the lists and the login files itself: workers receive values and never prompt. Dask is
-imported only when this command runs.
+This process reads the lists and the login files. The workers receive the content, and never prompt the user.
+Dask is imported only when this command runs.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from resolver.cli.lists import FetchedList
 
 
-# Logins for the workers of a cluster: only logins that the user configured for hosts in a list are sent.
-# Workers do not prompt, run commands or read keyrings. Logins for other hosts stay on this machine.
+# Logins for the workers of a cluster. A login is sent only if the user configured the login for a host in a
+# list. Logins for other hosts are not sent. Workers do not prompt, run commands or read keyrings.
 
 
 class PickledSecrets(CommandSecrets):
-    """Secrets that can be pickled, as soon as all hosts are known."""
+    """Logins that can be pickled for the workers, after the hosts of all lists are admitted."""
 
     def __init__(self, sections: Mapping[str, HostSection], default: HostSection | None) -> None:
         told = {name: section for name, section in sections.items() if section.password is not None}
@@ -60,7 +60,10 @@ class PickledSecrets(CommandSecrets):
         return self._default is not None or bool(self._sections)
 
     def admit(self, url: Url) -> None:
-        """Admit a URL only if its host has a login: a list may name any number of hosts."""
+        """Admit the host of a URL if a login for the host is configured.
+
+        Other hosts are not stored, because a list may contain any number of hosts.
+        """
         if isinstance(url, HostUrl) and self._has(url):
             super().admit(url)
 
@@ -72,12 +75,12 @@ class PickledSecrets(CommandSecrets):
         return None
 
 
-# Progress of a cluster run: a line that is redrawn on a terminal, lines for a log, JSON for programs; and a
-# summary at the end.
+# The progress of a cluster run, and a summary at the end. On a terminal, one progress line is redrawn. A log
+# gets separate lines, and a program gets JSON objects.
 
 T = TypeVar("T")
 
-#: Columns of the bar, and the minimum columns of a terminal with a bar.
+#: Columns of the progress bar, and the minimum columns of a terminal on which the bar is drawn.
 _BAR = 20
 _WIDE = 60
 
@@ -87,7 +90,7 @@ _LOG = 100
 
 @contextmanager
 def display_of(command: Command, clock: Callable[[], float] = monotonic) -> Iterator[BulkDisplay]:
-    """Yield the progress display; clear its lines at the end."""
+    """Yield the progress display, and clear its lines at the end of the block."""
     kind = _LineDisplay if _has_line(command) else _DISPLAYS.get(command.progress, BulkDisplay)
     try:
         yield kind(command, clock)
@@ -101,7 +104,7 @@ def _has_line(command: Command) -> bool:
 
 
 class BulkDisplay:
-    """A display without progress output, the base of the others."""
+    """The base class of the displays; this class itself shows no progress."""
 
     #: Minimum seconds between two reports of the number of requests read.
     _SOON = 0.1
@@ -113,9 +116,9 @@ class BulkDisplay:
         self._drawn = self._began
 
     def read(self, requests: Iterable[T]) -> Iterator[T]:
-        """Yield the requests unchanged and report their count so far.
+        """Yield the requests unchanged, and report the number of requests read so far.
 
-        The elapsed time starts at their end.
+        The elapsed time is measured from the end of the requests.
         """
         for count, request in enumerate(requests, 1):
             yield request
@@ -128,7 +131,7 @@ class BulkDisplay:
         """Report the number of requests read so far."""
 
     def hear(self, progress: BulkProgress) -> None:
-        """Report the progress at the end of a slice."""
+        """Report the progress after each slice of requests."""
 
     def conclude(self, summary: BulkSummary) -> None:
         """Report the outcomes of all requests."""
@@ -195,33 +198,35 @@ def _list_failures(counts: Mapping[str, int]) -> list[str]:
     return [f"{counts[how]:,} {how}" for how in ("failed", "refused") if counts.get(how)]
 
 
-# Ctrl-C and SIGTERM, for a command whose work runs in threads and processes of a library.
+# Ctrl-C and SIGTERM for `bulk`, whose work runs in threads and processes of Dask.
 #
-# - A signal raises `KeyboardInterrupt` in the main thread, and open work is closed while the stack unwinds.
-# - Python leaves SIGINT ignored if it starts with it ignored, as shells do for background jobs of a script.
-#   This handler is installed in this case too.
-# - Python drops an exception that is raised in a finalizer or a callback of its garbage collector. The signal
-#   is then sent again.
-# - Closing may wait, and so may the threads that Python joins at exit. A second signal therefore ends the
-#   process immediately; a first signal ends it after `PATIENCE`, in its current state.
+# - A signal raises `KeyboardInterrupt` in the main thread. Context managers close the cluster and the files
+#   while the stack unwinds.
+# - Shells start background jobs of a script with SIGINT ignored, and Python then leaves SIGINT ignored. This
+#   handler is installed in this case, too.
+# - If a signal handler raises in a finalizer or in a callback of the garbage collector, Python drops the
+#   exception. The signal is then sent again.
+# - Closing may block, and so may the threads that Python joins at exit. A second signal therefore ends the
+#   process immediately. After the first signal, the process ends after `PATIENCE` at the latest.
 
-#: Maximum seconds of closing. Dask gives a worker four seconds to end, and five more after it was killed.
+#: Maximum seconds from the first signal to the end of the process. Dask gives a worker four seconds to end,
+#: and five more seconds after a kill.
 PATIENCE = 10.0
 
-#: Seconds until a dropped signal is sent again: the finalizer that dropped it has ended by then.
+#: Seconds until a dropped signal is sent again. By then, the finalizer that dropped the signal has ended.
 _AGAIN = 0.05
 
-#: Maximum seconds of the last message, if its reader still reads.
+#: Maximum seconds to write the last message, because the reader of standard error may have stopped.
 _LAST = 1.0
 
 _Word = Literal["first", "dropped", "second", "over"]
 
 
 class Interrupts:
-    """A context manager for the main thread that turns SIGINT and SIGTERM into an exit status.
+    """A context manager for the main thread that converts SIGINT and SIGTERM to an exit status.
 
-    After a signal, any error that leaves the context is attributed to the signal and is swallowed. `tell` is
-    then called with how the command ended; `status` is the exit status.
+    After a signal, each exception that leaves the block is suppressed, because the signal caused it. `tell`
+    is then called with "interrupted" or "terminated", and `status` is the exit status.
     """
 
     def __init__(self, tell: Callable[[str], object]) -> None:
@@ -240,7 +245,7 @@ class Interrupts:
         Thread(target=self._watch, name="Interrupts of resolve", daemon=True).start()
         self._hook = sys.unraisablehook
         sys.unraisablehook = self._hear_of_dropped
-        for number in STATUS_BY_SIGNAL:  # also where a shell ignores it, as for other commands
+        for number in STATUS_BY_SIGNAL:  # also if the shell started this process with SIGINT ignored
             self._before.append((number, signal.signal(number, self._hear)))
         return self
 
@@ -252,7 +257,7 @@ class Interrupts:
         sys.unraisablehook = self._hook
         is_ended = self._number is not None and error is not None
         if is_ended:
-            # Python would wait for threads, and Dask would close connections that no longer exist
+            # A normal exit would wait for threads, and Dask would close connections that no longer exist.
             streams.leave_by(os._exit)
             self._say()
         self._words.put("over")
@@ -291,14 +296,21 @@ class Interrupts:
                 self._end()
 
     def _send_again(self) -> None:
-        """Send the signal until the handler runs: a signal just before a wait does not end the wait."""
+        """Send the signal repeatedly until the handler runs.
+
+        One signal is not enough: a signal that arrives just before a blocking call does not interrupt the
+        call.
+        """
         self._comes_again = True
         while self._comes_again and self._words.empty():
             sleep(_AGAIN)
             signal.pthread_kill(main_thread().ident or 0, self._number or 0)
 
     def _end(self) -> None:
-        """Print the last message in a separate thread, because its reader may have stopped, and exit."""
+        """Print the last message and end the process immediately.
+
+        A separate thread prints the message, because the reader of standard error may have stopped.
+        """
         teller = Thread(target=self._say, daemon=True)
         teller.start()
         teller.join(_LAST)
@@ -313,7 +325,7 @@ class Interrupts:
 
 
 def perform(command: Command) -> int:
-    """Run the command or print its plan; return the exit status."""
+    """Run `bulk` or, with `--dry-run`, print its plan; return the exit status."""
 
     def tell(how: str) -> None:
         if not command.is_quiet:
@@ -342,7 +354,7 @@ class _BulkCommand:
         self._settings = settings_of(command, self._carried)
 
     def run(self) -> int:
-        """Run until done or stopped and return the exit status. Raises `ResolveError`."""
+        """Fetch all requests on the cluster and return the exit status. Raises `ResolveError`."""
         from resolver.bulk import run
         from resolver.cli.cluster import client_of
 
@@ -379,9 +391,9 @@ class _BulkCommand:
         return status_of(self._statuses)
 
     def _requests(self, fetched: Mapping[str, FetchedList]) -> Iterator[SaveRequest]:
-        """Yield the requests.
+        """Yield the requests of the lists.
 
-        Each name is made from the URL alone, so that two machines never use the same name.
+        The file name of a request depends only on its URL, so that two machines never use the same name.
         """
         for target in targets(self._command, self.report, fetched):
             self._admit(target)
@@ -400,10 +412,10 @@ class _BulkCommand:
             try:
                 self._carried.admit(target.parsed(self._command))
             except ResolveError:
-                return  # the outcome of the request reports the error
+                return  # the worker reports the error as the outcome of this request
 
     def _fetch_lists(self) -> Mapping[str, FetchedList]:
-        """Fetch the lists that are URLs."""
+        """Fetch the lists that are given as URLs."""
         if not any(map(is_url, self._command.lists)):
             return {}
         return trio.run(self._fetch)
@@ -421,7 +433,7 @@ class _BulkCommand:
 
 
 def settings_of(command: Command, carried: PickledSecrets) -> Settings:
-    """Return the settings for each URL on each worker, with absolute paths of this machine."""
+    """Return the request settings of the workers; file paths in them are absolute paths of this machine."""
     policy = policy_of(command)
     return Settings(
         policy=policy,
@@ -441,11 +453,13 @@ def settings_of(command: Command, carried: PickledSecrets) -> Settings:
 
 
 def _collect_logins(command: Command) -> PickledSecrets:
-    """Return the logins to send to the workers; none if the connection to the scheduler is not encrypted.
+    """Return the logins to send to the workers.
+
+    If the connection to the scheduler is not encrypted, the result is empty.
 
     Raises:
-        NotConfigured: the command line asks for logins and the connection is not encrypted.
-        UsageError: the permissions of a file are not safe.
+        NotConfigured: `--netrc` or `--netrc-file` is set, and the connection is not encrypted.
+        UsageError: other users may read or change the netrc file.
     """
     asked = command.netrc or command.netrc_file is not None
     sections = {name: each for name, each in command.configuration.hosts.items() if each.logs_in}
@@ -470,7 +484,7 @@ def _collect_logins(command: Command) -> PickledSecrets:
 
 
 def _place(out: str) -> str:
-    """Return an absolute path: workers have different working directories."""
+    """Return the output directory as an absolute path, because each worker has its own working directory."""
     if out.startswith("-"):
         raise LocalError(f"--out {out}: must not start with -")
     return out if is_url(out) else os.path.abspath(out)

@@ -1,4 +1,7 @@
-"""The ledger of a run (`--ledger`), which skips finished requests; and the command `ledger`."""
+"""The ledger of a run (`--ledger`) and the command `ledger`.
+
+A ledger is a file that records the outcome of each request. A later run skips the completed requests.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from resolver.ledger.report import LedgerReport, PendingRow
 
 
-#: Lines of a file that are read together. Lines of a pipe are read one by one.
+#: Maximum lines of a list file that are read together. Lines of a pipe are read one by one.
 _AT_ONCE = 500
 
 
@@ -42,18 +45,23 @@ def ledger_of(command: Command) -> AbstractAsyncContextManager[Ledger | None]:
 
 
 class SkippedLines(NamedTuple):
-    """A `number` of successive list lines that earlier runs completed; `octets` are their records."""
+    """Successive list lines that earlier runs completed.
+
+    Attributes:
+        number: the number of lines.
+        octets: the JSON records of the lines, or empty bytes without `--json`.
+    """
 
     number: int
     octets: bytes
 
 
-#: An element of the lists: a target with its row, or completed lines that are only counted.
+#: An element of the input: a target with its row in the ledger, or completed lines, which are only counted.
 Part: TypeAlias = "SkippedLines | tuple[CommandTarget, LedgerEntry | None]"
 
 
 class LedgerInput:
-    """A reader of the targets of a run, each with its row in the ledger."""
+    """A reader of the targets of a run, which finds the row of each target in the ledger."""
 
     def __init__(
         self,
@@ -72,7 +80,7 @@ class LedgerInput:
         self._at_once = _AT_ONCE if all(map(streams.is_file, command.lists)) else 1
 
     async def read(self) -> AsyncGenerator[Part, None]:
-        """Yield all targets. Raises `LocalError` after the targets that precede the error."""
+        """Yield all targets. Raises `LocalError` after the last target before an unreadable line."""
         fault: LocalError | None = None
         while fault is None:
             taken, fault = await self._take_next()
@@ -84,7 +92,10 @@ class LedgerInput:
             raise fault
 
     async def _take_next(self) -> tuple[list[Part], LocalError | None]:
-        """Return the next targets, read in a thread, because the pipe of a list may be idle for hours."""
+        """Return the next targets, and the error that ended the input, if any.
+
+        A thread reads the lists, because a list from a pipe may be idle for hours.
+        """
         if not (self._command.lists or self._command.extracts) and self._ledger is None:
             return self._take_some()
         return await trio.to_thread.run_sync(self._take_some, abandon_on_cancel=True)
@@ -118,7 +129,10 @@ class LedgerInput:
         return parts
 
     def _find_repeated(self, pairs: list[tuple[CommandTarget, CompletedRow]]) -> Iterator[Part]:
-        """Yield skipped lines for targets that an earlier run completed, if their names are the same now."""
+        """Yield the targets that an earlier run completed as skipped lines.
+
+        A target whose file name now differs from the ledger is yielded with its row instead.
+        """
         assert self._naming is not None
         fits = self._naming.find_again([known.where for _, known in pairs])
         for fit, group in groupby(zip(pairs, fits, strict=True), lambda each: each[1]):
@@ -150,7 +164,10 @@ def _recall(how: str | None, ledger: Ledger | None, command: Command) -> LedgerR
 
 
 class EarlierRecords:
-    """A generator of the records of completed targets, which differ only in a few members."""
+    """A generator of the JSON records of completed targets.
+
+    These records differ only in a few members, so the common members are computed once.
+    """
 
     def __init__(self, command: Command) -> None:
         self._directory = command.directory or ""
@@ -164,7 +181,7 @@ class EarlierRecords:
         return streams.record_octets({**self._alike, **record, "bytes": known.size, "digest": known.digest})
 
     def _scheme(self, target: CommandTarget) -> str:
-        """Return the scheme of a target; cached if the URL starts with the scheme's name."""
+        """Return the scheme of a target, from a cache if the URL starts with the scheme's name."""
         begin = target.url.partition(":")[0]
         scheme = self._schemes.get(begin)
         if scheme is None:
@@ -175,7 +192,10 @@ class EarlierRecords:
 
 
 def _make_row(target: CommandTarget, command: Command, how: str | None = None) -> RequestRow:
-    """Return the row of a target: its key is the refined URL without a password, and its path."""
+    """Return the row of a target; the key of a row is the URL without a password, and the path.
+
+    `--search` and `--view` are already applied to this URL.
+    """
     from resolver.ledger.book import RequestRow
 
     given = redact(target.url)
@@ -199,14 +219,14 @@ def _make_row(target: CommandTarget, command: Command, how: str | None = None) -
 
 
 def find_earlier(target: CommandTarget, entry: LedgerEntry, command: Command) -> Saved:
-    """Return the outcome of an earlier run with an existing file."""
+    """Return the outcome of a target whose file was saved by an earlier run."""
     path = os.path.join(command.directory or "", target.where)
     path = path if os.path.abspath(path) == entry.path else entry.path
     return make_saved(_make_row(target, command).url, path, entry)
 
 
 def make_saved(shown: str, path: str, entry: LedgerEntry) -> Saved:
-    """Return the outcome of an earlier run, for a URL and path."""
+    """Return the outcome from the row of the ledger, for a URL without a password and a path."""
     return _make_saved(shown, path, entry.size, entry.digest)
 
 
@@ -228,7 +248,7 @@ def _make_saved(shown: str, path: str, size: int, digest: str | None) -> Saved:
 
 
 async def note_saved(entry: LedgerEntry | None, saved: Saved | None) -> None:
-    """Record a completed target, also after the run was cancelled. Raises `LedgerFault`."""
+    """Record a completed target, even if the run was cancelled. Raises `LedgerFault`."""
     if entry is not None and saved is not None:
         brought = 0 if saved.skipped else max(0, saved.bytes - saved.resumed_from)
         with trio.CancelScope(shield=True):
@@ -236,7 +256,7 @@ async def note_saved(entry: LedgerEntry | None, saved: Saved | None) -> None:
 
 
 async def forget(entry: LedgerEntry | None) -> None:
-    """Remove the row of a target that proved to be a directory. Raises `LedgerFault`."""
+    """Remove the row of a target that turned out to be a directory. Raises `LedgerFault`."""
     if entry is not None:
         await entry.forget()
 
@@ -248,7 +268,11 @@ async def note_failure(entry: LedgerEntry | None, error: ResolveError) -> None:
 
 
 def show(command: Command) -> int:
-    """Print or change the ledger and return the exit status. Raises `LocalError`."""
+    """Run the command `ledger`: print or change a ledger. Raises `LocalError`.
+
+    Returns:
+        The exit status.
+    """
     from resolver.ledger import report
 
     path = command.urls[0] if command.urls else command.ledger
@@ -302,10 +326,10 @@ def _lines(found: LedgerReport) -> list[str]:
 
 
 def _list(left: Iterator[PendingRow], name: str, command: Command) -> int:
-    """Write the pending targets as a list for `-i`, to standard output or a file.
+    """Write the pending targets to standard output or a file, as a list for `-i`.
 
-    With `--json` the records have the errors. Passwords in URLs are not in the ledger, so the user must pass
-    them again with the original list.
+    With `--json`, each record includes the error. The ledger does not store passwords of URLs, so a message
+    tells the user to use the original list.
     """
     hidden = 0
 

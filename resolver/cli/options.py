@@ -1,7 +1,7 @@
-"""The options of the command as a table: names, values, purposes, and the commands of each.
+"""The table of command-line options: names, values, purposes, and the commands that use each option.
 
-The parser, the help pages, completions and the man page use this table. A name has only one meaning in all
-commands. Each row must have a long name.
+The parser, the help pages, the shell completions and the man page use this table. An option has the same
+meaning in all commands. Each option must have a long name.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from resolver.transfer.saving import Exists
     from resolver.transfer.verification import Checksum
 
-#: Commands, as rows refer to them.
+#: Groups of commands, for the field `verbs` of the options.
 GET = "get"
 BODY = "get cat"
 LISTED = "get cat ls"
@@ -68,17 +68,18 @@ class Option(NamedTuple):
     """An option of the command.
 
     Attributes:
-        flags: all names.
-        takes: the metavariable, or None for a switch.
+        flags: the short and long names, with their hyphens.
+        takes: the metavariable of the value, or None for a switch (an option without a value).
         purpose: a phrase for the help page.
-        verbs: commands that use the option; others accept it without effect, except bulk and mcp.
-        dest: the attribute, if not the long name.
-        many: may be repeated.
-        kind: parses the value.
-        choices: valid values; the first is the default unless `unsaid`.
-        default: the value without the option.
-        unsaid: None is distinct from each choice.
-        twice: the option that a repeated switch sets.
+        verbs: the commands that use the option. `bulk` and `mcp` reject other options; the other commands
+            ignore them.
+        dest: the name of the attribute, if it differs from the long name.
+        many: whether the option may be repeated.
+        kind: the parser of the value.
+        choices: the valid values; the first is the default unless `unsaid` is true.
+        default: the value if the option is not set.
+        unsaid: whether the value is None if the option is not set, although the option has choices.
+        twice: the name of the option that a repeated switch sets.
     """
 
     flags: tuple[str, ...]
@@ -95,17 +96,17 @@ class Option(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Return the attribute of `CommandOptions` for this option."""
+        """Return the name of the attribute of `CommandOptions` for this option."""
         return self.dest or self.long.removeprefix("--").replace("-", "_")
 
     @property
     def long(self) -> str:
-        """Return the long name."""
+        """Return the long name of the option, with its hyphens."""
         return next(flag for flag in self.flags if flag.startswith("--"))
 
     @property
     def unset(self) -> object:
-        """Return the value without the option."""
+        """Return the value if the option is not set."""
         if self.takes is None:
             return False
         if self.many:
@@ -294,10 +295,11 @@ def rows() -> Iterator[Option]:
         yield from group
 
 
-# `Command` has these methods; without them, each start is 1.5 ms faster
+# `__init__`, `__repr__` and `__eq__` are not generated here, because `Command` has its own. Each start is 1.5
+# ms faster.
 @dataclass(init=False, repr=False, eq=False)
 class CommandOptions:
-    """The values of all options, one attribute per row of the table."""
+    """The values of all options, with one attribute for each row of the table."""
 
     # options
     help: bool

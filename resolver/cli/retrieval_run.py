@@ -1,8 +1,8 @@
-"""The run of a command that retrieves: one event loop, one `Resolver`, an exit status for each URL.
+"""The run of a command that retrieves URLs: one event loop, one `Resolver`, an exit status for each URL.
 
-A signal ends the run within one checkpoint (exit status 130 or 143). If the reader of standard output closes
-the pipe, the run ends without a message (141). In both cases, no incomplete file is left under its final
-name.
+SIGINT ends the run at the next checkpoint with exit status 130, SIGTERM with 143. If the reader of standard
+output closes the pipe, the run ends without a message (exit status 141). In all these cases, an incomplete
+file never has its final name.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _STOPPED = {INTERRUPTED: "interrupted", TERMINATED: "terminated"}
 
 
 def perform(command: Command) -> int:
-    """Run one of these commands and return the exit status."""
+    """Run a command that retrieves URLs, and return the exit status."""
     try:
         watcher = _watcher(command)
         tally = RunSummary(command)
@@ -74,7 +74,7 @@ def perform(command: Command) -> int:
         streams.complain(error.message)
         return error.exit_code
     try:
-        with archive_of(command) as archive:  # read before the event loop, where Ctrl-C works
+        with archive_of(command) as archive:  # before the event loop starts, so that Ctrl-C interrupts it
             status = trio.run(_RetrievalRun(command, watcher, tally, archive).run_supervised)
     except ResolveError as error:
         streams.complain(error.message)
@@ -91,7 +91,7 @@ def perform(command: Command) -> int:
 
 
 def _watcher(command: Command) -> Watcher:
-    """Return the watcher of the run. Raises `LocalError` for a file that cannot be written."""
+    """Return the watcher of the run. Raises `LocalError` if a trace file cannot be written."""
     diagrams = None
     if command.trace_html is not None:
         diagrams = Diagrams(command.trace_html, command)
@@ -106,7 +106,10 @@ def _watcher(command: Command) -> Watcher:
 
 
 def _secrets(command: Command) -> CommandSecrets:
-    """Return the logins of the run. Raises `UsageError` for a netrc file with unsafe permissions."""
+    """Return the logins of the run.
+
+    Raises `UsageError` if other users may read or change the netrc file.
+    """
     sections = command.configuration.hosts
     hosts = {name: section for name, section in sections.items() if section.logs_in}
     netrc = read_netrc(command.netrc_file) if command.netrc or command.netrc_file else Netrc()
@@ -117,10 +120,11 @@ def _secrets(command: Command) -> CommandSecrets:
 
 
 def _retry_policy(command: Command, *, several: bool) -> RetryPolicy:
-    """Return the retry policy; a single URL is tried once, because the user waits for the result.
+    """Return the retry policy of the run.
 
-    `--tries` and the configuration override this. `get` also resumes a single file, once its first bytes have
-    arrived.
+    A single URL has only one attempt, because the user waits for the result. `--tries` and the configuration
+    override this rule. `get` also retries a single URL after the first bytes have arrived, and resumes the
+    file.
     """
     policy = RetryPolicy(command.tries, command.retry_delay, command.retry_all)
     if several or command.configuration.sources["tries"] != "default":
@@ -129,7 +133,7 @@ def _retry_policy(command: Command, *, several: bool) -> RetryPolicy:
 
 
 class _RetrievalRun:
-    """A run: its workers and the statuses so far."""
+    """A run of a command: its workers, and the exit statuses so far."""
 
     def __init__(
         self, command: Command, watcher: Watcher, tally: RunSummary, archive: Archive | None
@@ -160,7 +164,7 @@ class _RetrievalRun:
         self._scope = trio.CancelScope()
 
     async def run_supervised(self) -> int:
-        """Process all URLs until done or stopped and return the exit status."""
+        """Process all URLs, or stop at a signal, and return the exit status."""
         started = trio.current_time()
         with trio.open_signal_receiver(*STATUS_BY_SIGNAL) as signals:
             async with trio.open_nursery() as nursery:
@@ -176,14 +180,17 @@ class _RetrievalRun:
         return self._stopped
 
     def _report_stop(self, status: int) -> None:
-        """Report partial files and how to resume them after a stop."""
+        """Report the partial files of a stopped run, and how to resume them."""
         command = self._command
         if not command.is_quiet and command.verb == "get" and command.output != "-" and status in _STOPPED:
             streams.complain(f"{_STOPPED[status]}: {messages.way_on(self._watcher.take_kept(), self._again)}")
 
     @property
     def _again(self) -> str:
-        """Return the command that resumes this run; without a ledger, complete files would make it fail."""
+        """Describe the command that resumes this run.
+
+        Without a ledger, complete files would make a second run fail, so `--exists skip` may be needed.
+        """
         command = self._command
         in_the_way = self._several and command.exists == "fail" and command.ledger is None
         return f"the same command{' with --exists skip' if in_the_way else ''}"
@@ -205,7 +212,7 @@ class _RetrievalRun:
                     self._session(password, recorder) as session,
                 ):
                     await self._fetch_all(session, ledger)
-        except LocalError as error:  # an error of a local file of the user, not of one URL
+        except LocalError as error:  # a local file, such as the ledger, caused the error, not a URL
             if not self._command.is_silent:
                 streams.complain(error.message)
             self._statuses.add(error.exit_code)
@@ -259,7 +266,10 @@ class _RetrievalRun:
         )
 
     def _batch(self, hosts: HostScheduler[BatchTask[None]]) -> Batch[None]:
-        """Return the batch of the run; output to the terminal is sequential, in the order of the list."""
+        """Return the batch of the run.
+
+        If bodies go to standard output, URLs are processed one after another, in list order.
+        """
         command = self._command
         if command.verb == "get" and command.output != "-":
             resting = AT_REST if command.jobs > 1 else 0  # a sequential run also reports in order
@@ -267,7 +277,7 @@ class _RetrievalRun:
         return Batch(hosts, concurrency=1, window=1)
 
     async def _walk(self, session: Resolver, ledger: Ledger | None) -> None:
-        """Walk the trees and save their files, while the lists are read."""
+        """Walk the directory trees (`-r`) and save their files, while the lists are read."""
         from resolver.cli.mirror import (
             Trees,
             lane_of,  # lazy import: few runs have trees
@@ -290,7 +300,7 @@ class _RetrievalRun:
         trees.no_more()
 
     async def _jobs(self, session: Resolver, ledger: Ledger | None) -> AsyncIterator[BatchTask[None]]:
-        """Yield the tasks, while the lists are read."""
+        """Yield a task for each URL, while the lists are read."""
         async with aclosing(self._targets(session, ledger)) as found:
             async for part in found:
                 if isinstance(part, SkippedLines):
@@ -320,28 +330,28 @@ class _RetrievalRun:
         self._tally.all_begun()
 
     def _pass_over_all(self, passed: SkippedLines) -> None:
-        """Report targets that earlier runs completed."""
+        """Report several targets that earlier runs completed."""
         if passed.octets:
             streams.write_output(passed.octets)
         self._tally.pass_over(passed.number)
         self._statuses.add(0)
 
     def pass_over(self, number: int, saved: Saved, scheme: str) -> None:
-        """Report a target that an earlier run completed."""
+        """Report one target that an earlier run completed."""
         if self._command.json:
             streams.print_record(outcome.make_done_record(saved, scheme))
         self._tally.count_done(number, saved)
         self._statuses.add(0)
 
     def report(self, error: ResolveError) -> None:
-        if not self._command.silent:  # the error has no record
+        if not self._command.silent:  # also with records on stderr, which do not include this error
             told = [error.message] if error.url is None else messages.describe(error, error.url)
             streams.complain(*told)
         self._tally.failed_to_read(error)
         self._statuses.add(error.exit_code)
 
     def _admit(self, target: CommandTarget) -> None:
-        """Admit the target's host for the logins of this run, if the user named the URL."""
+        """Allow logins for the target's host, if the URL is from the user."""
         if target.origin == "user":
             with suppress(ResolveError):  # the command reports the error
                 self._secrets.admit(target.parsed(self._command))
@@ -350,7 +360,8 @@ class _RetrievalRun:
         command = self._command
         if (number := command.follow) is not None and command.verb in LISTED.split():
             target = await follow(session, target, command, number)
-            command = replace(command, search=None, view=None, type=None)  # these were applied to the listing
+            # `--search`, `--view` and `--type` were applied to the URL of the listing.
+            command = replace(command, search=None, view=None, type=None)
         return await VERBS[command.verb](session, target, command)
 
     async def process_target(
@@ -394,7 +405,7 @@ class _RetrievalRun:
         self, number: int, target: CommandTarget, entry: LedgerEntry | None, error: ResolveError
     ) -> None:
         self._tally.count_failed(number, error)
-        if self._several and (is_full(error) or is_scarce(error)):  # the following URLs would fail, too
+        if self._several and (is_full(error) or is_scarce(error)):  # each following URL would fail, too
             return self._end_with(error)
         self._statuses.add(error.exit_code)
         if not self._command.is_silent:
@@ -409,7 +420,7 @@ class _RetrievalRun:
         return None
 
     def _end_with(self, error: ResolveError) -> None:
-        """End the run after an error of the output or the ledger, which would affect all following URLs."""
+        """End the run after a local error that would affect each following URL, such as a full disk."""
         self._statuses.add(error.exit_code)
         if not self._command.is_silent and not self._scope.cancel_called:
             streams.complain(error.message)
@@ -437,4 +448,4 @@ class _TargetTask:
 
 
 async def _forget(result: TaskResult[None]) -> None:
-    """Ignore the result, which was reported."""
+    """Ignore the result of a task, because the task has already reported it."""

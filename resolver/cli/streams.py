@@ -475,7 +475,7 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 async def request_secret(prompt: str) -> bytes | None:
     """Read a line from the terminal without echo.
 
-    The result is None for an empty line or without a terminal.
+    Returns None for an empty line or without a terminal.
     """
     return await request_line(prompt, hidden=True) or None
 
@@ -483,7 +483,7 @@ async def request_secret(prompt: str) -> bytes | None:
 async def request_line(prompt: str, *, hidden: bool = False) -> bytes | None:
     """Read a line from the terminal without its line end.
 
-    The result is None at the end of input or without a terminal. Progress bars are hidden while the
+    Returns None at the end of input or without a terminal. Progress bars are hidden while the
     user types. With `hidden`, the terminal does not echo; the terminal settings are always restored.
     """
     from trio.lowlevel import wait_readable

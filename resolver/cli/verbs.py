@@ -1,4 +1,7 @@
-"""Functions of the commands: each processes one URL, and raises the error of a failed retrieval."""
+"""The functions of the commands that retrieve URLs.
+
+Each function processes one URL, and raises the error of a failed retrieval.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,7 @@ if TYPE_CHECKING:
     from resolver.transfer.verification import Checksum
     from resolver.trees.walk import TreeDirectory
 
-#: Seconds that an ending run waits for the reader of a last record; an active reader needs less.
+#: Seconds that a cancelled run waits for the reader of its last record. An active reader needs less time.
 _MOMENT = 1.0
 
 Record: TypeAlias = Callable[[dict[str, JsonValue]], Awaitable[None]]
@@ -51,7 +54,10 @@ Verb: TypeAlias = Callable[[Resolver, CommandTarget, Command], Awaitable[Saved |
 
 
 async def get(session: Resolver, target: CommandTarget, command: Command) -> Saved | None:
-    """Save the object under its own name or as `-O`; report one outcome."""
+    """Save a resource under the name from its URL or from `-O`, and report the outcome.
+
+    Returns None for a directory of a tree.
+    """
     if command.output == "-":
         return await cat(session, target, command)
     if command.output is not None and is_device(_resolve_path(command.output, command)):
@@ -69,7 +75,7 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
                 )
             )
         raise
-    if saved is None:  # a directory; its files are saved separately
+    if saved is None:  # the URL is a directory, whose files are separate tasks
         return None
     saved = _with_findings(saved, target)
     _report_oddities(saved.requested_url, saved.findings, command)
@@ -83,9 +89,10 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
 
 
 def _last_words() -> AbstractContextManager[object]:
-    """Return a context that gives readers a moment to take output.
+    """Return a context manager that allows a last record to be written after a cancellation.
 
-    A cancellation may arrive during a disk write; the output that follows would otherwise be cancelled.
+    The run may be cancelled while a file is written to disk. Without this context manager, the record of the
+    saved file would be lost.
     """
     if trio.current_effective_deadline() > float("-inf"):
         return nullcontext()
@@ -109,7 +116,7 @@ async def _save(session: Resolver, target: CommandTarget, command: Command) -> S
 
 
 def _save_settings(target: CommandTarget, command: Command) -> SaveSettings:
-    """Return the keywords of `save` that a URL and a file of a tree have in common."""
+    """Return the arguments of `save` that are the same for a single URL and for a file of a tree."""
     return {
         "exists": command.exists,
         "digest": command.json or command.ledger is not None,
@@ -121,9 +128,9 @@ def _save_settings(target: CommandTarget, command: Command) -> SaveSettings:
 
 
 async def _gather(session: Resolver, target: CommandTarget, command: Command) -> Saved:
-    """Save the articles of a group as messages of a mailbox.
+    """Save the articles of a newsgroup as messages of a mailbox (mbox or Maildir).
 
-    Raises `ResolveError`; articles that precede the error are saved.
+    Raises `ResolveError`. Articles that were received before the error are saved.
     """
     # lazy import: only `-r --format` needs a mailbox, and resolver.trees loads many modules
     from resolver.files.mailbox import Maildir, Mbox
@@ -141,7 +148,7 @@ async def _gather(session: Resolver, target: CommandTarget, command: Command) ->
 
 
 async def _save_below(target: CommandTarget, command: Command) -> Saved | None:
-    """Save a file of a tree at its path; return None for a directory."""
+    """Save a file of a tree at its path, or return None if the file is a directory."""
     assert target.file is not None
     file = target.file
     wanted: SaveSettings = {
@@ -159,7 +166,10 @@ async def _save_below(target: CommandTarget, command: Command) -> Saved | None:
 async def enter(
     directory: TreeDirectory, target: CommandTarget, command: Command, policy: Policy
 ) -> Saved | None:
-    """List a directory of a tree; only failures and skipped directories have an outcome."""
+    """List a directory of a tree.
+
+    Returns None, except for a skipped directory, which has an outcome.
+    """
     started = trio.current_time()
     try:
         listed = await directory.run()
@@ -179,7 +189,10 @@ async def enter(
 
 
 def _checksum(target: CommandTarget, command: Command) -> Checksum | None:
-    """Return the checksum of the command line, else that of the list; the latter overrides `auto`."""
+    """Return the expected checksum, from the command line or from the list.
+
+    The command line has precedence, except for `--checksum auto`.
+    """
     told: Checksum | None = command.checksum
     return target.checksum if told is None or (told.algorithm == "auto" and target.checksum) else told
 
@@ -202,7 +215,7 @@ async def _path(session: Resolver, url: Url, target: CommandTarget, command: Com
 
 
 def _resolve_path(path: str, command: Command) -> str:
-    """Return the path below the directory of `-d`."""
+    """Return the path relative to the directory of `-d`."""
     return os.path.join(command.directory or "", path)
 
 
@@ -214,12 +227,13 @@ def _reserve(url: Url, name: str | None, suffix: str, target: CommandTarget, com
 
         if opens_anything(url) or target.claim is None:
             raise
-    # A URL without a retrievable object is refused for that (S10), not for its name.
+    # A URL without a retrievable object has no file name either. With this generated name, the error is the
+    # refusal by S10, not a missing name.
     return target.reserve(url, command, f"link-{target.claim.number}")
 
 
 def _report_saved(saved: Saved, command: Command) -> None:
-    if command.is_quiet or saved.path is None:  # a skipped target without a path has a finding
+    if command.is_quiet or saved.path is None:  # without a path, a finding reports the skipped target
         return
     way = messages.way_of(saved)
     if command.dry_run:
@@ -228,7 +242,7 @@ def _report_saved(saved: Saved, command: Command) -> None:
 
 
 async def _get_into(path: str, session: Resolver, target: CommandTarget, command: Command) -> Saved:
-    """Write the object to a device or a pipe."""
+    """Write the body to a device or a pipe."""
     async with open_device(path) as device:
         saved = await _pour(session, target, command, _show, device)
     saved = replace(saved, path=path)
@@ -240,7 +254,10 @@ async def _get_into(path: str, session: Resolver, target: CommandTarget, command
 
 
 async def cat(session: Resolver, target: CommandTarget, command: Command) -> Saved | None:
-    """Write the body to standard output; a listing as lines, a link as its target."""
+    """Write the body to standard output.
+
+    A listing is written as lines, and a link as the URL of its target.
+    """
     if command.during is not None or command.until is not None:
         advise(target.parsed(command), quiet=command.is_quiet)
     with StandardOutput() as output:
@@ -253,7 +270,10 @@ async def cat(session: Resolver, target: CommandTarget, command: Command) -> Sav
 async def _pour(
     session: Resolver, target: CommandTarget, command: Command, tell: Record, outlet: BodyOutput
 ) -> Saved:
-    """Write the object to an output that is final; `tell` receives the record of a failure."""
+    """Write the body to `outlet`, where written bytes are final.
+
+    With `--json`, `tell` is called with the record of a failure.
+    """
     started = trio.current_time()
     raw = session.policy.allow_raw
     output = Output(hashed=command.json, checksum=_checksum(target, command), raw=raw, outlet=outlet)
@@ -291,7 +311,7 @@ async def ls(session: Resolver, target: CommandTarget, command: Command) -> None
 
 
 async def info(session: Resolver, target: CommandTarget, command: Command) -> None:
-    """Print facts about the URL's object, without its body."""
+    """Print the metadata of the URL's resource, without its body."""
     async with _failures(target, command):
         url = target.parsed(command)
         async with session.facts(url, origin=target.origin, referrer=target.referrer) as reply:
@@ -324,7 +344,7 @@ def _facts(entry: Entry) -> dict[str, JsonValue]:
 
 
 def _collect_more_facts(reply: StreamingResponse) -> dict[str, JsonValue]:
-    """Return further facts, and the peer's headers with one line per value."""
+    """Return further metadata for `-v`: charset, ETag, peer, redirects, and the response headers."""
     said: dict[str, list[JsonValue]] = {}
     for name, value in reply.meta:
         said.setdefault(f"header.{name}", []).append(mask_cookie(name, value))
@@ -339,7 +359,7 @@ def _collect_more_facts(reply: StreamingResponse) -> dict[str, JsonValue]:
 
 @asynccontextmanager
 async def _failures(target: CommandTarget, command: Command) -> AsyncIterator[None]:
-    """Print a record for each failure with `--json`."""
+    """Print a record if the block fails and `--json` is set, and raise the error again."""
     try:
         yield
     except ResolveError as error:
@@ -353,14 +373,17 @@ async def _show(record: dict[str, JsonValue]) -> None:
 
 
 def _report_reasons(reply: StreamingResponse, command: Command) -> None:
-    """Print with -v why the body is not a listing."""
+    """With `-v`, print the reasons why the body was not parsed as a listing."""
     for finding in reply.findings if command.verbose else ():
         if finding.action == "allow" and ":" in finding.rule:
             streams.note(f"*: {finding.rule}: {finding.detail}")
 
 
 def _report_oddities(url: str, findings: tuple[Finding, ...], command: Command) -> None:
-    """Print findings about the reply; findings about a URL's spelling only on request."""
+    """Print the findings about irregularities of the response, unless the command is quiet.
+
+    The rule of such a finding contains a colon. Findings about the policy or the URL syntax are not printed.
+    """
     if command.is_quiet:
         return
     for finding in findings:
