@@ -1,4 +1,4 @@
-"""The command-line parser, whose result is a `Command`.
+"""The command-line parser, which returns a `Command`.
 
 The first argument that is not an option must be a URL or the name of a command; any other argument is an
 error. A URL always contains a colon, and the name of a command never does. The default command is `get`. This
@@ -195,8 +195,8 @@ def _command(verb: str, urls: list[str], given: dict[str, Any], extracts: str | 
     return command
 
 
-#: Paths of standard output. They are not opened: a file that standard output is redirected to would then be
-#: overwritten from its start.
+#: Paths of standard output. These paths are never opened: if standard output is redirected to a file, opening
+#: the path would overwrite the file from its start.
 _STANDARD_OUTPUT = frozenset({"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
 
 

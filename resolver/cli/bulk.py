@@ -198,7 +198,7 @@ def _list_failures(counts: Mapping[str, int]) -> list[str]:
     return [f"{counts[how]:,} {how}" for how in ("failed", "refused") if counts.get(how)]
 
 
-# Ctrl-C and SIGTERM for `bulk`, whose work runs in threads and processes of Dask.
+# Ctrl-C and SIGTERM for `bulk`, which works in threads and processes of Dask.
 #
 # - A signal raises `KeyboardInterrupt` in the main thread. Context managers close the cluster and the files
 #   while the stack unwinds.

@@ -1,8 +1,8 @@
-"""The terminal of an interactive session: its settings, keyboard input and output.
+"""The terminal of an interactive session: its settings (termios), keyboard input and output.
 
-`leave` restores the settings, however the session ends. The descriptors of standard input and output share
-their flags with the shell. So the terminal is opened again, and only the new descriptors are nonblocking. As
-a result, a stopped terminal does not block cancellation.
+`leave` restores the settings at every end of a session. Standard input and output share their file status
+flags with the shell. The terminal is therefore opened again, and only the new descriptors are nonblocking.
+Without nonblocking descriptors, a stopped terminal (Ctrl-S) would block cancellation.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from resolver.cli import streams as below
 #: The key that opens the prompt: `^]`.
 ESCAPE = b"\x1d"
 
-_READ_AT_ONCE = 4_096  # the size of a terminal's input buffer
+_READ_AT_ONCE = 4_096  # maximum bytes of a read: the size of a terminal's input buffer
 
 # Indexes of the result of `tcgetattr`.
 _IN, _OUT, _CONTROL, _LOCAL, _CHARACTERS = 0, 1, 2, 3, 6
 
 
 class HungUp(Exception):
-    """The terminal hung up."""
+    """The terminal was closed (hangup)."""
 
 
 class Mode(NamedTuple):
     """A terminal mode.
 
     Attributes:
-        by_characters: each character is sent as it is typed.
-        echo: the terminal itself shows typed text.
-        folds: the terminal converts line feeds to line ends; no other component does.
+        by_characters: whether each character is sent as it is typed, not line by line.
+        echo: whether the terminal driver echoes typed text.
+        folds: whether the terminal driver converts LF to CR LF, because no other component does.
     """
 
     by_characters: bool
@@ -49,7 +49,10 @@ class Mode(NamedTuple):
 
 
 class Console:
-    """A context manager for the terminal: entering sets nothing, leaving restores all settings."""
+    """A context manager that restores all terminal settings at the end of its block.
+
+    The start of the block does not change the settings.
+    """
 
     def __init__(self) -> None:
         self._input = self._output = -1
@@ -81,12 +84,12 @@ class Console:
 
     @property
     def utf8(self) -> bool:
-        """Return whether the terminal shows UTF-8."""
+        """Return whether the charset of standard output is UTF-8."""
         return sys.stdout.encoding.lower().replace("-", "") == "utf8"
 
     @property
     def size(self) -> tuple[int, int]:
-        """Return columns and rows, 0 if the terminal does not know its size."""
+        """Return the columns and rows of the terminal; both are 0 if its size is unknown."""
         try:
             columns, rows = os.get_terminal_size(self._output)
         except OSError:
@@ -94,7 +97,7 @@ class Console:
         return (columns, rows)
 
     def sit(self, mode: Mode) -> None:
-        """Set the mode of the session, after pending output is written."""
+        """Set the terminal mode of the session after pending output is written."""
         if self._is_set and mode == self._mode:
             return
         self._mode, self._is_set = mode, True
@@ -105,7 +108,7 @@ class Console:
 
     @property
     def _waiting(self) -> int:
-        """Return the number of typed bytes that are not read."""
+        """Return the number of typed bytes that wait in the terminal's input buffer."""
         try:
             count = fcntl.ioctl(self._input, termios.FIONREAD, bytes(4))
         except OSError as error:
@@ -113,12 +116,15 @@ class Console:
         return int.from_bytes(count, sys.byteorder)
 
     def leave(self, *, flush: bool = False) -> None:
-        """Restore the settings; `flush` discards typed bytes, so that they do not reach the shell."""
+        """Restore the original settings.
+
+        With `flush`, unread typed bytes are discarded, so that the shell does not read them.
+        """
         if not self._is_set:
             return
         self._is_set = False
         below.ends_lines(True)
-        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # also from the background
+        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # a background process may set a terminal, too
         try:
             with suppress(HungUp):
                 self._set(termios.TCSAFLUSH if flush else termios.TCSADRAIN, self._first)
@@ -126,7 +132,10 @@ class Console:
             signal.signal(signal.SIGTTOU, before)
 
     def sit_again(self) -> None:
-        """Set the mode again after a stop: another process may have changed the settings."""
+        """Set the mode of the session again after a stop (SIGCONT).
+
+        Another process, such as the shell, may have changed the settings.
+        """
         if self._is_set and self._mode is not None:
             self._is_set = False
             self.sit(self._mode)
@@ -135,7 +144,7 @@ class Console:
     def restore_terminal(self) -> Iterator[None]:
         """Restore the original settings during the block.
 
-        Changes of the settings inside the block are kept for the final restore.
+        If the settings are changed inside the block, `leave` later restores the changed settings.
         """
         was_set = self._is_set
         self.leave()
@@ -152,17 +161,17 @@ class Console:
             raise HungUp from error
 
     async def read(self) -> bytes:
-        """Read typed bytes; empty for `^D` in line mode.
+        """Read typed bytes; the result is empty for `^D` in line mode. Raises `HungUp`.
 
-        `by_lines` says whether the bytes were edited as lines, also for bytes typed before a mode change.
-        Raises `HungUp`.
+        `by_lines` is then true if the terminal driver edited these bytes as a line. Bytes that were typed in
+        line mode before a change to character mode also set it.
         """
         while True:
             await wait_readable(self._input)
             try:
                 typed = os.read(self._input, self._edited or _READ_AT_ONCE)
                 if not typed:
-                    # A read from a terminal that hung up also returns zero bytes; tcgetattr then fails.
+                    # A closed terminal also returns zero bytes, but tcgetattr then fails.
                     termios.tcgetattr(self._input)
             except BlockingIOError:
                 continue
@@ -184,15 +193,15 @@ class Console:
                 raise HungUp from error
 
     def write_at_once(self, octets: bytes) -> None:
-        """Write as many bytes as the terminal takes without waiting."""
+        """Write as many bytes as the terminal accepts without blocking; discard the other bytes."""
         with suppress(OSError):
             os.write(self._output, octets)
 
 
 def _reopen_terminal(fd: int, way: int) -> int:
-    """Open the terminal again.
+    """Open the terminal of a descriptor again, if possible as /dev/tty.
 
-    The device may belong to another user who started the shell; /dev/tty is accessible to all users.
+    After `su`, the terminal device may belong to another user, but all users can open /dev/tty.
     """
     try:
         os.tcgetpgrp(fd)
@@ -207,7 +216,7 @@ def _copy_settings(settings: list[Any]) -> list[Any]:
 
 
 def _by_characters(first: list[Any], mode: Mode) -> list[Any]:
-    """Return settings that pass all typed bytes as data, and all output unchanged."""
+    """Return the settings of character mode: typed bytes are data, and output is not changed."""
     settings = _copy_settings(first)
     settings[_IN] &= ~(termios.IXON | termios.ICRNL | termios.INLCR | termios.IGNCR | termios.ISTRIP)
     settings[_OUT] &= ~termios.OPOST
@@ -223,7 +232,10 @@ def _by_characters(first: list[Any], mode: Mode) -> list[Any]:
 
 
 def _by_lines(first: list[Any], mode: Mode) -> list[Any]:
-    """Return settings that let the terminal edit lines; a read also returns at the escape character."""
+    """Return the settings of line mode: the terminal driver edits lines.
+
+    The escape character also ends a line (VEOL), so that a read returns immediately.
+    """
     settings = _copy_settings(first)
     settings[_IN] = settings[_IN] & ~(termios.INLCR | termios.IGNCR) | termios.ICRNL
     settings[_OUT] |= termios.OPOST | termios.ONLCR

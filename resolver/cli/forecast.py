@@ -1,4 +1,4 @@
-"""The forecast of `bulk --dry-run`, and its chart; without downloads or a cluster."""
+"""The forecast of `bulk --dry-run` as a chart or a JSON object, without requests and without a cluster."""
 
 from __future__ import annotations
 
@@ -16,22 +16,27 @@ if TYPE_CHECKING:
     from resolver.bulk.plan import BulkPlan, Forecast
 
 
-# The chart of a plan as lines of text: the slowest hosts, the distribution of hosts, and the useful number of
-# workers.
-#
-# The chart is drawn for a number of columns, without color. A screen reader gets the same values as figures.
+# The chart of a plan as lines of text. The chart shows the slowest hosts, the number of requests per host,
+# and the expected time by number of workers. The chart has no color. Each bar also has its value as a number,
+# so that a screen reader can read the chart.
 
-#: Maximum columns: wider lines are hard to follow.
+#: Maximum columns of the chart, because wider lines are hard to read.
 _WIDEST = 110
 
-#: Minimum columns of a bar, and of a name that is shortened to make room for the bar. Without room for both,
-#: bars are left out.
+#: Minimum columns of a bar, and minimum columns of a label. If both do not fit on a line, the chart has no
+#: bars.
 _LEAST_BAR = 8
 _LEAST_LABEL = 16
 
 
 class BarGlyphs(NamedTuple):
-    """Characters of the chart: a bar, its possible savings, and the mark of a shortened name."""
+    """The characters of the chart.
+
+    Attributes:
+        full: the character of the first segment of a bar.
+        light: the character of the second segment: the time that more workers can save.
+        cut: the mark of a shortened label.
+    """
 
     full: str
     light: str
@@ -43,7 +48,10 @@ ASCII = BarGlyphs("=", ".", "~")
 
 
 class BarRow(NamedTuple):
-    """A line with a bar: `full` and, behind it, `light` are fractions of the width."""
+    """A line of the chart with a label, figures and a bar.
+
+    `full` and `light` are the lengths of the two segments of the bar, as fractions of the bar's width.
+    """
 
     label: str
     figures: tuple[str, ...]
@@ -52,7 +60,7 @@ class BarRow(NamedTuple):
 
 
 def glyphs_for(encoding: str | None) -> BarGlyphs:
-    """Return the glyphs that a stream can encode."""
+    """Return block characters if the encoding of a stream has them, or else ASCII characters."""
     try:
         "".join(BLOCKS).encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -63,7 +71,8 @@ def glyphs_for(encoding: str | None) -> BarGlyphs:
 def picture(found: Forecast, columns: int, *, threads: int, glyphs: BarGlyphs = BLOCKS) -> list[str]:
     """Return the lines of the chart.
 
-    Lines are not wider than `columns` unless the figures are. `threads` is the number per worker.
+    A line is wider than `columns` only if its figures do not fit. `threads` is the number of threads per
+    worker.
     """
     columns = min(columns, _WIDEST)
     lines = [
@@ -101,7 +110,7 @@ def _crowds(found: Forecast) -> list[BarRow]:
 
 
 def _workers(found: Forecast) -> list[BarRow]:
-    """Return a row per number of workers; `light` is the time that more workers can save."""
+    """Return one row for each number of workers; `light` is the time that more workers can save."""
     most = max((found.bound, *found.expected.values())) or 1.0
     rows = [
         BarRow(
@@ -116,10 +125,10 @@ def _workers(found: Forecast) -> list[BarRow]:
 
 
 def _draw_rows(rows: Sequence[BarRow], columns: int, glyphs: BarGlyphs) -> list[str]:
-    """Return lines with labels, aligned figures and bars.
+    """Format rows as lines with labels, aligned figures and bars.
 
-    On a narrow terminal only the last figure is shown; on a narrower one the bars are
-    left out.
+    On a narrow terminal, only the last figure of each row is shown. On an even narrower terminal, the bars
+    are omitted.
     """
     wanted = min(_LEAST_LABEL, max(len(row.label) for row in rows)) + len("  ") + _LEAST_BAR
     most = len(rows[0].figures)
@@ -137,7 +146,7 @@ def _draw_rows(rows: Sequence[BarRow], columns: int, glyphs: BarGlyphs) -> list[
 
 
 def _room(rows: Sequence[BarRow], many: int, columns: int) -> int:
-    """Return the columns that `many` figures leave for labels and bars."""
+    """Return the columns that are left for labels and bars next to `many` figures per row."""
     return columns - len("  ") - len(_figures(rows, many)[0])
 
 
@@ -155,7 +164,7 @@ def _fit_label(label: str, width: int, glyphs: BarGlyphs) -> str:
 
 
 def _bar(row: BarRow, width: int, glyphs: BarGlyphs) -> str:
-    """Return a bar; a value above 0 has at least one character."""
+    """Draw the bar of a row; a value above 0 has at least one character."""
     full = max(round(row.full * width), 1 if row.full else 0)
     light = min(round((row.full + row.light) * width), width) - full
     return glyphs.full * full + glyphs.light * light
@@ -166,7 +175,7 @@ def _format_count(count: int, what: str) -> str:
 
 
 def tell(plan: BulkPlan, command: Command) -> None:
-    """Print the chart, or one object with `--json`."""
+    """Print the forecast as a chart or, with `--json`, as one JSON object."""
     from resolver.bulk.plan import forecast
 
     found = forecast(plan, threads=THREADS)

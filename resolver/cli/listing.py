@@ -1,7 +1,9 @@
-"""The output of `ls`: entries in the server's order as they arrive, or sorted after the last one.
+"""The output of `ls`.
 
-In the long format and on a terminal, a directory's name ends in a slash. Terminals also get the colors of
-LS_COLORS; narrow terminals get shorter long lines. All other output is plain names, one per line, or JSON.
+Entries are printed in the server's order as they arrive, or with `--sort` after the last entry. In the long
+format and on a terminal, the name of a directory ends in a slash. On a terminal, names have the colors of
+LS_COLORS. On a narrow terminal, the lines of the long format are shortened. All other output is plain names,
+one per line, or JSON.
 """
 
 from __future__ import annotations
@@ -24,12 +26,12 @@ from resolver.terminal.text import escape_line
 from resolver.transfer.session import Resolver
 from resolver.transfer.streaming import StreamingResponse, listing_line, long_line
 
-# The long line of an entry on a narrow terminal: shorter columns and a shortened name, so that an entry stays
-# on one line. All other output has the full text.
+# The long format on a narrow terminal. Columns and names are shortened, so that each entry fits on one line.
+# All other output has the full text.
 
-#: Minimum columns of a terminal for the full columns of `retrieval.listing.long_line` and a name.
+#: Minimum columns of a terminal for lines of `long_line`, which are not shortened.
 ROOMY = 80
-#: Minimum columns of a name; on an even narrower terminal, lines wrap.
+#: Minimum columns of a shortened name. On a terminal that is too narrow for it, lines wrap.
 _LEAST = 8
 _CUT = "…"
 _LONGEST_SIZE = 6
@@ -37,12 +39,12 @@ _UNITS = "KMGTPE"
 
 
 def short_columns(entry: Entry, number: int) -> str:
-    """Return kind, size, date and number; `~` has the same meaning as in the full line."""
+    """Format kind, size, date and number of an entry; `~` marks an approximate value, as in `long_line`."""
     return f"{entry.kind.value[:3]:<3} {_size(entry):>{_LONGEST_SIZE}} {_day(entry):<11} {number:>4} "
 
 
 def fit(text: str, columns: int) -> str:
-    """Return the text, or as much of its start and end as fits."""
+    """Shorten a text to a width: its start and its end are preserved, and the middle is removed."""
     columns = max(columns, _LEAST)
     if _width(text) <= columns:
         return text
@@ -51,7 +53,7 @@ def fit(text: str, columns: int) -> str:
 
 
 def _cut_to_width(text: str, columns: int) -> str:
-    """Return the longest start of a text that fits."""
+    """Return the longest prefix of a text that is not wider than `columns`."""
     taken = 0
     for at, character in enumerate(text):
         taken += _width(character)
@@ -61,7 +63,7 @@ def _cut_to_width(text: str, columns: int) -> str:
 
 
 def _width(text: str) -> int:
-    """Return terminal cells: 2 for a wide character, 0 for a combining one."""
+    """Return the width of a text in terminal columns: 2 per wide character, 0 per combining character."""
     if text.isascii():
         return len(text)
     return sum(
@@ -71,7 +73,7 @@ def _width(text: str) -> int:
 
 
 def _size(entry: Entry) -> str:
-    """Return the size in at most `_LONGEST_SIZE` characters: large sizes are rounded down and have a unit."""
+    """Format the size in at most `_LONGEST_SIZE` characters; a large size is rounded down and has a unit."""
     if entry.size is None:
         said = (entry.extra or {}).get("size_text")
         found = re.sub(r"[^0-9.,A-Za-z]", "", said) if isinstance(said, str) else ""
@@ -92,16 +94,19 @@ def _day(entry: Entry) -> str:
 
 
 _ROUNDED = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([KMGTPE]?)", re.IGNORECASE)
-#: A valid color of LS_COLORS. Only SGR parameters reach a terminal.
+#: A valid color of LS_COLORS. Only SGR parameters are valid, so other sequences never reach a terminal.
 _COLOR = re.compile(r"[0-9]{1,3}(?:;[0-9]{1,3}){0,9}")
-#: The defaults of ls(1), for kinds without a color in LS_COLORS.
+#: The default colors of ls(1), for kinds of entries without a color in LS_COLORS.
 _DEFAULTS = {"di": "01;34", "ln": "01;36"}
 _MOST_COLORS = 65_536
 
 
 @dataclass(frozen=True)
 class EntryColors:
-    """The colors of names by kind and extension, from LS_COLORS; without `colors`, no color."""
+    """The colors of names from LS_COLORS, by kind of entry and by file extension.
+
+    If `colors` is empty, names are not colored.
+    """
 
     colors: Mapping[str, str]
 
@@ -122,7 +127,7 @@ class EntryColors:
 
 
 def painter(environment: Mapping[str, str]) -> EntryColors:
-    """Return the colors of the environment; NO_COLOR and TERM=dumb disable them (no-color.org)."""
+    """Return the colors of LS_COLORS; NO_COLOR (no-color.org) and TERM=dumb disable all colors."""
     if environment.get("NO_COLOR") or environment.get("TERM", "dumb") == "dumb":
         return EntryColors({})
     words = environment.get("LS_COLORS", "")[:_MOST_COLORS].split(":")
@@ -134,7 +139,10 @@ def painter(environment: Mapping[str, str]) -> EntryColors:
 
 
 class EntryPrinter:
-    """A formatter of entries as lines; entries are numbered in call order unless `line` is given a number."""
+    """A formatter of entries as lines.
+
+    A call of the instance numbers entries in call order. The caller of `line` passes the number.
+    """
 
     def __init__(self, command: Command, *, raw: bool) -> None:
         self._long = bool(command.long)
@@ -161,7 +169,7 @@ class EntryPrinter:
 
 
 async def show(reply: StreamingResponse, command: Command, session: Resolver) -> None:
-    """Print all entries of a reply in the format of the command."""
+    """Print all entries of a listing in the format that the options select."""
     async with BufferedLines() as lines:
         if command.sort is not None:
             await _show_sorted(reply, lines, command, session, command.sort)
@@ -203,7 +211,10 @@ def _by_name(numbered: tuple[int, Entry]) -> tuple[str, int]:
 
 
 def _by_size(numbered: tuple[int, Entry]) -> tuple[float, str]:
-    """Sort the largest first and unknown sizes last; a rounded size counts as its number."""
+    """Return the sort key of `--sort size`: largest size first, unknown sizes last.
+
+    A rounded size, such as `1.2K`, is converted to a number.
+    """
     entry = numbered[1]
     size = _parse_rounded_size(entry) if entry.size is None else float(entry.size)
     return -size, entry.name
@@ -218,14 +229,14 @@ def _parse_rounded_size(entry: Entry) -> float:
 
 
 def _by_date(numbered: tuple[int, Entry]) -> tuple[int, ...]:
-    """Sort the newest first and unknown dates last."""
+    """Return the sort key of `--sort date`: newest date first, unknown dates last."""
     text = moment_of(numbered[1])
     digits = re.sub(r"[^0-9]", "", text)[:14].ljust(14, "0")
     return -int(digits), numbered[0]
 
 
 def moment_of(entry: Entry) -> str:
-    """Return the entry's time, or the server's local time."""
+    """Return the modification time of an entry in UTC or, if unknown, in the server's local time."""
     local: JsonValue = (entry.extra or {}).get("modified_local")
     return instant(entry.modified) or (local if isinstance(local, str) else "")
 
@@ -238,7 +249,7 @@ _ORDERS: Mapping[str, Callable[[tuple[int, Entry]], tuple[object, ...]]] = {
 
 
 async def follow(session: Resolver, target: CommandTarget, command: Command, number: int) -> CommandTarget:
-    """Return the target of entry `number` of the listing, with origin `chosen`. Raises `NotFound`."""
+    """Return the target of the entry `number` of a listing; its origin is `chosen`. Raises `NotFound`."""
     url = target.parsed(command)
     async with session.listing(url, origin=target.origin, referrer=target.referrer) as reply:
         count = 0

@@ -1,7 +1,8 @@
-"""Lists of the command line, parsed as their bytes arrive: lines, digest files, Metalink files.
+"""The lists of URLs on the command line: lines of URLs, checksum files, and Metalink files.
 
-A list is a file, standard input, or a URL that is fetched for it. The user has not seen the content of a
-fetched list. Its URLs are therefore always `derived`, and the list is their referrer.
+A list is a file, standard input, or a URL, and is parsed as its bytes arrive. The user has not seen the
+content of a fetched list. The URLs in a fetched list therefore always have the origin `derived`, and the URL
+of the list is their referrer.
 """
 
 from __future__ import annotations
@@ -36,19 +37,19 @@ if TYPE_CHECKING:
     from protocols.contract import Origin, Url
 
 
-#: A line, or a file with further facts.
+#: An item of a list: a line, or a file with metadata such as mirrors and a checksum.
 Item: TypeAlias = "str | ListedFile"
 
 Report: TypeAlias = Callable[[LocalError], None]
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-#: Bytes of the first line that identify the type of a list.
+#: Maximum bytes of the first line that are needed to detect the format of a list.
 _BEGINNING = 128
 _AT_ONCE = 65_536
 
 
 class FetchedList(NamedTuple):
-    """A fetched list: its content, its final URL, and the server's address."""
+    """A fetched list: its content, its final URL, and the IP address of the server."""
 
     octets: bytes
     url: Url
@@ -56,7 +57,11 @@ class FetchedList(NamedTuple):
 
 
 class ListSource(NamedTuple):
-    """A list; `base` is the URL that its names are relative to, `fetched` is true for a list from a URL."""
+    """A list to parse.
+
+    Relative names in the list are resolved against the URL `base`. `fetched` is true if the list was fetched
+    from a URL.
+    """
 
     name: str
     pieces: Iterator[bytes]
@@ -67,12 +72,15 @@ class ListSource(NamedTuple):
 
 
 def is_url(name: str) -> bool:
-    """Return whether a list must be fetched; `./` marks a file whose name looks like a URL."""
+    """Return whether the name of a list is a URL.
+
+    To read a local file whose name looks like a URL, the user types `./` before the name.
+    """
     return _URL.match(name) is not None
 
 
 def sources(command: Command, fetched: Mapping[str, FetchedList]) -> Iterator[ListSource]:
-    """Yield the lists of the command line, except those that failed to download. Raises `LocalError`."""
+    """Yield the lists of the command line, except lists that could not be fetched. Raises `LocalError`."""
     referrer = None if command.referrer is None else (redact(command.referrer), None)
     for name in command.lists:
         if (found := fetched.get(name)) is not None:
@@ -88,15 +96,16 @@ def sources(command: Command, fetched: Mapping[str, FetchedList]) -> Iterator[Li
 
 
 def _pieces(octets: bytes) -> Iterator[bytes]:
-    """Yield chunks, as a file would, so that later readers do not copy the list."""
+    """Yield the content of a list in chunks, so that the parsers do not copy the complete list."""
     for start in range(0, len(octets), _AT_ONCE):
         yield octets[start : start + _AT_ONCE]
 
 
 def items(source: ListSource, report: Report) -> Iterator[tuple[str, Item]]:
-    """Yield the items of a list, each with its position.
+    """Yield the items of a list, each with its position for messages.
 
-    `report` receives errors of single items. Raises `LocalError` if the rest of the list cannot be read.
+    `report` is called with the error of each invalid item, and parsing continues. Raises `LocalError` after
+    an error that makes the following items unreadable.
     """
     from resolver.trees.lists import is_metalink  # lazy import: the parser takes as long as a bare start
 
@@ -140,9 +149,11 @@ def _lines(source: ListSource, pieces: Iterable[bytes], report: Report) -> Itera
 
 
 def _file(found: ListedDigest, source: ListSource, where: str) -> ListedFile:
-    """Return the file of a digest line, relative to the list.
+    """Return the file of a checksum line (`DIGEST  NAME`); its URL is relative to the URL of the list.
 
-    Raises `BadItem`, and `LocalError` if the URL of the list is not known.
+    Raises:
+        BadItem: the name is not valid.
+        LocalError: the URL of the list is not known, or has no directory.
     """
     if source.base is None:
         raise LocalError(
@@ -159,18 +170,18 @@ def _file(found: ListedDigest, source: ListSource, where: str) -> ListedFile:
     return ListedFile(urls=(url.text,), name=safe_path(parts), checksum=found.checksum)
 
 
-# The selection of mirrors that a list names for one file.
+# The selection of the mirrors that a list contains for one file.
 
-#: Mirrors with separate findings; a list may name a thousand.
+#: Maximum skipped mirrors with a separate finding, because a list may contain a thousand mirrors.
 _MOST_TOLD = 5
 
 
 def sift(
     urls: Iterable[str], source: ListSource, command: Command
 ) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
-    """Return the URLs that the policy permits, in order, and findings about the others.
+    """Return the URLs that the policy permits, in order, and findings about the refused URLs.
 
-    If the policy permits no URL, all are returned.
+    If the policy refuses all URLs, all URLs are returned without findings.
     """
     places = [_as_url(url) for url in urls]
     if len(places) == 1:
@@ -203,19 +214,22 @@ def sift(
 def _as_url(text: str) -> str:
     """Convert an IRI, which a list may contain (RFC 5854, 1.1), to a URL."""
     if not text.isascii():
-        with suppress(InvalidUrl):  # the policy check reports the error
+        with suppress(InvalidUrl):  # the policy check later reports the error
             return convert_iri(text)
     return text
 
 
-# Lists from URLs are fetched before their requests. The policy checks them like other URLs, and memory holds
-# each list up to the limit of a body (S16).
+# Lists that are URLs. All lists are fetched before the run starts. The policy checks the URL of a list like
+# any other URL. The content of a list is stored in memory, with the size limit of a response body (S16).
 
 
 async def fetch_lists(
     session: Resolver, command: Command, secrets: CommandSecrets, report: Callable[[ResolveError], None]
 ) -> Mapping[str, FetchedList]:
-    """Return the fetched lists by name; `report` receives the errors of the others."""
+    """Fetch the lists that are URLs, and return them by name.
+
+    `report` is called with the error of each list that cannot be fetched.
+    """
     found: dict[str, FetchedList] = {}
     for name in filter(is_url, command.lists):
         try:
@@ -239,21 +253,22 @@ async def _fetch(session: Resolver, name: str, command: Command, secrets: Comman
     return FetchedList(response.content, last, None if response.proxy else response.peer)
 
 
-# `warc extract FILE`: the content of an archive, as files. With URLs the command is `get` from the archive.
-# Without URLs, each object that would be saved as a file is extracted once.
+# The command `warc extract FILE` saves the content of an archive as files. If URLs are given, the command is
+# the same as `get` from the archive. Without URLs, each resource that can be saved as a file is extracted
+# once.
 
-#: Record kinds that are objects: by record type, the HTTP status or the kind of another scheme's record. A
-#: revisit record refers to an earlier one.
+#: Records that are extracted: for each WARC record type, the permitted HTTP statuses or, for other schemes,
+#: the permitted kinds. A revisit record refers to an earlier record with the same content.
 _OBJECTS = {"response": ("200",), "resource": ("document",), "revisit": ("200", "-")}
 
 
 def urls_in(
     path: str, at: str | None, report: Callable[[ResolveError], None], *, quiet: bool
 ) -> Iterator[str]:
-    """Yield the URLs of an archive up to the time `at`, in the order of their first records.
+    """Yield the URLs that were archived up to the time `at`, in the order of their first records.
 
-    Damaged records are reported, as is the number of listings, which are not files. Raises `LocalError` for a
-    file that is not an archive.
+    `report` is called for damaged records. The number of listings is printed, because listings are not
+    extracted as files. Raises `LocalError` if the file is not an archive.
     """
     then = None if at is None else read_moment(at)
     seen: set[bytes] = set()
@@ -284,7 +299,7 @@ def _is_later(found: ListedRecord, at: datetime) -> bool:
 
 
 def _digest_url(found: ListedRecord) -> bytes | None:
-    """Return a digest that identifies the URL, or None if the record has no retrievable content."""
+    """Return a digest of the normalized URL, or None if the record cannot be extracted."""
     head = found.head
     is_listing = head.type == "resource"
     if head.target is None or not (is_listing or found.kind in _OBJECTS.get(head.type, ())):

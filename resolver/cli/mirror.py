@@ -1,4 +1,7 @@
-"""The command `get -r`: URLs of the command line and its lists as roots of trees, and their files."""
+"""The command `get -r`: recursive retrieval of directory trees.
+
+The URLs of the command line and of the lists are the roots of the trees.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ _MOST = 64
 
 
 class TreeRun(Protocol):
-    """The methods of a run that report and count outcomes."""
+    """The methods of a run that `Trees` needs, to report and count outcomes."""
 
     async def conclude(
         self,
@@ -57,24 +60,24 @@ class TreeRun(Protocol):
 
 
 class PlannedTree(NamedTuple):
-    """The target of a tree, and its number."""
+    """The root target of a tree, and the number of the tree in the summary."""
 
     target: CommandTarget
     number: int
 
 
 class Trees:
-    """The trees of a run, and their files and directories.
+    """The trees of a run, with their files and directories.
 
-    Raises `NotConfigured` if `--delete` needs consent and a terminal is missing.
+    Raises `NotConfigured` if `--delete` needs the user's consent and a terminal is missing.
 
     Args:
-        run: reports and counts outcomes.
-        session: retrieves.
+        run: the run, which reports and counts outcomes.
+        session: the session that retrieves the files.
         command: the options.
         tally: the summary of the run.
-        slow: called with a host and its minimum seconds between two requests.
-        ledger: has a row for each file.
+        slow: a function that is called with a host and the minimum seconds between two requests to the host.
+        ledger: the ledger, which has a row for each file, or None.
     """
 
     def __init__(
@@ -100,7 +103,10 @@ class Trees:
         self._is_told = command.is_quiet or not command.ignore_robots
 
     async def plant(self, target: CommandTarget) -> None:
-        """Start a tree, as soon as fewer than the maximum are running; report its errors."""
+        """Wait until fewer than the maximum of trees are running, then start a tree.
+
+        An error of the root URL is reported, and is not raised.
+        """
         await self._walk.room(_MOST)
         number = self._tally.plant(target)
         try:
@@ -127,7 +133,7 @@ class Trees:
             self._inventory.close()
 
     async def remove_surplus(self) -> None:
-        """Remove surplus files, after the end of all trees."""
+        """Remove local files that the source no longer has; call this method after all trees have ended."""
         if self._inventory is not None:
             await remove_surplus(self._tops, self._inventory, self._command, self._run.report)
 
@@ -136,7 +142,7 @@ class Trees:
             streams.complain(f"{url}: {finding.rule}: {finding.detail}")
 
     def _top(self, target: CommandTarget, url: Url, planted: PlannedTree) -> WalkRequest:
-        """Return the root of a tree. Raises `ResolveError` if the URL has no file name."""
+        """Return the request for the root of a tree. Raises `ResolveError` if the URL has no file name."""
         command = self._command
         assert target.claim is not None
         if tree_of(url) is None:
@@ -167,12 +173,12 @@ class Trees:
                 yield _TreeTask(self, item, number, entry)
 
     def begin(self, item: TreeFile | TreeDirectory) -> int:
-        """Count an item and return its number."""
+        """Count a file or directory in the summary, and return its number."""
         assert isinstance(item.owner, PlannedTree)
         return self._tally.begin(item.owner.target, below=True)
 
     async def perform(self, number: int, item: TreeFile | TreeDirectory, entry: LedgerEntry | None) -> None:
-        """Save a file, or list a directory."""
+        """Save a file or list a directory, and report the outcome."""
         planted = item.owner
         assert isinstance(planted, PlannedTree)
         target = CommandTarget(item.url.text, item.origin, item.referrer)
@@ -190,7 +196,7 @@ async def _fail(error: ResolveError) -> Saved | None:
 
 
 def lane_of(task: BatchTask[None]) -> Hashable:
-    """Return the lane of a task; the queue keeps tasks of a lane together."""
+    """Return the lane of a task; the queue prefers to run the tasks of one lane in sequence."""
     assert isinstance(task, _TreeTask)
     return task.lane
 
@@ -211,9 +217,10 @@ class _TreeTask:
         await self._trees.perform(self._number, self._item, self._entry)
 
 
-# `get -r --delete`: files that the source no longer has are shown, and removed if the user agrees.
+# The option `--delete` of `get -r`: local files that the source no longer has are listed, and are removed if
+# the user agrees.
 
-#: Options with files of this program, which are spared if they are inside a tree.
+#: Options that name files of this program. These files are never removed, even if they are inside a tree.
 _OURS = ("failed", "trace", "trace_html", "ledger", "cookies", "netrc_file", "config")
 
 Going = tuple[Pruner, SurplusFile, str]
@@ -222,7 +229,10 @@ Going = tuple[Pruner, SurplusFile, str]
 async def remove_surplus(
     tops: Sequence[WalkRequest], inventory: Inventory, command: Command, report: Callable[[LocalError], None]
 ) -> None:
-    """Remove surplus files of all trees of a finished run; `report` receives errors."""
+    """Remove local files that the source no longer has, for all trees of a finished run.
+
+    `report` is called with the error of each file that cannot be removed.
+    """
     going = await trio.to_thread.run_sync(_find, tops, inventory, command)
     hidden = [each for each in going if not each[1].certain]
     if hidden and not command.yes and not command.dry_run:

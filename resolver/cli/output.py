@@ -1,4 +1,4 @@
-"""Bodies and facts on standard output or a device, where written bytes are final."""
+"""Writers of bodies and metadata to standard output or a device, where written bytes are final."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ if TYPE_CHECKING:
     from resolver.transfer.verification import Checksum
 
 
-# Output to a reader that may be slow: signals and time limits do not wait for the reader.
+# Output to a reader that may be slow. A slow reader must not delay signals and timeouts.
 #
-# Bytes are written immediately while the pipe has room. A worker thread writes in two cases: the pipe had no
-# room twice, or the descriptor is not a pipe of the user (a terminal, a socket, a pipe of another user).
+# Bytes are written without blocking while the pipe buffer has space. A worker thread writes the bytes in two
+# cases: the pipe buffer was full twice, or the descriptor cannot be opened as nonblocking (a terminal, a
+# socket, a pipe of another user).
 
 
 class Outflow:
-    """A writer to a descriptor, which its owner closes. All errors are `OSError`."""
+    """A writer to a file descriptor. The caller closes the descriptor; all errors are `OSError`."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -44,25 +45,29 @@ class Outflow:
             os.close(self._ready)
 
     async def put(self, octets: bytes) -> None:
-        """Write all bytes; after a cancel, some are written and a thread may still wait to write others."""
+        """Write all bytes.
+
+        After a cancellation, some bytes are already written, and a thread may still wait to write others.
+        """
         left = memoryview(octets)
         if self._ready is not None:
             left = write_some(self._ready, left)
             if left:
                 await trio.lowlevel.wait_writable(self._ready)
                 left = write_some(self._ready, left)
-        if left:  # in a thread: a slow reader would otherwise wake this task for every few bytes
+        if left:  # use a thread: a slow reader would otherwise wake this task after every few bytes
             await trio.to_thread.run_sync(write_all, self._fd, left, abandon_on_cancel=True)
 
 
-#: Maximum bytes of an error body that are shown. Error pages of proxies have some thousand bytes.
+#: Maximum bytes of a response body that are shown for an error. Error pages of proxies have several thousand
+#: bytes.
 _MOST_REFUSAL = 65_536
-#: Bytes of lines that are written together: the size of Python's own buffer.
+#: Bytes of lines that are buffered before a write, as in Python's own buffer.
 _AT_ONCE = 8_192
 
 
 class BodyOutput(Protocol):
-    """A sink of bytes; `name` is for messages."""
+    """An output for the bytes of a body; messages use its `name`."""
 
     name: str
 
@@ -92,7 +97,7 @@ class StandardOutput:
         return streams.output_is_terminal()
 
     async def put(self, octets: bytes) -> None:
-        """Write bytes after all buffered ones. Raises `BrokenPipeError` and `OutputFault`."""
+        """Write the buffered bytes, then `octets`. Raises `BrokenPipeError` or `OutputFault`."""
         if self._outflow is None:
             self._outflow = Outflow(streams.output_descriptor())
         with below.hide_lines() if streams.output_is_terminal() else nullcontext(), output_faults():
@@ -100,10 +105,10 @@ class StandardOutput:
 
 
 class Output:
-    """A store that writes to an `outlet`; see `resolver.transfer.streaming.Store`.
+    """A `resolver.transfer.streaming.Store` that writes the body to an `outlet`.
 
-    Bytes are counted, and hashed if a digest is needed. A later try can resume a body that is written
-    unchanged. It cannot resume a listing or escaped text.
+    Bytes are counted, and are hashed if a digest is needed. A retry can resume a body whose bytes are written
+    unchanged. A retry cannot resume a listing or escaped text.
     """
 
     final = True
@@ -121,7 +126,7 @@ class Output:
         self._tail = b""
 
     def tail(self, count: int) -> bytes:
-        """Return the last `count` bytes, at most `OVERLAP`."""
+        """Return the last `count` written bytes; `count` is at most `OVERLAP`."""
         return self._tail[-count:] if count else b""
 
     async def remember(self, known: Validators) -> None:
@@ -131,7 +136,10 @@ class Output:
         raise AssertionError("written bytes are final")
 
     async def take(self, reply: StreamingResponse) -> None:
-        """Write a reply or its remainder: a listing as lines, a link as its target."""
+        """Write the body of a response, or the remainder of a resumed body.
+
+        A listing is written as lines, and a link as the URL of its target.
+        """
         if reply.failure is not None:
             await _show_refusal(reply)
             raise reply.failure
@@ -170,7 +178,7 @@ class Output:
         return {"digest"}, ()
 
     def make_saved(self, reply: StreamingResponse, retrier: Retrier) -> Saved:
-        """Return the outcome. Raises `ChecksumMismatch`."""
+        """Verify the checksum and return the outcome. Raises `ChecksumMismatch`."""
         proved, findings = self.check()
         return Saved(
             **reply.finished(*retrier.findings, *findings, proved=proved),
@@ -183,15 +191,15 @@ class Output:
 
 
 async def put(octets: bytes) -> None:
-    """Write bytes to standard output; a signal does not wait for a slow reader."""
+    """Write bytes to standard output; a slow reader does not delay signals."""
     with StandardOutput() as output:
         await output.put(octets)
 
 
 class BufferedLines:
-    """A buffer of lines for standard output, which is flushed before each wait for the peer.
+    """A buffer of lines for standard output, which is flushed before each wait for the server.
 
-    An async context manager: leaving it flushes the buffer, also after an error.
+    The class is an async context manager. The buffer is flushed at the end of the block, also after an error.
     """
 
     def __init__(self) -> None:
@@ -199,7 +207,7 @@ class BufferedLines:
         self._output = StandardOutput()
 
     async def add(self, octets: bytes, *, more: bool) -> None:
-        """Add a line; `more` tells that further lines are available without waiting for the peer."""
+        """Add a line; `more` means that the next line is available without a wait for the server."""
         self._held += octets
         if not more or len(self._held) >= _AT_ONCE:
             await self._push()
@@ -219,9 +227,9 @@ class BufferedLines:
 
 
 async def _show_refusal(reply: StreamingResponse) -> None:
-    """Print the body of a server's error reply to standard error, escaped (S15) and up to a maximum.
+    """Print the body of an error response to standard error, escaped (S15) and at most `_MOST_REFUSAL` bytes.
 
-    An interrupted or invalid body is ignored: the refusal itself is the error.
+    A truncated or invalid body is ignored, because the caller raises the error of the response.
     """
     text, left = TerminalText(reply.charset), _MOST_REFUSAL
     if not (reply.media_type is None or is_textual(reply.media_type)):
@@ -236,7 +244,7 @@ async def _show_refusal(reply: StreamingResponse) -> None:
 
 
 async def _escape_body(reply: StreamingResponse, octets: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Escape text for a terminal (S15). Raises `Refused` for a body that is not text."""
+    """Escape the text of a body for a terminal (S15). Raises `Refused` if the body is not text."""
     known = is_textual(reply.media_type) or reply.lists or reply.points
     text = TerminalText(reply.charset)
     async for piece in octets:
@@ -256,12 +264,12 @@ async def _one_line(text: str) -> AsyncIterator[bytes]:
     yield f"{text}\n".encode()
 
 
-# Devices and pipes that the user named with `-O` are written to, and never replaced (S14). Written bytes are
-# final, so another run starts at the beginning. A directory of that name is an error.
+# Output to a device or a pipe that `-O` names. The device or pipe is never replaced by a file (S14). Written
+# bytes are final, so another run cannot resume them. If `-O` names a directory, the result is an error.
 
 
 def is_device(path: str) -> bool:
-    """Return whether the path is a pipe, a character device, or a link to either."""
+    """Return whether the path is a pipe, a character device, or a symlink to one."""
     try:
         return _takes_all(os.stat(path))
     except (OSError, ValueError):
@@ -269,9 +277,9 @@ def is_device(path: str) -> bool:
 
 
 def check_no_directory(path: str, given: str) -> None:
-    """Raise `LocalError` if the path is a directory, independent of `--exists`.
+    """Raise `LocalError` if the path is a directory, with any value of `--exists`.
 
-    The message says how to save inside it; `given` is the value of `-O`.
+    The message describes how to save a file in the directory; `given` is the value of `-O`.
     """
     try:
         found = os.stat(path)
@@ -289,7 +297,8 @@ def _takes_all(found: os.stat_result) -> bool:
 async def open_device(path: str) -> AsyncIterator[Device]:
     """Open a device or a pipe for writing.
 
-    Opening a pipe waits for a reader, in a worker thread, so that signals are handled meanwhile.
+    Opening a named pipe blocks until there is a reader. A worker thread opens the pipe, so that signals are
+    still handled.
     """
     fd = await trio.to_thread.run_sync(_device_descriptor, path, abandon_on_cancel=True)
     outflow = Outflow(fd)
@@ -324,7 +333,7 @@ class Device:
         return os.isatty(self._fd)
 
     async def put(self, octets: bytes) -> None:
-        """Write bytes. Raises `LocalError`, also if a pipe no longer has a reader."""
+        """Write bytes. Raises `LocalError`, also if the reader closed the pipe."""
         try:
             await self._outflow.put(octets)
         except OSError as error:

@@ -1,7 +1,7 @@
-"""`--progress`: the progress of transfers, from the events of the package alone.
+"""The displays of `--progress`, which show transfers from the public events of the package.
 
-Bars are only drawn on a terminal. Dots are lines for a log, JSON is for programs; both are written to
-standard error, terminal or not.
+Progress bars are drawn only on a terminal. Lines of dots are for a log, and JSON objects are for a program.
+Dots and JSON are written to standard error, even if standard error is not a terminal.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ if TYPE_CHECKING:
     from protocols.location import JsonValue
     from resolver.cli.bars import Bars
 
-#: Seconds between two redraws, and before the first redraw. A run that ends earlier does not need a bar.
+#: Seconds between two redraws, and seconds before the first redraw. A shorter run does not need a bar.
 _LOOK_EVERY = 0.1
 _BEFORE_BARS = 0.4
 
 #: Minimum seconds between two progress records of a transfer.
 _RECORD_EVERY = 0.2
 
-#: Dots per line, maximum lines for an object of known size, bytes per dot for an object of unknown size.
+#: Dots per line, maximum lines for a body of known size, and bytes per dot for a body of unknown size.
 _DOTS = 50
 _MOST_LINES = 40
 _DOT = 65_536
 
 
-#: Events that displays need.
+#: The events that the displays process.
 _OF_TRANSFERS: frozenset[type[Event]] = frozenset({Started, Progress, Retrying, Finished})
 
 
 class Display:
-    """A display without output, the base of the others."""
+    """The base class of the displays; this class itself shows nothing."""
 
     hears_of: frozenset[type[Event]] = frozenset()
 
     def hear(self, event: Event) -> None:
-        """Process an event; never waits."""
+        """Process an event without blocking."""
 
     async def run(self) -> None:
-        """Draw until cancelled."""
+        """Draw repeatedly until the task is cancelled."""
 
     def close(self) -> None:
         """Clear all drawn lines."""
@@ -65,10 +65,11 @@ def display_of(command: Command) -> Display:
 
 
 def _has_bars(command: Command) -> bool:
-    """Return whether to draw bars: only on a terminal that no other output shares.
+    """Return whether to draw progress bars.
 
-    Unless `--progress bar` is given, bars are not drawn in two more cases: with --quiet, and while another
-    program reads standard output, because that program may be a pager on the same terminal.
+    Bars are drawn only on a terminal to which no body is written. Without `--progress bar`, bars are not
+    drawn in two more cases: with `--quiet`, and if another program reads standard output. That program may be
+    a pager on the same terminal.
     """
     if not below.is_terminal():
         return False
@@ -85,7 +86,7 @@ def _has_bars(command: Command) -> bool:
 
 
 class BarDisplay(Display):
-    """A display of bars below the messages."""
+    """A display of progress bars below the messages."""
 
     hears_of = _OF_TRANSFERS
 
@@ -117,9 +118,9 @@ class BarDisplay(Display):
 
 
 class DotDisplay(Display):
-    """A display of lines of dots.
+    """A display that prints lines of dots.
 
-    A line is printed when full, so that lines of several transfers stay readable.
+    Only complete lines are printed, so that the lines of several transfers are not mixed.
     """
 
     hears_of = _OF_TRANSFERS
@@ -131,7 +132,7 @@ class DotDisplay(Display):
         match event:
             case Progress(transfer=number):
                 held = self._lines.get(number)
-                if held is None or held.received > event.received:  # restarted
+                if held is None or held.received > event.received:  # a new or restarted transfer
                     held = self._lines[number] = DotLines(event)
                 for line in held.lines(event.received):
                     below.print_above(f"{line}\n")
@@ -143,7 +144,10 @@ class DotDisplay(Display):
 
 
 class DotLines:
-    """The dots of one transfer: `,` for bytes of an earlier run, as wget does, and `.` for received bytes."""
+    """The dots of one transfer.
+
+    A comma means bytes of an earlier run, as in wget, and a period means received bytes.
+    """
 
     def __init__(self, first: Progress) -> None:
         self.received = first.start
@@ -154,7 +158,7 @@ class DotLines:
         self._reported = 0
 
     def lines(self, received: int) -> list[str]:
-        """Return the lines that are full."""
+        """Return the lines that became complete with `received` bytes."""
         self.received = received
         found = []
         while received >= self._reported + _DOTS * self._dot:
@@ -163,7 +167,7 @@ class DotLines:
         return found
 
     def get_last_line(self) -> list[str]:
-        """Return the last, partial line."""
+        """Return the last, incomplete line, or an empty list."""
         return [self._line(self.received)] if self.received > self._reported else []
 
     def _line(self, end: int) -> str:
@@ -184,7 +188,7 @@ def _octets_of_dot(whole: int) -> int:
 
 
 class RecordDisplay(Display):
-    """A display of one JSON object per line: `event`, `transfer`, `url`, and the fields of the event."""
+    """A display that writes one JSON object per line: `event`, `transfer`, `url`, and fields of the event."""
 
     hears_of = _OF_TRANSFERS
 

@@ -1,9 +1,13 @@
-"""Passwords for the command: from a file, configuration, netrc file, keyring or prompt without echo.
+"""The sources of passwords: a password file, the configuration, a netrc file, the keyring, and a prompt.
 
-Passwords are never on the command line itself. They are for the hosts that the command line names. A redirect
-to another host gets a password only if the configuration has a section of that host and TLS protects the
-connection (S11). The first source that answers is used: `--user` with `--password-file`, the section of the
-host, the netrc file, a prompt.
+Passwords are never arguments of the command line. A password is sent only to a host that the user named. A
+redirect to another host gets a password only if two conditions are true (S11): the configuration has a
+section for the host, and TLS protects the connection. The first available source is used, in this order:
+
+1. `--user` with `--password-file`
+2. the section of the host in the configuration
+3. the netrc file
+4. a prompt without echo
 """
 
 from __future__ import annotations
@@ -35,10 +39,10 @@ class CommandSecrets:
     """A provider of credentials for admitted hosts.
 
     Args:
-        user: login name for all admitted hosts.
-        password_file: file with the password on its first line.
-        sections: logins of the configuration and of a netrc file, by host or host:port.
-        default: login for hosts without a section, in schemes that log in by default.
+        user: the user name for all admitted hosts.
+        password_file: the path of a file with the password on its first line.
+        sections: the logins of the configuration and of a netrc file, by host or host:port.
+        default: the login for hosts without a section, for schemes that log in by default.
     """
 
     def __init__(
@@ -55,15 +59,16 @@ class CommandSecrets:
         self._places: set[tuple[str, str, int]] = set()
 
     def admit(self, url: Url) -> None:
-        """Admit the host and port of a URL that the user named."""
+        """Allow credentials for the scheme, host and port of a URL; the URL must be from the user."""
         if isinstance(url, HostUrl):
             self._places.add((url.scheme, comparable_host(url.host), url.effective_port))
 
     async def request(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
-        """Return credentials for a host and port, or None without a user name or a source of the password.
+        """Return the credentials for a host and port.
 
-        A user name that is not from the URL is used only with a password that was configured with that name,
-        or typed. Raises `NotConfigured` if a configured source does not return a password.
+        Returns None if no user name or no source of the password is available. A user name that is not from
+        the URL is used only with a password that is configured for that name or typed. Raises
+        `NotConfigured` if a configured source does not return a password.
         """
         named = (scheme, host, port) in self._places
         if not named and not _is_protected(scheme, port):
@@ -84,7 +89,10 @@ class CommandSecrets:
         return await streams.request_secret(prompt)
 
     def _section(self, scheme: str, host: str, port: int, user: bytes | None) -> _LoginSection:
-        """Return the section of the host and port, else of the host; skip sections for another user name."""
+        """Return the login section of the host and port, or else of the host.
+
+        A section with another user name is skipped.
+        """
         wanted = user or self._user
         default = self._default if rules_of(scheme).logs_in else None
         known = [self._sections[name] for name in names_of(host, port) if name in self._sections]
@@ -95,9 +103,9 @@ class CommandSecrets:
 
 
 async def password_of_key(certfile: str | None) -> bytes | None:
-    """Ask the user for the password of a certificate's key, if it has one.
+    """Ask the user for the password of a certificate's private key, if the key is encrypted.
 
-    Raises `NotConfigured` without a terminal: standard input is not used for this.
+    Raises `NotConfigured` without a terminal. The password is never read from standard input.
     """
     if certfile is None or not _is_locked(certfile):
         return None
@@ -116,7 +124,7 @@ def _is_locked(certfile: str) -> bool:
 
 
 class _LoginSection:
-    """The login of one section of the configuration."""
+    """The login of one section of the configuration or the netrc file."""
 
     def __init__(self, found: HostSection) -> None:
         self._found = found
@@ -126,7 +134,10 @@ class _LoginSection:
         return None if self._found.user is None else _octets(self._found.user)
 
     async def password_for(self, host: str, user: bytes) -> bytes | None:
-        """Return the password, or None without a source. Raises `NotConfigured` if the source fails."""
+        """Return the password, or None if the section has no source of a password.
+
+        Raises `NotConfigured` if the source fails.
+        """
         if self._found.password is not None:
             return _octets(self._found.password)
         if self._found.command:
@@ -138,7 +149,10 @@ class _LoginSection:
         return None
 
     async def _run_command(self) -> bytes:
-        """Run the command and return its first line; no time limit, because it may prompt the user."""
+        """Run `password_command` and return the first line of its output.
+
+        The command runs without a timeout, because it may prompt the user.
+        """
         try:
             with below.hide_lines():
                 done = await trio.run_process(list(self._found.command), capture_stdout=True, check=False)
@@ -170,7 +184,7 @@ class _LoginSection:
 
 
 def _is_protected(scheme: str, port: int) -> bool:
-    """Return whether TLS authenticates the host from the first byte, at the scheme's default port."""
+    """Return whether the scheme always uses implicit TLS, and the port is its default port."""
     row = registry.find(scheme)
     return row is not None and row.tls == "always" and row.default_port == port
 
@@ -180,9 +194,11 @@ def _octets(text: str) -> bytes:
 
 
 def _first_line(name: str) -> bytes:
-    """Return the password: the first line without its line end.
+    """Return the password in a file: the first line without its line end.
 
-    Raises `LocalError`, and `LoginRequired` for an empty or overlong line.
+    Raises:
+        LocalError: the file cannot be read.
+        LoginRequired: the first line is empty or too long.
     """
     line = streams.read_first_line(name, _MOST_PASSWORD + 1)
     if not 0 < len(line) <= _MOST_PASSWORD:
@@ -190,19 +206,23 @@ def _first_line(name: str) -> bytes:
     return line
 
 
-# Logins from a netrc file, on request (`--netrc`, `--netrc-file`): sections of hosts as in the configuration,
-# which overrides them.
+# Logins from a netrc file (`--netrc`, `--netrc-file`). A login becomes a section of its host. A section of
+# the configuration overrides the section of the netrc file.
 #
-# The standard library parses the file. The file must belong to the user and must not be readable by others. A
-# mistake is reported with its line number and without its text, which may be a password.
+# The standard library parses the file. The file must belong to the user, and other users must not have read
+# permission. An error message contains the line number of a mistake, but not the text of the line, which may
+# be a password.
 
 _MOST = 1_048_576  # maximum bytes of a netrc file
 
 
 class Netrc(NamedTuple):
-    """The content of a netrc file; `hosts` is in lower case, `default` is for other hosts.
+    """The content of a netrc file.
 
-    `warnings` are about skipped entries.
+    Attributes:
+        hosts: the logins by host name in lower case.
+        default: the login for all other hosts, or None.
+        warnings: messages about skipped entries.
     """
 
     hosts: Mapping[str, HostSection] = {}
@@ -211,7 +231,10 @@ class Netrc(NamedTuple):
 
 
 def read_netrc(named: str | None) -> Netrc:
-    """Read the file `named`, else $NETRC, else ~/.netrc, which may be missing. Raises `UsageError`."""
+    """Read the netrc file `named`, or else $NETRC, or else ~/.netrc. Raises `UsageError`.
+
+    Only ~/.netrc may be missing.
+    """
     path = named or os.environ.get("NETRC") or os.path.expanduser("~/.netrc")
     try:
         with open_own(path, "netrc file", _MOST, secret=True) as file:
@@ -226,8 +249,8 @@ def read_netrc(named: str | None) -> Netrc:
 
 def _parse(path: str, file: OwnFile) -> Mapping[str, tuple[str, str | None, str | None]]:
     try:
-        file.octets.decode()  # the library would next try the locale's charset
-        # netrc closes its argument
+        file.octets.decode()  # for invalid UTF-8, `netrc` would try the charset of the locale
+        # `netrc` closes the descriptor that it gets.
         return netrc.netrc(_at_its_beginning(file.fd)).hosts  # type: ignore[arg-type]
     except netrc.NetrcParseError as error:
         raise UsageError(f"{path}, line {error.lineno}: not netrc syntax") from error

@@ -1,6 +1,7 @@
-"""The command `config`: the effective settings of a run, or of one URL, with their sources.
+"""The command `config`: the effective settings of a run or of one URL, with the source of each setting.
 
-Output lines have the syntax of the configuration file and can be copied into it. Secrets are masked (S11).
+The output has the syntax of the configuration file, so its lines can be copied into the file. Secrets are
+masked (S11).
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _URLS = ("proxy", "trusted_proxy", "mirrors")
 
 
 class EffectiveSetting(NamedTuple):
-    """A setting; `table` is its section of the file, or None."""
+    """A setting with its value and source; `table` is its table in the configuration file, or None."""
 
     table: str | None
     name: str
@@ -45,7 +46,7 @@ class EffectiveSetting(NamedTuple):
 
 
 def show(command: Command) -> int:
-    """Print all settings and return the exit status."""
+    """Print all settings, or the settings of one URL, and return the exit status."""
     try:
         held = list(settings(command) if not command.urls else settings_for(command.urls[0], command))
     except InvalidUrl as error:
@@ -75,7 +76,10 @@ def _print(held: list[EffectiveSetting]) -> None:
 
 
 def _head(table: str) -> str:
-    """Format a table name for the file; a host is quoted, and may have a table of limits."""
+    """Format the name of a table for the configuration file; a host name is quoted.
+
+    A host may have a table `"host".limits`.
+    """
     host, dot, last = table.rpartition(".")
     if dot and last == "limits":
         return f"{_toml(host)}.limits"
@@ -83,7 +87,7 @@ def _head(table: str) -> str:
 
 
 def settings(command: Command) -> Iterator[EffectiveSetting]:
-    """Yield all settings of a file: options, tables, hosts."""
+    """Yield all settings: options, sections of hosts, and mirrors."""
     yield from _list_options(command, {})
     for host, section in command.configuration.hosts.items():
         yield from _list_section(host, section)
@@ -93,7 +97,12 @@ def settings(command: Command) -> Iterator[EffectiveSetting]:
 
 
 def settings_for(text: str, command: Command) -> Iterator[EffectiveSetting]:
-    """Yield the settings of one URL. Raises `InvalidUrl`, and `UsageError` for a URL without a host."""
+    """Yield the effective settings of one URL.
+
+    Raises:
+        InvalidUrl: the URL is not valid.
+        UsageError: the URL has no host.
+    """
     url = parse(text, strict=command.strict, origin="user")
     place = endpoint_of(url)
     if place is None:
@@ -108,7 +117,10 @@ def settings_for(text: str, command: Command) -> Iterator[EffectiveSetting]:
 def _proxy_for(
     scheme: str, place: Endpoint, own: ConfiguredValue | None, command: Command
 ) -> dict[str, ConfiguredValue]:
-    """Return the proxy after all exceptions, with its source."""
+    """Return the setting of the proxy that a URL uses, or an empty mapping.
+
+    Exceptions, such as `no_proxy`, are already applied.
+    """
     variables = variables_at(proxies_here(command.proxy), None if own is None else own.value)
     proxy = proxy_for(scheme, place, variables)
     if proxy is None:
@@ -184,5 +196,5 @@ def _mask_password(text: str) -> str:
 
 
 def _toml(value: JsonValue) -> str:
-    """Format a value as TOML; the format of these values is the same as in JSON."""
+    """Format a value as TOML; for the values of settings, TOML and JSON have the same syntax."""
     return json.dumps(value)

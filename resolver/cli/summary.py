@@ -1,7 +1,8 @@
 """The outcomes of all URLs of a run: a summary line, JSON records, and the list of `--failed`.
 
-`-i` accepts the list, with origin and referrer of each URL. The list holds URLs as given, because another run
-must request them, and so only its owner may read it.
+The list is a valid input of `-i`, and contains the origin and referrer of each URL. URLs in the list are not
+redacted, because another run must request them. Only the owner of the list file therefore has read
+permission.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ if TYPE_CHECKING:
     from resolver.cli.lists import FetchedList
 
 
-#: Exit statuses of refusals before anything is sent: by the policy, the parser, the registry, a redirect
-#: rule.
+#: Exit statuses of requests that were refused before anything was sent: by the policy, the URL parser, the
+#: registry of schemes, or a redirect rule.
 REFUSED = frozenset({9, 12, 13, 15})
 
 
 class RunSummary:
-    """Counters of a run; only pending or failed targets are held in memory."""
+    """The counters of outcomes of a run; only pending and failed targets are stored in memory."""
 
     def __init__(self, command: Command) -> None:
         self._command = command
@@ -53,25 +54,28 @@ class RunSummary:
         self.elapsed: float | None = None
 
     def begin(self, target: CommandTarget, *, below: bool = False) -> int:
-        """Count a target and return its number; targets `below` a tree are counted separately."""
+        """Count a target and return its number.
+
+        With `below`, the target is a file or directory in a tree, and is not counted as a line of a list.
+        """
         self._handed_out += 1
         self._read += not below
         return self._note(target)
 
     def pass_over(self, count: int) -> None:
-        """Count targets that earlier runs completed."""
+        """Count `count` targets that earlier runs completed."""
         self._handed_out += count
         self._read += count
         self._numbers += count
         self._counts["kept"] += count
 
     def plant(self, target: CommandTarget) -> int:
-        """Return the number of a tree, which is pending until its end."""
+        """Add a tree, which is pending until `uproot`, and return its number."""
         self._read += 1
         return self._note(target)
 
     def uproot(self, number: int) -> None:
-        """Remove a finished tree; its failed targets stay."""
+        """Remove a finished tree; the failed targets in the tree are not removed."""
         del self._left[number]
 
     def withdraw(self, number: int) -> None:
@@ -91,12 +95,12 @@ class RunSummary:
             self._octets += max(0, saved.bytes - saved.resumed_from)
 
     def count_failed(self, number: int, error: ResolveError) -> None:
-        if self._file is None:  # not needed for a list
+        if self._file is None:  # without a list of failed targets
             del self._left[number]
         self._count_failure(error)
 
     def failed_to_read(self, error: ResolveError) -> None:
-        """Count an error of a list or of one of its lines."""
+        """Count an error of a list or of a line in a list."""
         self._unreadable += 1
         self._count_failure(error)
 
@@ -110,11 +114,14 @@ class RunSummary:
             self._statuses.add(error.exit_code)
 
     def all_begun(self) -> None:
-        """Mark the lists as read to the end."""
+        """Record that all lists were read to the end."""
         self._ended = True
 
     def close(self, *, aloud: bool) -> LocalError | None:
-        """Print the summary if `aloud` and for more than one target; write the list and return its error."""
+        """Print the summary, write the list of failed targets, and return the write error or None.
+
+        The summary is printed only if `aloud` is true and the run has more than one target.
+        """
         rest = [] if self._ended else list(self._never_begun())
         total = self._handed_out + self._unreadable + len(rest)
         if aloud and self.elapsed is not None and total > 1 and self._is_worth_a_line(total):
@@ -124,7 +131,7 @@ class RunSummary:
         return self._file.write(dict.fromkeys(map(self._format_list_line, chain(self._left.values(), rest))))
 
     def _is_worth_a_line(self, total: int) -> bool:
-        """Return whether to print a summary: always for saved files, otherwise only for failures."""
+        """Return whether the summary is useful: the run saves files, or at least one target failed."""
         if self._command.is_quiet or self._command.json:
             return False
         return self._saves or self._counts["done"] < total
@@ -155,7 +162,10 @@ class RunSummary:
         return f"{', '.join(words)}; {octets(self._octets)} in {duration(elapsed)}"
 
     def _never_begun(self) -> Iterator[CommandTarget]:
-        """Yield the targets that an interrupted run did not start, from lists that can be read again."""
+        """Yield the targets that an interrupted run did not start.
+
+        Nothing is yielded if a list cannot be read a second time.
+        """
         fetched = self.fetched
         if all(name in fetched or streams.is_file(name) for name in self._command.lists):
             yield from islice(targets_as_given(self._command, fetched), self._read, None)
@@ -170,7 +180,7 @@ class RunSummary:
 
 
 def collect_list_facts(target: CommandTarget) -> dict[str, JsonValue]:
-    """Return the facts of a list about a file."""
+    """Return the metadata from a list for a target (name, mirrors, checksum, size) as JSON members."""
     name, mirrors, checksum, size = target.name, target.mirrors, target.checksum, target.size
     if (name, mirrors, checksum, size) == (None, (), None, None):
         return {}
@@ -185,21 +195,21 @@ def _word_for(saved: Saved | None) -> str:
 
 
 def is_plain(url: str) -> bool:
-    """Return whether a list line with this text has the same meaning as the URL."""
+    """Return whether a URL can be written as a plain line of a list, without a JSON record."""
     return url.isprintable() and bool(url.strip()) and url[0] not in "#{"
 
 
 def make_done_record(saved: Saved, scheme: str, *, dry_run: bool = False) -> dict[str, JsonValue]:
-    """Return the record of a successful retrieval or, with `dry_run`, of a planned one.
+    """Return the record of a successful retrieval or, with `dry_run`, of a planned retrieval.
 
-    `path` is null on standard output, and for a skipped target without a file.
+    The member `path` is null for output to standard output, and for a skipped target without a file.
     """
     record = outcome_of(saved, scheme, saved.path).as_json()
     return {**record, "status": "skipped"} if dry_run else record
 
 
 def removed(path: str, *, done: bool) -> dict[str, JsonValue]:
-    """Return the record of a local file or directory that the source no longer has."""
+    """Return the record of a local file or directory that `--delete` removes (`done`) or would remove."""
     nothing = dict.fromkeys(("url", "final_url", "scheme"))
     record: dict[str, JsonValue] = {**nothing, "status": "done" if done else "skipped", "exit": 0}
     record |= {"error": None, "path": path, "bytes": 0, "resumed_from": 0, "media_type": None}
@@ -210,7 +220,7 @@ def removed(path: str, *, done: bool) -> dict[str, JsonValue]:
 def make_failed_record(
     error: ResolveError, target: CommandTarget, elapsed: float, command: Command, policy: Policy
 ) -> dict[str, JsonValue]:
-    """Return the record of a failed retrieval; unknown members are null."""
+    """Return the record of a failed retrieval; members without a known value are null."""
     judged = judge(
         error,
         target.url,
@@ -225,21 +235,22 @@ def make_failed_record(
 
 
 def make_unknown_record(error: ResolveError, target: CommandTarget) -> dict[str, JsonValue]:
-    """Return the record of an error that ended a list of facts or entries."""
+    """Return the record of an error that ended the output of `info`, `ls` or `open`."""
     return {"url": redact(target.url), "error": reason_of(error), "exit": error.exit_code}
 
 
-# `cat --json` of a telnet session: a record for each event as it happens, then the outcome.
+# The records of `cat --json` for a telnet session. Each event is written as it happens, and the outcome is
+# written last.
 
 
 def add_event_records(options: Options) -> Options:
-    """Return options with a transcript that reports its events as records."""
+    """Return options with which a recorded telnet session writes each event as a record."""
     assert options.transcript is not None
     return replace(options, transcript=replace(options.transcript, tell=streams.note_record))
 
 
 def combine_watchers(watch: Callable[[Event], None]) -> Callable[[Event], None]:
-    """Return an event handler that calls `watch` and reports the connected peer as a record."""
+    """Return an event handler that calls `watch` and writes a record with the address of the peer."""
 
     def hear(event: Event) -> None:
         watch(event)

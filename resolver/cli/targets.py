@@ -1,6 +1,6 @@
-"""The targets of a command: the URLs of the command line, then those of its lists.
+"""The targets of a command: the URLs of the command line, followed by the URLs of the list files.
 
-Each target has its origin, its referrer and further metadata from its list.
+A target has an origin, a referrer, and the metadata that a list has for the URL.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ _NOTHING: Mapping[str, FetchedList] = {}
 
 
 class CommandTarget(NamedTuple):
-    """A URL of a run, and facts about it.
+    """A URL of a run with its metadata.
 
     Attributes:
-        url: as given.
-        origin: the origin that the policy checks.
+        url: the URL as typed or listed.
+        origin: the origin of the URL (`user`, `chosen` or `derived`), for the policy.
         referrer: `(url, address)` of the page or list that contained the URL.
-        claim: the reservation of a file name that the user did not choose.
+        claim: the reservation of the file name, or None if the user chose the name.
         name: the file's path according to the list.
         mirrors: other URLs of the file, according to the list.
         checksum: the file's digest according to the list.
         size: the file's size in bytes according to the list.
-        findings: findings about the list's facts.
-        file: the file of a tree.
-        where: the path below the output directory, if it is known in advance.
-        known: the parsed URL, after the first parse.
+        findings: findings about the metadata of the list.
+        file: the file of a directory tree (`-r`), or None.
+        where: the path below the output directory; empty until the path is reserved.
+        known: the parsed URL, or None before the first parse.
     """
 
     url: str
@@ -66,20 +66,20 @@ class CommandTarget(NamedTuple):
 
     @property
     def is_bare(self) -> bool:
-        """Return whether the target has no further facts than its URL."""
+        """Return whether a list has no metadata (name, mirrors, checksum, size) for the URL."""
         return self.name is None and not self.mirrors and self.checksum is None and self.size is None
 
     def reserve(self, url: Url, command: Command, name: str | None = None, suffix: str = "") -> str:
         """Reserve the path of the file below the output directory.
 
-        The path from a list is used unless the user chose directories by URL. Raises `Refused` (S14) without
-        a name.
+        A path from a list is used with its directories, unless `--host-directories` or `--cut-dirs` is set.
+        Then only the file name of that path is used. Raises `Refused` (S14) if no file name is available.
 
         Args:
             url: the parsed URL.
             command: the options.
-            name: a file name that replaces the URL's, such as the server's.
-            suffix: appended to the path.
+            name: a file name to use instead of the name in the URL, for example from the server.
+            suffix: a suffix for the path.
         """
         if self.where and name is None and not suffix:  # already reserved
             return self.where
@@ -95,7 +95,7 @@ class CommandTarget(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str]:
-        """Return the host as of `host_key`, and the scheme; empty if the text is not a URL."""
+        """Return the host (see `host_key`) and the scheme; both are empty if the URL is not valid."""
         try:
             url = self.known or parse(self.url, origin=self.origin)
         except InvalidUrl:
@@ -103,10 +103,11 @@ class CommandTarget(NamedTuple):
         return host_key(url), url.scheme
 
     def parsed(self, command: Command) -> Url:
-        """Return the URL with `--search` or `--view` applied by its scheme.
+        """Parse the URL and apply `--search`, `--view` and `--type` as the scheme defines.
 
-        Raises `InvalidUrl`. Raises `NotConfigured` (exit 2) if an option does not apply to the scheme or
-        cannot be satisfied.
+        Raises:
+            InvalidUrl: the URL is not valid.
+            NotConfigured: an option does not apply to the scheme or to this URL (exit status 2).
         """
         if self.known is not None:
             return self.known
@@ -142,19 +143,22 @@ def targets(
 
 
 def targets_as_given(command: Command, fetched: Mapping[str, FetchedList]) -> Iterator[CommandTarget]:
-    """Yield the same targets again, without reports."""
-    with suppress(LocalError):  # was reported at the first read
+    """Yield the targets of `targets` a second time, without reports of errors."""
+    with suppress(LocalError):  # the first read of the lists reported the error
         yield from _targets(command, lambda error: None, fetched)
 
 
 def _as_url(target: CommandTarget, command: Command) -> CommandTarget:
-    """Convert a typed IRI to a URL (RFC 3987) and report that; the command `parse` gets the text itself."""
+    """Convert a typed IRI to a URL (RFC 3987) and report the conversion.
+
+    For the command `parse`, the text is not converted.
+    """
     if target.url.isascii() or target.origin != "user" or command.strict or command.verb == "parse":
         return target
     try:
         url = convert_iri(target.url)
         parse(url, origin=target.origin)
-    except InvalidUrl:  # the command reports the error for the typed text
+    except InvalidUrl:  # the command later reports the error of the typed text
         return target
     if not command.is_quiet:
         streams.complain(f"{redact(target.url)}: requested as {redact(url)}")
@@ -169,10 +173,11 @@ def _only_one(found: Iterator[CommandTarget], file: str) -> Iterator[CommandTarg
 
 
 class TargetNaming:
-    """The file names of the targets, reserved in list order before any is retrieved.
+    """The file names of the targets.
 
-    A target keeps its name from the `ledger`. If servers may choose names, the first target with a name gets
-    it.
+    Names are reserved in list order, before any target is retrieved. If the ledger has a name for a target,
+    that name is used again. With `--allow-server-name`, two targets may get the same name from servers; the
+    first one to reserve the name gets it.
     """
 
     def __init__(self, command: Command, ledger: Ledger | None) -> None:
@@ -195,7 +200,10 @@ class TargetNaming:
 
     @property
     def how(self) -> str | None:
-        """Return a key for the naming rule, or None if names depend on more than URLs and their order."""
+        """Return a key of the options that affect file names.
+
+        Returns None if file names depend on more than these options, the URLs and their order.
+        """
         command = self._command
         if self._renames or command.url_options or not self._is_by_url:
             return None
@@ -208,7 +216,7 @@ class TargetNaming:
         return not (command.allow_server_name or command.recursive) and command.follow is None
 
     def find_again(self, paths: Sequence[str]) -> list[bool]:
-        """Reserve names from the ledger again; return for each whether it was available."""
+        """Reserve names from the ledger; return for each name whether the name was available."""
         taken = self._names.reserve_again(paths)
         self._number += sum(taken)
         return taken
@@ -219,7 +227,7 @@ class TargetNaming:
         self._number += 1
         named = target._replace(claim=NameReservation(self._names, self._number))
         if self._is_by_url:
-            with suppress(ResolveError):  # the command reports the error
+            with suppress(ResolveError):  # the retrieval reports the error
                 named = named._replace(known=named.parsed(self._command))
                 named = named._replace(where=named.reserve(named.parsed(self._command), self._command))
         return named
@@ -252,10 +260,10 @@ def _targets(
 
 
 def _file(item: ListedFile, source: ListSource, command: Command) -> CommandTarget:
-    """Return the target of a file with further facts.
+    """Return the target of a list item that has metadata, such as mirrors or a checksum.
 
-    Mirrors that the policy refuses are left out, so that the others need not wait. If all are refused, the
-    error is reported for the first.
+    Mirrors that the policy refuses are removed, so that no retry is spent on them. If the policy refuses all
+    mirrors, the retrieval reports the error of the first mirror.
     """
     from resolver.cli.lists import sift
 
@@ -273,7 +281,10 @@ def _file(item: ListedFile, source: ListSource, command: Command) -> CommandTarg
 
 
 def _line(line: str, where: str, source: ListSource) -> CommandTarget | None:
-    """Return the target of a line, or None for a listing entry without a URL, such as text in a menu."""
+    """Return the target of a list line, or None for a record whose `url` is null.
+
+    For example, `ls --json` writes such a record for a line of text in a Gopher menu.
+    """
     if not line.startswith("{"):
         return CommandTarget(line, source.origin, source.referrer)
     import json  # lazy import: most lists are plain lines
@@ -293,13 +304,13 @@ def _line(line: str, where: str, source: ListSource) -> CommandTarget | None:
         raise LocalError(f"{where}: origin must be user, chosen or derived, got {chosen!r}")
     led = _referrer(record.get("referrer"), where) or source.referrer
     target = CommandTarget(url, cast("Origin", chosen), led)
-    if source.fetched:  # origin and referrer of an untrusted list are ignored
+    if source.fetched:  # a fetched list is untrusted: the origin and referrer in its lines are ignored
         target = CommandTarget(url, source.origin, source.referrer)
     return target if record.get("listed") is None else _with_more(target, record["listed"], where)
 
 
 def _with_more(target: CommandTarget, said: object, where: str) -> CommandTarget:
-    """Add the facts that an earlier run wrote with `--failed`."""
+    """Add the metadata `listed` of a record, which an earlier run wrote with `--failed`."""
     from resolver.transfer.verification import Checksum
     from resolver.trees.lists import BadItem, parts_of, safe_path
 
@@ -331,7 +342,11 @@ def _referrer(value: object, where: str) -> tuple[str, str | None] | None:
 
 
 def status_of(statuses: Iterable[int]) -> int:
-    """Return the exit status of a run: 0, the common status of all failures, or 1 if failures differ."""
+    """Return the exit status of a run from the statuses of its URLs.
+
+    The result is 0 without failures. If all failures have the same status, the result is that status,
+    otherwise 1.
+    """
     failures = {status for status in statuses if status != 0}
     if not failures:
         return 0

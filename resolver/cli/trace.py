@@ -1,7 +1,7 @@
-"""The dialogue as it happens, for `-v` and `--trace`, and as diagrams: `C:` for sent data, `S:` for received.
+"""The protocol trace of `-v`, `--trace` and `--trace-html`.
 
-A trace file gets the complete dialogue. Standard error gets the peer's text without the body, because the
-body is written elsewhere.
+A line starts with `C:` for sent data or with `S:` for received data. A trace file contains the complete
+protocol exchange. On standard error, the body is omitted, because the body is written elsewhere.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from resolver.network.events import (
 from resolver.transfer.plan import Plan
 from resolver.url.parsing import redact
 
-#: Maximum remembered warnings: a very long list must not fill the memory.
+#: Maximum stored warnings, to bound the memory for a very long list of URLs.
 _MOST_WARNED = 10_000
 
 
 class Watcher:
-    """A converter of events to trace lines, which also passes events to the progress display.
+    """An event handler that writes warnings, retries and trace lines, and calls the progress display.
 
-    With `trees` a warning is reported only for the first URL of a scheme, host and port, because a tree may
-    have thousands of URLs.
+    With `trees`, a warning is reported only for the first URL of each scheme, host and port, because a tree
+    may have thousands of URLs.
     """
 
     def __init__(
@@ -67,39 +67,43 @@ class Watcher:
 
     @property
     def listener(self) -> OnEvent:
-        """Return `watch`, limited to the events that are reported or shown."""
+        """Return `watch` as an event handler that gets only the events it needs."""
         if self._trace is not None or self._diagrams is not None:
             return self.watch
         return Listener(self.watch, {*self._display.hears_of, Kept, Started, Warned, Retrying})
 
     def watch(self, event: Event) -> None:
-        """Report warnings and retries, and write the trace."""
+        """Process an event: report warnings and retries, and write the trace."""
         self._display.hear(event)
         if self._diagrams is not None:
             self._diagrams.hear(event)
         if isinstance(event, Kept):
             self._kept.append(event)
-        if self._kept and isinstance(event, Started):  # a retry of this URL, or its next turn in a batch
+        if self._kept and isinstance(event, Started):  # a retry of a URL uses its partial file
             self._kept = [kept for kept in self._kept if kept.url != event.url]
         if isinstance(event, Warned) and not self._quiet and self._is_news(event):
             complain(f"{event.url}: warning ({event.finding.rule}): {event.finding.detail}")
         if isinstance(event, Retrying) and not self._quiet:
-            when = f"{event.delay:.1f} s" if event.delay else "its turn"  # after other requests of its host
+            # Without a delay, the retry waits in the queue behind other requests to the same host.
+            when = f"{event.delay:.1f} s" if event.delay else "its turn"
             complain(f"{event.url}: {words_of(event.error)}; retry in {when}")
         if self._trace is not None and (line := line_of(event)) is not None:
             self._trace.line(line, self._words.select_words(event, line))
 
     def take_kept(self) -> list[Kept]:
-        """Return the partial files since the last call."""
+        """Return the partial files that were stored since the previous call."""
         kept, self._kept = self._kept, []
         return kept
 
     async def show(self) -> None:
-        """Show progress until cancelled."""
+        """Show the progress until the task is cancelled."""
         await self._display.run()
 
     def _is_news(self, warning: Warned) -> bool:
-        """Return whether the warning was not reported before: retries and fact requests repeat warnings."""
+        """Return whether a warning was not reported before.
+
+        Retries and requests for metadata repeat the warnings of a URL.
+        """
         about = warning.url.split("/", 3)[:3] if self._trees else [warning.url]
         told = ("/".join(about), warning.finding)
         if told in self._warned:
@@ -110,28 +114,32 @@ class Watcher:
         return True
 
     def expect(self, target: CommandTarget) -> None:
-        """Announce a target before its request."""
+        """Announce a target before its request is sent."""
         if self._diagrams is not None:
             self._diagrams.expect(target)
 
     def close(self) -> list[LocalError]:
-        """Clear the display, close the trace files and return their errors."""
+        """Clear the display, close the trace files and return the write errors."""
         self._display.close()
         written = [each.close() for each in (self._trace, self._diagrams) if each is not None]
         return [fault for fault in written if fault is not None]
 
 
-# Dialogues and plans as a page of diagrams: `--trace-html FILE` and `explain --html` (extra `web`).
+# HTML pages with sequence diagrams of protocol exchanges (`--trace-html FILE`) and of plans (`explain
+# --html`). They need the extra `web`.
 
-#: Maximum remembered targets: as many as recordings, plus those that wait to start.
+#: Maximum stored targets: the targets of all recordings, and the targets that wait to start.
 _MOST_EXPECTED = 1000
 
 
 class Diagrams:
-    """The dialogues of a run, as a page.
+    """The protocol exchanges of a run, as an HTML page.
 
-    Raises `NotConfigured` without the extra, and `LocalError` if the file cannot be written. Both are raised
-    before the first request.
+    The constructor runs before the first request.
+
+    Raises:
+        NotConfigured: the extra `web` is missing.
+        LocalError: the file cannot be written.
     """
 
     def __init__(self, path: str, command: Command) -> None:
@@ -145,7 +153,7 @@ class Diagrams:
         self._recordings = Recordings(trio.current_time)
 
     def expect(self, target: CommandTarget) -> None:
-        """Remember a target, so that its plan is shown next to its dialogue."""
+        """Store a target, so that its plan is shown next to its protocol exchange."""
         if len(self._expected) >= _MOST_EXPECTED:
             del self._expected[next(iter(self._expected))]
         self._expected[redact(target.url)] = target
@@ -154,7 +162,7 @@ class Diagrams:
         self._recordings.hear(event)
 
     def close(self) -> LocalError | None:
-        """Write the page, also after a failed run, and return the error, or None."""
+        """Write the page, also after a failed run, and return the write error or None."""
         from resolver.web.dialogue.exchange import make_planned_exchange
 
         sections = []
@@ -175,7 +183,7 @@ class Diagrams:
             return None
         try:
             return plan_of(target, self._command)
-        except ResolveError:  # the retrieval reported the error
+        except ResolveError:  # the retrieval has already reported the error
             return None
 
 
@@ -193,7 +201,7 @@ def show_plans(plans: Sequence[Plan], command: Command) -> None:
 
 
 def check_needs(option: str) -> None:
-    """Raise `NotConfigured` without the extra."""
+    """Raise `NotConfigured` if the extra `web`, which `option` needs, is missing."""
     _panel(option)
 
 

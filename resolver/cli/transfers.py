@@ -1,7 +1,7 @@
-"""Running transfers, from the package's events: one per number, over all its tries; their amounts.
+"""The state of running transfers, from the events of the package, and the format of sizes and times.
 
-This module does not depend on the display. The event of a retry immediately follows the event of the failed
-try. A transfer is therefore examined only when no event is being processed.
+A transfer has one number for all its attempts. The event of a retry immediately follows the event of the
+failed attempt. The displays therefore read the state of a transfer only between two events.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from resolver.terminal.text import escape_line
 from resolver.transfer.naming import last_part
 from resolver.url.parsing import parse
 
-#: Seconds over which a rate is averaged. This is long enough for a steady figure, and short enough to show a
-#: stall soon.
+#: Seconds over which the transfer rate is averaged. A longer time would show a stall too late, and a shorter
+#: time would make the figure unsteady.
 _WINDOW = 8.0
 
-#: Minimum seconds between two samples of the rate.
+#: Minimum seconds between two samples for the transfer rate.
 _APART = 0.1
 
-#: Maximum characters of a name that are processed: combining characters have no width.
+#: Maximum characters of a name that are processed, because a name of combining characters has no width.
 _MOST_NAME = 200
 
 State = Literal["connecting", "receiving", "waiting", "over"]
 
 
 class TransferProgress:
-    """A running transfer.
+    """The state of a running transfer.
 
-    `start` is the number of valid bytes before the first try. `until` is the time of the next try of a
-    waiting transfer.
+    `start` is the number of valid bytes before the first attempt. For a waiting transfer, `until` is the time
+    of the next attempt.
     """
 
     def __init__(self, url: str, now: float) -> None:
@@ -51,7 +51,7 @@ class TransferProgress:
         self._moments: deque[tuple[float, int]] = deque()
 
     def progress(self, event: Progress, now: float) -> None:
-        if self.state != "receiving":  # a new try may start at an earlier offset than the last one reached
+        if self.state != "receiving":  # a new attempt may resume at an earlier offset
             self._moments.clear()
             self.received = event.start
             self.start = event.start if self.start is None else min(self.start, event.start)
@@ -62,7 +62,7 @@ class TransferProgress:
             self._moments.append((now, event.received))
 
     def rate(self, now: float) -> float | None:
-        """Return recent bytes per second, or None if unknown."""
+        """Return the average rate of the last seconds in bytes per second, or None if it is unknown."""
         while len(self._moments) > 1 and self._moments[1][0] < now - _WINDOW:
             self._moments.popleft()
         if self.state != "receiving" or not self._moments or now - self._moments[0][0] < _APART:
@@ -71,7 +71,7 @@ class TransferProgress:
         return (self.received - received) / (now - since)
 
     def estimate_remaining(self, now: float) -> float | None:
-        """Return the seconds until the end at the current rate, or None."""
+        """Return the seconds until the end of the transfer at the current rate, or None if unknown."""
         rate = self.rate(now)
         if not rate or self.expected is None:
             return None
@@ -79,7 +79,7 @@ class TransferProgress:
 
 
 class TransferTracker:
-    """All transfers of a run."""
+    """The running transfers of a run, and the totals of the finished transfers."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -103,7 +103,10 @@ class TransferTracker:
                 transfer.state, transfer.failed = "over", error is not None
 
     def under_way(self) -> list[TransferProgress]:
-        """Return the running transfers, oldest first; finished ones are added to the totals and removed."""
+        """Return the running transfers, oldest first.
+
+        Finished transfers are first removed and added to the totals.
+        """
         for number, transfer in list(self._all.items()):
             if transfer.state == "over":
                 del self._all[number]
@@ -123,9 +126,9 @@ class TransferTracker:
 
 
 def shown_name(url: str) -> str:
-    """Return the name of a URL's object, escaped for one line of a terminal.
+    """Return the file name in a URL, escaped for one line of a terminal.
 
-    All characters are printable, without tabs and invisible characters.
+    The result contains only printable characters: no tabs, and no invisible characters.
     """
     name = url
     with suppress(InvalidUrl):
@@ -138,7 +141,7 @@ def _escape_char(char: str) -> str:
     return char.encode("unicode_escape").decode("ascii")
 
 
-# Bytes and seconds in a few characters: 12.3 MiB, 3:25, 3 min.
+# Short formats of sizes and times, such as 12.3 MiB, 3:25 or 3 min.
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
@@ -150,7 +153,7 @@ def octets(count: int) -> str:
 
 
 def octets_of(count: int, whole: int) -> str:
-    """Format a partial size, such as `1.2/45.6 MiB`, in the unit of `whole`; at most 13 characters."""
+    """Format a received and a total size in one unit, such as `1.2/45.6 MiB`; at most 13 characters."""
     factor, unit = _unit_of(whole)
     return f"{_figures(count, factor)}/{_figures(whole, factor)} {unit}"
 
@@ -161,7 +164,7 @@ def _unit_of(count: int) -> tuple[int, str]:
 
 
 def _figures(count: int, factor: int) -> str:
-    """Format a number, rounded down: an incomplete amount is never shown as complete."""
+    """Format a number, rounded down, so that an incomplete transfer is never shown as complete."""
     if factor == 1 or count >= 100 * factor:
         return str(count // factor)
     tenths = count * 10 // factor
@@ -169,7 +172,10 @@ def _figures(count: int, factor: int) -> str:
 
 
 def countdown(seconds: float) -> str:
-    """Format a time left, such as `0:07` or `1:02:03`, or `days` from 100 hours; at most 8 characters."""
+    """Format the remaining time, such as `0:07` or `1:02:03`; at most 8 characters.
+
+    From 100 hours, the result is `days`.
+    """
     left = int(seconds + 0.999)
     if left >= 360_000:
         return "days"

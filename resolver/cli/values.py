@@ -1,4 +1,7 @@
-"""Values of options: one parser per kind, which raises `BadValue` with the expected form."""
+"""The parsers of option values.
+
+A parser raises `BadValue` for an invalid value; the message describes the expected form.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,18 @@ _SIZE_FACTORS = {"k": 1024, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 
 class UsageError(Exception):
-    """An invalid command line; the message has no text that a URL has before an @ (S17)."""
+    """An invalid command line; user names and passwords of URLs are masked in the message (S17)."""
 
     def __init__(self, message: str) -> None:
         super().__init__(re.sub(r"//[^/?#\s]*@", "//****@", message))
 
 
 class BadValue(Exception):
-    """An invalid value of an option; the message says the expected form."""
+    """An invalid value of an option; the message describes the expected form."""
 
 
 def pair(text: str, option: str) -> tuple[str, str]:
-    """Split NAME=VALUE; `option` is for the message. Raises `UsageError`."""
+    """Split NAME=VALUE; the message of an error names the `option`. Raises `UsageError`."""
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise UsageError(f"{option}: expected NAME=VALUE, got {text!r}")
@@ -41,7 +44,7 @@ def count(text: str) -> int:
 
 
 def entry(text: str) -> int:
-    """Parse the number of an entry; listings may have millions of entries."""
+    """Parse the number of a listing's entry, at most 9 digits: listings may have millions of entries."""
     if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) >= 1):
         raise BadValue(f"expected the number of an entry, from 1, got {text!r}")
     return int(text)
@@ -58,7 +61,7 @@ def depth(text: str) -> int:
 
 
 def regex(text: str) -> str:
-    """Check a regular expression."""
+    """Check that the text is a valid regular expression."""
     try:
         re.compile(text)
     except re.error as error:
@@ -72,15 +75,16 @@ def port(text: str) -> int:
 
 
 def listening_port(text: str) -> int:
-    """Parse a TCP port to listen on; 0 lets the system choose."""
+    """Parse a TCP port to listen on; if the port is 0, the system chooses a free port."""
     return _number(text, 0, 65_535)
 
 
 def listening_address(text: str) -> str:
-    """Parse an IP address to listen on, and return it as browsers write it.
+    """Parse an IP address to listen on, and return the address in the form that browsers use.
 
-    An address that means all interfaces is invalid, because it has no host name to which browsers could be
-    restricted. A link-local address is invalid for the same reason.
+    The server compares the Host header of each request with this address (protection against DNS rebinding).
+    The wildcard addresses (0.0.0.0 and ::) and link-local addresses with a zone are therefore invalid.
+    Multicast, broadcast and IPv4-mapped addresses are also invalid.
     """
     from ipaddress import ip_address  # lazy import: few command lines have such a value
 
@@ -123,12 +127,12 @@ def rate(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """Parse seconds above 0 as a decimal number."""
+    """Parse a number of seconds above 0, optionally with decimals."""
     return _decimal(text, "expected seconds above 0")
 
 
 def frequency(text: str) -> float:
-    """Parse a rate per second above 0 as a decimal number."""
+    """Parse a rate per second above 0, optionally with decimals."""
     return _decimal(text, "expected a number above 0 (0.5: every 2 s)")
 
 
@@ -140,7 +144,7 @@ def _decimal(text: str, needed: str) -> float:
 
 
 def scheduler(text: str) -> str:
-    """Check the address of a Dask scheduler, or `local`, or `local:N`."""
+    """Check the value of `--scheduler`: the address of a Dask scheduler, `local`, or `local:N`."""
     place, colon, many = text.partition(":")
     if place == "local":
         if colon:
@@ -152,14 +156,17 @@ def scheduler(text: str) -> str:
 
 
 def path(text: str) -> str:
-    """Check the name of a file or directory; empty names, as from an unset shell variable, are invalid."""
+    """Check the path of a file or directory.
+
+    An empty path is invalid, because it is usually the value of an unset shell variable.
+    """
     if not text:
         raise BadValue("expected a name, got ''")
     return text
 
 
 def moment(text: str) -> str:
-    """Check a time in UTC, or a prefix of one."""
+    """Check a UTC time of an archive, which may be shortened to a prefix, such as the year."""
     from resolver.warc.archive import read_moment  # lazy import: few command lines have such a value
 
     try:
@@ -170,7 +177,7 @@ def moment(text: str) -> str:
 
 
 def proxy(text: str) -> str:
-    """Check the URL of a proxy, or `none`."""
+    """Check the value of `--proxy`: the URL of a proxy, or `none`."""
     try:
         check_proxy(text)
     except NotConfigured as error:
@@ -187,7 +194,7 @@ def referrer(text: str) -> str:
 
 
 def checksum(text: str) -> Checksum:
-    """Parse `auto` or `ALG:HEX`."""
+    """Parse the value of `--checksum`: `auto`, or an algorithm and a digest as `ALG:HEX`."""
     from resolver.transfer.verification import Checksum  # lazy import: few command lines have such a value
 
     try:
@@ -197,7 +204,10 @@ def checksum(text: str) -> Checksum:
 
 
 def suggest_nearest(word: str, known: Iterable[str]) -> str:
-    """Return a suggestion of the most similar keyword, preferably one that `word` abbreviates, or ""."""
+    """Return a suggestion of the keyword that is most similar to `word`, or an empty string.
+
+    A keyword that starts with `word` is preferred.
+    """
     words = sorted(set(known))
     longer = [each for each in words if len(word) > 2 and each.startswith(word)]
     most = 1 if len(word.lstrip("-")) < 5 else 2
@@ -207,7 +217,10 @@ def suggest_nearest(word: str, known: Iterable[str]) -> str:
 
 
 def _edit_distance(one: str, other: str) -> int:
-    """Return the number of insertions, deletions, replacements and swaps of neighbors between two words."""
+    """Return the Damerau-Levenshtein distance of two strings (optimal string alignment).
+
+    The edits are insertions, deletions, replacements and swaps of neighbors.
+    """
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):

@@ -75,7 +75,7 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
                 )
             )
         raise
-    if saved is None:  # the URL is a directory, whose files are separate tasks
+    if saved is None:  # the URL is a directory; the files of a directory are separate tasks
         return None
     saved = _with_findings(saved, target)
     _report_oddities(saved.requested_url, saved.findings, command)

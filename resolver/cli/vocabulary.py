@@ -1,6 +1,6 @@
-"""The vocabulary of the command as tables: commands with examples, policy rules, exit statuses.
+"""The tables of the commands with examples, the policy rules, and the exit statuses.
 
-Help, completions and the man page are generated from these rows.
+The help pages, the shell completions and the man page are generated from these tables.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import signal
 from typing import NamedTuple
 
-#: Exit statuses of the command itself; errors define theirs.
+#: Exit statuses that are not defined by an error class.
 MIXED = 1
 USAGE = 2
 MISSING_EXTRA = 13
@@ -17,7 +17,7 @@ READER_GONE = 141
 TERMINATED = 143
 STATUS_BY_SIGNAL = {signal.SIGINT: INTERRUPTED, signal.SIGTERM: TERMINATED}
 
-#: The shells of `completion`.
+#: The shells that `resolve completion` supports.
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -25,12 +25,12 @@ class CommandVerb(NamedTuple):
     """A command of `resolve`.
 
     Attributes:
-        name: the command as typed.
-        takes: its arguments.
+        name: the name of the command, as typed.
+        takes: the arguments of the command, for the usage line.
         purpose: a phrase for the help page.
-        example: a command line that works, except for the example hosts.
-        perform: the module below `resolver.cli` and the function that run it.
-        online: the command retrieves.
+        example: a command line that works if its example host is replaced by a real host.
+        perform: `module:function` that runs the command; the module is in `resolver.cli`.
+        online: whether the command retrieves URLs.
     """
 
     name: str
@@ -297,7 +297,7 @@ RULES = (
     ),
 )
 
-#: Exit statuses and their permanent meanings.
+#: The meaning of each exit status. Meanings never change between versions.
 STATUSES = {
     0: "all done and verified",
     1: "several URLs failed with different exit statuses",
