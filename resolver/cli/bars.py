@@ -1,7 +1,7 @@
-"""Progress bars: one line per transfer and one for the total, as wide as the terminal.
+"""Progress bars: one line per transfer and one line for the total, as wide as the terminal.
 
-This module imports rich, so the first bar imports it; shorter runs do not need it. rich knows the width of
-characters and the colors of a terminal. `streams` draws the lines.
+rich calculates the width of characters and detects the colors of a terminal. This module is imported only for
+the first bar, because short runs do not need rich. `streams` draws the lines.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from rich.text import Text
 
 from resolver.cli.transfers import TransferProgress, TransferTracker, countdown, octets, octets_of
 
-#: Seconds before a transfer gets a progress bar. A shorter transfer ends before a user could read its bar.
+#: Seconds before a transfer gets a progress bar. A user could not read the bar of a shorter transfer.
 _AGE = 0.3
 
-#: Minimum columns of name and bar together, before another figure is shown.
+#: Minimum columns of the name and the bar together. Another figure is shown only if these columns are left.
 _LEAST = 25
 _LEAST_BAR = 6
 
-#: The characters for bytes of an earlier run, received bytes and missing bytes: first for a terminal that can
-#: show block characters, then for other terminals.
+#: The characters for bytes of an earlier run, received bytes and missing bytes. `_ASCII_GLYPHS` is for
+#: terminals that cannot show block characters.
 _GLYPHS = ("▒", "█", "░")
 _ASCII_GLYPHS = ("+", "=", ".")
 _STYLES = ("cyan", "green", "bright_black")
 
 
 class Bars:
-    """A formatter of transfers as lines; `encoding` is the encoding of the terminal's stream."""
+    """A formatter of transfers as lines; `encoding` is the encoding of standard error."""
 
     def __init__(self, encoding: str) -> None:
         self._console = Console(file=StringIO(), force_terminal=True, highlight=False, emoji=False)
@@ -41,9 +41,10 @@ class Bars:
         return self._console.is_dumb_terminal
 
     def lines(self, transfers: TransferTracker, size: tuple[int, int], now: float) -> list[str]:
-        """Return as many lines as fit on the terminal; of several transfers the last line is the total.
+        """Return one line per transfer, at most as many lines as fit on the terminal.
 
-        Lines are one column narrower than the terminal, which may measure a name differently.
+        If the run has several transfers, the last line is the total. Lines are one column narrower than the
+        terminal, because the terminal may show a name wider than calculated.
         """
         columns, rows = max(1, size[0] - 1), max(1, size[1] - 1)
         shown = [each for each in transfers.under_way() if now - each.begun >= _AGE]
@@ -90,7 +91,10 @@ class Bars:
         return Text.assemble((self._fit(words, columns - len(figures)), "bold"), figures)
 
     def _fit(self, text: str, width: int) -> str:
-        """Fit a text to a width; a long text keeps both ends, because names of a series differ at the end."""
+        """Pad or shorten a text to a width.
+
+        Characters are removed in the middle, because names of a series differ at the end.
+        """
         if cell_len(text) <= width:
             return set_cell_size(text, width)
         if width < 5:
@@ -101,7 +105,7 @@ class Bars:
 
 
 def _tail(text: str, width: int) -> str:
-    """Return the longest end of a text that is not wider than `width`."""
+    """Return the longest suffix of a text that is not wider than `width`."""
     start = len(text)
     while start and cell_len(text[start - 1 :]) <= width:
         start -= 1
@@ -109,9 +113,10 @@ def _tail(text: str, width: int) -> str:
 
 
 def _figures(transfer: TransferProgress, now: float, room: int) -> str:
-    """Return percent, time left, rate and bytes, right-aligned, as many as fit.
+    """Format the figures of a transfer, right-aligned: as many as fit in `room` columns.
 
-    The most important figure comes first in this list. Percent is always shown.
+    The figures in order of importance are percentage, time left, rate and bytes. The percentage is always
+    shown.
     """
     rate, left, whole = transfer.rate(now), transfer.estimate_remaining(now), transfer.expected
     percent = "" if not whole else f"{min(100, transfer.received * 100 // whole)}%"

@@ -1,6 +1,6 @@
-"""The cluster of a run: an existing one, or processes of this machine for the duration of the run.
+"""The Dask cluster of a `bulk` run: an existing cluster, or local processes for the duration of the run.
 
-Only this module of the command imports Dask, when a run begins.
+No other module of the command imports Dask. This module is imported at the start of a run.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ if TYPE_CHECKING:
     from tornado.ioloop import IOLoop
 
 
-#: The address of the local scheduler, workers and pages.
+#: The IP address on which the scheduler, the workers and their pages of a local cluster listen.
 _LOOPBACK = "127.0.0.1"
 
-#: Settings of a cluster without an open dashboard: worker profiles are only for the dashboard.
+#: Settings of a cluster without a dashboard. Profiles of workers are disabled, because only the dashboard
+#: shows them.
 _NO_PAGES = {"distributed.worker.profile.enabled": False}
 
 
 def client_of(address: str) -> AbstractContextManager[Client]:
-    """Return a client of the cluster. Raises `Unreachable` if the scheduler does not answer."""
+    """Return a client of the cluster. Raises `Unreachable` if the scheduler cannot be reached."""
     return _start_cluster(address.partition(":")[2]) if is_local(address) else _connect_cluster(address)
 
 
@@ -61,7 +62,7 @@ def _start_cluster(many: str) -> Iterator[Client]:
             dashboard_address=f"{_LOOPBACK}:0",
             worker_dashboard_address=f"{_LOOPBACK}:0",
             scheduler_kwargs={"dashboard": False},
-            # The scheduler runs code of any client, so connections are authenticated.
+            # The scheduler runs code that clients send. Connections are therefore authenticated with TLS.
             security=Security.temporary(),
             silence_logs=logging.CRITICAL,
             preload=["resolver.cli.cluster"],
@@ -74,12 +75,13 @@ def _start_cluster(many: str) -> Iterator[Client]:
 
 @contextmanager
 def _loop() -> Iterator[IOLoop]:
-    """Yield the event loop of a local cluster, in a thread that blocks SIGINT.
+    """Yield the event loop of a local cluster, which runs in a thread that blocks SIGINT.
 
-    The processes that are started there inherit the block, also during their start. The command handles
-    Ctrl-C and ends them.
+    Worker processes inherit the blocked signal, so Ctrl-C does not interrupt them. This process handles
+    Ctrl-C and ends the workers.
     """
-    # Without this call, the first thread that needs the tracker would unblock SIGINT.
+    # The start of the resource tracker of multiprocessing unblocks SIGINT in its thread. The tracker must
+    # therefore be started before SIGINT is blocked.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -91,8 +93,8 @@ def _loop() -> Iterator[IOLoop]:
     runner.stop()
 
 
-# The last action of a worker on this machine: cancel its task, because no process waits for it. Dask loads
-# this module by its name (`--preload`).
+# The last action of a local worker is to cancel its task, because no process waits for the result. Dask
+# imports this module by its name (`preload`) and calls `dask_teardown`.
 
 
 def dask_teardown(worker: object) -> None:

@@ -1,7 +1,7 @@
-"""Facts about a URL as lines of text: `name: value`, one value per line.
+"""The text format of JSON metadata: lines of the form `name: value`, one value per line.
 
-A nested value has the names of both levels: `admin.name`. Entries of a list are numbered; a list of plain
-values has one line per value.
+The name of a nested value contains the names of all levels, as in `admin.name`. The elements of a list are
+numbered if they are objects or lists. In a list of plain values, each value has one line with the same name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from protocols.location import JsonValue
 
 
 def fact_lines(facts: Mapping[str, JsonValue], show: Callable[[str], str] = str) -> Iterator[str]:
-    """Yield the lines without line ends; `show` formats strings."""
+    """Yield the lines of the metadata without line ends; `show` formats strings."""
     for name, value in facts.items():
         yield from _lines(name, value, show)
 
@@ -30,7 +30,7 @@ def _lines(name: str, value: JsonValue, show: Callable[[str], str]) -> Iterator[
 
 
 def word(value: JsonValue, show: Callable[[str], str] = str) -> str:
-    """Format one value; a dash for null or an empty collection."""
+    """Format one value; null or an empty collection is a dash."""
     match value:
         case bool():
             return "yes" if value else "no"

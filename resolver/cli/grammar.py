@@ -1,4 +1,4 @@
-"""The grammar of the command line, for argparse."""
+"""The argparse parser of the command line, built from the table of options."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from resolver.cli.values import BadValue, UsageError, suggest_nearest
 
 
 class _SwitchAction(argparse.Action):
-    """An option without a value; `const` is its row."""
+    """The action of an option without a value (a switch); `const` is the row of the option."""
 
     def __init__(self, option_strings: list[str], dest: str, const: Option, default: str) -> None:
         super().__init__(option_strings, dest, nargs=0, const=const, default=default)
@@ -24,13 +24,13 @@ class _SwitchAction(argparse.Action):
         setattr(namespace, self.const.twice if again and self.const.twice else self.const.name, True)
 
 
-#: Short options of other clients, which `resolve` refuses, and the option of `resolve` for the same purpose.
-#: curl's `-x PROXY URL` must not fetch URL without the proxy.
+#: Short options of other clients that `resolve` rejects, with the equivalent option of `resolve`. For
+#: example, `-x PROXY URL` of curl must not fetch URL without the proxy.
 _FOREIGN = {"-x": "--proxy URL"}
 
 
 class _ForeignAction(argparse.Action):
-    """A short option of another client; `const` is the option to name instead."""
+    """The action of a short option of another client: an error that suggests the option in `const`."""
 
     def __call__(self, parser: object, namespace: object, values: object, flag: object = None) -> NoReturn:
         raise _refused(f"unknown option {flag}; did you mean {self.const}?")
@@ -44,7 +44,11 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse(argv: list[str]) -> tuple[list[str], dict[str, Any]]:
-    """Parse the arguments that are not options, and the options by name. Raises `UsageError`."""
+    """Parse a command line. Raises `UsageError`.
+
+    Returns:
+        The arguments that are not options, and the values of the options by name.
+    """
     try:
         namespace, unknown = _parser().parse_known_intermixed_args(argv)
     except argparse.ArgumentError as error:
@@ -56,7 +60,11 @@ def parse(argv: list[str]) -> tuple[list[str], dict[str, Any]]:
 
 
 def _describe_unknown(arguments: list[str]) -> str:
-    """Name unknown options without their values, which may be passwords, and the equivalent of the first."""
+    """Format the message about unknown options.
+
+    Values of options are omitted, because they may be passwords. For the first option, the message suggests
+    the equivalent option of `resolve`.
+    """
     from resolver.cli.habits import ADVICE_BY_OPTION  # lazy import: most command lines are valid
 
     names = (argument.partition("=")[0] for argument in arguments)
@@ -69,8 +77,9 @@ def _describe_unknown(arguments: list[str]) -> str:
     return f"unknown option {', '.join(flags)}{hint}"
 
 
-#: The end of an argparse message for an option without a value that has one. Python 3.11 gives it for
-#: `-qume:secret`, too, where 3.13 reports the unknown option -u: the value may be a password.
+#: The end of the argparse message about a value for an option that has no value. The message contains the
+#: value, which may be a password: Python 3.11 also writes this message for `-qume:secret`. Python 3.13
+#: reports the unknown option -u instead.
 _SURPLUS_VALUE = re.compile(r"ignored explicit argument .*", re.DOTALL)
 
 
@@ -79,7 +88,7 @@ def _refused(message: str) -> UsageError:
 
 
 def _parser() -> argparse.ArgumentParser:
-    # Without a usage text argparse would build one of all options for its errors; no message shows it.
+    # With an empty usage text, argparse does not generate a usage text of all options, which is never shown.
     parser = _Parser(prog="resolve", usage="", add_help=False, allow_abbrev=False)
     parser.add_argument("urls", nargs="*")
     for flag, option in _FOREIGN.items():

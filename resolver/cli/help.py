@@ -1,6 +1,7 @@
 """The pages of `--help` and `resolve help`, generated from the tables of `options` and `vocabulary`.
 
-A page is as wide as the terminal. On a narrow terminal each purpose starts below its name.
+A page is as wide as the terminal. On a narrow terminal, the description of an option is on the line below the
+option.
 """
 
 from __future__ import annotations
@@ -14,20 +15,27 @@ from resolver.cli.options import OPTIONS, Option, rows
 from resolver.cli.values import UsageError, suggest_nearest
 from resolver.cli.vocabulary import RULES, STATUSES, VERBS, CommandVerb, PolicyRule
 
-_INDENT = 32  # the column of a purpose
-_NARROW = 64  # on a narrower terminal, a purpose has a separate line
+_INDENT = 32  # the column at which descriptions start
+_NARROW = 64  # on a terminal with fewer columns, descriptions are on separate lines
 _BELOW = 6
-_MOST = 100  # maximum columns: longer lines are hard to read
+_MOST = 100  # maximum columns of a page, because longer lines are hard to read
 
 
 def show(command: Command) -> int:
-    """Print the help page of the given topics and return the exit status. Raises `UsageError`."""
+    """Print the help page of the topics on the command line. Raises `UsageError` for an unknown topic.
+
+    Returns:
+        The exit status.
+    """
     streams.print_text(page(command.urls, streams.output_columns()))
     return 0
 
 
 def page(words: tuple[str, ...], columns: int) -> str:
-    """Return the help page of the topics, or of the whole command without topics. Raises `UsageError`."""
+    """Return the help page of some topics or, without topics, of all commands and options.
+
+    Raises `UsageError` for an unknown topic.
+    """
     width = min(columns, _MOST)
     lines = (
         _list_everything(width)
@@ -38,7 +46,7 @@ def page(words: tuple[str, ...], columns: int) -> str:
 
 
 def orientation() -> list[str]:
-    """Return the ten lines for a command line without arguments."""
+    """Return the ten lines that are printed for a command line without arguments."""
     first = [
         "expected a command or a URL, such as",
         "  resolve URL           download it to a file",
@@ -88,7 +96,7 @@ def _explain_word(word: str, width: int) -> Iterator[str]:
 
 
 def _search(word: str, width: int) -> Iterator[str]:
-    """Return the entries that contain the word, and the advice for an option of another client."""
+    """Yield the help entries that contain a text; first the advice if it is an option of another client."""
     from resolver.cli.habits import ADVICE_BY_COMMAND, ADVICE_BY_OPTION  # lazy import: rarely needed
 
     advice = ADVICE_BY_OPTION.get(word) or ADVICE_BY_OPTION.get(f"--{word}") or ADVICE_BY_COMMAND.get(word)
@@ -160,7 +168,7 @@ def _options(wanted: Callable[[Option], bool], width: int) -> Iterator[str]:
 
 
 def _section(title: str, entries: Iterable[tuple[str, str]], width: int) -> Iterator[str]:
-    """Return the lines of a section, none without entries."""
+    """Yield the lines of a section; a section without entries is omitted."""
     lines = [line for name, purpose in entries for line in _entry(name, purpose, width)]
     return iter(["", f"{title}:", *lines] if lines else [])
 

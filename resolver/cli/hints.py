@@ -1,7 +1,8 @@
-"""Suggestions for a text that is not a URL, or has an unknown scheme: printed, never applied.
+"""Suggestions ("did you mean") for a text that is not a URL or has an unknown scheme.
 
-A suggestion is the text after a series of corrections: invalid characters are escaped, a scheme or its
-slashes are added, a scheme's name is corrected. A suggestion is printed only if the URL parser accepts it.
+A suggestion is only printed, and never applied. Several corrections are tried: invalid characters are
+percent-encoded, a scheme or its slashes are added, or the name of the scheme is corrected. A suggestion is
+printed only if the URL parser accepts the corrected text.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ _HOST = re.compile(
 )
 _HOST_AND_PORT = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*):[0-9]{1,5}(?![^/?#])")
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)(?P<behind>:/{0,3}|//)")
-_OTHERS = frozenset({"sftp", "tftp"})  # similar to a supported scheme, but another protocol
-_NEAR = 0.75  # similarity of `nttp` to nntp
+_OTHERS = frozenset({"sftp", "tftp"})  # schemes that are not mistyped: their protocols are not supported
+_NEAR = 0.75  # minimum similarity (difflib) of a mistyped scheme; `nttp` and `nntp` have 0.75
 _NEVER = re.compile(r'[ <>"]|%(?![0-9A-Fa-f]{2})')
 
 
 def hint(error: ResolveError, text: str) -> str | None:
-    """Return a hint for an error about the URL `text` (as given), or None."""
+    """Return a hint for an error about the URL `text` (as typed), or None."""
     if not isinstance(error, (InvalidUrl, UnsupportedScheme)):
         return None
     reason = _reason(text, error.position) if isinstance(error, InvalidUrl) else None
@@ -40,7 +41,7 @@ def hint(error: ResolveError, text: str) -> str | None:
 
 
 def proposal(text: str) -> str | None:
-    """Return a similar URL, redacted, or None."""
+    """Return a valid URL that is similar to the text, with its password redacted, or None."""
     mended = (repair for mend in _MENDED for repair in mend(text.strip()))
     for meant in map(_escape_text, (text.strip(), *mended)):
         if meant != text and len(meant) <= _MOST_SHOWN and _is_ours(meant):
@@ -49,7 +50,10 @@ def proposal(text: str) -> str | None:
 
 
 def _reason(text: str, position: int) -> str | None:
-    """Explain how to escape an invalid character; a character of a password is never shown (S17)."""
+    """Explain how to percent-encode an invalid character, or return None.
+
+    Returns None for a URL with a password, because a character of the password must not be shown (S17).
+    """
     character = text[position : position + 1]
     around = character == " " and not (text[:position].strip() and text[position:].strip())
     if around or redact(text) != text or not _NEVER.match(character):
@@ -59,7 +63,7 @@ def _reason(text: str, position: int) -> str | None:
 
 
 def _escape_text(text: str) -> str:
-    """Escape all characters that are not valid in a URL."""
+    """Percent-encode all characters that are not valid in a URL."""
     escaped = _NEVER.sub(lambda found: f"%{ord(found[0]):02X}", text)
     try:
         return convert_iri(escaped)
@@ -125,7 +129,7 @@ _MENDED: tuple[Callable[[str], Iterator[str]], ...] = (
 
 
 def advise(url: Url, *, quiet: bool) -> None:
-    """Report the login that the URL suggests."""
+    """Print the user name that the URL of an interactive service suggests for the login (RFC 1738, 3.8)."""
     if quiet or not isinstance(url, HostUrl) or not url.user or not rules_of(url.scheme).session:
         return
     password = "" if url.password is None else "; its password is neither sent nor shown"

@@ -1,4 +1,4 @@
-"""The offline inspection of URLs: the commands parse, explain, extract and schemes."""
+"""The commands that work without network: `parse`, `explain`, `extract` and `schemes`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def show_components(command: Command) -> int:
-    """Print the components of each URL, or its parse error; return the exit status."""
+    """Print the components or the parse error of each URL, and return the exit status."""
     return _answer_each(_parse, command)
 
 
@@ -64,7 +64,7 @@ def _url_record(url: Url) -> dict[str, JsonValue]:
 def explain(command: Command) -> int:
     """Print the plan for each URL and return the exit status.
 
-    Raises `LocalError` if a page cannot be made.
+    Raises `LocalError` if the page of `--html` cannot be written.
     """
     if not command.html:
         return _answer_each(_explain, command)
@@ -78,9 +78,9 @@ def explain(command: Command) -> int:
 
 
 def _explain(target: CommandTarget, command: Command, drawn: list[Plan] | None = None) -> int:
-    """Print one plan; with `drawn`, append it to the list that is drawn later."""
+    """Print the plan of one URL or, with `drawn`, append the plan to this list for the HTML page."""
     try:
-        from resolver.cli.plans import plan_of  # policy and dialogues: parsing needs neither
+        from resolver.cli.plans import plan_of  # lazy import: `parse` does not need the policy and protocols
 
         plan = plan_of(target, command)
     except NotConfigured as error:
@@ -120,9 +120,9 @@ def _step_text(details: dict[str, JsonValue]) -> str:
 
 
 def extract_urls(command: Command) -> int:
-    """Print the URLs of running text and return the exit status.
+    """Print the URLs that are found in plain text, and return the exit status.
 
-    Raises `LocalError` for an unreadable file.
+    Raises `LocalError` if a file cannot be read.
     """
     for name in (*command.urls, *command.lists) or ("-",):
         for found in extract(streams.read_text(name)):
@@ -134,7 +134,7 @@ def extract_urls(command: Command) -> int:
 
 
 def show_schemes(command: Command) -> int:
-    """Print all schemes and return the exit status."""
+    """Print all URL schemes and return the exit status."""
     for record in sorted(_scheme_records(command), key=lambda record: str(record["scheme"])):
         if command.json:
             streams.print_record(record)
@@ -165,10 +165,10 @@ def _scheme_records(command: Command) -> list[dict[str, JsonValue]]:
 
 
 def _scheme_record(name: str, origin: str) -> dict[str, JsonValue]:
-    """Return the record of a scheme.
+    """Return the record of a URL scheme.
 
-    The description of an unusable plug-in is the reason; it is empty if the entry point is not a scheme
-    definition.
+    If a plug-in cannot be used, the member `names` contains the reason. It is empty if the entry point is not
+    a scheme definition.
     """
     scheme = find(name)
     port, names = (None, "") if scheme is None else (scheme.default_port, scheme.names)

@@ -1,7 +1,8 @@
-"""The command `mcp`: tools for AI agents over the standard streams, until the client closes its end.
+"""The command `mcp`: a server of the Model Context Protocol, with tools for AI agents.
 
-Standard output carries the protocol, so nothing else is written there. The policy is `untrusted`; only
-options of this command line override its rules. Logins of the user are not used.
+The server runs until the client closes standard input. Only messages of the protocol are written to standard
+output. The policy is `untrusted`, and only options of this command line override its rules. Logins of the
+user are never used.
 """
 
 from __future__ import annotations
@@ -28,27 +29,28 @@ from resolver.version import VERSION
 if TYPE_CHECKING:
     from resolver.adapters.mcp import ToolGrant
 
-#: A function that serves a client: gets its lines, and a function that sends bytes, until it disconnects.
+#: A function that serves one client until the client disconnects. The arguments are the lines from the client
+#: and a function that sends bytes to the client.
 Serve: TypeAlias = Callable[
     [AsyncIterator[bytes | None], Callable[[bytes], Awaitable[None]]], Awaitable[None]
 ]
 
 
 def perform(command: Command) -> int:
-    """Serve one client and return the exit status."""
+    """Serve one MCP client and return the exit status."""
     try:
         from resolver.adapters.mcp import serve
     except ModuleNotFoundError:
         streams.complain(f"mcp needs {missing_libraries('mcp')}")
         return MISSING_EXTRA
     serving = _McpServer(partial(serve, grant_of(command), version=VERSION))
-    if streams.input_is_terminal():  # a user at a terminal would otherwise see nothing
+    if streams.input_is_terminal():  # without this message, a user at a terminal would see no output
         streams.complain("mcp: waiting for an MCP client on standard input (Ctrl-D ends it)")
     return trio.run(serving.run_supervised)
 
 
 def grant_of(command: Command) -> ToolGrant:
-    """Return the permissions of agents from this command line. Raises `UsageError`."""
+    """Return the permissions that this command line grants to agents. Raises `UsageError`."""
     from resolver.adapters.mcp import ToolGrant, limit_body
 
     _check_given(command)
@@ -68,10 +70,10 @@ def grant_of(command: Command) -> ToolGrant:
 
 
 def _check_given(command: Command) -> None:
-    """Reject options that have no effect here. Raises `UsageError`.
+    """Reject options that have no effect in `mcp`. Raises `UsageError`.
 
-    The user might rely on such an option. If the option holds a secret, an agent could send the secret to any
-    host.
+    The user might rely on a rejected option. Some rejected options contain a secret, which an agent could
+    send to any host.
     """
     for row in rows():
         given = command.configuration.sources[row.name] == "the command line"
@@ -83,9 +85,10 @@ def _check_given(command: Command) -> None:
 
 
 class _StdinReader:
-    """The lines of standard input, read in a thread because it may be any kind of file.
+    """An async iterator over the lines of standard input.
 
-    `fault` is the error that ended the input, if any.
+    A thread reads the lines, because standard input may be a file of any type. `fault` is the error that
+    ended the input, or None.
     """
 
     def __init__(self, lines: Iterator[bytes]) -> None:
@@ -97,9 +100,9 @@ class _StdinReader:
         return self
 
     async def __anext__(self) -> bytes | None:
-        """Return the next line, or None for an overlong line; its rest is skipped."""
+        """Return the next line, or None for a line that is longer than `streams.MOST_LINE`."""
         while line := await self._read_next():
-            # the last line may have no line end
+            # Only the last line may have no line end. Any other line without one is a segment of a long line.
             whole = line.endswith(b"\n") or len(line) < streams.MOST_LINE
             was_cut, self._is_cut = self._is_cut, not whole
             if not was_cut:
@@ -115,7 +118,7 @@ class _StdinReader:
 
 
 class _McpServer:
-    """A conversation with a client; a signal ends it, and so does a client that stops reading."""
+    """An MCP session with one client; the session ends at a signal, or if the client stops reading."""
 
     def __init__(self, serve: Serve) -> None:
         self._serve = serve

@@ -1,4 +1,4 @@
-"""Error messages with a remedy: the problem, its position (with a caret), and the fix."""
+"""Error messages with the cause, the position of the error in the URL (a caret), and the fix."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ if TYPE_CHECKING:
     from resolver.network.events import Kept
     from resolver.transfer.response import Saved
 
-_MOST_SHOWN = 200  # maximum characters of a URL in a message; a longer one is shortened around the position
+#: Maximum characters of a URL in a message. A longer URL is shortened to the text around the error.
+_MOST_SHOWN = 200
 
 
 def describe(error: ResolveError, text: str) -> list[str]:
-    """Format one error about the URL `text` (as given) as lines for standard error.
+    """Format an error about the URL `text` (as typed) as lines for standard error.
 
-    The text is redacted; a caret marks the position, and a last line suggests a correction, or on a terminal
-    the help about a rule. If the error belongs to another URL, to which this URL led, the message names that
-    other URL.
+    Passwords in the URL are redacted. A caret marks the position of a syntax error. The last line suggests a
+    correction or, on a terminal, the help page of the policy rule. If the error is about another URL, such as
+    the target of a redirect, the message contains that URL, too.
     """
     shown = redact(text)
     blamed = shown if error.url is None else error.url
@@ -39,7 +40,7 @@ def describe(error: ResolveError, text: str) -> list[str]:
 
 
 def _hint(error: ResolveError, text: str) -> str | None:
-    from resolver.cli.hints import hint  # 2 ms, and most command lines are valid
+    from resolver.cli.hints import hint  # lazy import: it takes 2 ms, and most command lines are valid
 
     return hint(error, text)
 
@@ -51,7 +52,7 @@ def _cut(shown: str) -> str:
 
 
 def _way_out(error: ResolveError, text: str) -> str:
-    """Return the remedy, if the message does not contain it."""
+    """Return the fix of an error, or an empty string if the message already contains the fix."""
     if isinstance(error, LoginRequired):
         return " (log in with --user NAME and --password-file FILE)"
     if isinstance(error, Refused) and error.rule == "S10" and _is_service(text):
@@ -62,13 +63,13 @@ def _way_out(error: ResolveError, text: str) -> str:
 
 
 def _option(setting: str) -> str:
-    """Return the option of a setting, such as `--idle-timeout` of `idle_timeout`."""
+    """Convert the name of a setting to its option, such as `idle_timeout` to `--idle-timeout`."""
     name, _, value = setting.partition(" ")
     return f"--{name.replace('_', '-')} {value}".rstrip()
 
 
 def _is_service(text: str) -> bool:
-    """Return whether the URL is of an interactive service."""
+    """Return whether the scheme of a URL is for interactive services, such as telnet."""
     return rules_of(text.partition(":")[0].lower()).session
 
 
@@ -81,16 +82,20 @@ def _label(error: ResolveError) -> str:
 
 
 def _point_at(text: str, shown: str, position: int) -> list[str]:
-    """Return the URL and a caret under `position`, adjusted for a removed password."""
+    """Return two lines: the redacted URL, and a caret under `position`.
+
+    `position` is an offset in the URL as typed, and is corrected for a redacted password.
+    """
     place = place_in_shown(text, shown, position)
     start = max(0, place - _MOST_SHOWN // 2)
     window = shown[start : start + _MOST_SHOWN]
-    printable = "".join(char if char.isprintable() else "?" for char in window)  # one column each
+    # Each character must have the width of one column, so that the caret is at the correct position.
+    printable = "".join(char if char.isprintable() else "?" for char in window)
     return [f"  {printable}", f"  {' ' * (place - start)}^"]
 
 
 def way_of(saved: Saved) -> str:
-    """Return the size of a saved file, and how it was retrieved."""
+    """Describe a saved file: its size, the offset at which it was resumed, and its mirror."""
     words = ["kept unchanged"] if saved.skipped else []
     words.append(f"{saved.bytes} bytes")
     if saved.resumed_from:
@@ -101,7 +106,7 @@ def way_of(saved: Saved) -> str:
 
 
 def way_on(kept: Sequence[Kept], again: str) -> str:
-    """Describe the partial files of failed transfers and how to resume them; `again` is the command."""
+    """Describe the partial files of failed transfers, and how to resume them with the command `again`."""
     match kept:
         case []:
             return "no partial files are kept"

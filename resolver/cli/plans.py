@@ -1,4 +1,4 @@
-"""The plan for a target of the command line, from options, configuration and environment."""
+"""The plan of a request (`explain`), from options, configuration and environment variables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from resolver.transfer.plan import Plan, explain
 
 
 def plan_of(target: CommandTarget, command: Command) -> Plan:
-    """Plan the retrieval of a target, without network. Raises `NotConfigured`."""
+    """Plan the retrieval of a target without network access. Raises `NotConfigured`."""
     hosts = hosts_of(command.configuration) if command.configuration.hosts else None
     setting, policy = find_setting(command.news_server), policy_of(command)
     url: str | Url = target.url

@@ -1,6 +1,7 @@
-"""The archives of a run: one that is written (`--warc`), or those that replace the network (`--from-warc`).
+"""The WARC archives of a run.
 
-Archives are opened before the first request, and closed at the end.
+With `--warc`, the run writes an archive. With `--from-warc`, the run reads from archives, not from the
+network. Archives are opened before the first request, and closed at the end of the run.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def archive_of(command: Command) -> AbstractContextManager[Archive | None]:
-    """Return the archives to read from, or None to use the network. Raises `LocalError` for other files."""
+    """Return the archives of `--from-warc`, or None. Raises `LocalError` if a file is not an archive."""
     if not command.from_warc:
         return nullcontext()
     from resolver.warc.archive import Archive  # lazy import: few runs read from an archive
@@ -32,9 +33,11 @@ def archive_of(command: Command) -> AbstractContextManager[Archive | None]:
 
 @contextmanager
 def recorder_of(command: Command) -> Iterator[Recorder | None]:
-    """Yield the recorder, or None without `--warc`.
+    """Yield the recorder of the archive, or None without `--warc`.
 
-    Raises `LocalError`; without the extra `NotConfigured`.
+    Raises:
+        LocalError: the archive cannot be written.
+        NotConfigured: the extra `warc` is missing.
     """
     path = command.warc
     if path is None:
@@ -65,7 +68,10 @@ def recorder_of(command: Command) -> Iterator[Recorder | None]:
 
 
 def _words(command: Command, path: str) -> str:
-    """Return the command line for the archive, without secrets: command, archive, lists and URLs."""
+    """Return the command line that is recorded in the archive: command, archive, lists and URLs.
+
+    Passwords are redacted, and options that may contain secrets are omitted.
+    """
     urls = [redact(url) for url in command.urls]
     lists = [f"-i {redact(each)}" for each in command.lists]
     recursive = ["-r"] if command.walks else []

@@ -1,4 +1,4 @@
-"""Limits, permissions and other settings of the command line, as values of the package."""
+"""Functions that convert command-line options to `Options`, `Limits` and `Policy` of the package."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def options_of(
 
     Args:
         command: the options of the command line.
-        policy: has the e-mail address for anonymous FTP.
-        keep: keep connections, for several URLs.
-        raw: the command writes bytes as received.
-        listen: the command records telnet sessions.
+        policy: the policy, which contains the e-mail address for anonymous FTP.
+        keep: whether connections are kept alive for several URLs.
+        raw: whether the command supports `--raw` (the body as received).
+        listen: whether the command records telnet sessions.
     """
     options = Options(
         tls=command.tls or "never",
@@ -60,14 +60,17 @@ def _transcript_of(command: CommandOptions) -> Transcript | None:
 
 
 def header(text: str) -> tuple[bytes, bytes]:
-    """Split a header into name and value. Raises `UsageError` without its text."""
+    """Split a header into name and value.
+
+    Raises `UsageError`; the message does not contain the header, because its value is often a secret.
+    """
     name, colon, value = text.partition(":")
     if not (name and colon) or "\r" in text or "\n" in text or "\0" in text:
         raise UsageError("-H: expected NAME:VALUE on one line")  # the value is often a secret
     return name.encode("utf-8", "surrogateescape"), value.strip().encode("utf-8", "surrogateescape")
 
 
-#: Options that set one limit.
+#: Options that set a single limit, with the name of the limit.
 _SHORT_FORMS = {
     "min_rate": "min_rate",
     "connect_timeout": "connect",
@@ -78,12 +81,15 @@ _SHORT_FORMS = {
 
 
 def limits_of(command: CommandOptions) -> Limits:
-    """Return the configured limits. Raises `UsageError`."""
+    """Return the limits that the options set. Raises `UsageError`."""
     return with_limits(Limits(), vars(command))
 
 
 def with_limits(limits: Limits, said: Mapping[str, Any]) -> Limits:
-    """Return the limits with changes by option name; short forms override `--limit`. Raises `UsageError`."""
+    """Return `limits` with changes from options, by option name. Raises `UsageError`.
+
+    An option for one limit, such as `--max-size`, overrides `--limit`.
+    """
     for text in said.get("limit", ()):
         limits = _limit(limits, *pair(text, "--limit"))
     for option, name in _SHORT_FORMS.items():
@@ -94,7 +100,7 @@ def with_limits(limits: Limits, said: Mapping[str, Any]) -> Limits:
 
 
 def check_limit(name: str, value: str) -> None:
-    """Check a limit. Raises `UsageError`."""
+    """Check the name and value of a limit. Raises `UsageError`."""
     _limit(Limits(), name, value)
 
 
@@ -117,12 +123,12 @@ def _limit(limits: Limits, name: str, value: str) -> Limits:
     raise UsageError(f"--limit {name}: unknown limit{meant}")
 
 
-# The safety policy of the command line, as a value of the package. The policy is separate from the limits,
-# because plans are checked against the policy and have no limits.
+# The safety policy of the command line. The policy and the limits are separate, because a plan (`explain`)
+# needs the policy but not the limits.
 
 
 def policy_of(command: CommandOptions) -> Policy:
-    """Return the named policy with all `--allow-…` options. Raises `UsageError`."""
+    """Return the policy of `--policy` with all `--allow-…` options applied. Raises `UsageError`."""
     try:
         return replace(
             Policy.named(command.policy),
@@ -141,6 +147,6 @@ def policy_of(command: CommandOptions) -> Policy:
             trusted_proxy=command.trusted_proxy,
         )
     except ValueError as error:
-        # messages start with the field, which is the option's name
+        # The error message starts with the name of the field, which is also the name of the option.
         field, colon, detail = str(error).partition(":")
         raise UsageError(f"--{field.replace('_', '-')}{colon}{detail}") from error

@@ -1,4 +1,4 @@
-"""The command `warc`: list and check archives, read-only."""
+"""The command `warc`, which lists and checks WARC archives without changing them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,11 @@ _DAMAGED = IntegrityError.exit_code
 
 
 def perform(command: Command) -> int:
-    """List or check the files and return the exit status, 10 for a damaged file. Raises `InvalidUrl`."""
+    """List or check the archives. Raises `InvalidUrl` if the value of `--under` is not valid.
+
+    Returns:
+        The exit status, which is 10 for a damaged archive.
+    """
     what, paths = command.urls[0], command.urls[1:]
     task = _ArchiveListing(command) if what == "ls" else _ArchiveCheck(command)
     statuses = []
@@ -40,7 +44,7 @@ def perform(command: Command) -> int:
 
 
 class _ArchiveListing:
-    """The command `warc ls`: one record per line."""
+    """The command `warc ls`, which prints one record per line."""
 
     def __init__(self, command: Command) -> None:
         self._command = command
@@ -60,11 +64,11 @@ class _ArchiveListing:
         return status
 
     def end(self) -> None:
-        """Ignore the end: all lines are printed."""
+        """End the listing; nothing is left to print."""
 
 
 def _line(found: ListedRecord) -> str:
-    """Format date, type, status or kind, length and URL."""
+    """Format a record as a line: date, type, status or kind, length and URL."""
     head = found.head
     date = head.get_first("WARC-Date") or "-"
     url = "-" if head.target is None else redact(head.target)
@@ -72,7 +76,7 @@ def _line(found: ListedRecord) -> str:
 
 
 def _make_url_filter(text: str) -> Callable[[str], bool]:
-    """Return a predicate for URLs equal to or below this one. Raises `InvalidUrl`."""
+    """Return a predicate for the URL `text` and the URLs below it. Raises `InvalidUrl`."""
     top = parse(text, origin="user")
     scope = None if tree_of(top) is None else TreeScope.from_url(top)
 
@@ -87,7 +91,7 @@ def _make_url_filter(text: str) -> Callable[[str], bool]:
 
 
 class _ArchiveCheck:
-    """The command `warc check`: one line per finding, and a summary."""
+    """The command `warc check`, which prints one line per finding, and a summary."""
 
     def __init__(self, command: Command) -> None:
         self._command = command

@@ -1,7 +1,7 @@
-"""Shell completions and the man page, generated from the tables of the command.
+"""Shell completions and the man page, generated from the tables of commands and options.
 
-`resolve completion` and `resolve man` print them. The wheel has them as files below share/, where pipx and uv
-do not make them available to shells.
+`resolve completion` and `resolve man` print the files. The wheel also contains the files below share/, but
+after an installation with pipx or uv, shells do not find them there.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from resolver.cli import streams
 from resolver.cli.arguments import Command
 from resolver.cli.manual import bash, fish, roff, zsh
 
-#: Generator functions by path below the installation prefix.
+#: The generator function of each file, by the path of the file below the installation prefix.
 FILES = {
     "share/bash-completion/completions/resolve": bash.script,
     "share/zsh/site-functions/_resolve": zsh.script,

@@ -1,4 +1,4 @@
-"""Completion for bash: one function that works without the package bash-completion."""
+"""The completion script for bash, which works without the package bash-completion."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _lines() -> Iterator[str]:
     yield f"        help:*) {_words(topics())} ;;"
     for verb in verbs:
         flags = [flag for row in options_of(verb) for flag in row.flags]
-        place = "get:-*|:-*" if verb == "get" else f"{verb}:-*"  # without a command: get
+        place = "get:-*|:-*" if verb == "get" else f"{verb}:-*"  # the default command is get
         yield f"        {place}) {_words(flags)} ;;"
     yield f"        :*) {_words(verbs)} ;;"
     yield f"        completion:*) {_words(SHELLS)} ;;"

@@ -1,4 +1,4 @@
-"""Completion for fish: one line for each command, and one for each option with its commands."""
+"""The completion script for fish: one line per command, and one line per option with its commands."""
 
 from __future__ import annotations
 

@@ -81,13 +81,13 @@ def _sentence(text: str) -> str:
 
 
 def _marked(text: str) -> str:
-    """Escape a text of `details`, with its literal words in bold."""
+    """Format a text of `details` for man(7), with literals in bold."""
     parts = re.split(r"`([^`]*)`", text)
     return "".join(f"\\fB{_text(part)}\\fR" if at % 2 else _text(part) for at, part in enumerate(parts))
 
 
 def _text(text: str) -> str:
-    """Escape characters that the formatter would interpret."""
+    """Escape characters that have a special meaning in roff."""
     shown = text.replace("\\", "\\e").replace("-", "\\-").replace("^", "\\(ha").replace("~", "\\(ti")
     shown = shown.replace("'", "\\(aq").replace("`", "\\(ga").replace('"', "\\(dq").replace("…", "\\&...")
     return f"\\&{shown}" if shown.startswith((".", "\\(aq")) else shown

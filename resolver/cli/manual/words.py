@@ -1,4 +1,4 @@
-"""Completion candidates from the tables: commands, their options, and the values of an option."""
+"""The completion candidates: commands, the options of a command, and the values of an option."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from resolver.cli.options import Option, rows
 from resolver.cli.vocabulary import RULES, STATUSES, VERBS
 
-#: The value of an option: a listed keyword, a file, a directory, free text, or no value.
+#: The type of an option's value: one of the choices, a file, a directory, free text, or no value.
 Value: TypeAlias = Literal["words", "path", "directory", "text", "nothing"]
 
 _FILES = ("FILE", "LIST")

@@ -1,4 +1,4 @@
-"""Completion for zsh: `_arguments` with the options of the command on the line."""
+"""The completion script for zsh: `_arguments` with the options of the typed command."""
 
 from __future__ import annotations
 
@@ -65,7 +65,10 @@ _EMPTY = "''"
 
 
 def _specs(row: Option) -> Iterator[str]:
-    """Yield one spec for each flag; a flag excludes the others unless the option is repeatable."""
+    """Yield one spec of `_arguments` for each flag of an option.
+
+    Unless the option is repeatable, its flags exclude each other.
+    """
     others = "" if row.many else f"({' '.join(row.flags)})"
     for flag in row.flags:
         joint = "" if row.takes is None else "=" if flag.startswith("--") else "+"
@@ -88,7 +91,7 @@ def _value(row: Option) -> str:
 
 
 def _described(text: str) -> str:
-    """Escape colons, brackets and backslashes, which are special in a spec."""
+    """Escape colons, brackets and backslashes, which have a special meaning in a spec."""
     return text.replace("\\", "\\\\").replace("[", "\\[").replace("]", "\\]").replace(":", "\\:")
 
 
