@@ -1,1 +1,1 @@
-"""Telnet prompts, a filter for telnet output, and escaped text for terminals."""
+"""Text for terminals: escape functions, a filter for telnet output, and prompts of telnet sessions."""

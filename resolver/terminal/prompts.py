@@ -1,8 +1,8 @@
-"""The prompt that a telnet session waits for: a pattern, searched in bounded time.
+"""The pattern of a prompt that a telnet session waits for, with a timeout of the search.
 
-The user's pattern searches bytes from an untrusted server. Such bytes can cause excessive backtracking and
-hang the search. The extra `telnet` therefore has a regex engine with a timeout. A literal pattern does not
-need the extra.
+The pattern is from the user, but the searched bytes are from an untrusted server. With such bytes, a regular
+expression can backtrack for an unlimited time (ReDoS). The regex engine of the extra `telnet` has a timeout.
+A literal pattern does not need the extra.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 
 from protocols.errors import NotConfigured, missing_libraries
 
-#: Maximum seconds of one search.
+#: The timeout of one search, in seconds.
 _LONGEST_SEARCH = 0.5
 
-#: Characters that make a pattern more than a literal.
+#: Characters with a special meaning in a regular expression. A pattern without them is a literal.
 _SPECIAL = frozenset(b"\\.^$*+?{}[]|()")
 
 
@@ -55,14 +55,15 @@ class _Pattern:
 
 
 def prompt(pattern: bytes) -> _Literal | _Pattern:
-    r"""Return a prompt for `Transcript`: a regular expression over bytes that a telnet session waits for.
+    r"""Return a prompt for `Transcript`, which a telnet session waits for.
 
     Args:
-        pattern: in the syntax of the module `regex`; an empty pattern matches immediately.
+        pattern: a regular expression in the syntax of the module `regex`, as bytes. An empty pattern matches
+            immediately.
 
     Raises:
-        NotConfigured: the pattern is not a regular expression, or the pattern is not a literal and the extra
-            `telnet` is missing.
+        NotConfigured: the pattern is not a valid regular expression, or the pattern is not a literal and the
+            extra `telnet` is missing.
 
     Examples:
         >>> login = resolver.prompt(b"login: ")

@@ -1,11 +1,11 @@
-"""A filter for the output of a telnet session to the user's terminal (S15).
+"""A filter for the escape sequences that a telnet session sends to the user's terminal (S15).
 
-A session may move the cursor, set colors and clear the screen. All other sequences are dropped: for example,
-those that carry a string to the terminal or make the terminal answer.
+A session may move the cursor, set colors and clear the screen. All other escape sequences are dropped. For
+example, some sequences set the title of the terminal, and others make the terminal send a response.
 
-The classes do no I/O. Their output does not depend on how the bytes are split; their memory is bounded; no
-input raises an error. A complete sequence passes if it is on the list of permitted sequences. An interrupted
-sequence is dropped.
+The filter is an allowlist: a complete sequence passes only if it is permitted, and an interrupted sequence is
+dropped. The classes do no I/O. The output does not depend on the sizes of the input chunks. The memory is
+bounded, and no input raises an error.
 """
 
 from __future__ import annotations
@@ -17,35 +17,40 @@ import re
 from protocols.telnet.octets import NvtText, decode_for_terminal
 from resolver.terminal.text import BIDI, UNSEEN, escape_of
 
-#: Maximum characters of a permitted sequence. The longest sequences in practice set about 20 colors.
+#: Maximum characters of a permitted escape sequence. The longest sequences in practice set about 20 colors.
 LONGEST_SEQUENCE = 64
 
-#: Maximum characters of a string; after these, the filter no longer waits for its end.
+#: Maximum characters of a control string (such as OSC). In a longer string, the filter no longer waits for
+#: the terminator.
 LONGEST_STRING = 65_536
 
 _ESC, _BEL, _CAN, _SUB, _ST = "\x1b", "\x07", "\x18", "\x1a", "\x9c"
 _REPLACEMENT = "\ufffd"
 
-#: Text, and the controls that only move the cursor, ring the bell or shift to another character set: BEL BS
-#: TAB LF VT FF CR, SO and SI (Shift Out, Shift In).
+#: Text and permitted control characters: BEL BS TAB LF VT FF CR, SO and SI (Shift Out, Shift In). These
+#: control characters only move the cursor, ring the bell or select another character set.
 _SHOWN = re.compile(f"[^\x00-\x06\x10-\x1f\x7f-\x9f{BIDI}{UNSEEN}]+")
-#: Text and BS TAB LF CR.
+#: Text and the control characters BS TAB LF CR.
 _PLAIN = re.compile(f"[^\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f{BIDI}{UNSEEN}]+")
 _END_OF_STRING = re.compile(f"[{_BEL}{_ESC}{_CAN}{_SUB}{_ST}]")
 
-#: Permitted characters after ESC: save and restore the cursor, set the keypad, lines and tab stops.
+#: Permitted characters after ESC: sequences that save or restore the cursor, set the keypad mode, move by
+#: lines, or set tab stops.
 _LONE = frozenset("78=>DEHM")
-#: Permitted character sets: United States, United Kingdom and line drawing.
+#: Permitted selections of a character set (United States, United Kingdom, line drawing), after ESC.
 _CHARSETS = frozenset(f"{which}{charset}" for which in "()" for charset in "0AB")
-#: Permitted final characters of a CSI without a private marker.
+#: Permitted final characters of a CSI sequence without a private marker.
 _FINALS = frozenset("@ABCDEFGHIJKLMPSTXZ`abdefgmrsu")
 _MODES = frozenset({"4", "20"})
 _PRIVATE_MODES = frozenset(
     {"1", "3", "5", "6", "7", "12", "25", "47"}
     | {"1000", "1002", "1003", "1006", "1047", "1048", "1049", "2004"}
 )
-_PARAMETERS = re.compile("(?:[0-9]{0,5}[;:])*[0-9]{0,5}")  # a parameter of 999999999 would block a terminal
-_STRINGS = frozenset("PX]^_")  # DCS, SOS, OSC, PM, APC; their C1 forms are 0x40 higher
+#: Parameters of a CSI sequence, each of at most 5 digits: a parameter of 999999999 would block a terminal.
+_PARAMETERS = re.compile("(?:[0-9]{0,5}[;:])*[0-9]{0,5}")
+#: The characters after ESC that start a control string: DCS, SOS, OSC, PM, APC. The code of the equivalent C1
+#: control is 0x40 higher.
+_STRINGS = frozenset("PX]^_")
 _C1_CSI = "\x9b"
 
 
@@ -58,9 +63,10 @@ class _EscapeState(enum.Enum):
 
 
 class Screen:
-    """A filter that passes permitted output of a session; `left` resets the modes that are still on.
+    """A filter that passes text and permitted escape sequences.
 
-    On a UTF-8 terminal, invalid UTF-8 becomes U+FFFD. On other terminals each byte is a character.
+    After the session, `left` resets the modes that are still on. On a UTF-8 terminal, invalid UTF-8 is
+    replaced by U+FFFD. On other terminals, each byte is a character.
     """
 
     def __init__(self, *, utf8: bool = True) -> None:
@@ -88,7 +94,7 @@ class Screen:
 
     @property
     def left(self) -> bytes:
-        """Return the sequences that reset all permitted modes that are still on, or empty bytes."""
+        """Return the escape sequences that reset all modes that are still on, or empty bytes."""
         return self._left.make_reset().encode("ascii")
 
     _run = _SHOWN
@@ -98,7 +104,7 @@ class Screen:
         return "" if character < "\xa0" else _REPLACEMENT
 
     def _filter_sequence(self, sequence: str) -> str:
-        """Return the permitted part of a complete sequence."""
+        """Return a complete sequence with only its permitted modes, or an empty string."""
         return _filter_sequence(sequence)
 
     def _show(self, text: str) -> str:
@@ -113,7 +119,7 @@ class Screen:
         return permitted
 
     def _swallow(self, text: str, at: int) -> int:
-        """Skip characters inside a string and return the next position."""
+        """Skip the characters inside a control string, and return the next position."""
         end = min(len(text), at + LONGEST_STRING - self._swallowed)
         found = _END_OF_STRING.search(text, at, end)
         if found is None:
@@ -135,7 +141,8 @@ class Screen:
         elif self._state is _EscapeState.TEXT:
             return self._show_lone(character)
         elif not " " <= character <= "~":
-            # no sequence has such a character; other controls take effect before the sequence around them
+            # An escape sequence cannot contain this character. A terminal executes a C0 control character
+            # immediately, and then continues the sequence around it.
             if character > "~":
                 self._begin(_EscapeState.TEXT)
             return self._show(character) if self._run.match(character) else self._show_lone(character)
@@ -148,9 +155,9 @@ class Screen:
         return ""
 
     def _take_c1(self, character: str) -> str:
-        """Process CAN, SUB or a C1 control: end any sequence.
+        """Process CAN, SUB or a C1 control character, which end the current sequence.
 
-        A sequence or string that the control starts is dropped.
+        If the C1 control starts a sequence or a control string, that sequence or string is dropped.
         """
         self._begin(_EscapeState.TEXT)
         if character == _C1_CSI:
@@ -173,7 +180,7 @@ class Screen:
 
 
 class PlainScreen(Screen):
-    """A filter that passes text only: drops sequences and escapes control characters."""
+    """A filter that passes only text: escape sequences are dropped, and control characters are escaped."""
 
     _run = _PLAIN
 
@@ -185,7 +192,7 @@ class PlainScreen(Screen):
 
 
 class RawScreen(Screen):
-    """A filter that passes all bytes unchanged but still records the modes that are on."""
+    """A filter that passes all bytes unchanged, but records the modes to reset."""
 
     def feed(self, octets: bytes) -> bytes:
         super().feed(octets)
@@ -214,8 +221,8 @@ def _permitted_modes(parameters: str, final: str) -> str:
     return f"{_ESC}[{'?' if private else ''}{';'.join(modes)}{final}" if modes else ""
 
 
-#: Reset sequences by mode, in the order of the reset. Margins are reset before the screen that has them, at
-#: an unchanged cursor position.
+#: The reset sequence of each mode, in the order of the reset. The margins belong to the alternate screen, and
+#: are reset before that screen is left. The sequence restores the cursor position.
 _UNDO = {
     "?6": f"{_ESC}[?6l",
     "margins": f"{_ESC}7{_ESC}[r{_ESC}8",
@@ -244,7 +251,7 @@ _USUALLY_ON = frozenset({"?25", "?7"})
 
 
 class ScreenModes:
-    """The modes that the session set and did not reset."""
+    """The terminal modes that the session changed and did not reset."""
 
     def __init__(self) -> None:
         self._on: set[str] = set()
@@ -253,12 +260,12 @@ class ScreenModes:
         return "".join(undo for name, undo in _UNDO.items() if name in self._on)
 
     def see(self, text: str) -> None:
-        """Record SO and SI (Shift Out, Shift In: to another character set and back)."""
+        """Record SO and SI in text: Shift Out selects another character set, and Shift In the normal one."""
         if "\x0e" in text or "\x0f" in text:
             self._note("shift", text.rfind("\x0e") > text.rfind("\x0f"))
 
     def pass_(self, sequence: str) -> None:
-        """Record the effect of a permitted sequence."""
+        """Record the effect of a permitted sequence on the modes."""
         final = sequence[-1]
         if not sequence.startswith(f"{_ESC}["):
             self._see_lone(sequence[1:])
@@ -292,16 +299,16 @@ class ScreenModes:
             self._on.discard(name)
 
 
-# The output side of a telnet session on the user's terminal: line ends and the filter (S15).
+# The output of a telnet session to the user's terminal: conversion of line ends, then the filter (S15).
 
 
 class TerminalOutput:
-    """A converter from session data to terminal bytes.
+    """A converter of the data of a telnet session to bytes for the terminal.
 
     Args:
-        plain: pass text only, with LF line ends.
-        raw: pass all bytes.
-        utf8: the terminal's charset is UTF-8.
+        plain: whether to pass only text, with LF as line end.
+        raw: whether to pass all bytes unchanged.
+        utf8: whether the charset of the terminal is UTF-8.
     """
 
     def __init__(self, *, plain: bool = False, raw: bool = False, utf8: bool = True) -> None:
@@ -310,7 +317,10 @@ class TerminalOutput:
         self._text = NvtText() if plain else None
 
     def show_data(self, data: bytes, *, binary: bool) -> bytes:
-        """Convert data; `binary`: the session is in binary mode, without NVT line ends."""
+        """Convert data of the session.
+
+        In binary mode (`binary`), the data has no line ends of the Network Virtual Terminal (NVT).
+        """
         text = (
             decode_for_terminal(data, binary=binary)
             if self._text is None
@@ -320,5 +330,5 @@ class TerminalOutput:
 
     @property
     def left(self) -> bytes:
-        """Return the sequences that reset the modes that are still on."""
+        """Return the escape sequences that reset the modes that are still on."""
         return self._screen.left

@@ -1,12 +1,12 @@
-r"""Untrusted text on a terminal (S15): control characters are escaped instead of sent.
+r"""Escaping of untrusted text for terminals (S15), against terminal escape injection.
 
-These characters are shown as `\x1b` or `\u202e`:
+These characters are replaced by an escape such as `\x1b` or `\u202e`:
 
 - C0 controls except line feed and tab, DEL, C1 controls, and bidi controls
 - invisible characters
-- surrogates, which no terminal accepts; a surrogate that stands for a byte is shown as that byte
+- surrogates, which terminals do not accept
 
-CR LF becomes a line feed.
+A surrogate that represents an invalid byte is shown as the escape of that byte. CR LF becomes a line feed.
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ import re
 
 from protocols.text import codec_of
 
-#: Characters that change the direction of a line (CVE-2021-42574).
+#: Bidi controls, which change the direction of text (Trojan Source, CVE-2021-42574).
 BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-#: Characters without a width, or that end a line in some programs. With them, two names look the same; tag
-#: characters spell text that language models read and users do not see. Joiners (U+200C, U+200D) pass:
-#: Persian, Hindi and many emoji need them.
+#: Invisible characters, and characters that end a line in some programs. With invisible characters, two
+#: different names look the same. Tag characters can contain text that language models read but users do not
+#: see (prompt injection). The joiners U+200C and U+200D are permitted, because Persian, Hindi and many emoji
+#: need them.
 UNSEEN = "\u180e\u200b\u2028\u2029\u2060-\u2064\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
-#: The pattern is compiled only when the first text contains such a character, because compiling takes as long
-#: as importing fifty modules.
+#: The pattern of all characters to escape. The pattern is compiled only when the first text contains such a
+#: character, because compilation takes as long as the import of fifty modules.
 _DRIVING = f"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad{BIDI}{UNSEEN}\ud800-\udfff]"
-#: The decoder's surrogates for invalid UTF-8 bytes -> the ISO 8859-1 characters that they are read as.
+#: A translation table from surrogates, which represent invalid UTF-8 bytes, to ISO 8859-1 characters.
 _LATIN = {0xDC00 + octet: chr(octet) for octet in range(0x80, 0x100)}
 
 
 def escape(text: str) -> str:
-    r"""Escape control characters for a terminal and for standard error (S15).
+    r"""Escape control characters for a terminal or for standard error (S15).
 
-    Line feeds and tabs stay. Never raises.
+    Line feeds and tabs are not escaped. No text raises an error.
 
     Args:
         text: untrusted text.
@@ -50,44 +51,47 @@ escape_controls = escape
 
 
 def escape_line(text: str) -> str:
-    """Escape text for one line of a terminal, including line ends."""
+    """Escape text for one line of a terminal; line ends are escaped, too."""
     return text if _is_harmless(text) else re.sub(_DRIVING, _show_match, text).replace("\n", "\\x0a")
 
 
 def _is_harmless(text: str) -> bool:
-    """Return whether Python calls the text printable: no controls, surrogates or bidi controls."""
+    """Return whether a text, apart from tabs, is printable according to `str.isprintable`.
+
+    A printable text has no control characters, surrogates or bidi controls.
+    """
     return text.replace("\t", "").isprintable()
 
 
 def _show_match(match: re.Match[str]) -> str:
     code = ord(match.group())
     if 0xDC80 <= code <= 0xDCFF:
-        code -= 0xDC00  # a byte of invalid UTF-8
+        code -= 0xDC00  # the surrogate represents this byte of invalid UTF-8
     return escape_of(code)
 
 
 def escape_of(code: int) -> str:
-    """Return a character as a Python escape sequence."""
+    """Return the Python escape sequence of a character code."""
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 class TerminalText:
-    """A converter from a text body, in chunks of bytes, to escaped text for a terminal.
+    """A converter of a text body, in chunks of bytes, to escaped text for a terminal.
 
-    The declared charset decodes the body. Without a known charset, UTF-8 decodes it and invalid bytes are
-    read as ISO 8859-1. No input raises an error.
+    The body is decoded with its declared charset. If the charset is missing or unknown, the body is decoded
+    as UTF-8, and invalid bytes as ISO 8859-1. No input raises an error.
     """
 
     def __init__(self, charset: str | None = None) -> None:
         self._declared = _decoder(charset)
         self._decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
-        self._held = ""  # a CR that may be the first half of a line end
+        self._held = ""  # a CR at the end of a chunk: the next chunk may start with LF
 
     def feed(self, octets: bytes) -> str:
         return self._escape(self._decode(octets, final=False), final=False)
 
     def finish(self) -> str:
-        """Return the text that was held back, at the end of the body."""
+        """Return the buffered text at the end of the body."""
         return self._escape(self._decode(b"", final=True), final=True)
 
     def _decode(self, octets: bytes, *, final: bool) -> str:
@@ -95,7 +99,7 @@ class TerminalText:
             return self._decoder.decode(octets, final).translate(_LATIN)
         try:
             return self._declared.decode(octets, final)
-        except UnicodeError:  # UTF-16 without the required byte order mark
+        except UnicodeError:  # for example, UTF-16 without a byte order mark
             self._declared = None
             return self._decode(octets, final=final)
 
