@@ -1,15 +1,15 @@
-"""The running event loop: trio, or asyncio (uvloop too).
+"""An abstraction of the running event loop, which is trio or asyncio (including uvloop).
 
-Retrieval code uses a loop only through this package, and never imports trio or asyncio.
+Code that retrieves URLs uses the event loop only through this package, and never imports trio or asyncio.
 
-    loop = running()            once for a connection, a clock, a URL
+    loop = running()            # once per connection, clock or URL
     with loop.move_on_after(seconds) as scope: await event.wait()
     in_time = await loop.readable_by(socket, deadline)
 
-In a program on asyncio, trio is never imported. In a program on trio, neither asyncio nor anyio is imported.
-This package finds the loop among the modules that the program has already imported. Times, events and locks
-belong to one run of a loop; a pooled connection never uses them in another run. The types in
-`resolver.loops.loop` are all that this package requires of a loop.
+In an asyncio program, trio is never imported. In a trio program, neither asyncio nor anyio is imported. This
+package examines the modules that the program has already imported to find the event loop. Times, events and
+locks are valid only for one run of a loop, and a pooled connection never uses them in another run. The types
+in `resolver.loops.loop` define the interface of an event loop.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ _NONE_RUNS = (
 )
 
 
-#: The loops that have been found running, trio first. Each has a test whether the current task belongs to it.
+#: The event loops that were found, trio first. Before each loop is a function that returns whether the loop
+#: runs the current task.
 _known: list[tuple[Callable[[], bool], Loop]] = []
 
 
 def running() -> Loop:
-    """Return the loop that runs the current task.
+    """Return the event loop that runs the current task.
 
-    trio is checked first: in guest mode it runs inside asyncio's loop. Raises `RuntimeError` outside a task
-    of either loop.
+    trio is checked first, because trio in guest mode runs inside an asyncio loop. Raises `RuntimeError` if
+    the caller is not in a task of trio or asyncio.
     """
     for runs, loop in _known:
         if runs():
@@ -62,7 +63,10 @@ def _find_running() -> Loop:
 
 
 def is_cancel(kind: type[BaseException]) -> bool:
-    """Return whether `kind` is the cancellation exception of a loop, even after the run has ended."""
+    """Return whether `kind` is the cancellation exception of trio or asyncio.
+
+    The function also works after the run of the loop has ended.
+    """
     if "resolver.loops.on_trio" in sys.modules:
         from resolver.loops import on_trio
 

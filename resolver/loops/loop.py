@@ -1,4 +1,4 @@
-"""The interface that this package requires of an event loop, as types."""
+"""The types of the interface that this package requires of an event loop."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ T = TypeVar("T")
 
 
 class CancelScope(Protocol):
-    """A block whose awaits end when the scope is cancelled, or at its deadline."""
+    """A context manager whose block is cancelled by `cancel` or at a deadline."""
 
     deadline: float
 
     @property
     def cancelled_caught(self) -> bool:
-        """Return whether the block ended by this scope's cancellation or deadline."""
+        """Return whether a cancellation or the deadline of this scope ended the block."""
         ...
 
     def cancel(self) -> object: ...
@@ -31,7 +31,7 @@ class CancelScope(Protocol):
 
 
 class Nursery(Protocol):
-    """A task group: leaving the block waits for every task started in it."""
+    """A task group: the end of its block waits for all tasks that were started in the group."""
 
     @property
     def cancel_scope(self) -> CancelScope: ...
@@ -40,7 +40,7 @@ class Nursery(Protocol):
 
 
 class Event(Protocol):
-    """A flag that tasks wait for; once set, it stays set."""
+    """A flag that tasks can wait for; the flag cannot be reset."""
 
     def set(self) -> object: ...
 
@@ -50,9 +50,10 @@ class Event(Protocol):
 
 
 class Background(Protocol):
-    """A task that runs independently of its creator.
+    """A background task, which does not belong to a nursery.
 
-    The task ends on its own, by `cancel`, or with the run of the loop. It raises nothing but a cancellation.
+    The task ends when its function returns, after `cancel`, or at the end of the loop's run. The only
+    exception that the task raises is a cancellation.
     """
 
     def cancel(self) -> object: ...
@@ -60,15 +61,17 @@ class Background(Protocol):
     async def wait(self) -> None:
         """Wait until the task has ended, even if the caller is cancelled.
 
-        The caller's cancellation is raised afterwards, by this method or at the caller's next wait.
+        After the end of the task, the caller's cancellation is raised by this method or at the caller's next
+        checkpoint.
         """
         ...
 
 
 class InThread(Protocol):
-    """A function that runs another function in a thread and waits for its end, even if cancelled.
+    """A function that runs another function in a thread, and waits for it even if the caller is cancelled.
 
-    The caller's cancellation is raised afterwards, by this call or at the caller's next wait.
+    After the end of the thread, the caller's cancellation is raised by this function or at the caller's next
+    checkpoint.
     """
 
     async def __call__(self, function: Callable[..., T], *args: object) -> T: ...
@@ -79,22 +82,22 @@ Found: TypeAlias = "Sequence[tuple[int, int, int, str, tuple[object, ...]]]"
 
 
 class GetAddrInfo(Protocol):
-    """A query for the addresses of a host, through the system's resolver.
+    """A DNS lookup of a host through the system's resolver.
 
-    On cancellation the query is abandoned. The caller does not wait for its answer, and neither does the exit
-    of the process.
+    If the caller is cancelled, the lookup is abandoned. Neither the caller nor the exit of the process waits
+    for an abandoned lookup.
     """
 
     async def __call__(self, host: bytes, port: int, *, type: int) -> Found: ...
 
 
 class Descriptor(Protocol):
-    """A socket, or a wrapper of a socket. A closed descriptor has the number -1."""
+    """A socket or a wrapper of a socket. After the socket is closed, `fileno` returns -1."""
 
     def fileno(self) -> int: ...
 
 
-#: Waits for a descriptor until a deadline; the result is whether the descriptor became ready in time.
+#: A function that waits for a descriptor until a deadline, and returns whether the descriptor became ready.
 Wait: TypeAlias = Callable[[Descriptor, float], Awaitable[bool]]
 
 
@@ -102,14 +105,14 @@ Wait: TypeAlias = Callable[[Descriptor, float], Awaitable[bool]]
 class Loop:
     """The functions of one event loop library.
 
-    Times are in seconds of a clock; each run of the loop has its own clock.
+    Times are in seconds of the loop's clock. Each run of the loop has a separate clock.
 
-    - `run` returns the same object for as long as one run lasts.
+    - `run` returns an object that identifies the current run of the loop.
     - `cancelled` is the exception that a cancellation raises.
-    - `closed` is the exception in tasks that wait for a descriptor when `notify_closing` is called for it.
-      `notify_closing` must be called before the descriptor is closed.
-    - `readable_by` and `writable_by` work like `move_on_at` around a wait, but without a scope, because a
-      scope costs more than the wait. One task may wait to read while another waits to write.
+    - `notify_closing` must be called before a descriptor is closed. It raises `closed` in all tasks that wait
+      for the descriptor.
+    - `readable_by` and `writable_by` wait for a descriptor until a deadline. They do not use a cancel scope,
+      because a scope is slower than the wait. One task may wait to read while another task waits to write.
     """
 
     run: Callable[[], object]

@@ -1,9 +1,11 @@
-"""The asyncio loop, or a replacement (uvloop): through anyio, except for threads.
+"""The implementation of `Loop` for asyncio and uvloop, which uses anyio except for threads.
 
-A native cancellation (`Task.cancel`, which `wait_for` and `asyncio.timeout` also use) passes through anyio's
-shields. So the wait for a thread uses `asyncio.wait`, which can be repeated after a cancellation interrupts
-it. Threads are not taken from a pool, for two reasons. Other code may have filled the pool, and the end of a
-run waits for the threads of its pool.
+The shield of an anyio scope does not stop a native cancellation (`Task.cancel`, which `wait_for` and
+`asyncio.timeout` also use). The wait for a thread therefore uses `asyncio.wait`, which is repeated after a
+cancellation.
+
+A thread pool is not used, for two reasons. Other code may have filled the pool, and the end of a run waits
+for the threads of the pool.
 """
 
 from __future__ import annotations
@@ -37,15 +39,15 @@ def move_on_at(deadline: float) -> CancelScope:
     return anyio.CancelScope(deadline=deadline)
 
 
-#: Seconds after which a late waiter is woken again, because anyio may not have started its wait at the first
-#: wake-up.
+#: Seconds between two attempts to wake a task after its deadline. The first attempt may fail, because anyio
+#: may not have started the wait yet.
 _AGAIN = 0.01
 
 
 class AsyncioAlarm:
-    """A timer that wakes a task from its wait for a descriptor at a deadline, unless cancelled before.
+    """A timer that ends a task's wait for a descriptor at a deadline, unless the timer is cancelled.
 
-    anyio finds no running loop outside a task, so the wake-up itself runs in a task.
+    A separate task wakes the waiting task, because anyio works only inside a task.
     """
 
     def __init__(self, fd: int, deadline: float) -> None:
@@ -60,9 +62,9 @@ class AsyncioAlarm:
         self._waking = self._loop.create_task(self._wake_until_heard())
 
     async def _wake_until_heard(self) -> None:
-        """Wake the task until it cancels this alarm.
+        """Wake the waiting task repeatedly, until that task cancels this alarm.
 
-        Other tasks that wait for the descriptor wake up too, and wait again.
+        Other tasks that wait for the same descriptor are also woken, and then wait again.
         """
         while True:
             anyio.notify_closing(self._fd)
@@ -107,7 +109,7 @@ class AsyncioBackground:
 
 async def _run_to_end(result: asyncio.Future[T]) -> None:
     cancelled: BaseException | None = None
-    # anyio repeats its cancellation and would otherwise interrupt each wait
+    # Without this shield, anyio would deliver its cancellation again, and would interrupt each wait.
     with anyio.CancelScope(shield=True):
         while not result.done():
             try:
@@ -116,7 +118,8 @@ async def _run_to_end(result: asyncio.Future[T]) -> None:
                 cancelled = error
     if cancelled is not None:
         if not result.cancelled():
-            # marks the exception as retrieved, because the caller gets the cancellation instead
+            # The caller gets the cancellation, not the exception of the future. This call marks the exception
+            # as retrieved, so that asyncio does not log it.
             result.exception()
         raise cancelled
 
@@ -134,12 +137,12 @@ async def getaddrinfo(host: bytes, port: int, *, type: int) -> Found:
 
 
 def _begin(function: Callable[[], T], *, daemon: bool) -> asyncio.Future[T]:
-    """Start a function in a separate thread; at exit, the process waits only for non-daemon threads."""
+    """Start a function in a new thread; at exit, the process does not wait for a `daemon` thread."""
     loop = asyncio.get_running_loop()
     result: asyncio.Future[T] = loop.create_future()
 
     def tell(given: T | None, error: BaseException | None) -> None:
-        if result.done():  # cancelled: the caller stopped waiting
+        if result.done():  # the future was cancelled, because the caller no longer waits
             return
         if error is not None:
             result.set_exception(error)
@@ -152,7 +155,7 @@ def _begin(function: Callable[[], T], *, daemon: bool) -> asyncio.Future[T]:
             given = function()
         except BaseException as error:  # noqa: BLE001 - raised in the task that waits for the thread
             problem = error
-        with suppress(RuntimeError):  # the loop is closed, and with it the waiting task
+        with suppress(RuntimeError):  # the loop is closed, so the result is not needed
             loop.call_soon_threadsafe(tell, given, problem)
 
     threading.Thread(target=work, name="url-resolver", daemon=daemon).start()

@@ -1,4 +1,4 @@
-"""The trio loop: trio's own functions, with thin adapters."""
+"""The implementation of `Loop` for trio."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from resolver.loops.loop import Descriptor, GetAddrInfo, InThread, Loop
 
 
 class DescriptorWait:
-    """A task's wait for a descriptor until a deadline; `late` says that the deadline has passed."""
+    """A task's wait for a descriptor; `late` is true after the deadline of the wait."""
 
     __slots__ = ("deadline", "fd", "late")
 
@@ -25,10 +25,10 @@ class DescriptorWait:
 
 
 class DescriptorWatch:
-    """The descriptor waits of one run, and one system task that wakes the waits whose deadline has passed.
+    """The waits for descriptors in one run, and a system task that ends each wait at its deadline.
 
-    The task sleeps until the earliest known deadline and is rescheduled only for an earlier one. That is
-    rare, because most waits have the same duration, and few last until their deadline.
+    The system task sleeps until the earliest deadline. The task is woken earlier only if a wait with an
+    earlier deadline starts. This is rare: most waits have the same timeout, and few last until the deadline.
     """
 
     def __init__(self) -> None:
@@ -38,7 +38,7 @@ class DescriptorWatch:
         trio.lowlevel.spawn_system_task(self._look)
 
     def wake_at(self, deadline: float) -> None:
-        """Wake up at `deadline` at the latest."""
+        """Wake the system task at `deadline` at the latest."""
         if deadline < self._wakes:
             self._wakes = self._scope.deadline = deadline
 
@@ -50,7 +50,7 @@ class DescriptorWatch:
             now = trio.current_time()
             for each in self.waiting:
                 each.late = each.late or each.deadline <= now
-                if each.late:  # other tasks waiting for this descriptor wake up too and wait again
+                if each.late:  # also wakes other tasks that wait for this descriptor; those wait again
                     trio.lowlevel.notify_closing(each.fd)
                 else:
                     self.wake_at(each.deadline)
@@ -109,9 +109,9 @@ class TrioBackground:
         self._scope.cancel()
 
     async def wait(self) -> None:
-        """Wait until the task has ended; a cancellation is raised at the caller's next wait.
+        """Wait until the task has ended; a cancellation is raised at the caller's next checkpoint.
 
-        No shield is used, because a shield would cost more than the wait.
+        A shield is not used, because a shield is slower than the wait.
         """
         if not self._is_over:
             self._waiting.append(trio.lowlevel.current_task())
