@@ -1,9 +1,9 @@
-"""Fetch resources by URL: one parser, one policy, one result type for each scheme of RFC 1738.
+"""Fetch resources by URL, with the same parser, policy and result type for all schemes of RFC 1738.
 
     response = await resolver.fetch("gopher://gopher.example/0/about.txt")
 
-Each public name is imported on first use: parsing and explaining import neither trio nor httpx. Type checkers
-read the same names in `__init__.pyi`; a test compares both.
+Each public name is imported on first use (lazy import), so parsing and `explain` import neither trio nor
+httpx. Type checkers read the names in `__init__.pyi`. A test checks that both files have the same names.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import importlib
 
 __version__: str
 
-#: The public names, by the modules that define them.
+#: The public names, by the module that defines them.
 _NAMES_BY_MODULE = {
     "protocols.contract": "Entry Finding Kind Limits Url Validators",
     "protocols.errors": (
