@@ -407,7 +407,7 @@ class _BulkCommand:
             )
 
     def _admit(self, target: CommandTarget) -> None:
-        """Admit the target's host for a configured login, if the user named the URL."""
+        """Allow the configured login for the target's host, if the URL is from the user."""
         if self._carried.has_any and target.origin == "user":
             try:
                 self._carried.admit(target.parsed(self._command))

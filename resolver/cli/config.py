@@ -1,10 +1,10 @@
 """The configuration file: defaults of options, gateways, and sections for single hosts.
 
-The file has the format TOML. It is in the user's configuration directory (XDG Base Directory), or `--config`
-names it. Only one file is read, and the current directory is never searched. The file can loosen the policy.
-The file must therefore belong to the user (or root), and other users must not have write permission. Other
-users must not have read permission if the file contains a password. A mistake in the file is a usage error,
-which names the file and the line.
+The default path of the TOML file is in the user's configuration directory (XDG Base Directory). `--config`
+sets another path. Only one file is read, and the current directory is never searched. The file can loosen the
+policy. The file must therefore belong to the user (or root), and other users must not have write permission.
+Other users must not have read permission if the file contains a password. A mistake in the file is a usage
+error; the message contains the file and the line.
 """
 
 from __future__ import annotations
@@ -444,7 +444,10 @@ def mirrors_of(configuration: Configuration) -> dict[str, tuple[str, ...]]:
 
 
 def mirrors_at(url: Url, configuration: Configuration) -> ConfiguredValue | None:
-    """Return the mirrors of the longest configured prefix that the URL starts with, or None."""
+    """Return the configured mirrors of a URL, or None.
+
+    The longest configured prefix of the URL is used.
+    """
     from resolver.transfer.redirects import MirrorPrefixes  # lazy import: few files have a URL prefix
 
     found = MirrorPrefixes(mirrors_of(configuration)).find(url) if configuration.mirrors else None

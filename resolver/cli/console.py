@@ -161,10 +161,11 @@ class Console:
             raise HungUp from error
 
     async def read(self) -> bytes:
-        """Read typed bytes; the result is empty for `^D` in line mode. Raises `HungUp`.
+        """Read typed bytes. Raises `HungUp`.
 
-        `by_lines` is then true if the terminal driver edited these bytes as a line. Bytes that were typed in
-        line mode before a change to character mode also set it.
+        In line mode, the result is empty for `^D`. The method sets `by_lines` to whether the terminal driver
+        edited the bytes in line mode. This can be true in character mode, for bytes typed before the mode
+        changed.
         """
         while True:
             await wait_readable(self._input)

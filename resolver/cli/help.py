@@ -96,7 +96,10 @@ def _explain_word(word: str, width: int) -> Iterator[str]:
 
 
 def _search(word: str, width: int) -> Iterator[str]:
-    """Yield the help entries that contain a text; first the advice if it is an option of another client."""
+    """Yield the help entries that contain a search term.
+
+    If the search term is an option of another client, the first entry describes the equivalent option.
+    """
     from resolver.cli.habits import ADVICE_BY_COMMAND, ADVICE_BY_OPTION  # lazy import: rarely needed
 
     advice = ADVICE_BY_OPTION.get(word) or ADVICE_BY_OPTION.get(f"--{word}") or ADVICE_BY_COMMAND.get(word)

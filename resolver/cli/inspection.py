@@ -167,8 +167,8 @@ def _scheme_records(command: Command) -> list[dict[str, JsonValue]]:
 def _scheme_record(name: str, origin: str) -> dict[str, JsonValue]:
     """Return the record of a URL scheme.
 
-    If a plug-in cannot be used, the member `names` contains the reason. It is empty if the entry point is not
-    a scheme definition.
+    If a plug-in cannot be used, the member `names` contains the reason. The reason is empty if the entry
+    point of the plug-in is not a scheme definition.
     """
     scheme = find(name)
     port, names = (None, "") if scheme is None else (scheme.default_port, scheme.names)

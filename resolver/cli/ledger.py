@@ -45,7 +45,7 @@ def ledger_of(command: Command) -> AbstractAsyncContextManager[Ledger | None]:
 
 
 class SkippedLines(NamedTuple):
-    """Successive list lines that earlier runs completed.
+    """A group of successive list lines that need no request, because earlier runs completed them.
 
     Attributes:
         number: the number of lines.
@@ -129,9 +129,10 @@ class LedgerInput:
         return parts
 
     def _find_repeated(self, pairs: list[tuple[CommandTarget, CompletedRow]]) -> Iterator[Part]:
-        """Yield the targets that an earlier run completed as skipped lines.
+        """Yield groups of skipped lines for the targets that an earlier run completed.
 
-        A target whose file name now differs from the ledger is yielded with its row instead.
+        If the file name of a target now differs from the ledger, the target is not skipped, but is yielded
+        with its row.
         """
         assert self._naming is not None
         fits = self._naming.find_again([known.where for _, known in pairs])
@@ -226,7 +227,13 @@ def find_earlier(target: CommandTarget, entry: LedgerEntry, command: Command) ->
 
 
 def make_saved(shown: str, path: str, entry: LedgerEntry) -> Saved:
-    """Return the outcome from the row of the ledger, for a URL without a password and a path."""
+    """Return the outcome of an earlier run for a target that is complete in the ledger.
+
+    Args:
+        shown: the URL without its password.
+        path: the path of the saved file.
+        entry: the row of the target in the ledger.
+    """
     return _make_saved(shown, path, entry.size, entry.digest)
 
 

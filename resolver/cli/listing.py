@@ -31,7 +31,7 @@ from resolver.transfer.streaming import StreamingResponse, listing_line, long_li
 
 #: Minimum columns of a terminal for lines of `long_line`, which are not shortened.
 ROOMY = 80
-#: Minimum columns of a shortened name. On a terminal that is too narrow for it, lines wrap.
+#: Minimum columns of a shortened name. On an even narrower terminal, lines wrap.
 _LEAST = 8
 _CUT = "…"
 _LONGEST_SIZE = 6
@@ -249,7 +249,7 @@ _ORDERS: Mapping[str, Callable[[tuple[int, Entry]], tuple[object, ...]]] = {
 
 
 async def follow(session: Resolver, target: CommandTarget, command: Command, number: int) -> CommandTarget:
-    """Return the target of the entry `number` of a listing; its origin is `chosen`. Raises `NotFound`."""
+    """Return the target of entry `number` of a listing, with the origin `chosen`. Raises `NotFound`."""
     url = target.parsed(command)
     async with session.listing(url, origin=target.origin, referrer=target.referrer) as reply:
         count = 0

@@ -107,7 +107,7 @@ def items(source: ListSource, report: Report) -> Iterator[tuple[str, Item]]:
     `report` is called with the error of each invalid item, and parsing continues. Raises `LocalError` after
     an error that makes the following items unreadable.
     """
-    from resolver.trees.lists import is_metalink  # lazy import: the parser takes as long as a bare start
+    from resolver.trees.lists import is_metalink  # lazy import: it takes as long as the start of resolve
 
     held = b""
     for piece in source.pieces:

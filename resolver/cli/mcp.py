@@ -102,7 +102,8 @@ class _StdinReader:
     async def __anext__(self) -> bytes | None:
         """Return the next line, or None for a line that is longer than `streams.MOST_LINE`."""
         while line := await self._read_next():
-            # Only the last line may have no line end. Any other line without one is a segment of a long line.
+            # Only the last line may have no line end. Any other line without a line end is a part of a longer
+            # line.
             whole = line.endswith(b"\n") or len(line) < streams.MOST_LINE
             was_cut, self._is_cut = self._is_cut, not whole
             if not was_cut:

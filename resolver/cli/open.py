@@ -121,7 +121,10 @@ class _TerminalUser:
         self.stopped_by: int | None = None
 
     async def run(self, signals: AsyncIterator[int]) -> None:
-        """Run the session to its end; then `error` or `stopped_by` is the cause, if there is one."""
+        """Run the session to its end.
+
+        Afterwards, `error` is the error, or `stopped_by` is the signal, that ended the session.
+        """
         self._set_mode()
         async with trio.open_nursery() as nursery:
             with self._scope:

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 # Output to a reader that may be slow. A slow reader must not delay signals and timeouts.
 #
-# Bytes are written without blocking while the pipe buffer has space. A worker thread writes the bytes in two
-# cases: the pipe buffer was full twice, or the descriptor cannot be opened as nonblocking (a terminal, a
-# socket, a pipe of another user).
+# Bytes are written without blocking while the pipe buffer has space. A worker thread writes the bytes if the
+# pipe buffer was full twice, or if a nonblocking descriptor is not possible. The second case is a terminal, a
+# socket, or a pipe of another user.
 
 
 class Outflow:

@@ -1,8 +1,8 @@
 """The run of a command that retrieves URLs: one event loop, one `Resolver`, an exit status for each URL.
 
-SIGINT ends the run at the next checkpoint with exit status 130, SIGTERM with 143. If the reader of standard
-output closes the pipe, the run ends without a message (exit status 141). In all these cases, an incomplete
-file never has its final name.
+A signal ends the run at the next checkpoint; the exit status is 130 for SIGINT and 143 for SIGTERM. If the
+reader of standard output closes the pipe, the run ends without a message (exit status 141). In all these
+cases, an incomplete file never has its final name.
 """
 
 from __future__ import annotations

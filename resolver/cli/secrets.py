@@ -1,8 +1,9 @@
 """The sources of passwords: a password file, the configuration, a netrc file, the keyring, and a prompt.
 
-Passwords are never arguments of the command line. A password is sent only to a host that the user named. A
-redirect to another host gets a password only if two conditions are true (S11): the configuration has a
-section for the host, and TLS protects the connection. The first available source is used, in this order:
+Passwords are never arguments of the command line. A password is sent to the host of a URL from the user.
+After a redirect to another host, a password is sent only if two conditions are true (S11): the configuration
+has a section for the host, and TLS protects the connection. The first available source is used, in this
+order:
 
 1. `--user` with `--password-file`
 2. the section of the host in the configuration

@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 # therefore not contain a URL with a token. The browser opens a local page instead, which only the user can
 # read. The page redirects to the URL with the token.
 
-#: Seconds until the redirect page is removed: a browser must start and read it before. Equals the token's
-#: lifetime.
+#: Seconds until the redirect page is removed, and the lifetime of its token. In this time, a browser must
+#: start and read the page.
 _PAGE_LASTS = 60.0
 _PAGE = """<!doctype html>
 <meta charset="utf-8">
@@ -99,7 +99,7 @@ def _page_that_leads_to(address: str) -> str | None:
 
 #: The signal on which the server prints a new entry URL.
 _ANOTHER = signal.SIGUSR1
-#: Options that do not affect the pages; with only these, a running server is used.
+#: Options that do not affect the pages. If only such options are set, a running server is used.
 _ASIDE = frozenset({"open", "quiet", "silent", "config"})
 
 
@@ -458,8 +458,8 @@ async def _run(*words: str) -> str | None:
 async def browse(session: Resolver, url: Url, target: CommandTarget, command: Command) -> None:
     """Open the web page of a URL in a browser.
 
-    Without a running server, this function runs a server until a signal arrives. The page describes the
-    request before the server sends the request.
+    If no server is running, this function starts a server and runs it until a signal arrives. The page
+    describes the request before the request is sent.
 
     Raises:
         Refused: the URL is not from the user, and the policy refuses URLs of its origin.

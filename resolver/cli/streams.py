@@ -97,7 +97,7 @@ _NO_FOLD, _FOLD = "\x1b[?7l", "\x1b[?7h"
 
 _drawn = ""  # the progress lines on the screen, with their control sequences
 _held_back = 0  # nesting level of `hide_lines`
-_returns = False  # whether the terminal driver does not convert LF to CR LF
+_returns = False  # whether to write CR LF, because the terminal driver does not convert LF to CR LF
 
 
 def print_above(text: str) -> None:
@@ -111,7 +111,8 @@ def print_above(text: str) -> None:
 def draw(lines: Sequence[str]) -> None:
     """Replace the progress lines, or remove them if `lines` is empty.
 
-    Each line must be narrower than the terminal. Its only control sequences are colors.
+    Each line must be narrower than the terminal. A line may contain the control sequences of colors, but no
+    others.
     """
     global _drawn
     if _held_back or not (lines or _drawn):
@@ -134,7 +135,7 @@ def ends_lines(does: bool) -> None:
 
 @contextmanager
 def hide_lines() -> Iterator[None]:
-    """Hide the progress lines and draw none during the block, because other output uses the terminal."""
+    """Hide the progress lines during the block, while other output uses the terminal."""
     global _held_back
     clear()
     _held_back += 1
@@ -203,7 +204,7 @@ def say(text: str) -> None:
 
 
 def note_record(record: dict[str, JsonValue]) -> None:
-    """Write a JSON object as one line to standard error, for records beside a body on standard output."""
+    """Write a JSON object as one line to standard error, because standard output contains a body."""
     print_above(json_line(record))
 
 
@@ -456,7 +457,7 @@ def _pieces(fd: int) -> Iterator[bytes]:
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield lines with their line ends; the last line may have none.
+    """Yield lines with their line ends; the last line may have no line end.
 
     A line longer than `MOST_LINE` bytes is split.
     """
@@ -483,8 +484,8 @@ async def request_secret(prompt: str) -> bytes | None:
 async def request_line(prompt: str, *, hidden: bool = False) -> bytes | None:
     """Read a line from the terminal without its line end.
 
-    Returns None at the end of input or without a terminal. Progress bars are hidden while the
-    user types. With `hidden`, the terminal does not echo; the terminal settings are always restored.
+    Returns None at the end of input or without a terminal. Progress bars are hidden while the user types.
+    With `hidden`, the terminal does not echo. The terminal settings are always restored.
     """
     from trio.lowlevel import wait_readable
 

@@ -63,7 +63,7 @@ class RunSummary:
         return self._note(target)
 
     def pass_over(self, count: int) -> None:
-        """Count `count` targets that earlier runs completed."""
+        """Count targets that earlier runs completed; `count` is their number."""
         self._handed_out += count
         self._read += count
         self._numbers += count

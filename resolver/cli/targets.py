@@ -66,7 +66,7 @@ class CommandTarget(NamedTuple):
 
     @property
     def is_bare(self) -> bool:
-        """Return whether a list has no metadata (name, mirrors, checksum, size) for the URL."""
+        """Return whether the target has no metadata (name, mirrors, checksum, size) from a list."""
         return self.name is None and not self.mirrors and self.checksum is None and self.size is None
 
     def reserve(self, url: Url, command: Command, name: str | None = None, suffix: str = "") -> str:
@@ -192,7 +192,7 @@ class TargetNaming:
     def _may_have(self, path: str, url: str) -> bool:
         if not self._renames:
             return True
-        from resolver.files.names import is_free  # 7 ms with hashlib and json, and parse saves no file
+        from resolver.files.names import is_free  # lazy import: it takes 7 ms
 
         path = os.path.join(self._command.directory or "", path)
         had_it = self._ledger is not None and self._ledger.has(url, os.path.abspath(path))
@@ -200,9 +200,10 @@ class TargetNaming:
 
     @property
     def how(self) -> str | None:
-        """Return a key of the options that affect file names.
+        """Return a text that identifies the rule for file names, for the ledger.
 
-        Returns None if file names depend on more than these options, the URLs and their order.
+        Returns None if file names also depend on the server or on existing files, not only on the options and
+        the URLs in list order.
         """
         command = self._command
         if self._renames or command.url_options or not self._is_by_url:

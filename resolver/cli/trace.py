@@ -126,7 +126,7 @@ class Watcher:
 
 
 # HTML pages with sequence diagrams of protocol exchanges (`--trace-html FILE`) and of plans (`explain
-# --html`). They need the extra `web`.
+# --html`). The pages need the extra `web`.
 
 #: Maximum stored targets: the targets of all recordings, and the targets that wait to start.
 _MOST_EXPECTED = 1000
