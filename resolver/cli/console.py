@@ -124,7 +124,7 @@ class Console:
             return
         self._is_set = False
         below.ends_lines(True)
-        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # a background process may set a terminal, too
+        before = signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # this process may be in the background
         try:
             with suppress(HungUp):
                 self._set(termios.TCSAFLUSH if flush else termios.TCSADRAIN, self._first)

@@ -207,8 +207,8 @@ def _first_line(name: str) -> bytes:
     return line
 
 
-# Logins from a netrc file (`--netrc`, `--netrc-file`). A login becomes a section of its host. A section of
-# the configuration overrides the section of the netrc file.
+# Logins from a netrc file (`--netrc`, `--netrc-file`). The login of a host is converted to a section, as in
+# the configuration file. For the same host, the configuration file overrides the netrc file.
 #
 # The standard library parses the file. The file must belong to the user, and other users must not have read
 # permission. An error message contains the line number of a mistake, but not the text of the line, which may

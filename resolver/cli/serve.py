@@ -167,7 +167,7 @@ def announce_server(server: WebServer, command: Command) -> Iterator[None]:
     """
     from resolver.web.running import announce_server
 
-    if command.listen is not None or command.from_warc:  # for other machines, or pages from an archive
+    if command.listen is not None or command.from_warc:  # `resolve open` must not use this server
         yield
         return
     with ExitStack() as stack:
