@@ -1,1 +1,1 @@
-"""Retrievals, from a checked URL to a completed response: redirects, retries, saving, verification."""
+"""Retrievals from a checked URL to a completed response: redirects, retries, saving and verification."""

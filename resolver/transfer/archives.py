@@ -1,6 +1,6 @@
 """The interfaces between the core and WARC archives: one for reading and one for writing.
 
-They are implemented in `resolver.warc`, which the core does not import.
+`resolver.warc` implements both interfaces. The core does not import `resolver.warc`.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ T = TypeVar("T")
 
 
 class ArchiveSource(Protocol):
-    """An archive to read from: `resolver.warc.Archive`."""
+    """The interface of a WARC archive to read from; `resolver.warc.Archive` implements it."""
 
     @property
     def at(self) -> datetime | None:
-        """Return the time whose captures are used."""
+        """Return the date and time for which the archive selects captures."""
         ...
 
     def find(self, url: Url) -> Dated:
-        """Return the capture with which the archive answers a request for the URL."""
+        """Return the capture that the archive uses as the response to a request for the URL."""
         ...
 
     def gate(self, admission: Admission) -> UrlGate:
-        """Return the gate of an admitted URL. The gate opens no connection and answers from the archive."""
+        """Return a gate for an admitted URL that reads from the archive instead of opening connections."""
         ...
 
 
@@ -46,7 +46,7 @@ class Dated(Protocol):
 
 
 class ArchiveTarget(Protocol):
-    """An archive to write: `resolver.warc.Recorder`."""
+    """The interface of a WARC archive to write to; `resolver.warc.Recorder` implements it."""
 
     def recording(self, mask: Mask, attempt: int) -> TryRecording:
         """Return the recording of one attempt."""

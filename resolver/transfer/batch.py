@@ -1,7 +1,7 @@
 """Batches of concurrent tasks: the engine that runs them, the limits per host, and iteration over results.
 
-A task is work with one host; this module does not look into its content or result. `resolver.transfer.queue`
-decides, without I/O, which task may start when.
+Each task communicates with one host. This module does not inspect the content or the result of a task.
+`resolver.transfer.queue` decides, without I/O, when each task may start.
 """
 
 from __future__ import annotations
@@ -19,31 +19,34 @@ from resolver.loops import Background, Event, Loop, running
 from resolver.network.task import Requeue, TaskContext, enter
 from resolver.transfer.queue import HostScheduler, QueuedTask
 
-# The engine starts the tasks of a batch, within the total limit and the limits of their hosts.
+# The engine starts the tasks of a batch, within the total limit and the limits per host.
 #
-# - A task is read from the source and waits in the queue of its host.
+# - The engine reads a task from the source, and the task waits in the queue of its host.
 # - The queue releases the task, and the task runs in a slot of the batch.
-# - If the task raises `Requeue`, it waits again. Otherwise its result is passed to `take`, and then its slot
-#   is free.
+# - If the task raises `Requeue`, the task returns to the queue. Otherwise the engine passes the result to
+#   `take`, and then frees the slot.
 #
-# The source is read only while the queue has space. The source may itself block: on user input, or on the
-# results of another task. The failure of one task does not stop the others. A cancellation ends all tasks as
-# usual.
+# The engine reads the source only while the queue has space (backpressure). The source may block while it
+# waits for user input or for the result of another task. The failure of one task does not stop other tasks.
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-#: Maximum number of tasks that are read ahead. If one host has more consecutive tasks than this, the tasks
-#: behind them are delayed.
+#: Maximum number of tasks that are read ahead. If more than 1,000 consecutive tasks are for one host, tasks
+#: of other hosts after them are delayed.
 WINDOW = 1_000
 
-#: Tasks that may wait for the disk in addition to the running tasks. Flushing 64 files takes hardly longer
-#: than flushing one. Each such task may hold a small file in memory, and two file descriptors.
+#: Maximum number of tasks that wait for the disk, in addition to the running tasks. Flushing 64 files
+#: together takes hardly longer than flushing one. Each waiting task may hold a small file in memory and two
+#: file descriptors.
 AT_REST = 64
 
 
 class BatchTask(Protocol[T_co]):
-    """A task of a batch. `host` is a name shared by all schemes of one host; it is "" for `file:`."""
+    """A task of a batch.
+
+    `host` is the name of the host, without the scheme. It is empty for `file:` URLs.
+    """
 
     @property
     def host(self) -> str: ...
@@ -55,22 +58,22 @@ class BatchTask(Protocol[T_co]):
         """Run the task, and return its result.
 
         Raises:
-            ResolveError: if this task failed. Any other error ends the batch.
-            Requeue: if the task is to run again later.
+            ResolveError: if this task failed. An exception of any other class ends the batch.
+            Requeue: if the task must run again later.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class TaskResult(Generic[T]):
-    """The result of a task: its value, or its error."""
+    """The result of a task: a value or an error."""
 
     task: BatchTask[T]
     value: T | None = None
     error: ResolveError | None = None
 
 
-#: Receives each result; the task's slot is free when the call has returned.
+#: Receives the result of each task. The slot of the task is freed when the call returns.
 Take = Callable[[TaskResult[T]], Awaitable[None]]
 
 
@@ -112,13 +115,14 @@ class Batch(Generic[T]):
     """The engine of one batch.
 
     Args:
-        hosts: the scheduler of its hosts.
+        hosts: the scheduler with the queues of all hosts.
         concurrency: the maximum number of running tasks. Tasks at silent hosts are not counted, but at most
             twice `concurrency` tasks run.
         window: the maximum number of waiting tasks.
-        resting: the maximum number of tasks that only wait for a disk, which are not counted either.
-        until: the time after which no task starts and the source is not read. Waiting tasks are then dropped,
-            and running tasks completed.
+        resting: the maximum number of tasks that only wait for the disk. `concurrency` does not count these
+            tasks.
+        until: the deadline. After the deadline no task starts, and the source is not read. Waiting tasks are
+            dropped, and running tasks are completed.
     """
 
     def __init__(
@@ -145,17 +149,17 @@ class Batch(Generic[T]):
         self._at_rest: set[QueuedTask[BatchTask[T]]] = set()
 
     async def run(self, source: AsyncIterator[BatchTask[T]], take: Take[T]) -> None:
-        """Run all tasks of the source, until the last result was taken.
+        """Run all tasks of the source, and return after `take` has processed the last result.
 
-        An error other than `ResolveError`, from source, tasks or `take`, ends the batch and is raised
-        unchanged.
+        Raises an exception of the source, a task or `take` unchanged, and ends the batch. A `ResolveError` of
+        a task is a result instead.
         """
         self._loop: Loop = running()
         self._changed = self._loop.event()
         self._read_on = self._loop.event()
         try:
             async with self._loop.open_nursery() as nursery:
-                # Each task starts in the context of the batch, even if the end of another task started it.
+                # Each task starts with the context variables of the batch, even if another task starts it.
                 begin = partial(nursery.start_soon, self._record_error, partial(self._work, take))
                 self._begin = partial(copy_context().run, begin)
                 nursery.start_soon(self._record_error, partial(self._read, source))
@@ -166,7 +170,7 @@ class Batch(Generic[T]):
             raise self._error from None
 
     async def _record_error(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Record the first error, so that it is raised alone and not in an exception group."""
+        """Record the first error, so that `run` raises this error and not an exception group."""
         try:
             await work()
         except self._loop.cancelled:
@@ -199,14 +203,14 @@ class Batch(Generic[T]):
                 self._ended = True
                 self._read_on.set()
             self._start_what_may()
-            if self._has_room:  # the source may have a task that can start now
+            if self._has_room:  # a task that is still in the source may be able to start now
                 self._read_on.set()
             if self._ended and not self._under_way and not self._hosts.waiting:
                 return
             await self._wait_for_change()
 
     def _start_what_may(self) -> None:
-        """Start tasks while slots are free, in queue order even if the loop reorders them."""
+        """Start tasks in queue order while slots are free, even if the event loop reorders tasks."""
         while self._has_room and (now := self._loop.current_time()) < self._until:
             if (waiting := self._hosts.take(now)) is None:
                 break
@@ -217,11 +221,7 @@ class Batch(Generic[T]):
                 self._read_on.set()
 
     def _fill_place(self) -> None:
-        """Start tasks in a free slot.
-
-        The main task is woken only if slots are left, or if it is not checking progress. Otherwise all slots
-        are in use again, and the main task continues to wait for the next progress check.
-        """
+        """Start tasks in the free slots, and wake the main task if it has work."""
         self._start_what_may()
         if self._has_room or not self._looks:
             self._changed.set()
@@ -229,7 +229,8 @@ class Batch(Generic[T]):
     def _lower(self) -> bool:
         """Lower the concurrency below the number of running tasks; return whether the caller must requeue.
 
-        Tasks at silent hosts and tasks that wait for a disk count too, because they hold file descriptors.
+        Tasks at silent hosts and tasks that wait for the disk are counted too, because these tasks also hold
+        file descriptors.
         """
         if self._under_way < 2:
             return False
@@ -246,7 +247,7 @@ class Batch(Generic[T]):
 
     @property
     def _busy(self) -> int:
-        """Return the number of running tasks without those that only wait for a disk."""
+        """Return the number of running tasks, except tasks that only wait for the disk."""
         return self._under_way - len(self._at_rest)
 
     async def _wait_for_change(self) -> None:
@@ -265,7 +266,7 @@ class Batch(Generic[T]):
             self._hosts.look(now, [task for task, turn in self._turns.items() if turn.has_moved()])
 
     async def _work(self, take: Take[T]) -> None:
-        """Run a task and pass on its result; an error here ends the batch."""
+        """Run a task and pass its result to `take`. An exception ends the batch."""
         result = await self._result(self._taken.popleft())
         if result is not None:
             await take(result)
@@ -273,7 +274,7 @@ class Batch(Generic[T]):
         self._fill_place()
 
     async def _result(self, waiting: QueuedTask[BatchTask[T]]) -> TaskResult[T] | None:
-        """Return the result of a task; None if it was requeued."""
+        """Return the result of a task, or None if the task was requeued."""
         enter(self._turn(waiting))
         try:
             result = TaskResult(waiting.task, await waiting.task.run())
@@ -311,20 +312,20 @@ class Batch(Generic[T]):
         return turn
 
 
-# A batch that runs while the caller iterates over its results.
+# A batch that runs while the caller iterates over the results.
 #
-# The caller has no open nursery, so the batch is a separate task. The task ends with the last result, with
-# `aclose`, or with the run of the loop. A result that was not consumed yet keeps its slot in the batch. So
-# tasks do not start faster than results are consumed.
+# The batch runs as a separate task. This task ends after the last result, on `aclose`, or when the event loop
+# ends. A result occupies a slot of the batch until the caller consumes the result (backpressure). So a slow
+# caller slows down the batch.
 
-#: Passes each value to the given function, until all have been taken.
+#: Calls its argument, an async callback, with each value; returns after the last value.
 Work = Callable[[Callable[[T], Awaitable[None]]], Awaitable[None]]
 
 
 class RunningBatch(Generic[T]):
     """An async iterator over the values of `work`.
 
-    `work` starts with the first `anext`. `when_ended` is called when `work` and all its tasks have ended.
+    `work` starts at the first call of `anext`. `when_ended` is called after `work` and its tasks have ended.
     """
 
     def __init__(self, work: Work[T]) -> None:
@@ -341,8 +342,8 @@ class RunningBatch(Generic[T]):
     async def __anext__(self) -> T:
         """Return the next value.
 
-        A cancellation loses nothing: the next call returns the same value. Raises the error that ended the
-        batch, or `RuntimeError` after `aclose`.
+        If a call is cancelled, the next call returns the same value. Raises the error that ended the batch,
+        or `RuntimeError` after `aclose`.
         """
         loop = running()
         if self._background is None and not self._closed:
@@ -362,7 +363,7 @@ class RunningBatch(Generic[T]):
         return value
 
     async def aclose(self) -> None:
-        """Cancel the running tasks, and wait for their end."""
+        """Cancel the running tasks, and wait until they have ended."""
         self._closed = self._closed or not self._over
         self._values.clear()
         if self._background is not None and not self._over:

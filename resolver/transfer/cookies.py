@@ -1,8 +1,8 @@
-"""The user's cookie file, for more than one run.
+"""The user's cookie file, which stores cookies between runs.
 
-The file is read before the first request and written after the last one. At the end, the changes of this run
-are merged into the file's current content. So of two concurrent runs, neither discards the other's cookies.
-If both received the same cookie, the later one is kept.
+The file is read before the first request of a run. After the last request, the changes of the run are merged
+into the current content of the file. So concurrent runs do not lose each other's cookies. If two runs
+received the same cookie, the later value is stored.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ _MOST = 4_194_304  # bytes
 
 
 class CookieFile:
-    """A cookie file, for one run. `on_event` reports the invalid lines; they stay in the file."""
+    """A cookie file during one run.
+
+    Invalid lines are reported to `on_event` and stay in the file.
+    """
 
     def __init__(self, path: str, suffix_of: SuffixOf | None, on_event: OnEvent) -> None:
         self.path = path
@@ -42,7 +45,10 @@ class CookieFile:
         self._before: Mapping[tuple[object, ...], Cookie] = {}
 
     def load(self, memory: dict[str, object]) -> None:
-        """Load the file's cookies into the run's memory, or an empty jar. Raises `NotConfigured`."""
+        """Load the cookies of the file into the cookie jar of the run.
+
+        If the file does not exist, the jar is empty. Raises `NotConfigured`.
+        """
         try:
             with open_own(self.path, _WHAT, _MOST, secret=True) as file:
                 self._take(file.octets)
@@ -54,7 +60,10 @@ class CookieFile:
         memory[MEMORY] = self._jar
 
     def _take(self, octets: bytes) -> None:
-        """Parse the lines into the jar. The jar's limits apply to servers' cookies, but not to the user's."""
+        """Parse the lines into the cookie jar.
+
+        The limits of the jar apply to cookies that servers set, but not to cookies of the user's file.
+        """
         for number, line in read_lines(octets):
             try:
                 cookie = parse_line(line, number, self._suffix_of)
@@ -69,10 +78,10 @@ class CookieFile:
         self._on_event(Warned(self.path, Finding("cookies", "warn", words)))
 
     def save(self, *, failed: bool) -> None:
-        """Write the changes to the file, if there are any.
+        """Write changed cookies to the file.
 
-        Raises `LocalError` if the file cannot be written. If the run has already `failed`, the write error is
-        only a warning, so that the error of the run is reported.
+        Raises `LocalError` if the file cannot be written. If the run has `failed`, a write error is only a
+        warning, so that the caller gets the error of the run.
         """
         try:
             self._save()

@@ -1,7 +1,7 @@
-"""Codecs and frames of extras: content codings `br` (RFC 7932) and `zstd` (RFC 8878, RFC 9659), and HTTP/2.
+"""Optional features of installed extras: `br` and `zstd` content codings, HTTP/2, and public suffixes.
 
-Compressed data is fed in small pieces and decoded on request, as rule S16 (limits on a server's data)
-requires.
+RFC 7932 defines `br`; RFC 8878 and RFC 9659 define `zstd`. To limit memory against a decompression bomb
+(S16), the decoders receive the compressed data in small chunks.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from typing import Any
 from protocols.errors import ProtocolError
 from protocols.options import Frames, Unpacking
 
-#: Bytes fed to a brotli decoder at a time; the decoder limits its output (since 1.2).
+#: Size in bytes of a compressed chunk for the brotli decoder. The decoder limits its own output since 1.2.
 _BROTLI_PIECE = 1024
-#: Bytes fed to a zstd decoder at a time. 4 bytes may become a block of 128 KiB, so 64 bytes produce at most 2
-#: MiB.
+#: Size in bytes of a compressed chunk for the zstd decoder. 4 bytes may expand to a block of 128 KiB, so 64
+#: bytes expand to at most 2 MiB.
 _ZSTD_PIECE = 64
-#: The window size that a decoder of web content must support, and need not exceed (RFC 9659 3).
+#: Maximum zstd window size in bytes. RFC 9659 3 requires support for 8 MiB and allows decoders to reject
+#: more.
 _ZSTD_WINDOW = 8 << 20
 
 _NOT_OF_IT = "the body is not in its declared content coding"
@@ -41,7 +42,7 @@ class _Brotli:
         while self._waiting:
             if octets := self._step(most):
                 return octets
-        return self._step(most)  # the decoder may hold more decoded bytes, even without new input
+        return self._step(most)  # the decoder may still have buffered output, even without new input
 
     def _step(self, most: int) -> bytes:
         piece = self._waiting[:_BROTLI_PIECE] if self._stream.can_accept_more_data() else b""
@@ -98,7 +99,7 @@ class _Zstd:
 
 
 class _InstalledCodings(Mapping[str, Callable[[], Unpacking]]):
-    """The content codings of installed extras, searched and loaded before a server can choose one."""
+    """The content codings of the installed extras, loaded before a server can choose a coding."""
 
     def __getitem__(self, name: str) -> Callable[[], Unpacking]:
         return _find_codings()[name]
@@ -114,7 +115,7 @@ _INSTALLED = _InstalledCodings()
 
 
 def find_codings() -> Mapping[str, Callable[[], Unpacking]]:
-    """Return the decoders beyond gzip and deflate, by the name of the coding."""
+    """Return the installed decoders in addition to gzip and deflate, by content coding."""
     return _INSTALLED
 
 
@@ -129,11 +130,11 @@ def _find_codings() -> Mapping[str, Callable[[], Unpacking]]:
 
 
 def _is_bounded() -> bool:
-    """Return whether brotli can limit its output; older versions decode a bomb in one step."""
+    """Return whether brotli can limit its output. Older versions expand a decompression bomb in one step."""
     return hasattr(importlib.import_module("brotli").Decompressor, "can_accept_more_data")
 
 
-# HTTP/2: the frames of `h2`, loaded when the first peer has chosen HTTP/2.
+# HTTP/2 framing by the package `h2`, imported when the first peer has negotiated HTTP/2.
 
 
 def _framing(most: int) -> Frames:
@@ -144,19 +145,19 @@ def _framing(most: int) -> Frames:
 
 @cache
 def find_frames() -> Callable[[int], Frames] | None:
-    """Return the factory of a connection's frames; None if the extra is not installed."""
+    """Return the function that creates the HTTP/2 framing of a connection; None if h2 is not installed."""
     return None if find_spec("h2") is None else _framing
 
 
-# Public suffixes (publicsuffix.org), from an extra: the domain names below which users can register names.
+# Public suffixes (publicsuffix.org): domain names such as `co.uk` below which users can register names.
 #
-# The suffixes limit the hosts that a cookie may be set for. The list is read when the first server sets a
-# cookie for more than one host.
+# A server cannot set a cookie for a public suffix (supercookie). The list comes from an extra and is read
+# when the first server sets a cookie with a Domain attribute.
 
 
 @cache
 def find_suffix_lookup() -> Callable[[str], str] | None:
-    """Return the function that finds the public suffix of a name; None if the extra is not installed."""
+    """Return the function that finds the public suffix of a host; None if the extra is not installed."""
     return None if find_spec("publicsuffixlist") is None else _suffix_of
 
 

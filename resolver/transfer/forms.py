@@ -1,8 +1,7 @@
-"""A form that a server presents for an item (`+ASK`, Gopher+ memo 2.4), and the URL that submits the form.
+"""Gopher+ forms: the form of an item (`+ASK`, Gopher+ memo 2.4), and the URL that submits the form.
 
-Only the item's attributes are requested. The item itself is not requested, because a server might treat that
-request as a form with empty answers. Answers to hidden questions are redacted in the displayed URL and
-request.
+To get a form, only the attributes of the item are requested. A request for the item might submit the form
+with empty answers. Answers to hidden questions (passwords) are redacted in displayed URLs and requests.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from resolver.url import registry
 
 
 class PutForm:
-    """The form of one item, and the warnings for the user before any answer."""
+    """The form of one item, with the warnings to show before the user answers the form."""
 
     def __init__(self, url: GopherUrl, form: AskForm, findings: tuple[Finding, ...]) -> None:
         self._url = url
@@ -34,7 +33,9 @@ class PutForm:
     def fill_in(self, answers: list[Answer]) -> Url:
         """Return the URL that submits the answers.
 
-        Raises `Refused` (S03) for an answer that a form cannot hold, and `ValueError`.
+        Raises:
+            Refused: if an answer contains characters that a form cannot represent (S03).
+            ValueError: if an answer does not match the form.
         """
         url = fill(self._url, self.form, answers, parse_command(self._url.gopherplus).view)
         text = build(url)
@@ -44,7 +45,7 @@ class PutForm:
         return replace(url, text=text, places=(ComponentSpan(ANSWERS, start, len(text)),))
 
     def specimen(self) -> Url:
-        """Return the URL of an empty submission, which the policy checks before any question."""
+        """Return the URL of an empty submission, for a policy check before the user answers the form."""
         url = fill(self._url, AskForm(()), [])
         return replace(url, text=build(url))
 
@@ -52,7 +53,7 @@ class PutForm:
 def may_have_form(url: Url) -> bool:
     """Return whether the URL may have a form.
 
-    Menus, searches and URLs with another Gopher+ request do not have one.
+    Menus, searches and URLs with another Gopher+ request do not have a form.
     """
     if not isinstance(url, GopherUrl):
         return False
@@ -69,8 +70,10 @@ async def form_at(
 ) -> PutForm:
     """Retrieve the form of an item.
 
-    Raises the errors of `Resolver.fetch`, `NotFound` for an item without a form, and `UnsupportedScheme` for
-    a URL that already submits answers.
+    Raises:
+        ResolveError: as for `Resolver.fetch`.
+        NotFound: if the item does not have a form.
+        UnsupportedScheme: if the URL already contains answers.
     """
     assert isinstance(url, GopherUrl), "only gopher URLs have forms"
     if parse_command(url.gopherplus).answers is not None:

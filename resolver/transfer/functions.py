@@ -1,7 +1,8 @@
-"""The module-level functions of the package. Each creates a `Resolver` for one call.
+"""The module-level functions of the package: `fetch`, `info`, `save`, `stream` and `entries`.
 
-Their results are those of `Resolver`. Each takes its settings (`Settings`) and the keywords of its method
-(`Provenance`, `SaveSettings`), by the same names.
+Each function creates a `Resolver` for one call and returns the result of the `Resolver` method with the same
+name. Its keywords are the settings of the `Resolver` (`Settings`) and the keywords of the method
+(`Provenance`, `SaveSettings`).
 """
 
 from __future__ import annotations
@@ -20,26 +21,26 @@ from resolver.url.parsing import UrlLike
 
 
 class FileSettings(SaveSettings, Settings, total=False):
-    """The keywords of the function `save`: of the file, and of the `Resolver` that fetches it."""
+    """The keywords of the function `save`: the settings of the file and of the `Resolver`."""
 
 
 def divide(settings: FetchSettings | FileSettings) -> tuple[Resolver, dict[str, Any]]:
-    """Make the `Resolver` of a single URL; return it with the keywords of its method."""
+    """Create a `Resolver` for one URL; return the `Resolver` and the keywords of its method."""
     made = cast("dict[str, Any]", settings)
     wanted = {name: made.pop(name) for name in SaveSettings.__optional_keys__.intersection(made)}
-    # no second request follows that could reuse a keep-alive connection
+    # keep-alive is off by default, because a second request does not follow
     made["options"] = made.get("options") or Options()
     return Resolver(**made), wanted
 
 
 async def fetch(url: UrlLike, **settings: Unpack[FetchSettings]) -> Response:
-    r"""Fetch the complete object into memory, at most `limits.body` bytes (64 MiB) of it.
+    r"""Fetch the complete object into memory; an object larger than `limits.body` (64 MiB) is an error.
 
     Args:
         url: a `str`, a `resolver.Url`, an `httpx.URL`, or for a local file a path.
 
     Raises:
-        ResolveError: if the object cannot be retrieved. An incomplete object is an error, too.
+        ResolveError: if the object cannot be retrieved or is incomplete.
 
     Examples:
         >>> response = await resolver.fetch("http://127.0.0.1:8920/about.txt", timeout=60)
@@ -76,11 +77,11 @@ async def info(url: UrlLike, **settings: Unpack[FetchSettings]) -> Entry:
 
 
 async def save(url: UrlLike, path: str | PathLike[str], **settings: Unpack[FileSettings]) -> Saved:
-    """Save the object in the file `path`: complete, or not at all. Five tries, unless `patience` differs.
+    """Save the complete object in the file `path`, with at most five attempts by default (`patience`).
 
     Args:
         url: as for `fetch`.
-        path: the file's name. Until it is complete the file is `path` + `.part`, which a later call resumes.
+        path: the file name. An incomplete file is named `path` + `.part`, and a later call resumes it.
 
     Raises:
         ResolveError: if the object cannot be retrieved completely.
@@ -96,13 +97,13 @@ async def save(url: UrlLike, path: str | PathLike[str], **settings: Unpack[FileS
 
 
 def stream(url: UrlLike, **settings: Unpack[FetchSettings]) -> AbstractAsyncContextManager[StreamingResponse]:
-    """Open a reply, and keep its connection open in the context: `async for octets in reply.body`.
+    """Open a streaming response. Read its body inside the context: `async for octets in reply.body`.
 
     Args:
         url: as for `fetch`.
 
     Raises:
-        ResolveError: on entering, while the body is read, and on leaving.
+        ResolveError: when the context is entered, while the body is read, or when the context is exited.
 
     Examples:
         >>> async with resolver.stream("http://127.0.0.1:8920/about.txt") as reply:
@@ -114,7 +115,7 @@ def stream(url: UrlLike, **settings: Unpack[FetchSettings]) -> AbstractAsyncCont
 
 
 def entries(url: UrlLike, **settings: Unpack[FetchSettings]) -> AbstractAsyncContextManager[EntryStream]:
-    """Open the records of a listing, for every scheme: `async for entry in entries`.
+    """Open a listing of any scheme, and iterate over its entries: `async for entry in entries`.
 
     Args:
         url: as for `fetch`.

@@ -1,7 +1,7 @@
-"""A body under the limits of its retrieval: time, rate, size, progress, and the URL in every error.
+"""A response body with the limits of the retrieval (time, minimum rate, size) and progress reports.
 
-Scheme handlers check none of these limits. The same limits apply whether the body is iterated over or moved
-in bulk. During a bulk move, a second task checks the position every 0.2 s.
+Scheme handlers do not check these limits. The same limits apply whether the caller iterates over the body or
+copies it in bulk. During a bulk copy, a second task checks the position every 0.2 s.
 """
 
 from __future__ import annotations
@@ -21,34 +21,36 @@ from resolver.url.tracebacks import trim_traceback
 
 _SKIPPED_AT_ONCE = 1_048_576
 
-#: Seconds between two checks of a body that is moved in bulk: short enough for steady progress on a terminal.
+#: Seconds between two checks of a body that is copied in bulk: short enough for a smooth progress bar.
 _LOOK_EVERY = 0.2
 
 
-#: Returns the maximum size of a body in bytes, by the limits of the body's host; None for no limit.
+#: Returns the maximum body size in bytes from the limits of a host; None for no limit.
 Most: TypeAlias = Callable[[Limits], "int | None"]
 
 
 def ignore_limits(_limits: Limits) -> None:
-    """Return None: a response with only metadata has no body."""
+    """Return None, because a response with only metadata does not need a body limit."""
 
 
 def max_collected(limits: Limits) -> int:
-    """Return the limit of a body that is collected in memory."""
+    """Return the maximum size in bytes of a body that is collected in memory."""
     return limits.body
 
 
 def max_streamed(limits: Limits) -> int | None:
-    """Return the limit of a body that is streamed or saved: None unless the caller set `body_everywhere`."""
+    """Return the maximum size in bytes of a body that is streamed or saved.
+
+    By default there is no limit, and None is returned. `Limits.body_everywhere` sets a limit.
+    """
     return limits.body if limits.body_everywhere else None
 
 
 class LimitedBody:
-    """A body under the limits of its retrieval, to be consumed once.
+    """A response body with the limits of the retrieval; it can be read only once.
 
-    Iterate over it, or drain it, or take some bytes and drain the rest. `received` is the position in the
-    object, even if the body starts in the middle of the object. The position is passed to `report`, if there
-    is a listener.
+    Iterate over the body, or `take` a number of bytes, or `drain` all remaining bytes. `received` is the
+    offset in the object, also if the body is a range of the object. `report` is called with this offset.
     """
 
     def __init__(
@@ -81,9 +83,9 @@ class LimitedBody:
         return self
 
     def close(self) -> None:
-        """Close the body, so that its connection may serve another request.
+        """Close the body, so that the connection can be reused for another request.
 
-        Later reads raise the loop's `ClosedResourceError`.
+        Reading a closed body raises `ClosedResourceError` of trio or anyio.
         """
         self._closed = True
 
@@ -118,14 +120,14 @@ class LimitedBody:
 
     @property
     def _spared(self) -> float:
-        """Return the seconds spent waiting for the caller's rate limit instead of the server."""
+        """Return the seconds spent waiting because of the caller's rate limit, not because of the server."""
         return 0.0 if self._throttle is None else self._throttle.waited
 
     def _pause_deadline(self, scope: CancelScope) -> AbstractContextManager[None]:
         return nullcontext() if self._throttle is None else self._throttle.pause_deadline(scope)
 
     async def take(self, count: int) -> bytes:
-        """Return the next `count` bytes; fewer only at the end of the body."""
+        """Return the next `count` bytes, or all remaining bytes if fewer remain."""
         pieces: list[bytes] = []
         while count > 0:
             octets = await anext(self, b"")
@@ -142,9 +144,9 @@ class LimitedBody:
             count -= len(octets)
 
     async def drain(self, sink: Sink) -> int:
-        """Move the rest of the body into `sink`; return the number of bytes.
+        """Write the remaining bytes of the body to `sink`; return the number of bytes.
 
-        The move is in bulk unless the body has a size limit.
+        The bytes are copied in bulk, except if the body has a size limit.
         """
         self._check_open()
         if self._most is not None:
@@ -159,7 +161,7 @@ class LimitedBody:
         return len(ahead) + moved
 
     async def _move(self, sink: Sink) -> int:
-        """Drain the body, and check its position every 0.2 s."""
+        """Copy the body in bulk to `sink`, and check the position every 0.2 s."""
         before, held = self.received, position_of(sink)
 
         def count() -> int | None:
@@ -198,9 +200,9 @@ class LimitedBody:
             self._report(self.received)
 
     def _locate_error(self, error: ResolveError) -> ResolveError:
-        """Add the URL to an error, and convert the byte counts of a truncated body.
+        """Add the URL to an error.
 
-        The body counts from its own start; the reported error counts from the start of the object.
+        For a truncated body, also convert offsets in the body to offsets in the object.
         """
         if isinstance(error, Truncated) and self._start:
             whole = Truncated(
@@ -214,13 +216,13 @@ class LimitedBody:
 
 
 def locate_error(error: ResolveError, url: str, hide: Callable[[str], str] | None = None) -> ResolveError:
-    """Return the error as it is reported: with its URL, and without the secrets that `hide` masks."""
+    """Return the error with the URL, and with secrets redacted by `hide`."""
     reported = error.at(url) if error.url is None else error
     return reported if hide is None else reported.hiding(hide)
 
 
 async def _pour(pieces: AsyncIterable[bytes], sink: Sink) -> int:
-    """Write all pieces to the sink; return the number of bytes."""
+    """Write all chunks to the sink; return the number of bytes."""
     count = 0
     async for octets in pieces:
         sink.write(octets)

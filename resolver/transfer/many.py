@@ -1,7 +1,8 @@
-"""Saving many objects by one call, as the command `get` does: named, scheduled by host, reported one by one.
+"""Saving of many objects in one call, as the command `get` does.
 
-Requests are read as they are needed, and an outcome that was not consumed yet keeps its slot. So only a few
-of millions of requests are in memory. A failure is reported as an outcome and does not stop other requests.
+Requests are scheduled by host. They are read lazily, and new requests wait until earlier outcomes are
+consumed (backpressure). So memory use does not grow with the number of requests. A failure is reported as an
+outcome and does not stop other requests.
 """
 
 from __future__ import annotations
@@ -51,12 +52,12 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SaveRequest:
-    """An object to save, among others.
+    """An object for `Resolver.save_all` to save, and its settings.
 
-    `path` is the file's path below the common directory; by default, the name that the command gives. Of
-    several requests with the same path all but the first fail (`LocalError`), unless a taken name may be
-    changed (`exists="rename"`). `mirrors`, `checksum`, `size`, `origin` and `referrer` are as for
-    `Resolver.save`.
+    `path` is the path of the file below the common directory. Its default is the name that the command `get`
+    chooses. If several requests have the same path, all except the first fail with `LocalError`. With
+    `exists="rename"`, they get numbered names instead. `mirrors`, `checksum`, `size`, `origin` and `referrer`
+    are as for `Resolver.save`.
 
     Examples:
         >>> request = resolver.SaveRequest("http://127.0.0.1:8920/about.txt", "texts/about", size=37)
@@ -75,21 +76,21 @@ class SaveRequest:
     referrer: tuple[str, str | None] | None = None
 
 
-#: The objects to save, from any source.
+#: The objects to save, as an iterable or async iterable.
 Requests: TypeAlias = "Iterable[UrlLike | SaveRequest] | AsyncIterable[UrlLike | SaveRequest]"
 
-#: Receives each outcome; returns when the outcome was consumed.
+#: Receives each outcome; returns when the caller has consumed the outcome.
 HandOver: TypeAlias = Callable[[Outcome], Awaitable[None]]
 
-#: Receives each outcome with its request; returns when the outcome was consumed.
+#: Receives each request with its outcome; returns when the caller has consumed the outcome.
 Tell: TypeAlias = Callable[[SaveRequest, Outcome], Awaitable[None]]
 
-#: Requests in one query of the ledger.
+#: Number of requests in one query of the ledger.
 _AT_ONCE = 100
 
 
 class ObjectSaver(Protocol):
-    """The methods of a `Resolver` that a request of a batch calls, with their keywords."""
+    """The methods of a `Resolver` that saving many objects needs."""
 
     @property
     def save(self) -> Callable[..., Awaitable[Saved]]: ...
@@ -103,9 +104,9 @@ class ObjectSaver(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchSettings:
-    """The settings of all requests of one call.
+    """The settings that all requests of one call share.
 
-    `moves`: the ledger stores paths relative to the directory, so that the directory can be moved.
+    If `moves` is true, the ledger stores paths relative to the directory, so that the directory can be moved.
     """
 
     session: ObjectSaver
@@ -119,8 +120,8 @@ class BatchSettings:
 class SavingOne:
     """A request as a task of the batch.
 
-    `entry` is the request's row in the ledger, if there is one. `is_alone` is False if an earlier request of
-    the call has the same path.
+    `entry` is the row of the request in the ledger, or None. `is_alone` is False if an earlier request of the
+    same call has the same path.
     """
 
     entry: LedgerEntry | None = None
@@ -163,7 +164,7 @@ class SavingOne:
 
     @property
     def asked(self) -> RequestRow:
-        """Return the request's key in a ledger: its URL without a password, and its path."""
+        """Return the key of the request in a ledger: the URL without a password, and the path."""
         from resolver.ledger.book import RequestRow  # imported lazily: loads sqlite3
 
         shown, request = redact(self._text), self.request
@@ -213,7 +214,7 @@ class SavingOne:
         return outcome_of(saved, url.scheme, saved.path)
 
     async def _path(self, url: Url) -> str:
-        """Return the path below the directory: from the request, the server's name, or the URL's."""
+        """Return the path below the directory: from the request, the server's file name, or the URL."""
         session, request = self._how.session, self.request
         if request.path is not None:
             if not self.is_alone:
@@ -230,7 +231,7 @@ class SavingOne:
         except Refused:
             if opens_anything(url):
                 raise
-        # a placeholder name: `save` will refuse the object's kind
+        # a placeholder name, because `save` refuses an object of this kind
         return self._reserve(url, f"link-{self._claim.number}")
 
     def _reserve(self, url: Url, name: str | None = None, suffix: str = "") -> str:
@@ -273,9 +274,9 @@ async def note(entry: LedgerEntry, outcome: Outcome) -> None:
 async def _tasks(
     how: BatchSettings, requests: Requests, ledger: Ledger | None, tell: Tell
 ) -> AsyncIterator[BatchTask[Outcome]]:
-    """Yield the tasks; names are assigned in the order of requests.
+    """Yield a task for each request, and assign file names in the order of requests.
 
-    Requests that the ledger lists as completed are reported here, without a task.
+    A request that the ledger lists as completed is reported without a task.
     """
 
     def may_have(path: str, url: str) -> bool:
@@ -306,7 +307,7 @@ async def _tasks(
 
 
 async def _batch_requests(requests: Requests, most: int) -> AsyncGenerator[list[UrlLike | SaveRequest], None]:
-    """Yield lists of up to `most` requests; those of an async source one by one, as they arrive."""
+    """Yield lists of up to `most` requests. For an async source, each list has one request."""
     if not isinstance(requests, AsyncIterable):
         given = iter(requests)
         while several := list(islice(given, most)):
@@ -320,7 +321,7 @@ async def _batch_requests(requests: Requests, most: int) -> AsyncGenerator[list[
 async def _iterate_requests(
     requests: AsyncIterable[UrlLike | SaveRequest],
 ) -> AsyncGenerator[UrlLike | SaveRequest, None]:
-    """Yield the requests; close an unfinished source in the task that iterates over it."""
+    """Yield the requests. If the iteration stops early, close the source in the same task."""
     async with aclosing(requests) if isinstance(requests, AsyncGenerator) else nullcontext():
         async for each in requests:
             yield each
@@ -329,12 +330,12 @@ async def _iterate_requests(
 def hosts_for(
     per_host: int | None, rate: float | None, lane_of: Callable[[BatchTask[T]], Hashable] | None = None
 ) -> HostScheduler[BatchTask[T]]:
-    """Return the scheduler of one call, with the caller's limits per host."""
+    """Return the host scheduler of one call, with the caller's limits per host."""
     return HostScheduler(partial(at_once, wanted=per_host), rate=rate, lane_of=lane_of)
 
 
 def ledger_of(path: str | PathLike[str] | None) -> AbstractAsyncContextManager[Ledger | None]:
-    """Return the ledger of one call; without a path, a context of None."""
+    """Return the ledger of one call as a context manager, or a context manager of None without a path."""
     if path is None:
         return nullcontext()
     from resolver.ledger.book import Ledger  # imported lazily, as above
@@ -359,7 +360,7 @@ async def save_under(
     """Save the objects of all requests that the batch starts. Raises `LedgerFault`."""
 
     async def take(result: TaskResult[Outcome]) -> None:
-        if result.value is None:  # the ledger cannot record more outcomes, so no more objects are requested
+        if result.value is None:  # stop, because the ledger cannot record further outcomes
             assert result.error is not None
             raise result.error
         assert isinstance(result.task, SavingOne)
@@ -369,7 +370,7 @@ async def save_under(
 
 
 def check_pace(concurrency: int, per_host: int | None, rate: float | None) -> None:
-    """Raise `ValueError` for limits under which no request could start."""
+    """Raise `ValueError` if a limit is so low that requests could never start."""
     if concurrency < 1 or (per_host is not None and per_host < 1):
         raise ValueError("concurrency and per_host must be at least 1")
     if rate is not None and not 0 < rate < float("inf"):

@@ -1,7 +1,7 @@
-"""Names of saved files (rule S14), made from the requested URL and unique within a run.
+"""Names of saved files (rule S14), derived from the requested URL and unique within a run.
 
-A name is never made from a redirect target, a header or a listing, because these are untrusted data. There is
-one exception: the Content-Disposition header, if the user allows the server to choose the name.
+A file name is never derived from a redirect target, a header or a listing, because servers control these data
+(path traversal). The exception is the Content-Disposition header, if the user allows its use.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sqlite3 import Connection
 
 
-#: The file name for a URL with a trailing slash. The server's media type determines its suffix.
+#: The file name for a URL with a trailing slash. The media type of the response determines the suffix.
 _INDEX = b"index"
 _SUFFIXES = {
     "application/atom+xml": ".atom",
@@ -43,16 +43,15 @@ _SUFFIXES = {
 
 
 def last_part(url: Url) -> bytes:
-    """Return the last path segment of the object's name, decoded.
+    """Return the last path segment of the URL, percent-decoded.
 
-    It is empty if the URL does not name an object, or if its scheme does not define which component is the
-    name.
+    The result is empty if the URL does not name an object, or if the scheme does not define a name component.
     """
     return _path_of(url)[-1]
 
 
 def _path_of(url: Url) -> list[bytes]:
-    """Return the directories and the name of the object, decoded; the name is empty if `last_part` is."""
+    """Return the directories and the name of the object, percent-decoded; the name is as of `last_part`."""
     row = registry.find(url.scheme)
     for component in () if row is None else row.named_by:
         value: object = getattr(url, component)
@@ -68,16 +67,16 @@ def _path_of(url: Url) -> list[bytes]:
 
 
 def _make_distinction(url: Url) -> bytes:
-    """Return a suffix that distinguishes objects of the same name: `_id=1` for `x?id=1`."""
+    """Return a suffix that distinguishes URLs with the same path: `_id=1` for `x?id=1`."""
     row = registry.find(url.scheme)
     values = () if row is None else (getattr(url, component) for component in row.told_apart_by)
     return b"".join(b"_" + re.sub(rb"[/\\]", b"_", unquote_to_bytes(str(each))) for each in values if each)
 
 
 def listed_name(url: Url) -> str:
-    """Return the name by which a listing would show the URL's object.
+    """Return the name that a listing shows for the object of a URL.
 
-    It is the name of a file, the number of an article, or a group; if the URL has none of these, the URL.
+    It is a file name, an article number or a newsgroup. If the URL does not have such a name, it is the URL.
     """
     row = registry.find(url.scheme)
     if row is None or not row.listed:
@@ -86,17 +85,17 @@ def listed_name(url: Url) -> str:
 
 
 def local_file_name(url: Url) -> str:
-    """Return a safe local name for the URL's object; `index` if the URL has a trailing slash.
+    """Return a safe local file name for a URL; `index` if the URL has a trailing slash.
 
-    Raises `Refused` (S14, names of saved files) if the safe name is empty; then the user must name
-    the file (`-O FILE`).
+    Raises `Refused` (S14, names of saved files) if the safe name is empty. The user can then choose the name
+    with `-O FILE`.
     """
     name = _INDEX if is_index(url) else last_part(url)
     return local_name(name + _make_distinction(url) if name else name)
 
 
 def is_index(url: Url) -> bool:
-    """Return whether no file name follows the last slash of the URL, as in `http://host/`."""
+    """Return whether the path of the URL ends in a slash, as in `http://host/`."""
     row = registry.find(url.scheme)
     if row is None or not row.named_by:
         return False
@@ -107,15 +106,15 @@ def is_index(url: Url) -> bool:
 
 
 def index_suffix(media_type: str | None) -> str:
-    """Return the suffix of an index file; empty for an unusual media type."""
+    """Return the suffix of an index file for a media type; empty for an unusual media type."""
     return _SUFFIXES.get((media_type or "").lower(), "")
 
 
 def local_directory(url: Url, *, host: bool, cut: int | None) -> str:
-    """Return the relative path of the file's directory, each segment made safe; empty for none.
+    """Return the local directory of a URL as a relative path, with each segment sanitized; may be empty.
 
-    With `host` the first segment is the URL's host. `cut` is the number of directories of the URL to omit;
-    None omits all.
+    If `host` is true, the first segment is the host of the URL. `cut` is the number of leading directories of
+    the URL to omit; None omits all.
     """
     inside = re.split(rb"[/\\]", b"/".join(_path_of(url)))[:-1] if host or cut is not None else []
     above = [url.host.encode()] if host and isinstance(url, HostUrl) else []
@@ -123,43 +122,44 @@ def local_directory(url: Url, *, host: bool, cut: int | None) -> str:
 
 
 def server_file_name(suggested: bytes | None) -> str | None:
-    """Return the name that a server suggests, made safe; None if it suggests none.
+    """Return the file name that a server suggests, sanitized; None if the server does not suggest a name.
 
-    The name must be used only if the policy allows it (`Policy.allow_server_name`). Raises `Refused` (S14) as
+    The caller must use the name only if `Policy.allow_server_name` is true. Raises `Refused` (S14) as
     `local_file_name` does.
     """
     return None if suggested is None else local_name(suggested)
 
 
 def make_sibling_url(url: Url, *names: bytes) -> Url | None:
-    """Return the URL of a sibling: the last name is the file, the names before it are directories.
+    """Return the URL of another file in the same directory or in subdirectories of it.
 
-    Returns None for a scheme without directories, and if the URL has no siblings.
+    The last of `names` is the file name; the other names are subdirectories. Returns None if the scheme does
+    not have directories, or if the URL cannot have siblings.
     """
     row = registry.find(url.scheme)
     found = None if row is None or row.beside is None else row.beside(url, *names)
     return None if found is None else parse(build(found), origin="user")
 
 
-# The memory of a run for all its URLs, in bounded space.
+# A map for all URLs of a run, in bounded memory.
 #
-# The first 10,000 texts are held in memory. All others are stored as a hash of 64 bits, in a private
-# temporary database that ends with the process. Two texts may have the same hash, so a caller must tolerate
-# mistaking one text for another.
+# The first 10,000 keys are stored in memory. All further keys are stored as 64-bit hashes in a temporary
+# SQLite database, which is deleted when the process ends. Hash collisions are possible, so callers must
+# tolerate that two keys are confused.
 
-#: Texts that are held in memory.
+#: Maximum number of keys that are stored in memory.
 MOST_HELD = 10_000
 
 
 class SpillMap:
-    """A map from texts to numbers, in bounded memory."""
+    """A map from strings to integers, in bounded memory."""
 
     def __init__(self) -> None:
         self._held: dict[str, int] = {}
         self._database: Connection | None = None
 
     def get(self, text: str) -> int:
-        """Return the number of the text; 0 if it has none."""
+        """Return the value of the key `text`, or 0 if the map does not contain the key."""
         number = self._held.get(text)
         if number is not None or self._database is None:
             return number or 0
@@ -175,9 +175,9 @@ class SpillMap:
         self._database.execute("REPLACE INTO aside VALUES (?, ?)", (_digest(text), number))
 
     def put_new(self, texts: Sequence[str]) -> list[bool]:
-        """Give each text without a number the number 1; return for each whether it is new.
+        """Add each new key with the value 1; return for each key whether it was new.
 
-        One call is much cheaper than a call for each text.
+        One call for many keys is much faster than a call per key.
         """
         new = [self._put_in_memory(text) for text in texts]
         if None in new:
@@ -196,7 +196,7 @@ class SpillMap:
         return [done is True for done in new]
 
     def _put_in_memory(self, text: str) -> bool | None:
-        """Return whether the text is new; None if memory is full and does not hold it."""
+        """Return whether the key is new, or None if it is not in memory and memory is full."""
         if text in self._held:
             return False
         if len(self._held) >= MOST_HELD:
@@ -205,13 +205,13 @@ class SpillMap:
         return True
 
     def __del__(self) -> None:
-        """Close the database; the map may have been used in several threads."""
+        """Close the database, also if the map was used in several threads."""
         if self._database is not None:
             self._database.close()
 
 
 def _temporary() -> Connection:
-    import sqlite3  # imported lazily: few runs have as many texts
+    import sqlite3  # imported lazily: few runs have more than 10,000 URLs
 
     database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
     database.execute("PRAGMA journal_mode=OFF")
@@ -225,25 +225,25 @@ def _digest(text: str) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
-# Reservations of names: two URLs of a run never write the same file, on any file system (S14). Names that
-# differ only in case count as equal, because some file systems ignore case.
+# Reservations of file names: two URLs of a run never write the same file, on any file system (S14). Some file
+# systems are case-insensitive, so names that differ only in case count as equal.
 #
-# A name belongs to the first URL of the list that requests it, even if that URL fails. Later URLs with the
-# same name get a numbered name, `name.2`. So the list alone determines the file of each URL, and another run
-# of the same list chooses the same names. The disk is also checked, but only if the caller wants new names in
-# each run (`rename`).
+# The first URL of the list with a name reserves the name, even if the retrieval fails. Later URLs with the
+# same name get a numbered name such as `name.2`. So another run of the same list chooses the same names. With
+# `rename`, names of existing files on the disk are avoided too, so each run chooses new names.
 #
-# Names are stored in a `SpillMap`. With more than 10,000 names, two hashes may be equal. Then a name is
-# numbered without need, and in the same way in each run.
+# Names are stored in a `SpillMap`. With more than 10,000 names, a hash collision is possible. A collision
+# only causes an unnecessary number in a name, the same number in each run.
 
-#: The owner of a path: a URL whose name was generated, or a request with a fixed path.
+#: The kind of a reservation: a name that was generated from a URL, or a path that the caller specified.
 _NAMED, _HELD = 1, 2
 
 
 class NameReservations:
-    """The paths of a run's URLs below one directory.
+    """The reserved file paths of a run below one directory.
 
-    `is_free` is a further check of a path that is not yet reserved: whether this URL may use the path.
+    `is_free` is called with a path and a URL. It returns whether the URL may use the path, for example
+    because the file does not exist yet.
     """
 
     def __init__(self, is_free: Callable[[str, str], bool]) -> None:
@@ -251,10 +251,10 @@ class NameReservations:
         self._files = SpillMap()
         self._directories = SpillMap()
         self._last = SpillMap()
-        self._held = SpillMap()  # exact paths; the other maps use keys
+        self._held = SpillMap()  # exact paths; the other maps store paths with case folded
 
     def reserve(self, wanted: str, url: str) -> str:
-        """Return the wanted path, or the first numbered one that is free."""
+        """Reserve and return the path `wanted`, or the first numbered path that is free."""
         directory, _, name = wanted.rpartition("/")
         place = self._directory(directory)
         path = join(place, name)
@@ -269,7 +269,7 @@ class NameReservations:
         raise AssertionError("unreachable: the numbers do not end")
 
     def reserve_again(self, paths: Sequence[str]) -> list[bool]:
-        """Reserve paths of an earlier run for their URLs again; return for each whether it is still free."""
+        """Reserve the paths of an earlier run again; return for each path whether it was still free."""
         place, fits = "", list[bool]()
         for path in paths:
             directory = path.rpartition("/")[0]
@@ -282,7 +282,10 @@ class NameReservations:
         return [fit and next(taken) for fit in fits]
 
     def hold(self, path: str) -> bool:
-        """Reserve exactly this path; return False if it is taken or a file is in its way."""
+        """Reserve exactly this path.
+
+        Returns False if the path is already reserved, or if one of its directories is a file of the run.
+        """
         found = normpath(path)
         key = name_key(found)
         above = [key[:at] for at, octet in enumerate(key) if octet == "/" and at]
@@ -301,7 +304,7 @@ class NameReservations:
         return not self._files.get(key) and not self._directories.get(key)
 
     def _directory(self, wanted: str) -> str:
-        """Return the path of a directory, numbered if a file of the run has its name."""
+        """Return the path of a directory, with a number if a file of the run has the same name."""
         place = ""
         for part in wanted.split("/") if wanted else ():
             names = (join(place, number_name(part, number)) for number in itertools.count(1))
@@ -312,7 +315,7 @@ class NameReservations:
 
 
 class NameReservation:
-    """The file names of one URL of a run; `number` is its position in the list."""
+    """The reserved file names of one URL; `number` is the position of the URL in the list."""
 
     def __init__(self, names: NameReservations, number: int) -> None:
         self._names = names
@@ -321,7 +324,7 @@ class NameReservation:
 
     @property
     def first(self) -> str | None:
-        """Return the first reserved path; None if none is reserved."""
+        """Return the path that was reserved first, or None."""
         return next(iter(self._had.values()), None)
 
     def hold(self, path: str) -> bool:
@@ -329,9 +332,9 @@ class NameReservation:
         return self._names.hold(path)
 
     def take(self, wanted: str, url: str) -> str:
-        """Return the path that this URL gets for the wanted path; repeated calls return the same path.
+        """Reserve and return a path for this URL.
 
-        `url` is the URL, redacted.
+        Repeated calls with the same `wanted` return the same path. `url` is the redacted URL.
         """
         if wanted not in self._had:
             self._had[wanted] = self._names.reserve(wanted, url)

@@ -1,4 +1,4 @@
-"""The network of a run: the state that its retrievals share, and the gate where each URL is checked."""
+"""The network state that all retrievals of a run share, and the policy check of each URL."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _NOT_ENTERED = "this Resolver was not entered: its background tasks must run ins
 
 
 class Closeable(Protocol):
-    """An operation in progress that can be closed; it calls `when_ended` at its end."""
+    """An operation in progress that can be closed; it calls `when_ended` when the operation ends."""
 
     when_ended: Callable[[], object]
 
@@ -48,13 +48,13 @@ C = TypeVar("C", bound=Closeable)
 
 
 class Network:
-    """The policy, limits, DNS cache and TLS trust of one run; it opens connections only for retrievals.
+    """The policy, limits, DNS cache, connection pool and trusted certificates of one run.
 
-    An async context manager: connections are kept for reuse only inside it. It uses only the settings of
-    outbound connections and of credentials.
+    A `Network` is an async context manager. The connection pool is active only inside the context. Of the
+    settings, the network uses only the settings for outbound connections and credentials.
 
     Args:
-        lookup: resolves the addresses of a host name; tests replace it.
+        lookup: the DNS lookup function; tests replace it.
         settings: the settings of the run.
 
     Raises:
@@ -108,7 +108,7 @@ class Network:
         self.gateways = self._shared.gateways
 
     def _variables(self) -> Mapping[str, str]:
-        """Return the proxy variables; none if everything is read from an archive."""
+        """Return the environment variables for proxies; empty if all responses come from an archive."""
         if self.archive is not None:
             return {}
         if self.environment is None:
@@ -125,7 +125,7 @@ class Network:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # all other resources are closed even if closing the first one is cancelled
+        # an exit stack, so that a cancelled close does not prevent the close of the other resources
         async with AsyncExitStack() as leaving:
             leaving.push_async_callback(self._leave)
             for each in self._closing:
@@ -136,9 +136,9 @@ class Network:
         await self._shared.pool.aclose()
 
     def hold(self, closing: C) -> C:
-        """Close `closing` when this network is exited, unless it has ended before.
+        """Register an operation, which is closed when this network is exited.
 
-        Raises `RuntimeError` if the network was not entered, because then nothing would close it.
+        Raises `RuntimeError` if the network was not entered.
         """
         if self._run is None:
             raise RuntimeError(_NOT_ENTERED)
@@ -148,7 +148,7 @@ class Network:
         return closing
 
     def _listen(self) -> None:
-        """Update the listeners if logging was turned on or off after this network was created."""
+        """Update the event listeners, because logging may have been turned on or off since `__init__`."""
         if is_on() is not self._is_logged:
             self._is_logged, self.listener = is_on(), combine_listeners(self._on_event)
             self._shared = replace(
@@ -167,10 +167,10 @@ class Network:
         return NOTHING if hosts is None or place is None else hosts.find_host(place.host, place.port)
 
     def _check_run(self) -> Loop | None:
-        """Return the loop of the run; None if this network was not entered.
+        """Return the event loop of the run, or None if this network was not entered.
 
-        Open connections belong to one run of a loop. Raises `RuntimeError` if called in another run, for
-        example in another thread.
+        Open connections belong to one event loop. Raises `RuntimeError` if the current event loop is another
+        one, for example in another thread.
         """
         if self._run is None:
             return None
@@ -185,15 +185,15 @@ class Network:
             self.listener(event)
 
     def next_transfer(self) -> int:
-        """Return a new transfer number, by which the events of a retrieval are identified."""
+        """Return a new transfer number, which identifies the events of a retrieval."""
         self._transfers += 1
         return self._transfers
 
     def warn(self, url: str, finding: Finding) -> None:
-        """Report a policy rule that applied but did not refuse the URL.
+        """Report a policy warning, that is, a finding that did not refuse the URL.
 
-        A finding about this machine is reported once per run: a proxy is set (S09), or all file descriptors
-        are in use.
+        A finding about this machine is reported only once per run. Examples are a configured proxy (S09) and
+        a lack of file descriptors.
         """
         is_of_machine = finding.rule in ("S09", "descriptors")
         if is_of_machine and finding in self._reported:
@@ -213,9 +213,9 @@ class Network:
         in_clear: bool = False,
         mask: Mask | None = None,
     ) -> UrlGate:
-        """Check a URL against the policy, and return the gate through which its connections are opened.
+        """Check a URL against the policy, and return the gate that opens its connections.
 
-        `judge_url` describes the arguments and errors. Raises `NotConfigured` if all URLs are read from
+        `judge_url` describes the arguments and errors. Also raises `NotConfigured` if all responses come from
         archives.
         """
         if self.archive is not None:
@@ -244,21 +244,21 @@ class Network:
         in_clear: bool = False,
         mask: Mask | None = None,
     ) -> Admission:
-        """Check a URL against the policy, and return the admission from which a gate is made.
+        """Check a URL against the policy, and return the admission, which is needed to create a gate.
 
         `server` is the server for a `news:` URL without a server; the default is the user's setting.
-        `options` are the caller's options beyond the URL. For `in_clear` and `mask` see `Admission`.
+        `options` are the options of the retrieval. `Admission` describes `in_clear` and `mask`.
 
         Raises:
             Refused: if the policy forbids the URL, before any DNS lookup.
             UnsupportedScheme: if the scheme is not supported, before any DNS lookup.
-            NotConfigured: if a `news:` URL names no server and the user has not configured one.
+            NotConfigured: if the server of a `news:` URL is neither in the URL nor configured.
         """
         loop = self._check_run()
         judge = partial(Admission, self._shared, url, origin, referrer)
         admission = judge(server, options, None, in_clear, mask, loop)
         if admission.row is None or not admission.row.server or not admission.needs_server or self.archive:
             return admission
-        # by now the URL is known to be allowed
+        # the policy has allowed the URL
         server = server_of(find_setting(self._news_server), url.scheme)
         return judge(server, options, None, in_clear, mask, loop)

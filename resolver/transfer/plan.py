@@ -1,8 +1,7 @@
-"""The plan of a retrieval: the data that would be sent and the policy's verdict; nothing is sent.
+"""The plan of a retrieval (dry run): the policy's verdict and the data that a retrieval would send.
 
-The steps come from the scheme's own dialogue, which runs with the expected replies of a server
-(`protocols.conversation.rehearsal`). So the plan matches a real retrieval. This module imports neither trio
-nor httpx.
+The plan uses the same protocol implementation as a real retrieval, with the expected replies of a server
+(`protocols.conversation.rehearsal`). Nothing is sent. This module imports neither trio nor httpx.
 """
 
 from __future__ import annotations
@@ -71,17 +70,17 @@ if TYPE_CHECKING:
 
 PlanStep: TypeAlias = "dict[str, JsonValue]"
 
-#: The note of a plan where TLS starts on an open connection.
+#: The note in a plan at the step where TLS starts on an open connection (STARTTLS).
 TLS_BEGINS = "TLS begins on this connection"
-#: The note of a plan where a transfer ends on a data connection, and the control connection is read again.
+#: The note in a plan between the end of a data connection and the next reply on the control connection.
 DATA_CLOSED = "the data connection is closed before more is read from the first"
 
 
 class Plan(NamedTuple):
-    """A verdict and the steps that would follow from it; no steps if it is `refuse`.
+    """The policy's verdict on a URL, and the steps of its retrieval; without steps for a `refuse` verdict.
 
-    `error` is the error that a retrieval would raise even if all servers accepted it; None otherwise. `proxy`
-    is the proxy that it would use, without user and password.
+    `error` is the error that a retrieval would raise even if all servers accepted its requests; otherwise
+    None. `proxy` is the URL of the proxy that the retrieval would use, without user and password.
 
     Examples:
         >>> resolver.explain("http://h.example:25/").verdict
@@ -126,21 +125,21 @@ def explain(
 ) -> Plan:
     """Return the plan for the retrieval of one URL.
 
-    Never raises for a URL: an invalid one has the verdict `refuse` (S01).
+    An invalid URL does not raise an exception; its verdict is `refuse` (S01).
 
     Args:
         url: the URL to explain.
         policy: the policy or its name.
         origin: how the URL was chosen.
-        referrer: the URL and address where the URL was found.
-        gateways: the URL of a gateway, by scheme.
-        news_server: the server for a news URL without a server; no DNS lookup is made to find one.
+        referrer: the URL and IP address of the document that contained the URL.
+        gateways: the URLs of the gateways, by scheme.
+        news_server: the server for a news URL without a server; a plan never makes a DNS lookup for a server.
         strict: accept only URLs that conform to RFC 1738.
         options: the options of the retrieval.
-        environment: the variables in which proxies may be configured (S09). Pass `os.environ` to use the
-            process environment, which is not read otherwise.
+        environment: the environment variables for proxies (S09), empty by default. Pass `os.environ` to use
+            the environment of the process.
         proxy: the URL of the proxy for all schemes, or `none`.
-        hosts: settings by host, which may name another proxy.
+        hosts: the settings by host, which may include a proxy.
 
     Examples:
         >>> plan = resolver.explain("gopher://h.example/0about")
@@ -193,7 +192,7 @@ def _variables_at(
 
 
 def opens_anything(url: Url) -> bool:
-    """Return whether a retrieval of this URL would open a connection or a file; some URLs only refer."""
+    """Return whether a retrieval of this URL would open a connection or a file."""
     steps, _ = _steps(url, None, Options(), Policy.default(), None)
     return any(step["action"] in ("connect", "open") for step in steps)
 
@@ -207,7 +206,7 @@ def _server(url: Url, news_server: str | None) -> NewsServer | None:
 def _steps(
     url: Url, server: NewsServer | None, options: Options, policy: Policy, way: ProxyRoute | None
 ) -> tuple[tuple[PlanStep, ...], ResolveError | None]:
-    """Return the steps of an allowed URL, and the error that would stop them."""
+    """Return the steps of an allowed URL, and the error that would end the retrieval, or None."""
     scheme = registry.find(url.scheme)
     if scheme is None or not registry.can_resolve(scheme):
         return (), no_handler(url)
@@ -233,10 +232,10 @@ def _steps(
 
 
 def _options_for(scheme: Scheme, options: Options, policy: Policy) -> Options:
-    """Return the options with the same additions as for a retrieval.
+    """Return the options with the additions that a retrieval makes.
 
-    The additions are the user data that the policy discloses (S17), the installed content codings, and
-    HTTP/2. Codings and HTTP/2 are searched only if the scheme negotiates them, because the search takes time.
+    The additions are the user data that the policy discloses (S17), the installed content codings, and HTTP/2
+    support. The last two are looked up only for schemes that negotiate them, because the lookup is slow.
     """
     if policy.ftp_email is not None:
         options = replace(options, anonymous_password=policy.ftp_email.encode("ascii"))
@@ -247,10 +246,10 @@ def _options_for(scheme: Scheme, options: Options, policy: Policy) -> Options:
 
 
 def _plan_steps(step: Step, place: Endpoint | None, scheme: Scheme, way: ProxyRoute | None) -> list[PlanStep]:
-    """Return the plan steps of a dialogue step: usually one or none.
+    """Convert a protocol step to plan steps, usually to one or none.
 
-    A datagram exchange has one plan step for each packet. A connection through a proxy also has a plan step
-    for all that is sent to the proxy.
+    A datagram exchange becomes one plan step per packet. A connection through a proxy gets additional plan
+    steps for the messages to the proxy.
     """
     if way is not None and place is not None:
         if isinstance(step, (Connect, Acquire, JoinPipeline)):
@@ -267,7 +266,7 @@ def _plan_steps(step: Step, place: Endpoint | None, scheme: Scheme, way: ProxyRo
 
 
 def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep | None:
-    """Return the plan step; None for a step that only concerns the sharing of a connection."""
+    """Convert a protocol step to a plan step; None for a step that only manages the connection pool."""
     match step:
         case Connect(tls=tls) | Acquire(tls=tls) | JoinPipeline(tls=tls):
             return _connect_step(place, scheme, None, tls)
@@ -311,7 +310,7 @@ def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep |
 
 
 def _steps_through(way: ProxyRoute, place: Endpoint, scheme: Scheme, port: int, tls: bool) -> list[PlanStep]:
-    """Return the steps to the proxy, up to the first byte for the target."""
+    """Return the plan steps that open a tunnel through the proxy."""
     proxy = way.proxy
     steps: list[PlanStep] = [_make_connect_step(proxy.host, proxy.port, proxy.secured, "tcp")]
     if proxy.resolves:
@@ -334,9 +333,10 @@ def _send_step(lines: tuple[Line, ...]) -> PlanStep:
 
 
 def _connect_step(place: Endpoint | None, scheme: Scheme, port: int | None, tls: bool) -> PlanStep:
-    """Return the step of a connection to the URL's host, at `port` if it is not the URL's.
+    """Return the plan step of a connection to the host of the URL.
 
-    Without an endpoint the news server is not yet known.
+    `port` is the port number, or None for the port of the URL. If `place` is None, the news server is
+    unknown.
     """
     own = scheme.default_port if place is None else place.port
     host = None if place is None else place.host

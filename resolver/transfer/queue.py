@@ -1,23 +1,22 @@
-"""The queue of a batch: a state machine without I/O that decides which task may start.
+"""The queue of a batch: a scheduler without I/O and without a clock that decides which task may start.
 
 The caller passes the current time.
 
-Order. Tasks of one host start in the order of arrival, except for lanes (below). A cap limits the number of
-running tasks of a host. A host may also be paused until it accepts another request. Among the hosts with a
-task that may start, the host with the fewest running tasks is next. Among several such hosts, the host that
-started a task least recently is next. So a slow host delays no other.
+Order: tasks of one host start in the order of arrival, except for tasks with lanes (see `HostQueue`). A cap
+limits the number of running tasks per host. A host may also be paused after it rejected a request. Among the
+hosts with a task that may start, the host with the fewest running tasks is next. If several hosts are equal,
+the host that started a task least recently is next. So a slow host does not delay other hosts.
 
-Caps. The cap is that of the task's scheme, or the host's if it is lower. If a host rejects requests, its cap
-is halved. A number of successes raises the cap by one; that number grows with each rejection. Several
-rejections count once for all tasks that were running when the cap was lowered, because a server rejects a
-burst as a group.
+Caps: the cap is the limit of the scheme or the limit of the host, whichever is lower. If a host rejects
+requests (rate limit), its cap is halved. After a number of successful tasks, the cap is raised by one. Each
+rejection doubles that number (maximum 1,000). If several tasks that ran at the same time are rejected, the
+cap is halved only once, because a server rejects a burst of requests together.
 
-Silent hosts. Caps do not keep hanging hosts from occupying a batch until they time out: two ftp hosts hold
-four slots. Slots reserved for responsive hosts would not help either. The hanging hosts would hold the other
-slots, and a host that has not answered yet may be about to answer. Only elapsed time shows the difference. So
-while tasks wait, the owner of the tasks checks periodically whether they progress. A host is silent if none
-of its tasks progressed or ended for `SILENCE` seconds. A silent host starts no more tasks until it answers
-again. Its running tasks are `lent`: tasks of other hosts may start in their slots.
+Silent hosts: hosts that do not respond could occupy all slots of a batch until they time out. For example,
+two silent ftp hosts with two connections each occupy four slots. So while tasks wait, the batch checks
+periodically whether the running tasks progress. A host is silent if none of its tasks has progressed or ended
+for `SILENCE` seconds. A silent host starts no tasks until it responds again. The slots of its running tasks
+are `lent`, so that tasks of other hosts may start in addition.
 """
 
 from __future__ import annotations
@@ -31,15 +30,19 @@ from typing import Generic, Protocol, TypeVar
 
 from protocols.errors import TryLater
 
-# The waiting tasks of one host. The first to arrive is next, except for lanes.
+# The waiting tasks of one host, in the order of arrival, except for lanes.
 #
-# Tasks of one lane run best in sequence. After a task ends, the next task of its lane is started. If the lane
-# is empty, a task of a lane with no running tasks, or with the fewest, is started. Concurrent tasks are in
-# different lanes if there are enough lanes. Tasks without a lane keep their order.
+# A lane is a group of tasks that are most efficient in sequence. After a task ends, the next task of the same
+# lane starts. If this lane is empty, a task of the lane with the fewest running tasks starts. So concurrent
+# tasks are in different lanes if there are enough lanes. Tasks without a lane start in the order of arrival.
 
 
 class QueueEntry(Protocol):
-    """A task in a host's queue: `number` is its position in the order of arrival; `lane` may be None."""
+    """A task in the queue of a host.
+
+    `number` is the position in the order of arrival. `lane` identifies the lane of the task; None without a
+    lane.
+    """
 
     @property
     def number(self) -> int: ...
@@ -56,7 +59,7 @@ class HostQueue(Generic[Q]):
     def __init__(self) -> None:
         self._lanes: dict[Hashable, deque[Q]] = {}
         self._busy: Counter[Hashable] = Counter()
-        self._ended: list[Hashable] = []  # the lanes of ended tasks whose slots are free
+        self._ended: list[Hashable] = []  # lanes of ended tasks; the next tasks start from these lanes
         self._count = 0
 
     def __len__(self) -> int:
@@ -77,7 +80,7 @@ class HostQueue(Generic[Q]):
         self._count = 0
 
     def take(self) -> Q:
-        """Remove and return the next task, which runs until `leave`."""
+        """Remove and return the next task, which counts as running until `leave` is called."""
         lane = self._next
         waiting = self._lanes[lane]
         each = waiting.popleft()
@@ -121,25 +124,25 @@ class HostQueue(Generic[Q]):
 
 T = TypeVar("T")
 
-#: Number of successes that raise the cap by one: the initial number, and the maximum.
+#: Number of successful tasks after which the cap of a host is raised by one: initial value and maximum.
 _SLOWLY, _MOST_SLOWLY = 10, 1_000
 
-#: Seconds without progress after which a host is silent. A login or a second try takes less time; the time
-#: limits are much longer.
+#: Seconds without progress after which a host counts as silent. A login or a retry takes less time. The
+#: timeouts of a retrieval are much longer.
 SILENCE = 5.0
 
-#: The maximum number of running tasks of a scheme at one host, by the number of waiting tasks; None for no
-#: limit.
+#: Returns the cap of one host from a scheme and the number of waiting tasks; None for no limit.
 CapOf = Callable[[str, int], int | None]
 
 
 @dataclass(slots=True, eq=False)
 class HostState:
-    """The state of one host.
+    """The scheduling state of one host.
 
-    - `ready` is the time before which no task starts.
-    - `closed` is a time and an error: until that time all tasks fail with the error.
-    - `heard` is the time of the last progress. A start also sets it if no task was running.
+    - `ready` is the time until which the host is paused.
+    - `closed` is a time and an error: until that time, all tasks of the host fail with the error.
+    - `heard` is the time of the last progress. The start of a task also counts as progress if no other task
+      of the host was running.
     """
 
     name: str
@@ -159,15 +162,15 @@ class HostState:
 
     @property
     def is_forgotten(self) -> bool:
-        """Return whether the state holds nothing to remember, except the time of its last turn."""
+        """Return whether the state can be discarded; only `last_turn`, the order of starts, is lost."""
         return not (self.queue or self.under_way or self.pause or self.cap is not None or self.closed)
 
 
 @dataclass(slots=True, eq=False)
 class QueuedTask(Generic[T]):
-    """A task that waits in the queue of its host, or runs.
+    """A waiting or running task.
 
-    `number` is its position in the order of arrival, `begun` in the order of starts.
+    `number` is the position of the task in the order of arrival, and `begun` in the order of starts.
     """
 
     place: HostState
@@ -179,14 +182,14 @@ class QueuedTask(Generic[T]):
 
 
 class HostScheduler(Generic[T]):
-    """The scheduler of a batch: its hosts, their queues and their caps.
+    """The scheduler of a batch, with a queue and a cap for each host.
+
+    This machine is the host with an empty name. It does not have limits.
 
     Args:
-        cap_of: the maximum number of running tasks at one host.
+        cap_of: returns the maximum number of running tasks at one host.
         rate: the maximum number of tasks started per second at each host; None for no limit.
-        lane_of: the lane of a task.
-
-    A host without a name, which is this machine, has no limits.
+        lane_of: returns the lane of a task.
     """
 
     def __init__(
@@ -220,12 +223,12 @@ class HostScheduler(Generic[T]):
             self._offer(place)
 
     def _lets_more(self, place: HostState, scheme: str) -> bool:
-        """Return whether the last task added raised the cap of its host."""
+        """Return whether the task that was added last raised the cap of the host."""
         count = len(place.queue)
         return self._cap_of(scheme, count) != self._cap_of(scheme, count - 1)
 
     def take(self, now: float) -> QueuedTask[T] | None:
-        """Start and return the next task that may start; it runs until `end` or `put_back`."""
+        """Start the next task and return it, or None. The task runs until `end` or `put_back` is called."""
         self._wake(now)
         while self._offers:
             *_, offer, place = heapq.heappop(self._offers)
@@ -248,7 +251,7 @@ class HostScheduler(Generic[T]):
         return self._looked + SILENCE
 
     def look(self, now: float, moved: Iterable[QueuedTask[T]]) -> None:
-        """Update the silent hosts; `moved` are the running tasks that progressed since the last check."""
+        """Update which hosts are silent; `moved` are the running tasks with progress since the last check."""
         self._looked = now
         for task in moved:
             self._hear(task.place, now)
@@ -257,7 +260,7 @@ class HostScheduler(Generic[T]):
         self._any_silent = any(place.silent for place in self._busy)
 
     def ready_at(self) -> float | None:
-        """Return the time at which a paused host may start a task; None if no host is paused."""
+        """Return the earliest time at which a paused host may start a task; None if no host is paused."""
         return self._paused[0][0] if self._paused else None
 
     def cap(self, host: str, scheme: str) -> int | None:
@@ -266,16 +269,16 @@ class HostScheduler(Generic[T]):
         return self._cap_of(scheme, 0) if place is None else self._cap(place, scheme)
 
     def is_alone(self, task: QueuedTask[T]) -> bool:
-        """Return whether the task is the only running one of its host."""
+        """Return whether no other task of the same host is running."""
         return task.place.under_way == 1
 
     def room(self, task: QueuedTask[T]) -> int | None:
-        """Return how many more tasks of its host may run; None for no limit."""
+        """Return how many more tasks of the same host may start now; None for no limit."""
         cap = self._cap(task.place, task.scheme)
         return None if cap is None else max(0, cap - task.place.under_way)
 
     def push_back(self, task: QueuedTask[T], now: float, pause: float = 0.0) -> None:
-        """Lower the cap of the task's host, and pause the host for `pause` seconds."""
+        """Lower the cap of the task's host after a rejection, and pause the host for `pause` seconds."""
         place = task.place
         if not place.name:
             return
@@ -286,17 +289,17 @@ class HostScheduler(Generic[T]):
             place.cap = max(1, most // 2)
             place.successes, place.needed = 0, min(_MOST_SLOWLY, 2 * place.needed)
             place.lowered = next(self._serial)
-        task.begun = next(self._serial)  # a later rejection of this task counts again
+        task.begun = next(self._serial)  # if this task is rejected again, the cap is lowered again
 
     def slow_down(self, host: str, pause: float) -> None:
-        """Set the minimum number of seconds between two starts at a host, unless it is greater already."""
+        """Raise the minimum number of seconds between two starts at a host to `pause`."""
         place = self._places.get(host)
         if place is None:
             place = self._places[host] = HostState(host)
         place.pause = max(place.pause, pause)
 
     def leave_alone(self, host: str, until: float) -> None:
-        """Pause a host until the time that its server named."""
+        """Pause a host until the given time, as its server requested (`Retry-After`)."""
         place = self._places.get(host)
         if place is None:
             place = self._places[host] = HostState(host)
@@ -371,7 +374,7 @@ class HostScheduler(Generic[T]):
             del self._places[place.name]
 
     def _offer(self, place: HostState) -> None:
-        """Make the host a candidate for the next start, unless it is full; replaces its earlier entry."""
+        """Add the host to the candidates for the next start, except if its cap is reached."""
         if place.queue and not self._is_full(place):
             place.offer = next(self._serial)
             heapq.heappush(self._offers, (place.under_way, place.last_turn, place.offer, place))

@@ -1,8 +1,8 @@
-"""The next request of a retrieval after a redirect (S10, S11), and the mirrors that the user configured.
+"""The next request after a redirect (S10, S11), and the configured mirrors of a URL.
 
-`next_request` is a function without I/O: from a request and its response to the next request. The next
-request is checked against the policy like any other, with the origin `derived`. Secrets for one host and port
-are not sent to another.
+`next_request` builds the next request from a request and its redirect response, without I/O. The policy
+checks the next request like any other request, with the origin `derived`. Credentials for one host and port
+are not sent to another host or port.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from resolver.url.parsing import join, parse, strip_user
 
 
 class NoDocument(Refused):
-    """The object is a listing, but a document was wanted."""
+    """The object is a listing, but the caller requires a document."""
 
 
-#: Checks a redirect from the first URL to the second. Raises `ResolveError` if it is not allowed.
+#: Checks a redirect from the first URL to the second URL. Raises `ResolveError` for a forbidden redirect.
 Leads: TypeAlias = Callable[[Url, Url], None]
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievalRequest:
-    """A URL, how it was chosen, the URL that led to it, and its options.
+    """A request for a URL: the URL, its origin, its referrer and the options.
 
-    - `in_clear`: the previous hop already warned that a password goes to this host and port without TLS.
-    - `transfer` is the number that identifies its events.
-    - `learnt` counts the changes of the run's memory (cookies) before the request was made.
-    - `since` is the number of earlier URLs that were requested before the last change of the memory:
-      requesting one of them again is not a redirect loop.
-    - `leads` restricts redirects further than S10 (redirects) does.
+    - `in_clear`: the user was already warned that a password is sent to this host and port without TLS.
+    - `transfer` is the number that identifies the events of the retrieval.
+    - `learnt` is the number of cookie changes of the run before this request.
+    - `since` is the number of earlier URLs that were requested before the last cookie change. To request one
+      of these URLs again is not a redirect loop, because the cookies differ.
+    - `leads` is a check of redirects in addition to S10 (redirects).
     """
 
     url: Url
@@ -67,20 +67,20 @@ def next_request(
     *,
     in_clear: bool = False,
 ) -> RetrievalRequest:
-    """Return the request that follows a redirect; the policy checks its URL later, at its admission.
+    """Return the request that follows a redirect. The policy checks its URL later, in `Network.admit`.
 
     Args:
         request: the request that was redirected.
         moved: the redirect response.
         peer: the IP address that sent the response.
         earlier: the URLs requested before this one.
-        policy: the policy, for the credentials that may be sent along.
+        policy: the policy, which decides whether credentials are sent again.
         hops: the maximum number of consecutive redirects.
-        in_clear: whether the user was warned of a password without TLS for this request.
+        in_clear: whether the user was warned that this request sends a password without TLS.
 
     Raises:
-        ProtocolError: if the location is not a URL.
-        Refused: for a redirect loop, and for more than `hops` consecutive redirects (S10).
+        ProtocolError: if the Location of the redirect is not a valid URL.
+        Refused: for a redirect loop or for more than `hops` consecutive redirects (S10).
     """
     try:
         url = join(request.url, moved.location)
@@ -110,7 +110,7 @@ def next_request(
 
 
 def _find_original_user(request: RetrievalRequest) -> tuple[str, bytes] | None:
-    """Return the host and the name of the URL that the user gave, before any redirects."""
+    """Return the host and the object name of the URL from before any redirects, or None."""
     url = request.url
     if request.options.asked is not None or not isinstance(url, HostUrl):
         return request.options.asked
@@ -118,14 +118,14 @@ def _find_original_user(request: RetrievalRequest) -> tuple[str, bytes] | None:
 
 
 def count_learnt(options: Options) -> int:
-    """Return how often the memory of the run's dialogues has changed."""
+    """Return how often the shared state of the run's requests (cookies) has changed."""
     return sum(getattr(each, "revision", 0) for each in options.memory.values())
 
 
 def _retry(request: RetrievalRequest) -> Options:
-    """Return the options for the same host and port, with the login of the request's URL.
+    """Return the options for a redirect to the same host and port, with the credentials of the request's URL.
 
-    The location in a redirect does not repeat this login (S06, passwords sent without encryption).
+    The URL of the redirect does not contain these credentials (S06, passwords sent without encryption).
     """
     user: bytes | None = getattr(request.url, "user", None)
     password: bytes | None = getattr(request.url, "password", None)
@@ -139,19 +139,22 @@ def _drop(options: Options) -> Options:
 
 
 def list_mirrors(url: Url, mirrors: Sequence[str]) -> Iterable[str]:
-    """Return the URL's path appended to each mirror; most hosts have no mirrors."""
+    """Return the URL of the object on each mirror: the mirror with the path of `url` appended."""
     return _join_mirrors(url, _path(url), mirrors) if mirrors else ()
 
 
 class MirrorPrefixes:
-    """The mirrors of URL prefixes.
+    """The configured mirrors by URL prefix.
 
-    The longest prefix applies, and only at the end of a path segment: `http://h/pub` does not match
-    `http://h/public`. The user, and the case of the host or an explicit default port, do not matter.
+    The longest matching prefix applies. A prefix matches only complete path segments: `http://h/pub` does not
+    match `http://h/public`. The comparison ignores the user, the case of the host and a default port.
     """
 
     def __init__(self, said: Mapping[str, Sequence[str]]) -> None:
-        """Check the prefixes and mirrors. Raises `NotConfigured` if one is not a URL with a path."""
+        """Check the prefixes and mirrors.
+
+        Raises `NotConfigured` if a prefix or a mirror is not a URL with a path.
+        """
         self._said: dict[tuple[str, str], dict[str, tuple[str, Sequence[str]]]] = {}
         for prefix, mirrors in said.items():
             if isinstance(mirrors, str):
@@ -164,7 +167,7 @@ class MirrorPrefixes:
             self._said.setdefault(_place(url), {})[_path(url).rstrip("/")] = (prefix, mirrors)
 
     def find(self, url: Url) -> tuple[str, tuple[str, ...]] | None:
-        """Return the prefix that applies to a URL, and the URL's mirrors."""
+        """Return the longest matching prefix of a URL and the mirror URLs; None without a match."""
         if not (self._said and isinstance(url, HostUrl)):
             return None
         there = self._said.get(_place(url), {})
@@ -179,7 +182,10 @@ class MirrorPrefixes:
 
 
 def check_mirror(text: str) -> Url:
-    """Parse a mirror. Raises `NotConfigured` if the text is not a URL to which a path can be appended."""
+    """Parse the URL of a mirror.
+
+    Raises `NotConfigured` if the text is not a URL to which a path can be appended.
+    """
     try:
         url = parse(text)
     except InvalidUrl as error:
@@ -198,10 +204,12 @@ def _path(url: Url) -> str:
 
 
 def _join_mirrors(url: Url, rest: str | None, mirrors: Iterable[str]) -> Iterator[str]:
-    """Yield the URLs of the mirrors; without a `rest`, a mirror replaces the complete URL.
+    """Yield the URL of each mirror, with the path `rest` appended to it.
 
-    A mirror of another scheme is skipped if the rest has syntax that only the URL's scheme knows: a transfer
-    type, a search, ftp's `%2F` for the root.
+    Without `rest`, the mirror is the complete URL of the object.
+
+    A mirror of another scheme is skipped if `rest` has scheme-specific syntax. Examples are a transfer type,
+    a search, and `%2F` for the root directory in ftp.
     """
     for mirror in mirrors:
         same = mirror.lower().startswith(f"{url.scheme}:")

@@ -1,8 +1,8 @@
-"""Completed responses of a retrieval: `Response`, `Saved`, their representation in http, and `Outcome`.
+"""Completed responses: `Response`, `Saved`, `Outcome`, and their http header fields and status codes.
 
-`Response` is a complete body in memory, and `Saved` is a complete body in a file. Both hold the metadata of
-the response (`protocols.contract.Facts`), its provenance, and the result of the body. Both are frozen;
-neither ever shows a password.
+`Response` has a complete body in memory, and `Saved` has a complete body in a file. Both contain the metadata
+of the response (`protocols.contract.Facts`) and its provenance. Both are immutable. Passwords in them are
+redacted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from resolver.policy.settings import Policy
 from resolver.url import registry
 from resolver.url.parsing import parse, redact
 
-#: Media types outside text/ whose content is meant for human readers.
+#: Media types whose content is text although the type does not start with `text/`.
 _TEXTUAL = frozenset(
     {
         "application/gopher-menu",
@@ -57,10 +57,10 @@ def is_textual(media_type: str | None) -> bool:
 
 
 def looks_like_text(octets: bytes) -> bool:
-    """Return whether the first bytes of content of unknown type are text.
+    """Return whether bytes of unknown media type look like text (content sniffing).
 
-    Text is UTF-8, possibly truncated within a character, with no control characters other than those of text
-    and of terminals.
+    Text is valid UTF-8, possibly truncated within a character. It contains only control characters of plain
+    text and terminals.
     """
     if any(octet < 0x20 and octet not in b"\b\t\n\f\r\x1b" for octet in octets):
         return False
@@ -72,9 +72,10 @@ def looks_like_text(octets: bytes) -> bool:
 
 
 def decode_text(octets: bytes, charset: str | None) -> str:
-    """Decode bytes as text: in the declared charset, otherwise UTF-8 if valid, otherwise ISO 8859-1.
+    """Decode bytes as text; never raises.
 
-    Never fails. An unknown charset is ignored, and invalid bytes become U+FFFD.
+    The declared charset is used first. If it is absent or unknown, UTF-8 is used for valid UTF-8, and ISO
+    8859-1 otherwise. Bytes that are invalid in the declared charset become U+FFFD.
     """
     codec = None if charset is None else codec_of(charset)
     if codec is not None:
@@ -87,15 +88,15 @@ def decode_text(octets: bytes, charset: str | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Retrieved(Facts):
-    """The members of every completed response: the metadata, and its provenance.
+    """The common attributes of all completed responses: metadata and provenance. All URLs are redacted.
 
-    - `url` is the final URL, `requested_url` the requested one.
-    - `chain`: the URLs requested before `url`, one for each redirect. All URLs are redacted.
-    - `elapsed` is in seconds.
-    - `retrieved` is the time at which the object was complete. The same URL may name another object later
-      (S21, archived metadata).
-    - `verified` lists the checks that succeeded: length, digest, final-reply, close-notify, terminator.
-    - `peer` is the IP address connected to: the address of the `proxy`, if a proxy was used.
+    - `url` is the final URL after redirects; `requested_url` is the URL of the first request.
+    - `chain` lists the URLs of the redirected requests, in order.
+    - `elapsed` is the duration in seconds.
+    - `retrieved` is the date and time at which the object was complete. The same URL may name another object
+      later (S21, archived metadata).
+    - `verified` lists the successful checks: length, digest, final-reply, close-notify, terminator.
+    - `peer` is the IP address of the server, or the IP address of the `proxy` if a proxy was used.
     """
 
     url: str
@@ -109,17 +110,21 @@ class Retrieved(Facts):
     chain: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Return every member by name. Each byte becomes one character; the server's cookies are masked."""
+        """Return all attributes as JSON values by name.
+
+        Each byte becomes one character. The values of cookies from the server are redacted.
+        """
         members = {member.name: _plain(getattr(self, member.name)) for member in fields(self)}
         return {**members, "meta": [[name, mask_cookie(name, value)] for name, value in self.meta]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Response(Retrieved):
-    """A complete body and its metadata.
+    """A complete response: the body in memory, and its metadata.
 
-    `content` is the body; `raw` is the body before the protocol's quoting was removed (Gopher's periods), or
-    None. `entries` are the records of a listing, None for anything else.
+    - `content` is the body as bytes.
+    - `raw` is the body before protocol quoting (dot-stuffing in gopher) was removed, or None.
+    - `entries` are the entries of a listing; None if the body is not a listing.
 
     Examples:
         >>> response = await resolver.fetch("http://127.0.0.1:8920/about.txt")
@@ -137,20 +142,23 @@ class Response(Retrieved):
 
     @property
     def text(self) -> str | None:
-        """Return the content as text, or None if its media type is not text."""
+        """Return the content decoded as text, or None if the media type is not text."""
         return decode_text(self.content, self.charset) if is_textual(self.media_type) else None
 
-    def json(self) -> Any:  # Any: the type depends on the server's data
-        """Return the content parsed as JSON (RFC 8259) in UTF-8, UTF-16 or UTF-32, for every media type.
+    def json(self) -> Any:  # Any, because the type depends on the server's data
+        """Parse the content as JSON (RFC 8259) in UTF-8, UTF-16 or UTF-32; the media type is ignored.
 
-        Raises `ValueError` if the content is not JSON.
+        Raises `ValueError` if the content is not valid JSON.
         """
         import json  # imported lazily: few callers use it
 
         return json.loads(self.content)
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Return every member under its name except `raw`, and the text; each byte becomes one character."""
+        """Return all attributes except `raw`, and `text`, as JSON values by name.
+
+        Each byte becomes one character.
+        """
         record = {**Retrieved.as_json(self), "text": self.text}
         del record["raw"]
         return record
@@ -158,12 +166,13 @@ class Response(Retrieved):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Saved(Retrieved):
-    """A complete object in a file under its final name (`path` None: on standard output).
+    """The result of `save`: a complete object in a file.
 
-    - `bytes` is the size of the file; `resumed_from` is the number of bytes from earlier tries.
-    - `digest` is `sha256:HEX` if it was requested.
-    - `skipped`: the file existed already, and was kept.
-    - `mirror` is the URL of the location that served the object instead of the first.
+    - `path` is the final path of the file; None for standard output.
+    - `bytes` is the size of the file in bytes; `resumed_from` is the number of bytes from earlier attempts.
+    - `digest` is `sha256:HEX` if the caller requested a digest; otherwise None.
+    - `skipped`: an existing file was not changed.
+    - `mirror` is the URL of the mirror that sent the object; None if the requested URL sent the object.
 
     Examples:
         >>> saved = await resolver.save("http://127.0.0.1:8920/about.txt", "about.txt")
@@ -188,7 +197,7 @@ def _plain(value: object) -> JsonValue:
     match value:
         case None | bool() | int() | float():
             return value
-        case str():  # also a `Kind`
+        case str():  # includes `Kind`, a subclass of `str`
             return str(value)
         case bytes():
             return value.decode("latin-1")
@@ -203,7 +212,7 @@ def _plain(value: object) -> JsonValue:
     raise AssertionError(f"{type(value)} has no form in JSON")
 
 
-# The result of any scheme, expressed in http terms for libraries whose callers know only http.
+# Responses of any scheme as http header fields and status codes, for libraries that support only http.
 
 _STATUSES: tuple[tuple[type[Declined], int], ...] = (
     (NotFound, 404),
@@ -214,12 +223,12 @@ _STATUSES: tuple[tuple[type[Declined], int], ...] = (
 
 
 def http_fields(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Return the metadata as header fields of a representation (RFC 9110 8), name and value. Never raises.
+    """Return the metadata of a response as http header fields (RFC 9110 8): pairs of name and value.
 
-    The fields of an http server are returned as sent.
+    If the response is from an http server, its header fields are returned unchanged. Never raises.
 
     Args:
-        facts: a `Response`, or any other value that has facts.
+        facts: a `Response`, or another object with response metadata.
 
     Examples:
         >>> response = await resolver.fetch("ftp://127.0.0.1:8900/pub/a.txt")
@@ -239,13 +248,13 @@ def http_fields(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def http_status(error: Declined) -> int:
-    """Return the http status code (RFC 9110 15) for a server's negative answer. Never raises.
+    """Return the http status code (RFC 9110 15) for an error response of a server. Never raises.
 
-    The code of an http server is returned as sent. Other errors give 404, 403, 401 or 503 by their class, and
-    502 otherwise.
+    The status code of an http server is returned unchanged. For other schemes, the code depends on the class
+    of the error: 404, 403, 401 or 503, and 502 for all other classes.
 
     Args:
-        error: the error that was raised.
+        error: the error that a retrieval raised.
 
     Examples:
         >>> resolver.http_status(resolver.NotFound("no such file", code="550"))
@@ -256,24 +265,23 @@ def http_status(error: Declined) -> int:
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), 502)
 
 
-# The outcome of one URL to save, also on failure: a value that can be stored and sent. As JSON it has the
-# members that `get --json` prints. All members are always present; None means unknown or absent.
+# The outcome of saving one URL: a success or a failure. The JSON form is the one that `get --json` prints.
+# All members are always present in the JSON; null means that the value is unknown or absent.
 
 Status: TypeAlias = Literal["done", "skipped", "failed", "refused"]
 
-#: The exit codes of refusals before any request is sent: by the policy, the parser, the registry, or a
+#: The exit statuses of refusals by the client itself: by the policy, the URL parser, the scheme registry or a
 #: redirect rule.
 _REFUSED = frozenset({9, 12, 13, 15})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Outcome:
-    """The outcome of one URL of `Resolver.save_all`.
+    """The outcome of saving one URL with `Resolver.save_all`. All URLs are redacted.
 
-    - `status` is `done`, `skipped` (the existing file is kept), `failed` or `refused`.
-    - `error` is the reason of a failure or refusal.
-    - `exit` is the command's exit status for it, 0 without an error.
-    - URLs are redacted.
+    - `status` is `done`, `skipped` (an existing file was not changed), `failed` or `refused`.
+    - `error` is the exception of a failure or refusal; otherwise None.
+    - `exit` is the exit status of the command line for this outcome: 0 without an error.
 
     Examples:
         >>> async with resolver.Resolver() as session:
@@ -307,13 +315,13 @@ class Outcome:
 
     @property
     def action(self) -> Literal["fetch", "keep"] | None:
-        """Return the action on the file: `fetch`, `keep`, or None without a file."""
+        """Return the action on the file: `fetch` or `keep`; None if the outcome does not have a file."""
         if self.status == "done":
             return "fetch"
         return "keep" if self.status == "skipped" and self.path is not None else None
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Return every member under its name."""
+        """Return all attributes as JSON values by name."""
         members = {member.name: _make_plain(getattr(self, member.name)) for member in fields(self)}
         return {**members, "action": self.action}
 
@@ -358,7 +366,7 @@ def outcome_of(saved: Saved, scheme: str | None, path: str | None) -> Outcome:
 def outcome_of_failure(
     error: ResolveError, url: str, elapsed: float, judged: tuple[Finding, ...], attempts: int | None = None
 ) -> Outcome:
-    """Return the outcome of a failed retrieval; `judged` are the policy's findings (see `judge`)."""
+    """Return the outcome of a failed retrieval; `judged` are the findings of the policy (see `judge`)."""
     refused = error.exit_code in _REFUSED
     return Outcome(
         url=redact(url),
@@ -384,9 +392,10 @@ def judge(
     environment: Mapping[str, str],
     proxy: str | None,
 ) -> tuple[Finding, ...]:
-    """Return the policy's findings on the URL, as in `explain`, and the rule that stopped it later.
+    """Return the policy's findings on the URL of a failed retrieval.
 
-    A rule that stops it later applies to an address, a redirect or a response.
+    The findings are those of `explain`, and the rule that refused the retrieval later, if any. Such a rule
+    applies to an IP address, a redirect or a response.
     """
     found = check(
         url,
@@ -406,14 +415,14 @@ def judge(
 
 
 def reason_of(error: ResolveError) -> dict[str, JsonValue]:
-    """Return an error as JSON: its public class, its message, and the number of its rule, if there is one."""
+    """Return an error as JSON: its public class, its message, and the number of its policy rule, or null."""
     reason: dict[str, JsonValue] = {"code": class_name(error), "message": error.message}
     rule = _rule_of(error)
     return reason if rule is None else {**reason, "rule": rule}
 
 
 def _rule_of(error: ResolveError) -> str | None:
-    """Return the rule of an error; an invalid URL is refused by S01."""
+    """Return the policy rule of an error, or None; the rule for an invalid URL is S01."""
     return "S01" if isinstance(error, InvalidUrl) else getattr(error, "rule", None)
 
 
@@ -425,6 +434,6 @@ def _scheme_of(text: str) -> str | None:
 
 
 def class_name(error: ResolveError) -> str:
-    """Return the name of an error's public class. A scheme may raise a private subclass of that class."""
+    """Return the name of the public class of an error, also if the error is of a private subclass."""
     public = ResolveError.__module__
     return next(cls.__name__ for cls in type(error).__mro__ if cls.__module__ == public)

@@ -1,7 +1,7 @@
-"""A retrieval, from a checked URL to the end of its body: one try, redirects included.
+"""A retrieval: one attempt, including redirects, from a checked URL to the end of the body.
 
-A retrieval returns a `StreamingResponse`. `stream` passes it to its caller, and `session` turns it into
-completed responses.
+A retrieval returns a `StreamingResponse`. `Resolver.stream` passes this response to the caller. Other methods
+of `Resolver` read it and return completed responses.
 """
 
 from __future__ import annotations
@@ -38,21 +38,23 @@ from resolver.url.tracebacks import trim_traceback
 if TYPE_CHECKING:
     from resolver.transfer.archives import TryRecording
 
-#: Errors that no alternative location can correct: a limit of the caller, an error of this machine, or an
-#: error in a body that has started.
+#: Errors after which another location is not requested: a limit of the caller was exceeded, this machine
+#: failed, or a body that had already started was damaged.
 _FINAL = (LimitExceeded, LocalError, IntegrityError)
 
 
-#: The warnings already reported, with their URLs.
+#: The pairs of URL and warning that were already reported.
 Heard: TypeAlias = "set[tuple[str, Finding]]"
 
 
 @dataclass(slots=True)
 class RedirectPoint:
-    """A redirect of the server with its alternatives.
+    """A redirect response with one or more alternative locations.
 
-    `request` was redirected. `alternatives` are the locations not yet tried. `failed` is the error of the
-    first alternative. `final`: an alternative timed out, and another try would time out too.
+    - `request` is the request that was redirected.
+    - `alternatives` are the locations that were not requested yet.
+    - `failed` is the error of the first alternative.
+    - `final`: an alternative timed out, so a retry is useless.
     """
 
     request: RetrievalRequest
@@ -69,18 +71,22 @@ class RedirectPoint:
 
 
 class Retrieval:
-    """An async context manager: check, open, return a `StreamingResponse`; leaving it closes everything.
+    """An attempt to retrieve a URL: an async context manager that returns a `StreamingResponse`.
 
-    A redirect is checked and opened like a separate retrieval, within the same time limit. A redirect may
-    name several alternatives. The retrieval keeps a stack of `RedirectPoint`:
-    - A redirect adds a point, and its first alternative is opened.
-    - If an alternative fails, the next alternative of the last point is opened.
-    - A point without further alternatives is removed, and its first error counts as the failure of the point
-      below.
-    - The number of opened alternatives is at most the maximum number of redirects.
+    Exiting the context closes the response and its connection.
 
-    With `heard`, this is a segment of a download, and the download reports its own start, progress and end.
-    The segment does not report them. It reports a policy warning only if the warning is not in `heard`.
+    The target of a redirect is checked against the policy like the first URL. One timeout applies to all
+    requests. A redirect may have several alternative locations. The retrieval stores them in a stack of
+    `RedirectPoint`:
+    - A redirect adds a `RedirectPoint`, and its first alternative is requested.
+    - If an alternative fails, the next alternative of the last `RedirectPoint` is requested.
+    - If a `RedirectPoint` has no further alternatives, it is removed. Its first error counts as the failure
+      of an alternative of the previous `RedirectPoint`.
+    - The limit on the number of redirects also limits the number of requested alternatives.
+
+    If `heard` is not None, the retrieval is a segment of a segmented download. A segment does not report its
+    start, progress and end, because the download reports them. It reports only policy warnings that are not
+    in `heard`.
     """
 
     def __init__(
@@ -155,7 +161,7 @@ class Retrieval:
     async def _open_here(
         self, dialogue: Callable[[], Dialogue[object]], clock: Clock
     ) -> tuple[UrlGate, Reply]:
-        """Open an alternative at the server that named it."""
+        """Request an alternative from the server that sent the redirect."""
         url_gate = self._points[-1].url_gate
         opened = hold(self._record_dialogue(url_gate, dialogue()), url_gate)
         return url_gate, await self._enter(opened, clock, url_gate.limits)
@@ -165,7 +171,7 @@ class Retrieval:
         url_gate = self._admit(request)
         gateways = self._network.gateways
         through = through_gateway(request.url, gateways) if gateways else None
-        if through is not None:  # the requested URL was checked; the gateway is the user's choice
+        if through is not None:  # the gateway is configured by the user and needs no policy check
             request = self._request = RetrievalRequest(
                 through, options=request.options, transfer=request.transfer
             )
@@ -182,7 +188,7 @@ class Retrieval:
         return url_gate, reply
 
     def _record_dialogue(self, url_gate: UrlGate, dialogue: Dialogue[object]) -> Dialogue[object]:
-        """Wrap the dialogue, to record it in an archive or to answer it from one."""
+        """Wrap a protocol exchange, to write it to an archive or to replay it from an archive."""
         if self._recording is None:
             return url_gate.wrap_dialogue(dialogue)
         self._recording.begin(self._request, url_gate, self._earlier[-1].shown if self._earlier else None)
@@ -201,8 +207,8 @@ class Retrieval:
     async def _enter(self, opened: AbstractAsyncContextManager[Reply], clock: Clock, limits: Limits) -> Reply:
         """Enter the context, and return the response.
 
-        With a minimum rate, the body must also begin within the idle timeout. Otherwise a server that sends a
-        few bytes now and then could delay the body without limit.
+        If the limits set a minimum rate, the body must begin within the idle timeout. Otherwise a server
+        could delay the body without limit by sending single bytes (slow-loris).
         """
         if limits.min_rate is None and self._opening is None and not clock.is_bound:
             reply = await opened.__aenter__()
@@ -247,7 +253,7 @@ class Retrieval:
         self._points.append(point)
 
     def _try_next(self) -> Alternative:
-        """Choose the next alternative of the last redirect, and set the request to open."""
+        """Return the next alternative of the last redirect, and set the next request accordingly."""
         point = self._points[-1]
         alternative = point.alternatives.pop(0)
         self._gone += 1
@@ -263,7 +269,11 @@ class Retrieval:
         return alternative
 
     def _fall_back(self, error: ResolveError) -> Alternative:
-        """Return the next alternative of the last redirect that has one, or raise the first error."""
+        """Return the next alternative after a failure.
+
+        The last redirect with a remaining alternative is used. Without a remaining alternative, raises the
+        first error.
+        """
         while self._points and not isinstance(error, _FINAL):
             point = self._points[-1]
             point.fail(error)
@@ -282,9 +292,9 @@ class Retrieval:
     def _locate_error(
         self, error: ResolveError, request: RetrievalRequest, earlier: tuple[Url, ...]
     ) -> ResolveError:
-        """Return the error in its reported form, with its URL.
+        """Return the error with the redacted URL of its request.
 
-        An error of a redirect target always has exit status 15.
+        An error after a redirect always has exit status 15.
         """
         failed = error.of_hop() if earlier else error
         return locate_error(failed, self._shown_of(request, earlier), self._hide)
@@ -298,7 +308,7 @@ class Retrieval:
         return self._shown_of(self._request, self._earlier)
 
     def _shown_of(self, request: RetrievalRequest, earlier: tuple[Url, ...]) -> str:
-        """Return the URL for display; a redirect target may repeat secrets sent to the server before."""
+        """Return the redacted URL. A redirect URL may repeat secrets that the client sent to the server."""
         return self._hide(request.url.shown) if earlier else request.url.shown
 
     async def _limit_reply(self, url_gate: UrlGate, reply: Reply, clock: Clock) -> StreamingResponse:
@@ -325,15 +335,12 @@ class Retrieval:
         )
 
     def _peers(self) -> tuple[str | None, ...]:
-        """Return the addresses connected to for each of the earlier URLs."""
+        """Return the server IP address of each earlier URL."""
         peers = {len(point.earlier): point.url_gate.peer for point in self._points}
         return tuple(peers.get(number) for number in range(len(self._earlier)))
 
     def _progress(self, reply: Reply, url: str) -> Callable[[int], None] | None:
-        """Return a function that reports progress; None without a listener.
-
-        The function stores the response's metadata, because the response is closed before the body.
-        """
+        """Return a function that reports progress, or None without a listener."""
         report = self._network.on_progress
         if report is None or self._heard is not None:
             return None
@@ -346,7 +353,7 @@ class Retrieval:
             await opened.__aexit__(None, None, None)
 
     def _warn(self, url_gate: UrlGate, reported: int) -> int:
-        """Report the policy's warnings after the first `reported`; return their number."""
+        """Report all policy warnings except the first `reported`; return the total number of warnings."""
         findings = url_gate.findings
         for finding in findings[reported:]:
             if self._heard is None or (self._shown, finding) not in self._heard:

@@ -1,9 +1,9 @@
-"""Retries: the number of tries, the waits between them, and the bytes that each try requests.
+"""Retries of a retrieval: the number of attempts, the backoff between attempts, and resumption.
 
-`Retrier.retry` retrieves one complete object into a store. Tries that bring new data are unlimited.
-Consecutive tries without new data are limited. Each further try requests only the missing bytes, and the last
-4 KiB before them. This overlap is compared with the stored bytes, so that a server with wrong offsets cannot
-corrupt the object.
+`Retrier.retry` retrieves one complete object into a store. The number of attempts that receive new data is
+not limited. The number of consecutive attempts without new data is limited. A retry requests only the missing
+bytes and the last 4 KiB of the stored bytes. This overlap is compared with the stored bytes, so that a server
+with wrong offsets cannot corrupt the object.
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ from resolver.transfer.retrieval import Retrieval
 from resolver.transfer.settings import RetryPolicy, requested_pause
 from resolver.transfer.streaming import NOTHING, LiveFacts, Store, StreamingResponse
 
-#: Stored bytes that a further try requests again, to verify that it resumes the same object.
+#: Number of stored bytes that a retry requests again, to verify that the object is the same.
 OVERLAP = 4_096
 
-#: Writes the bytes of a reply to the store: all of a listing, or the rest of a body.
+#: Writes the bytes of a response to the store: a complete listing, or the remaining bytes of a body.
 Fill: TypeAlias = Callable[[StreamingResponse], Awaitable[None]]
 
-#: Errors that no other location and no further try can correct: a refusal by the policy, a limit of the
-#: caller, or an error of this machine.
+#: Errors after which neither a retry nor a mirror is attempted: the policy refused, a limit of the caller was
+#: exceeded, or this machine failed.
 _FINAL = (Refused, LimitExceeded, LocalError)
 
 
 @dataclass(slots=True)
 class Location:
-    """A location of the object.
+    """A location of the object: the requested URL or a mirror.
 
-    A location is not `trusted` after it sent wrong bytes from the middle of the object. `failures_in_a_row`
-    counts its consecutive tries without new data.
+    - `trusted` is False after the server sent wrong bytes for an offset. The location is then not used to
+      resume.
+    - `failures_in_a_row` is the number of consecutive attempts without new data.
     """
 
     request: RetrievalRequest
@@ -60,18 +61,19 @@ class Location:
 class Retrier:
     """The retrieval of one object into a store, from one or more locations.
 
-    `requests` are the locations: the first, and its mirrors. The locations form a queue. The location at its
-    head is tried next:
-    - After a try with new data the same location is tried again.
-    - After a try without new data, the location goes to the end of the queue.
-    - A location is removed after a final error (the server declined, or the failure will recur), or after the
-      maximum number of consecutive tries without new data.
+    `requests` has a request for each location: first for the requested URL, then for the mirrors. The
+    locations form a queue, and each attempt uses the first location of the queue:
+    - After an attempt with new data, the next attempt uses the same location.
+    - After an attempt without new data, the location moves to the end of the queue.
+    - After a permanent error, the location is removed. An error is permanent if the server refused the
+      request or if the error is expected to recur.
+    - After too many consecutive attempts without new data, the location is removed too.
 
-    `keep.known` identifies the object state of the stored bytes. Another location may resume them only if the
-    size is known and `proved` says that a digest will verify the complete object. If the object changes, the
-    store restarts, unless its bytes are final.
+    `keep.known` are the validators of the stored bytes. A mirror may resume these bytes only if the size is
+    known and the complete object will be verified by a digest (`proved`). If the object changes, the store
+    discards its bytes and restarts. A final store cannot restart, so `Changed` is raised.
 
-    `findings` are the restarts and the removed locations. `resumed_from` is the position at the last
+    `findings` reports the restarts and the removed locations. `resumed_from` is the offset of the last
     resumption.
     """
 
@@ -103,19 +105,20 @@ class Retrier:
 
     @property
     def served(self) -> Url:
-        """Return the location from which bytes were last stored."""
+        """Return the URL of the location that sent the most recently stored bytes."""
         return self._held_of.request.url
 
     async def retry(self, clock: Clock) -> StreamingResponse:
-        """Try until the object is complete, and return the last response; its metadata stays readable.
+        """Retry until the object is complete, and return the last response.
 
-        The clock limits the total time of all tries.
+        The connection of the response is closed, but its metadata is available. The clock limits the total
+        time of all attempts.
 
         Raises:
-            ResolveError: the error of the last try; if every location declined, the error of the first
-                location.
-            Changed: if the object has changed since final bytes of it were written.
-            Requeue: in a batch, if the host rejects requests because of its load.
+            ResolveError: the error of the last attempt. If every location refused the request, the error of
+                the first location.
+            Changed: if the object has changed and the store is final.
+            Requeue: in a batch, if the host rejects requests because of its load (rate limit).
         """
         self._recall()
         while True:
@@ -126,7 +129,7 @@ class Retrier:
                 if isinstance(error, _FINAL) or clock.is_over:
                     raise error.tried(self.attempts) from error.__cause__
                 if isinstance(error, Changed) and error.retryable:
-                    continue  # `_begin_anew` counts the changes
+                    continue  # `_begin_anew` limits the number of changes
                 brought = self._keep.position > self._furthest
                 self._furthest = max(self._furthest, self._keep.position)
                 place = self._places[0]
@@ -144,12 +147,15 @@ class Retrier:
 
     @property
     def _name(self) -> str:
-        """Return the key of this retrieval among the retrievals of its task."""
+        """Return the key of this retrieval; a batch task may have several retrievals."""
         request = self._first.request
         return f"{request.options.want} {request.url.text}"
 
     def _recall(self) -> None:
-        """Restore the counts from before a requeue. Raises `TryLater` if the host is closed now."""
+        """Restore the attempt counts that were saved before a requeue.
+
+        Raises `TryLater` if the host does not accept requests now, and the object does not have a mirror.
+        """
         turn, first = current(), self._first
         if turn is None:
             return
@@ -162,11 +168,15 @@ class Retrier:
             raise refusal.tried(self.attempts)
 
     def _give_way(self, place: Location, error: ResolveError) -> None:
-        """Requeue the task if its host rejects requests, so that other tasks run meanwhile.
+        """Raise `Requeue` if the host rejects requests because of a rate limit, so that other tasks can run.
 
-        The try counts as a failure only if the task was alone at its host. `Requeue` is not raised if there
-        is another location, if final bytes were written, if the tries are used up, or if the requested pause
-        is longer than `LONGEST_WAIT`.
+        If other tasks were running at the host, the attempt does not count as a failure.
+
+        `Requeue` is not raised in these cases:
+        - Another location of the object remains.
+        - The store is final.
+        - The maximum number of attempts is reached.
+        - The server requested a pause longer than `LONGEST_WAIT`.
         """
         turn, requested = current(), requested_pause(error)
         if turn is None or place is not self._first or not is_push_back(error, requested):
@@ -191,10 +201,10 @@ class Retrier:
         raise Requeue from error
 
     def _drop(self, error: ResolveError) -> None:
-        """Remove the current location.
+        """Remove the current location from the queue.
 
-        If no location is left, raise its error; if the server declined, raise the error of the first location
-        instead.
+        If the queue is then empty, raises the error of the removed location if that error is retryable.
+        Otherwise raises the error of the first location.
         """
         place = self._places.pop(0)
         place.failed = error
@@ -205,9 +215,9 @@ class Retrier:
         self.findings.append(Finding("save:mirror", "warn", f"{place.request.url.shown}: {error.message}"))
 
     async def _wait(self, clock: Clock, failures_in_a_row: int, error: ResolveError) -> None:
-        """Wait before the next try.
+        """Wait before the next attempt (backoff).
 
-        Raises the error itself if the server requests a longer wait than `LONGEST_WAIT` (600 s).
+        Raises `error` if the server requested a pause longer than `LONGEST_WAIT` (600 s).
         """
         pause = self._retry_policy.pause(failures_in_a_row, error)
         if pause > LONGEST_WAIT:
@@ -231,7 +241,7 @@ class Retrier:
         request = place.request
         if start or request.options.start:
             request = replace(request, options=replace(request.options, start=start, known=known))
-        # the metadata from the listing may be outdated
+        # before a retry, discard the metadata from the listing, because it may be outdated
         if self.attempts > 1 and request.options.listed != NOTHING:
             request = replace(request, options=replace(request.options, listed=NOTHING))
         async with self._open(request, clock, self.attempts) as reply:
@@ -244,7 +254,7 @@ class Retrier:
             await keep.remember(known.completed_by(reported) if held and keep.position else reported)
             try:
                 await self._fill(reply)
-            except Changed as error:  # the object changed during the transfer
+            except Changed as error:  # the server reports that the object changed during the transfer
                 self._begin_anew(error.message)
                 raise
             if begin:
@@ -252,18 +262,21 @@ class Retrier:
         return reply
 
     def _known_at(self, place: Location) -> Validators:
-        """Return the validators for this location: times and tags are valid only at their own server."""
+        """Return the validators to send to this location.
+
+        Dates and entity tags are valid only at the server that sent them.
+        """
         return self._keep.known if place is self._held_of else Validators(size=self._keep.known.size)
 
     def _describe_object(self, reply: StreamingResponse, place: Location) -> Validators:
         """Return the validators to store with the bytes.
 
-        From a mirror only the size is stored, because a later run starts with the first location.
+        For a mirror, only the size is stored, because a later run resumes from the first location.
         """
         return reply.validators if place is self._first else Validators(size=reply.size)
 
     def _start_at(self, place: Location) -> int:
-        """Return the offset to resume from; 0 if the location's offsets cannot be relied on."""
+        """Return the offset to resume from; 0 if the location must not be used to resume."""
         elsewhere = place is not self._held_of and not (self._proved and self._keep.known.size is not None)
         if self._listing or not place.trusted or elsewhere:
             return 0
@@ -272,7 +285,10 @@ class Retrier:
     async def _align(
         self, reply: StreamingResponse, place: Location, known: Validators, requested: int
     ) -> None:
-        """Align the reply with the store's position, or restart the store if the reply starts at 0."""
+        """Align the response with the position of the store.
+
+        Restarts the store if the response starts at offset 0.
+        """
         keep = self._keep
         same = known.agree(reply.validators)
         if reply.start == 0 and not keep.final:
@@ -292,21 +308,22 @@ class Retrier:
             self._distrust(place, "the server resumed with bytes that differ from the stored ones")
 
     def _check_end(self, reply: StreamingResponse, place: Location) -> None:
-        """Check the size of a resumed object: extra bytes show that it is another object."""
+        """Check that a resumed object has the announced size; otherwise it is a different object."""
         if reply.size is not None and self._keep.position != reply.size:
             held = self._keep.position
             self._distrust(place, f"got {held} bytes after resuming, expected {reply.size}")
 
     def _distrust(self, place: Location, why: str) -> NoReturn:
-        """Never resume from this location again. Raises `Changed`."""
+        """Exclude the location from further resumption, and raise `Changed`."""
         place.trusted = False
         self._begin_anew(why)
         raise Changed(why, again=True)
 
     def _begin_anew(self, why: str) -> None:
-        """Restart with the changed object; raise `Changed` if bytes of the earlier state are final.
+        """Restart the store for the changed object.
 
-        The number of changes is limited, because some servers send a different object each time.
+        Raises `Changed` if the store is final. The number of restarts is limited, because some servers send a
+        different object for each request.
         """
         if self._keep.final:
             raise Changed(f"{why}, and the bytes already written cannot be taken back")
@@ -322,9 +339,10 @@ class Retrier:
 
 
 def give_way_for_room(error: ResolveError, url: Url, network: Network) -> None:
-    """Raise `Requeue` in a batch if this machine has no file descriptor left.
+    """Raise `Requeue` in a batch if the process has reached its limit of file descriptors.
 
-    Other running tasks will close some. The concurrency is lowered, and a warning reports it.
+    The concurrency of the batch is lowered, and a warning is reported. The task can run again after other
+    tasks have closed their file descriptors.
     """
     turn = current()
     if turn is not None and is_scarce(error) and turn.lower():
@@ -334,6 +352,6 @@ def give_way_for_room(error: ResolveError, url: Url, network: Network) -> None:
 
 
 def refuse_pointer(reply: LiveFacts) -> None:
-    """Refuse to save a link or a service, which has no bytes of its own. Raises `Refused` (S10)."""
+    """Raise `Refused` (S10) if the URL is a link or a service, because these do not have content to save."""
     if reply.points:
         raise Refused("S10", f"this is a {reply.kind.value}: its target {reply.target} is not followed")

@@ -1,8 +1,8 @@
-"""Saving an object to a file: complete and verified, or not at all; and its sidecar.
+"""Atomic saving of a complete, verified object to a file, and the metadata sidecar of the file.
 
-If the name of an existing file is enough to decide, the file is handled before any request is sent. Then
-`resolver.transfer.retry` retrieves the bytes into NAME.part, `verification` checks them, and the sink renames
-the file to its final name.
+First, the option `exists` is applied to an existing file of the same name. Then `resolver.transfer.retry`
+retrieves the object into NAME.part, `verification` checks NAME.part, and the sink renames NAME.part to the
+final name.
 """
 
 from __future__ import annotations
@@ -51,19 +51,23 @@ from resolver.url import registry
 from resolver.url.parsing import UrlLike
 from resolver.version import VERSION
 
-# The content of a sidecar: JSON for readers years later, when the URL may name another object (S21, archived
-# metadata). The sidecar holds no secret: URLs are redacted and cookies masked.
+# The sidecar: a JSON file with the metadata of a saved object. Years later, the URL may have another object,
+# so the sidecar documents the object at the time of the retrieval (S21, archived metadata). URLs and cookies
+# in the sidecar are redacted.
 
 
 def meta_octets(saved: Saved, addresses: Sequence[str | None], proved: Checksum | None) -> bytes:
-    """Return the content of the sidecar; `proved` is a further digest that was verified."""
+    """Return the content of the sidecar file.
+
+    `proved` is a digest that was verified in addition to SHA-256, or None.
+    """
     return (json.dumps(_record(saved, addresses, proved), indent=2) + "\n").encode("ascii")
 
 
 def etag_told(octets: bytes | None, url: str, held: Validators) -> str | None:
-    """Return the entity tag of the existing file, from its sidecar.
+    """Return the entity tag (ETag) of an existing file from the content of its sidecar.
 
-    Returns None if the sidecar is of another URL, or if the file has changed since it was saved.
+    Returns None if the sidecar is for another URL, or if the file has changed since it was saved.
     """
     try:
         record = json.loads(octets or b"")
@@ -82,11 +86,11 @@ def etag_told(octets: bytes | None, url: str, held: Validators) -> str | None:
 
 
 def _record(saved: Saved, addresses: Sequence[str | None], proved: Checksum | None) -> dict[str, JsonValue]:
-    """Return the sidecar's JSON object.
+    """Return the JSON object of the sidecar.
 
-    `addresses` are the IP addresses for `chain` and then for `final_url`, in the last try; if a proxy was
-    used, the addresses of the proxy. `size` among the validators is the announced size, and `bytes` is the
-    size of the file.
+    `addresses` are the server IP addresses for the URLs of `chain` and for `final_url`, from the last
+    attempt. If a proxy was used, they are the IP addresses of the proxy. In the JSON, `size` is the size that
+    the server announced, and `bytes` is the size of the file.
     """
     algorithm, _, digest = (saved.digest or "").partition(":")
     digests: dict[str, JsonValue] = {algorithm: digest}
@@ -119,23 +123,24 @@ def _record(saved: Saved, addresses: Sequence[str | None], proved: Checksum | No
     }
 
 
-#: Bytes of a file that are held in memory until the file is complete. A killed process loses at most this
-#: many bytes. With `rename` the file is created immediately, so that no other process takes the free name.
+#: Maximum size in bytes of a file that is buffered in memory until it is complete. A killed process loses at
+#: most these bytes. With `rename`, the file is created immediately, so that no other process can use the free
+#: name.
 HELD_AT_MOST = 65_536
 
-#: Size from which a body is written to the disk while it arrives. Below 32 MiB, one flush at the end is as
-#: fast.
+#: Minimum size in bytes of a body that is flushed to the disk during the transfer. Below 32 MiB, one flush at
+#: the end is as fast.
 WRITE_BACK_FROM = 33_554_432
 
-#: The values of `exists` with which the name is checked before its directory is opened.
+#: The values of `exists` for which an existing file is checked before the directory is opened.
 _LOOKS = ("skip", "newer", "rename")
 
-#: The action if a file of that name exists.
+#: The action if a file with the final name already exists.
 Exists: TypeAlias = Literal["fail", "resume", "skip", "newer", "replace", "rename"]
 
 
 class SaveSettings(Provenance, total=False):
-    """The keywords of `save`. `SaveOrder` has the default of each."""
+    """The keywords of `save`. The fields of `SaveOrder` define the defaults."""
 
     exists: Exists
     """The action if a file of that name exists.
@@ -182,14 +187,11 @@ class SaveSettings(Provenance, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SaveOrder:
-    """An object to save, and its settings.
+    """An object to save, with the settings of `SaveSettings`.
 
-    - `requests` are the locations of the object: the first, then its mirrors.
-    - Without `listings`, a directory, menu, group or result list is refused.
-    - `newer` compares with `listed`, the exact size and time from a listing.
-    - `below` is the start of the path. No component after it may be a symbolic link.
-    - `meta` writes a sidecar.
-    - A `dry_run` only predicts the result: no file is written, and no body requested.
+    - `requests` has a request for each location: first for the requested URL, then for its mirrors.
+    - `below` is the parent directory of the path. The path components after it must not be symbolic links
+      (symlink attack).
     """
 
     requests: Sequence[RetrievalRequest]
@@ -228,11 +230,11 @@ class Saver:
     async def run(self) -> Saved:
         """Save the object, and return the result.
 
-        Raises any `ResolveError`. After an error the final name is as it was before; the received bytes are
-        kept if another run can resume them.
+        Raises `ResolveError`. After an error, a file with the final name is unchanged. The received bytes
+        stay in NAME.part if another run can resume them.
         """
         check_name(self._path)
-        # for the other values of `exists`, the path is checked while it is opened
+        # for other values of `exists`, opening the path checks for symlinks
         looks = self._order.dry_run or self._order.exists in _LOOKS
         if looks and self._order.below is not None:
             check_way(self._path, self._order.below)
@@ -258,7 +260,7 @@ class Saver:
         except NameTaken:
             if exists != "skip":
                 raise
-            return self._left_alone()  # another run completed the file first
+            return self._left_alone()  # another process created the file in the meantime
         finally:
             if file.left:
                 url, row = self._first.url, registry.find(self._first.url.scheme)
@@ -270,7 +272,7 @@ class Saver:
         return self._order.requests[0]
 
     def _stays(self) -> bool:
-        """Return whether the existing file is kept as it is; with `rename`, choose a free name."""
+        """Return whether the existing file stays unchanged; with `rename`, choose a free name."""
         match self._order.exists:
             case "skip":
                 return is_there(self._path)
@@ -283,25 +285,26 @@ class Saver:
         return False
 
     def _is_listed_as_held(self, held: Validators) -> bool:
-        """Return whether the listing shows, without a request, that the file is current.
+        """Return whether the listing shows that the existing file is up to date.
 
-        The listing must have both size and time, because several versions may have the same time.
+        The listing must have both size and modification time, because several versions of an object may have
+        the same modification time.
         """
         listed = self._order.listed
         return None not in (listed.size, listed.modified) and held.covers(listed)
 
     def _covers(self, reply: StreamingResponse) -> bool:
-        """Return whether the existing file is up to date; some schemes then send no body."""
+        """Return whether the response shows that the existing file is up to date."""
         held = self._held
         if held is None or reply.start or reply.unchanged:
             return reply.unchanged
         return held.covers(reply.validators._replace(modified=reply.modified))
 
     async def _foresee(self) -> Saved:
-        """Predict the result of a run, as far as possible without the body.
+        """Predict the result of a run without the body (dry run).
 
-        Raises errors that are detectable locally. The server is asked only for the object's time, and only if
-        the result depends on that time.
+        Raises errors that can be detected locally. A request for the metadata is sent only if the result
+        depends on the modification time of the object.
         """
         if self._held is not None:
             facts = replace(self._first, options=replace(self._first.options, want="facts"))
@@ -319,7 +322,7 @@ class Saver:
             self._report("save:restarted", "an archive records only complete objects: started over")
             sink.restart()
         order = self._order
-        # the object's server has responded by now, so `tries_before_data` no longer applies
+        # the server of the object has responded, so `tries_before_data` does not apply to digest files
         patience = replace(self._retry_policy, tries_before_data=None)
         proof = ExpectedDigest(self._network, order.checksum, order.size, self._clock, patience)
         reply, proved = await self._bring(sink, proof)
@@ -340,7 +343,7 @@ class Saver:
         ready = make_recorder(lambda inode: whole(inode=inode))
         finished = reply.finished(*self._findings, *proof.findings, proved=proved)
         finished |= {
-            # the first location's URL, even if a mirror served the object
+            # the URL of the first location, even if a mirror sent the object
             "requested_url": self._first.url.shown,
             "path": self._path,
             "bytes": size,
@@ -356,11 +359,11 @@ class Saver:
         return Saved(**{**finished, "elapsed": self._clock.elapsed})
 
     async def _bring(self, sink: PartialFile, proof: ExpectedDigest) -> tuple[StreamingResponse, set[str]]:
-        """Retrieve the complete object with the right digest.
+        """Retrieve the complete object, and verify its digest.
 
-        After a mismatch the object is requested again, from its start and over one connection. Each other
-        location is tried; without another location, the only one is tried again. After a segmented download
-        the object is requested from every location.
+        After a mismatch, the complete object is requested again over one connection from another location. If
+        there is only one location, it is used again. After a mismatch of a segmented download, all locations
+        are attempted.
         """
         reply = await self._in_segments(sink)
         proved = set() if reply is None else {"length"}
@@ -373,8 +376,8 @@ class Saver:
             try:
                 return reply, proved | await proof.check(sink, reply)
             except ChecksumMismatch as error:
-                self._held = None  # the existing file no longer limits the request
-                if not proved:  # all bytes came from one location
+                self._held = None  # the next request is unconditional
+                if not proved:  # all bytes came from one location, which is excluded from now on
                     self._wrong.append(self._served)
                 proved = set()
                 self._report("save:mismatch", f"{error.message}: requested again")
@@ -387,12 +390,13 @@ class Saver:
             raise error.tried(self._attempts) from error.__cause__
 
     async def _in_segments(self, sink: PartialFile) -> StreamingResponse | None:
-        """Retrieve the object over several connections, or fill an earlier run's gaps over one.
+        """Retrieve the object in segments over several connections.
 
-        Returns None if neither was requested, or neither is possible.
+        If the file has gaps from an earlier segmented run, one connection is enough to fill them. Returns
+        None if a segmented download is not requested or not possible.
         """
         order = self._order
-        if self._network.recorder is not None:  # an archive stores objects, not segments
+        if self._network.recorder is not None:  # an archive stores complete objects, not segments
             return None
         if sink.adopts or self._held is not None or (order.segments < 2 and not sink.has_gaps):
             return None
@@ -429,7 +433,7 @@ class Saver:
 
     @property
     def _is_proved(self) -> bool:
-        """Return whether a given digest will verify the complete object."""
+        """Return whether a digest from the caller will verify the complete object."""
         checksum = self._order.checksum
         return checksum is not None and checksum.algorithm != "auto"
 
@@ -448,9 +452,9 @@ class Saver:
             self._findings += retrier.findings
 
     def _conditional(self, request: RetrievalRequest) -> RetrievalRequest:
-        """Make the request conditional on the existing file's validators.
+        """Make the request conditional on the validators of the existing file.
 
-        The body may be left unread, so no other request waits on the same connection.
+        The body may stay unread, so pipelining on the same connection is disabled.
         """
         if self._held is None:
             return request
@@ -461,7 +465,7 @@ class Saver:
             return
         if not self._order.listings:
             refuse_listing(reply)
-        if reply.size is not None and not reply.lists:  # fail before the bytes of another object are received
+        if reply.size is not None and not reply.lists:  # detect another object before its body is received
             check_size(reply.size, self._order.size, reply.url)
         if sink.is_held and not reply.lists:
             refuse_pointer(reply)
@@ -486,7 +490,7 @@ class Saver:
         self._findings.append(Finding(rule, "warn", detail))
 
     def _left_alone(self) -> Saved:
-        """Return the existing file as the result."""
+        """Return the result for an existing file that stays unchanged."""
         return Saved(
             url=self._first.url.shown,
             requested_url=self._first.url.shown,
@@ -504,12 +508,12 @@ class Saver:
 
 
 def checksum_of(said: str | Checksum | None) -> Checksum | None:
-    """Return the checksum as an object. Raises `ValueError` with the reason if the text is invalid."""
+    """Parse a checksum that is a text. Raises `ValueError` if the text is invalid."""
     return Checksum.parse(said) if isinstance(said, str) else said
 
 
 async def _hold(body: LimitedBody, sink: PartialFile) -> None:
-    """Write the body piece by piece while the sink holds it in memory; then move the rest in bulk."""
+    """Write the body in chunks while the sink buffers it in memory; then copy the remaining bytes in bulk."""
     async for octets in body:
         sink.write(octets)
         if not sink.is_held:
@@ -518,14 +522,14 @@ async def _hold(body: LimitedBody, sink: PartialFile) -> None:
 
 
 def _ways(reply: StreamingResponse) -> str:
-    """Return the user's alternatives to saving the listing, for a message."""
+    """Return the alternatives to saving a listing, as text for an error message."""
     row = registry.find(reply.request.url.scheme)
     has_tree = row is not None and row.tree is not None and reply.kind in (Kind.DIRECTORY, Kind.GROUP)
     return f"{'-r saves all of it, ' if has_tree else ''}-O FILE saves the listing"
 
 
 def refuse_listing(reply: StreamingResponse) -> None:
-    """Refuse to save a listing as a file. Raises `Refused` (S14)."""
+    """Raise `Refused` (S14) if the response is a listing."""
     if reply.lists:
         raise NoDocument(
             "S14",
@@ -536,7 +540,7 @@ def refuse_listing(reply: StreamingResponse) -> None:
 
 
 async def fill(reply: StreamingResponse, sink: AnySink) -> None:
-    """Write the rest of the body to the file; in bulk unless it is a listing."""
+    """Write the remaining bytes of the body to the file. A listing is written as text lines."""
     refuse_pointer(reply)
     if not reply.lists:
         await reply.body.drain(sink)

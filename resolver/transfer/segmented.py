@@ -1,13 +1,17 @@
 """A segmented download: one object over several concurrent connections, to one or more locations.
 
-The metadata is requested first. In these cases `run` returns None, and the object is retrieved over one
-connection: the metadata does not identify the object's version, the object is small, or the location does not
-support ranges. Each segment is written directly to its offset in NAME.part. The response for a segment must
-be of the same object; otherwise its location is dropped. A failed segment is requested again, from another
-location if there is one.
+First, the metadata of the object is requested. A segmented download is not possible in these cases:
+- The metadata does not identify the version of the object.
+- The object is too small.
+- The location does not support range requests.
+Then `run` returns None, and the caller retrieves the object over one connection.
 
-The completed ranges are recorded every 2 s, after they were flushed to the disk. They are also recorded when
-the file is closed.
+Each segment is written directly to its offset in NAME.part. If the response for a segment is of another
+object, its location is not used again. A failed segment is requested again, from another location if
+possible.
+
+The ranges of completed segments are recorded every 2 s, after the segments were flushed to the disk. They are
+also recorded when the file is closed.
 """
 
 from __future__ import annotations
@@ -34,30 +38,31 @@ from resolver.transfer.settings import RetryPolicy
 from resolver.transfer.streaming import StreamingResponse
 from resolver.url import registry
 
-#: Seconds between two progress checks; number of progress checks between two records of the ranges.
+#: Seconds between two progress checks, and number of progress checks between two records of the ranges.
 _LOOK_EVERY = 0.2
 _LOOKS_A_NOTE = 10
 
-#: Maximum number of seconds to wait if a server asks for a pause. If the server asks for more, the location
-#: is dropped.
+#: Maximum pause in seconds that a server may request. If a server requests a longer pause, its location is
+#: not used again.
 _LONGEST_WAIT = 600.0
 
 _FINAL = (Refused, LimitExceeded, LocalError, Changed)
 
-#: Opens a request at a location. The clock is common to all segments; the number is that of the try.
+#: Opens a request to a location. All segments share the clock. The integer is the attempt number.
 Open = Callable[[RetrievalRequest, Clock, int], Retrieval]
 
 
 class _SegmentsUnusable(Exception):
-    """A location does not support ranges, or has another object."""
+    """A location does not support range requests, or has another object."""
 
 
 @dataclass(slots=True, eq=False)
 class _SegmentSource:
-    """A location of segments.
+    """A location from which segments are requested.
 
-    `known` are the object's validators there; `busy` is the number of its connections. `failures_in_a_row`
-    counts consecutive tries without new data.
+    - `known` are the validators of the object at this location.
+    - `busy` is the number of open connections to this location.
+    - `failures_in_a_row` is the number of consecutive attempts without new data.
     """
 
     request: RetrievalRequest
@@ -69,7 +74,7 @@ class _SegmentSource:
 
     @property
     def stops(self) -> bool:
-        """Return whether the server receives the end offset of a range."""
+        """Return whether range requests of this scheme include the end offset."""
         row = registry.find(self.request.url.scheme)
         return row is not None and row.stops
 
@@ -78,16 +83,16 @@ class SegmentedDownload:
     """A segmented download of one object.
 
     Args:
-        requests: the locations of the object.
-        count: the maximum number of connections, over all locations.
-        crowd: counts the connections per host, over all objects.
-        size: the expected size of the object in bytes, if it is known.
+        requests: a request for each location of the object.
+        count: the maximum number of connections to all locations together.
+        crowd: the counter of connections per host, shared by all objects.
+        size: the expected size of the object in bytes, or None.
         proved: whether a digest will verify the complete object.
 
     Attributes:
-        findings: the dropped locations, with the reasons.
-        attempts: the number of tries: the first, and one for each failure.
-        resumed_from: the number of bytes that were in the file at the start.
+        findings: the locations that are not used again, with the reasons.
+        attempts: the number of attempts, which is 1 plus the number of failures.
+        resumed_from: the number of bytes that the file already had at the start.
     """
 
     def __init__(
@@ -125,21 +130,21 @@ class SegmentedDownload:
 
     @property
     def served(self) -> RetrievalRequest:
-        """Return the location that sent most bytes."""
+        """Return the request of the location that sent the most bytes."""
         return max((self._first, *self._places, self._served), key=lambda place: place.brought).request
 
     async def run(self, clock: Clock) -> StreamingResponse | None:
-        """Retrieve the complete object into the file, and return the response that had the metadata.
+        """Retrieve the complete object into the file, and return the response with the metadata.
 
-        Returns None if the object must be retrieved over one connection; then the file is truncated to the
-        bytes before its first gap. Raises `ResolveError`; received bytes are kept.
+        Returns None if the object must be retrieved over one connection. In this case, the file is truncated
+        at its first gap. Raises `ResolveError`; the received bytes stay in the file.
         """
         self._clock, self.attempts = clock, 1
         if (turn := current()) is not None:
             turn.follow(lambda: octets_of(self._there()))
         facts = await self._ask(clock)
         if facts is None or not await self._begin(facts.validators):
-            self.attempts -= 1  # the retrieval over one connection is the first try
+            self.attempts -= 1  # the retrieval over one connection counts as the first attempt
             self._sink.flatten()
             return None
         size = self._known.size
@@ -166,7 +171,7 @@ class SegmentedDownload:
 
     @property
     def _shares(self) -> int:
-        """Return the number of connections, within the limits of their hosts."""
+        """Return the number of connections to open, within the limits per host."""
         most = [self._crowd.max_connections(place.request.url) for place in self._places]
         return min(self._count, sum(self._count if each is None else each for each in most))
 
@@ -175,9 +180,9 @@ class SegmentedDownload:
     async def _ask(self, clock: Clock) -> StreamingResponse | None:
         """Request the metadata from the first location.
 
-        Returns None if that fails: the retrieval over one connection fails too, and reports the error. If the
-        file has gaps, the request is retried here instead, because one connection would discard the bytes
-        after the first gap.
+        If the file has gaps, a failed request is retried, because a retrieval over one connection would
+        discard the bytes after the first gap. Otherwise a failure returns None, and the retrieval over one
+        connection reports the error.
         """
         request = self._first.request
         row = registry.find(request.url.scheme)
@@ -195,7 +200,7 @@ class SegmentedDownload:
                     raise error.tried(self.attempts) from error.__cause__
 
     async def _begin(self, known: Validators) -> bool:
-        """Prepare the file for segments; return whether they are useful and its bytes can be kept."""
+        """Prepare the file for segments; return whether segments are useful and can complete the file."""
         sink, size = self._sink, known.size
         if (
             size is None
@@ -206,7 +211,7 @@ class SegmentedDownload:
         held = sink.whole
         if held and not (sink.known.agree(known) and is_same(sink.known, known, proved=self._proved)):
             return False
-        if held and not sink.has_gaps:  # the last bytes may not have reached the disk
+        if held and not sink.has_gaps:  # discard the last bytes, which may not have been flushed to the disk
             held = join_ranges([(0, held[0][1] - OVERLAP)])
         stops = sink.has_gaps or any(place.stops for place in self._places)
         if size - octets_of(held) < 2 * segments.least_piece(stops=stops) or (held and held[-1][1] > size):
@@ -227,13 +232,13 @@ class SegmentedDownload:
         except BaseExceptionGroup as group:
             problem = unwrap_group(group)
         if problem is not None:
-            # raised outside the except block, so that the group is not in the context of the error
+            # raised outside the except block, so that `__context__` is not the exception group
             raise problem
         if self._pieces and self._failed is not None and not self._partless:
             raise self._failed
 
     async def _work(self) -> None:
-        """Retrieve segments one after the other, until none is missing or no location is left."""
+        """Retrieve segments over one connection until the object is complete or all locations have failed."""
         while (place := self._next_place()) is not None:
             if (piece := self._pieces.take(stops=place.stops)) is None:
                 return
@@ -254,9 +259,11 @@ class SegmentedDownload:
                 self._crowd.leave(place.request.url)
 
     def _next_place(self) -> _SegmentSource | None:
-        """Return the location with the fewest failures, and among those the fewest connections.
+        """Return the location for the next connection.
 
-        Locations at the connection limit of their host are excluded, but one connection is always allowed.
+        The location with the fewest failures is chosen, and among equal locations the one with the fewest
+        connections. Locations whose host has reached its connection limit are excluded, but the first
+        connection of the download is always allowed.
         """
         alone = not any(each.busy for each in self._places)
         there = [each for each in self._places if alone or self._crowd.has_room(each.request.url)]
@@ -290,7 +297,7 @@ class SegmentedDownload:
             self._pieces.give_back(came, end)
 
     def _check(self, place: _SegmentSource, reply: StreamingResponse, piece: Range) -> None:
-        """Check that the response is the requested segment of the same object."""
+        """Check that the response is the requested range of the same object."""
         there = reply.validators
         if place is self._first and not self._known.agree(there):
             raise Changed("the object has changed")
@@ -311,10 +318,10 @@ class SegmentedDownload:
             self.findings.append(Finding("save:mirror", "warn", f"{place.request.url.shown}: {why}"))
 
     async def _cope(self, place: _SegmentSource, error: ResolveError) -> bool:
-        """Return whether this connection should try again after a failure.
+        """Return whether this connection should request another segment after a failure.
 
-        If other connections to the location work, this connection ends: the server may have reached its
-        limit.
+        If other connections to the location work, this connection is not opened again, because the server may
+        limit the number of connections.
         """
         if place.busy > 1 and sum(each.busy for each in self._places) > 1:
             self.attempts += 1
@@ -327,9 +334,9 @@ class SegmentedDownload:
         return True
 
     async def _wait(self, place: _SegmentSource, error: ResolveError, *, elsewhere: bool = False) -> bool:
-        """Wait until the location may be tried again; return False if it must not be tried again.
+        """Wait until the location may be used again (backoff); return False if it must not be used again.
 
-        If another location can be used meanwhile (`elsewhere`), return immediately.
+        If another location can be used in the meantime (`elsewhere`), the call returns immediately.
         """
         place.failures_in_a_row += 1
         pause = self._retry_policy.pause(place.failures_in_a_row, error)
@@ -357,7 +364,7 @@ class SegmentedDownload:
         return self._whole
 
     async def _watch(self) -> None:
-        """Report progress, start writing to the disk, and record the completed ranges."""
+        """Report progress periodically, start flushing to the disk, and record the completed ranges."""
         noted, looks, seen = self._whole, 0, self._whole
         while True:
             await self._clock.loop.sleep(_LOOK_EVERY)

@@ -1,11 +1,13 @@
-"""The segments of an object for concurrent requests, and their connections per host. No I/O.
+"""The division of an object into segments (byte ranges), and the number of connections per host. No I/O.
 
-Segments get smaller towards the end, so that all connections finish at about the same time despite different
-speeds. A segment is half of an equal share of the remaining bytes, and at least `LEAST`.
+Segments become smaller towards the end of the object, so that all connections finish at about the same time
+despite different speeds. For N connections, a segment is 1/(2N) of the remaining bytes, and at least `LEAST`
+bytes.
 
-A server that does not receive the end of a segment (REST of RFC 3659) sends until the connection is closed.
-So after each segment it sends as many useless bytes as the buffers of two sockets hold. For such a server a
-segment is a full share of the remaining bytes, and at least `LEAST_WITHOUT_END`.
+FTP's REST command (RFC 3659) has only a start offset, so the server sends data until the client closes the
+connection. After each segment, the client discards the bytes that the socket buffers already contain. So an
+FTP segment is larger: an equal share of the remaining bytes per connection, and at least `LEAST_WITHOUT_END`
+bytes.
 """
 
 from __future__ import annotations
@@ -17,17 +19,20 @@ from resolver.files.part_state import Range, Ranges, find_missing
 from resolver.policy.schemes import at_once
 from resolver.policy.subject import host_key
 
-#: Minimum segment size in bytes. A smaller segment is not worth a request or an FTP login: 1 MiB takes 0.08 s
-#: at 100 Mbit/s.
+#: Minimum segment size in bytes. 1 MiB takes 0.08 s at 100 Mbit/s. For a smaller segment, the request or the
+#: FTP login takes longer than the transfer.
 LEAST = 1_048_576
 
-#: Minimum segment size if the server does not receive the segment's end. After the end, vsftpd on loopback
-#: still sends 3 to 5 MB.
+#: Minimum segment size in bytes if the request cannot include an end offset. vsftpd on loopback sends 3 to 5
+#: MB after the end of the segment.
 LEAST_WITHOUT_END = 33_554_432
 
 
 def least_piece(*, stops: bool) -> int:
-    """Return the minimum segment size in bytes; `stops`: the server receives the segment's end."""
+    """Return the minimum segment size in bytes.
+
+    `stops` is whether range requests include the end offset.
+    """
     return LEAST if stops else LEAST_WITHOUT_END
 
 
@@ -44,7 +49,7 @@ class SegmentPlan:
     def take(self, *, stops: bool = True) -> Range | None:
         """Return the next segment and reserve it; None if no range is missing.
 
-        `stops` says that the server receives the segment's end.
+        `stops` is whether range requests include the end offset.
         """
         if not self._gaps:
             return None
@@ -62,7 +67,7 @@ class SegmentPlan:
         return begin, end
 
     def give_back(self, begin: int, end: int) -> None:
-        """Put the missing rest of a segment back into the plan."""
+        """Put the missing bytes of a failed segment back into the plan."""
         if begin < end:
             self._gaps.insert(0, (begin, end))
 
@@ -73,11 +78,11 @@ def can_detect_change(known: Validators) -> bool:
 
 
 def is_same(known: Validators, there: Validators, *, proved: bool) -> bool:
-    """Return whether another location has the same object.
+    """Return whether another location has the same object, by its validators.
 
-    The size must be equal, and also the strong entity tag or the time. With a digest to verify (`proved`),
-    the size is sufficient. Tags are specific to a server, so different tags are ignored if the times are
-    equal.
+    The sizes must be equal. In addition, the strong entity tags or the modification times must be equal. If a
+    digest will verify the complete object (`proved`), equal sizes are sufficient. Entity tags are specific to
+    a server, so different tags are ignored if the times are equal.
     """
     if known.size is None or known.size != there.size:
         return False
@@ -86,16 +91,16 @@ def is_same(known: Validators, there: Validators, *, proved: bool) -> bool:
     return proved or same_tag or same_time
 
 
-# The segment connections per host, counted over all objects of a session.
+# The number of segment connections per host, over all objects of a session.
 #
-# A connection that retrieves a complete object is counted by its caller. A segmented object always has one
-# connection, and more while its hosts are below their limit: `max_connections`.
+# Connections that retrieve a complete object are not counted here. A segmented download always has at least
+# one connection. Further connections are opened within the limits per host (`max_connections`).
 
 
 class HostConnectionCounter:
-    """The segment connections of a session, by host.
+    """The counter of segment connections per host, over all objects of a session.
 
-    `wanted` is the limit per host; None uses the default of the scheme.
+    `wanted` is the maximum number of connections per host; None uses the default of the scheme.
     """
 
     def __init__(self, wanted: int | None) -> None:

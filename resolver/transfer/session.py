@@ -1,7 +1,7 @@
 """The session: `Resolver` with fetch, stream, save, entries, info; and a session confined to one tree.
 
-A `Resolver` shares its network (policy, limits, DNS lookups, TLS) among its retrievals. The module-level
-functions of the package are a `Resolver` for one call.
+The retrievals of a `Resolver` share one network (policy, limits, DNS cache, connection pool, TLS). Each
+module-level function of the package creates a `Resolver` for one call.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 def describe_entry(
     url: Url, reply: StreamingResponse, origin: Origin, referrer: tuple[str, str | None] | None
 ) -> Entry:
-    """Return the metadata of a response as one entry for `url`."""
+    """Return the metadata of a response as an `Entry` for `url`."""
     return Entry(
         name=listed_name(url),
         url=reply.url,
@@ -61,11 +61,11 @@ def describe_entry(
 
 
 class Resolver:
-    """A session: retrievals that share a policy, limits and knowledge of hosts.
+    """A session of retrievals that share a policy, limits, a DNS cache and a connection pool.
 
-    An async context manager; leaving it closes its connections. It may be used by several tasks. Its keywords
-    are those of `Settings`. Methods that take a URL also take `origin` and `referrer`, which `Provenance`
-    describes.
+    A `Resolver` is an async context manager. Exiting the context closes the connections. Several tasks may
+    use one `Resolver` concurrently. `Settings` describes the keywords. Methods with a `url` also have the
+    keywords `origin` and `referrer`, which `Provenance` describes.
 
     Examples:
         >>> async with resolver.Resolver(timeout=60) as session:
@@ -86,7 +86,7 @@ class Resolver:
         self._crowd = HostConnectionCounter(settings.get("segments_per_host"))
         self._sync = settings.get("sync") or "group"
         self._commits: GroupCommit | None = None
-        if self._sync != "group":  # an invalid value raises here, before anything is saved
+        if self._sync != "group":  # raise for an invalid value now, before files are saved
             self._group_commit()
         self._strict = settings.get("strict", False)
         self._options = replace(
@@ -121,7 +121,7 @@ class Resolver:
                 self._cookies.save(failed=error is not None)
 
     def _cookies_in(self, path: str) -> CookieFile:
-        # imported lazily: few sessions keep cookies, and only http has them
+        # imported lazily: few sessions store cookies, and only http uses cookies
         from resolver.transfer.cookies import CookieFile
 
         return CookieFile(path, self._options.suffix_of, self._network.on_event)
@@ -133,9 +133,9 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> AbstractAsyncContextManager[StreamingResponse]:
-        """Open a reply, and keep its connection open in the context: iterate over `reply.body`, or drain it.
+        """Open a streaming response. Iterate over `reply.body` inside the context, or drain it.
 
-        The body has no size limit unless the limits set `body_everywhere`.
+        By default, the size of the body is not limited. `Limits.body_everywhere` sets a limit.
         """
         return Retrieval(self._network, self._request(url, origin, referrer), most=max_streamed)
 
@@ -148,18 +148,18 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> AbstractAsyncContextManager[StreamingResponse]:
-        """Open a reply as `stream` does; its body starts at an offset if possible.
+        """Open a streaming response whose body starts at an offset, to resume an earlier transfer.
 
         The body is the object as the server stores it (http: without a content coding). It starts at `start`
-        if the server supports offsets and the object is unchanged; otherwise at 0. `reply.start` has the
-        actual offset.
+        if the server supports range requests and the object is unchanged. Otherwise the body starts at 0.
+        `reply.start` is the actual offset.
 
         Args:
             url: as for `fetch`.
             start: the offset in bytes.
-            known: the `validators` of the earlier reply, which identify the state of the object.
+            known: the `validators` of the earlier response, which identify the version of the object.
             origin: how the URL was chosen (`Provenance`).
-            referrer: the URL and address where the URL was found (`Provenance`).
+            referrer: the URL and IP address of the document that contained the URL (`Provenance`).
         """
         request = self._request(url, origin, referrer, want="file")
         options = replace(request.options, start=start, known=known or Validators())
@@ -172,7 +172,7 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> AbstractAsyncContextManager[StreamingResponse]:
-        """Open a response to read its entries; a document with links (http's index page) is allowed too."""
+        """Open a response to read its entries: a listing, or a document with links (http index page)."""
         return Retrieval(self._network, self._request(url, origin, referrer, "listing"), most=max_streamed)
 
     async def fetch(
@@ -182,9 +182,9 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> Response:
-        """Fetch the complete object into memory, at most `limits.body` bytes of it.
+        """Fetch the complete object into memory; an object larger than `limits.body` is an error.
 
-        Raises only `ResolveError`: an incomplete object is an error, never a shorter body.
+        Raises `ResolveError` if the object cannot be retrieved or is incomplete.
         """
         memory = MemoryStore()
         entries: tuple[Entry, ...] | None = None
@@ -193,8 +193,8 @@ class Resolver:
             nonlocal entries
             entries = None
             await memory.fill(reply.body)
-            # entries are read while the connection is open, because only the file system tells the kind of a
-            # name
+            # entries are read before the response is closed, because for `file:` the kind of an entry is read
+            # from the file system
             if reply.has_entries:
                 entries = await self._entries_of(reply, memory.tail(memory.position))
 
@@ -217,7 +217,7 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> Retrier:
-        """Return a `Retrier` that retrieves the URL into the caller's own store."""
+        """Return a `Retrier` that retrieves the URL into a store of the caller."""
         return self._retrier(self._request(url, origin, referrer), keep, fill, max_streamed)
 
     def _retrier(self, request: RetrievalRequest, keep: Store, fill: Fill, most: Most) -> Retrier:
@@ -225,7 +225,7 @@ class Resolver:
         return Retrier(open_, (request,), keep, fill, self._patience or ONE_TRY, self._network.on_event)
 
     def limits_of(self, url: Url) -> Limits:
-        """Return the limits for the URL: those of its host, or the session's `limits`."""
+        """Return the limits for the URL: the limits of its host, or the `limits` of the session."""
         return self._network.limits_of(url)
 
     async def _entries_of(self, reply: StreamingResponse, content: bytes) -> tuple[Entry, ...]:
@@ -245,9 +245,10 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> AsyncIterator[EntryStream]:
-        """Open the records of a directory, menu, group or result list, one by one, without a limit.
+        """Open a listing, and iterate over its entries; the number of entries is not limited.
 
-        Raises `Declined` if the URL does not name a listing.
+        A listing is a directory, a menu, a newsgroup or a result list. Raises `Declined` if the URL does not
+        name a listing.
         """
         async with self.listing(url, origin=origin, referrer=referrer) as reply:
             yield reply.entries()
@@ -259,7 +260,7 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> Entry:
-        """Return the metadata of the URL as one entry: kind, size, date, media type. The body is not read."""
+        """Return the metadata of the URL without its body: kind, size, date and media type."""
         async with self.facts(url, origin=origin, referrer=referrer) as reply:
             parsed = url_of(url, strict=self._strict, origin=origin)
             return describe_entry(parsed, reply, origin, referrer)
@@ -271,7 +272,7 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> AbstractAsyncContextManager[StreamingResponse]:
-        """Open a response with only metadata, with the server's own fields in `meta`."""
+        """Open a response with only metadata. The header fields of the server are in `meta`."""
         request = self._request(url, origin, referrer, "facts", prompt=True)
         return Retrieval(self._network, request, most=ignore_limits)
 
@@ -282,10 +283,10 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> str | None:
-        """Return the file name that the server suggests (Content-Disposition), made safe.
+        """Return the sanitized file name that the server suggests (Content-Disposition).
 
-        Returns None if the server suggests no name, or the policy does not allow it. Raises `Refused` (S14)
-        if nothing of the name is left.
+        Returns None if the server does not suggest a name, or if the policy forbids its use. Raises `Refused`
+        (S14) if the sanitized name is empty.
         """
         if not self.policy.allow_server_name:
             return None
@@ -311,10 +312,10 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> str:
-        """Return the suffix for the name `index` of a URL with a trailing slash: `.html`, for example.
+        """Return the suffix of the file name `index` for a URL with a trailing slash, for example `.html`.
 
-        The suffix follows the media type. It is empty for any other URL, and if the server does not report
-        the type in advance.
+        The suffix depends on the media type. It is empty if the URL does not end in a slash, or if the server
+        does not report the media type before the body.
         """
         parsed = url_of(url, strict=self._strict, origin=origin)
         if (row := registry.find(parsed.scheme)) is None or not row.suggests or not is_index(parsed):
@@ -322,7 +323,7 @@ class Resolver:
         request = self._request(parsed, origin, referrer, "facts", prompt=True)
         try:
             reply = await self._facts_of(request)
-        except (Declined, ProtocolError):  # retrieving the object raises the same error, or succeeds
+        except (Declined, ProtocolError):  # the retrieval of the object raises the same error, or succeeds
             return ""
         return index_suffix(reply.media_type)
 
@@ -339,11 +340,11 @@ class Resolver:
         return open_session(self._network, self._request(url, origin, referrer, prompt=True), **wanted)
 
     async def save(self, url: UrlLike, path: str | PathLike[str], **wanted: Unpack[SaveSettings]) -> Saved:
-        """Save the object in the file `path`: complete, or not at all.
+        """Save the complete object in the file `path` (atomically).
 
-        The file is `path` + `.part` until it is complete; then it gets its name, and the server's
-        modification time. An interrupted transfer is resumed by the next call if the object is unchanged.
-        `SaveSettings` describes the keywords.
+        During the transfer, the file name is `path` + `.part`. The complete file is renamed to `path`, and
+        gets the modification time from the server. If a transfer is interrupted and the object does not
+        change, the next call resumes the transfer. `SaveSettings` describes the keywords.
         """
         from resolver.transfer.saving import (
             SaveOrder,
@@ -390,23 +391,24 @@ class Resolver:
         exists: Exists = "fail",
         digest: bool = False,
     ) -> RunningBatch[Outcome]:
-        """Save each object in a separate file: an async iterator of their outcomes, as they end.
+        """Save each object in a separate file, and yield the outcomes in the order in which transfers end.
 
-        A failure is an outcome too, and stops no other request. `aclose`, and leaving the `Resolver`, cancel
-        the running transfers; partial files stay, and another call resumes them.
+        A failure is an outcome and does not stop other requests. `aclose` cancels the running transfers, and
+        so does the exit of the `Resolver`. Partial files stay on the disk, and another call resumes them.
 
         Args:
-            requests: URLs, or `SaveRequest` with settings for one URL; an iterable or async iterable. It is
-                read about 1,000 requests ahead. Nothing starts while `concurrency` outcomes wait to be
-                consumed.
-            directory: the parent directory of the files. Their unique names are the ones that the command
-                gives.
-            ledger: a file that records the outcomes, as `--ledger` does. A later call returns recorded files
-                that still exist as `skipped`, however this call ended. An error of the ledger (`LocalError`)
-                ends the iteration.
+            requests: an iterable or async iterable of URLs or `SaveRequest` (settings for one URL). About
+                1,000 requests are read ahead. New requests do not start while `concurrency` outcomes wait to
+                be consumed (backpressure).
+            directory: the parent directory of the files. The files get the same unique names as with the
+                command `get`.
+            ledger: the path of a file that records the outcomes, as `--ledger` does. For a recorded file that
+                still exists, a later call yields a `skipped` outcome, even if this call was interrupted. An
+                error of the ledger (`LocalError`) ends the iteration.
             concurrency: the maximum number of concurrent requests.
-            per_host: the maximum number for one host: 2 by default; 6 for http; 4 for ftp if many wait. A
-                host that rejects requests gets fewer.
+            per_host: the maximum number of concurrent requests to one host. The default is 6 for http, 4 for
+                ftp if many requests wait, and otherwise 2. The number is lowered for a host that rejects
+                requests.
             host_rate: the maximum number of requests started per second at one host.
             exists: as for `save`.
             digest: as for `save`.
@@ -452,28 +454,29 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> RunningBatch[Outcome]:
-        """Save all files below the URL, as `get -r` does: an async iterator of their outcomes, as they end.
+        """Save all files below the URL recursively, as `get -r` does, and yield their outcomes.
 
-        The outcomes include the directories that could not be listed. A failure stops nothing else. URLs
-        above or outside the given URL are not requested.
+        Outcomes are yielded in the order in which transfers end. A directory that cannot be listed is also an
+        outcome. A failure does not stop other requests. URLs that are not below `url` are not requested.
 
         Args:
-            url: the top of the tree.
-            directory: the parent directory of the tree, which gets the name of its top.
-            depth: the maximum number of directory levels; the URL's directory is the first.
-            accept: shell patterns of the file names to save.
-            reject: shell patterns of the file names to skip.
-            accept_regex: a regular expression that is searched in the URLs of files.
-            ignore_robots: request also URLs that `robots.txt` forbids.
-            ledger: as for `save_all`. A later call lists directories again, but does not request completed
-                files.
+            url: the top directory of the tree.
+            directory: the local directory in which the tree is saved. The name of the tree is the name of its
+                top directory.
+            depth: the maximum number of directory levels. The directory of `url` is level 1.
+            accept: glob patterns of the file names to save.
+            reject: glob patterns of the file names to skip.
+            accept_regex: a regular expression that the URL of each saved file must contain.
+            ignore_robots: whether to request URLs that `robots.txt` forbids.
+            ledger: as for `save_all`. A later call lists the directories again, but does not request
+                completed files again.
             concurrency: as for `save_all`.
             per_host: as for `save_all`.
             host_rate: as for `save_all`.
             exists: as for `save`.
             digest: as for `save`.
             origin: how the URL was chosen (`Provenance`).
-            referrer: the URL and address where the URL was found (`Provenance`).
+            referrer: the URL and IP address of the document that contained the URL (`Provenance`).
 
         Raises:
             ValueError: if a pattern or a number is invalid.
@@ -518,10 +521,10 @@ class Resolver:
     def _elsewhere(
         self, url: Url, origin: Origin, referrer: tuple[str, str | None] | None
     ) -> Iterator[RetrievalRequest]:
-        """Return the requests of the configured mirrors.
+        """Return the requests for the configured mirrors of a URL.
 
-        The mirrors of the longest matching prefix have the origin `user`; otherwise the mirrors of the URL's
-        host are used.
+        The mirrors of the longest matching URL prefix are used, with the origin `user`. Without a matching
+        prefix, the mirrors of the host are used.
         """
         if (found := self._prefixes.find(url)) is not None:
             return (self._request(each, "user", None, want="file", prompt=True) for each in found[1])
@@ -542,8 +545,8 @@ class Resolver:
         except ResolveError as error:
             raise trim_traceback(error) from error.__cause__
         found_in = None if referrer is None else Referrer(*referrer)
-        # The size limit for the kind of request. Most requests need no other option, so they share one
-        # options object.
+        # Most requests differ only in the size limit of their kind, so such requests share one cached
+        # `Options` object.
         if (options := self._wishes.get((want, prompt))) is None:
             most = self.limits.body if want == "content" else max_streamed(self.limits)
             options = self._wishes[want, prompt] = replace(self._options, want=want, prompt=prompt, most=most)
@@ -553,14 +556,14 @@ class Resolver:
 
 
 class ConfinedSession(Resolver):
-    """A view of another session, confined to one tree.
+    """A view of another session that is confined to one tree of URLs.
 
-    The view shares the connections, limits and host state of the other session. It is neither entered nor
-    exited. Differences:
-    - Redirects are restricted by `leads`, or by `lists` for a listing.
-    - Files are written `below` a directory, never through a symbolic link.
-    - Listings have details and are complete.
-    - The login of the URL `top` applies to all URLs below it, even if they do not repeat the login.
+    The view shares the connections, limits and host state of the other session. It is not used as a context
+    manager. The view differs from the other session:
+    - `leads` restricts the redirects of files, and `lists` restricts the redirects of listings.
+    - Files are written only below the directory `below`, and never through a symbolic link.
+    - Listings are requested complete and with metadata.
+    - The credentials of the URL `top` also apply to all URLs below it.
     """
 
     def __init__(self, session: Resolver, top: Url, *, leads: Leads, lists: Leads, below: str) -> None:

@@ -1,7 +1,7 @@
 """Settings for all URLs of a caller: the keywords of `Resolver`, of the functions and of `HttpxTransport`.
 
-All settings are defined in this module. A function that takes them declares `**settings: Unpack[Settings]`
-and passes them on complete. A setting that is missing or None has its default.
+All settings are defined in this module. A function with these settings declares `**settings:
+Unpack[Settings]` and passes all of them on. A setting that is missing or None has its default value.
 """
 
 from __future__ import annotations
@@ -31,14 +31,15 @@ _LONGEST_DELAY = 60.0
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often to try, and how long to wait between tries.
+    """The maximum number of attempts, and the wait between attempts (exponential backoff with jitter).
 
-    - `tries` is the number of consecutive tries without new data after which the retrieval fails.
-    - `delay` is the number of seconds before the second try; it doubles with each further try, up to 60 s,
-      with jitter.
-    - An error that is expected to recur (`NetworkError.lasting`) ends the retrieval after one try, unless
-      `retry_all` is true.
-    - `tries_before_data` replaces `tries` while no byte of the object has arrived. None means `tries`.
+    - `tries` is the number of consecutive attempts without new data after which the retrieval fails.
+    - `delay` is the number of seconds before the second attempt. The delay doubles for each further attempt,
+      up to 60 s, with jitter.
+    - `retry_all`: also retry after an error that is expected to recur (`NetworkError.lasting`). By default,
+      such an error ends the retrieval.
+    - `tries_before_data` replaces `tries` until the first byte of the object has been received. None means
+      `tries`.
 
     Examples:
         >>> patience = resolver.RetryPolicy(tries=3, delay=0.5)
@@ -53,39 +54,39 @@ class RetryPolicy:
     tries_before_data: int | None = None
 
     def gives_up(self, failures_in_a_row: int, error: ResolveError, *, has_data: bool = True) -> bool:
-        """Return whether the location must not be tried again.
+        """Return whether a retry at this location is not allowed.
 
         Args:
-            failures_in_a_row: consecutive tries without new data.
-            error: the error of the last try.
-            has_data: whether bytes of the object have arrived.
+            failures_in_a_row: the number of consecutive attempts without new data.
+            error: the error of the last attempt.
+            has_data: whether bytes of the object have been received.
         """
         lasting = isinstance(error, NetworkError) and error.lasting and not self.retry_all
         tries = self.tries if has_data or self.tries_before_data is None else self.tries_before_data
         return lasting or not error.retryable or failures_in_a_row >= tries
 
     def pause(self, failures_in_a_row: int, error: ResolveError) -> float:
-        """Return the seconds to wait: the server's requested pause, or the delay after so many failures."""
+        """Return the seconds before the next attempt: the server's requested pause, or the backoff delay."""
         requested = requested_pause(error)
         if requested is not None:
             return requested
         grown: float = min(_LONGEST_DELAY, self.delay * 2 ** max(0, failures_in_a_row - 1))
-        return grown * random.uniform(0.75, 1.0)  # jitter: clients of one server do not retry simultaneously
+        return grown * random.uniform(0.75, 1.0)  # jitter, so that clients do not retry simultaneously
 
 
 def requested_pause(error: ResolveError) -> float | None:
-    """Return the seconds that the server asked the client to wait; None if it named no time."""
+    """Return the pause in seconds that the server requested (`Retry-After`), or None."""
     if isinstance(error, TryLater) and error.until is not None:
         return max(0.0, (error.until - datetime.now(UTC)).total_seconds())
     return error.after if isinstance(error, TryLater) else None
 
 
-#: The defaults: one try for a retrieval into memory, which the caller can repeat; five tries for a file.
+#: The default retry policies: one attempt for a retrieval into memory, and five attempts for a file.
 ONE_TRY, FIVE_TRIES = RetryPolicy(), RetryPolicy(tries=5)
 
 
 class NetworkSettings(TypedDict, total=False):
-    """The settings of outbound connections and events: for callers that form their own requests, as httpx.
+    """The settings of outbound connections and events, for libraries with their own requests such as httpx.
 
     Examples:
         >>> way_out: resolver.NetworkSettings = {"policy": resolver.Policy.untrusted(), "proxy": "none"}
@@ -206,7 +207,7 @@ class Settings(NetworkSettings, total=False):
 
 
 class Provenance(TypedDict, total=False):
-    """How a URL was chosen, and the URL that led to it: keywords of each call that takes a URL."""
+    """The keywords of each call with a URL: how the URL was chosen, and its referrer."""
 
     origin: Origin
     """`user` (the default), `chosen` (by a program) or `derived` (found in retrieved data)."""
@@ -216,7 +217,7 @@ class Provenance(TypedDict, total=False):
 
 
 class FetchSettings(Provenance, Settings, total=False):
-    """The keywords of a function of the package: of the one URL, and of the `Resolver` that fetches it."""
+    """The keywords of the module-level functions: the settings of the `Resolver`, origin and referrer."""
 
 
 def check_names(given: Collection[str], known: Collection[str]) -> None:
@@ -229,15 +230,15 @@ def check_names(given: Collection[str], known: Collection[str]) -> None:
 
 
 def limits_of(settings: Settings) -> Limits:
-    """Return the limits of the settings; `timeout` replaces their total time."""
+    """Return the limits of the settings; the setting `timeout` overrides the total time."""
     limits, total = settings.get("limits") or Limits(), settings.get("timeout")
     return limits if total is None else replace(limits, total=float(total))
 
 
 def options_of(settings: Settings) -> Options:
-    """Return the options of the settings, with `headers` appended to the options' own.
+    """Return the `options` of the settings, with the setting `headers` appended to their header fields.
 
-    Without options, connections are kept for further URLs.
+    If the settings do not have `options`, keep-alive connections are used.
     """
     options, headers = settings.get("options") or Options(keep=True), settings.get("headers")
     if headers is None:

@@ -1,7 +1,7 @@
-"""Responses on their open connections, with a body that can be read once, and the sinks of their bytes.
+"""Streaming responses with an open connection and a body that can be read once, and stores for their bytes.
 
-`StreamingResponse` is the value of `stream`: the metadata of a `Reply`, its body under the limits of the
-retrieval, and its listing as entries with their provenance.
+`StreamingResponse` is the value of `Resolver.stream`. It has the metadata of the response, a body with the
+limits of the retrieval, and the entries of a listing with their provenance.
 """
 
 from __future__ import annotations
@@ -38,23 +38,22 @@ from resolver.transfer.redirects import RetrievalRequest
 from resolver.url.parsing import LONGEST, build, parse
 from resolver.url.tracebacks import trim_traceback
 
-# A listing as text: one entry a line, for every scheme.
+# A listing as text with one line per entry, in the same format for all schemes.
 #
-# A name may hold bytes that would end its line. CR and LF are written `\x0d` and `\x0a`, so that a line is
-# always one entry. Articles are shown with their number and subject. A long line has more columns before the
-# name: kind, size, time, the available types or the permissions, and the number in the listing. A dash stands
-# for an unknown value. A `~` stands before a value that the server rounded, or a time in an unknown time
-# zone.
+# CR and LF in a name are escaped as `\x0d` and `\x0a`, so that each entry is exactly one line. A news article
+# is shown with its number and subject. A line in long format has additional columns before the name: kind,
+# size, time, types or permissions, and the position in the listing. A dash means that the value is unknown. A
+# `~` marks a size that the server rounded, or a time without a time zone.
 
-#: The permission fields of an FTP entry with their width in characters: fields of MLSD, and the mode of LIST.
-#: `perm` has 7 letters for a directory; Pure-FTPd does not send `perm`.
+#: The permission facts of an FTP entry (MLSD facts, and the mode of LIST), with the column width in
+#: characters. `perm` has 7 letters for a directory. Pure-FTPd does not send `perm`.
 _RIGHTS = (("perm", 7), ("unix.mode", 4), ("mode", 10))
-#: Makes the line of an entry.
+#: Formats an entry as one line.
 Line: TypeAlias = Callable[[Entry], str]
 
 
 def listing_line(entry: Entry) -> str:
-    """Return the line for one entry, without its line end."""
+    """Format an entry as one line in short format, without a line end."""
     shown = entry.name
     if entry.kind is Kind.ARTICLE and entry.title:
         shown = f"{shown} {entry.title}"
@@ -62,7 +61,7 @@ def listing_line(entry: Entry) -> str:
 
 
 def long_line(entry: Entry, number: int, name: str) -> str:
-    """Return the line with the entry's metadata and its `number`, before its displayed `name`."""
+    """Format an entry as one line in long format: metadata, `number`, and the escaped `name`."""
     may = _rights(entry) or _types(entry)
     known = f"{entry.kind.value:<9} {_size(entry):>12}  {_moment(entry):<20}  {may:<4}"
     return f"{known} {number:>4}  {name}"
@@ -77,13 +76,13 @@ def _moment(entry: Entry) -> str:
 
 
 def _describe_entry(entry: Entry, name: str) -> str:
-    """Return an inexact value of the server after `~`, or a dash."""
+    """Return an inexact size or time of the server with the prefix `~`, or a dash."""
     said = (entry.extra or {}).get(name)
     return "~" + _one_word(said.replace(" ", "")) if isinstance(said, str) and said else "-"
 
 
 def _rights(entry: Entry) -> str:
-    """Return the permissions, padded to the width of their kind so that names align."""
+    """Return the permissions, padded to the column width so that the names align."""
     extra = entry.extra or {}
     for name, columns in _RIGHTS:
         if isinstance(said := extra.get(name), str) and said:
@@ -92,9 +91,9 @@ def _rights(entry: Entry) -> str:
 
 
 def _types(entry: Entry) -> str:
-    """Return the types of a WAIS document, or the one-character type of a menu entry; otherwise a dash.
+    """Return the types of a WAIS document, or the one-character type of a menu entry, or a dash.
 
-    The `type` of an FTP entry is ignored, because it only repeats the entry's kind.
+    The `type` fact of an FTP entry is ignored, because it only repeats the kind of the entry.
     """
     extra = entry.extra or {}
     character = extra.get("type")
@@ -104,28 +103,28 @@ def _types(entry: Entry) -> str:
 
 
 def _one_word(word: str) -> str:
-    """Return the text as one column: blanks and unprintable characters from the server become `?`."""
+    """Return server text as one column, with spaces and unprintable characters replaced by `?`."""
     return "".join(character if character.isprintable() and character != " " else "?" for character in word)
 
 
 def listing_octets(entries: Iterable[Entry], line: Line = listing_line) -> bytes:
-    """Return the lines of a listing in UTF-8; bytes that are not UTF-8 are unchanged."""
+    """Return the lines of a listing, encoded as UTF-8; bytes that are not valid UTF-8 are unchanged."""
     return "".join(f"{line(entry)}\n" for entry in entries).encode("utf-8", "surrogateescape")
 
 
-#: Bytes of a listing that are read, and entries that are created, before other tasks run. Either step takes 1
-#: to 2 ms, for many short lines as for a few long ones.
+#: Maximum number of bytes of a listing that are parsed, and maximum number of entries that are created,
+#: before other tasks can run. Each of these steps takes 1 to 2 ms.
 OCTETS_AT_ONCE = 4_096
 ENTRIES_AT_ONCE = 32
 
-#: Lets other tasks run, and raises an error if the time limit has passed.
+#: Yields to other tasks (checkpoint), and raises an error if the deadline has passed.
 Pause: TypeAlias = "Callable[[], Awaitable[None]]"
 
 
 class _Batches:
-    """The entries of a listing in small batches, as its bytes arrive.
+    """The entries of a listing in small batches, parsed while the body is received.
 
-    `at_hand` says that more entries can be read without waiting for the server.
+    `at_hand` is whether more entries can be read without waiting for the server.
     """
 
     def __init__(self, body: Body, reader: EntryReader, pause: Pause) -> None:
@@ -139,7 +138,10 @@ class _Batches:
         self.at_hand = False
 
     async def read_next(self, url: str) -> list[Entry]:
-        """Return the next entries; an empty list only at the end. Errors name this URL."""
+        """Return the next entries, or an empty list at the end of the listing.
+
+        `url` is the URL for errors.
+        """
         try:
             return await self._read_next()
         except ResolveError as error:
@@ -158,7 +160,7 @@ class _Batches:
             await self._read_on()
 
     def _take(self) -> list[Entry]:
-        """Return the next entries; raise a failure only after the entries before it were returned."""
+        """Return the parsed entries. A parse error is raised only by the next call, after these entries."""
         entries: list[Entry] = []
         try:
             entries.extend(islice(self._made, ENTRIES_AT_ONCE))
@@ -179,7 +181,7 @@ class _Batches:
 
 
 class _Collected:
-    """The bytes of a listing that have all arrived."""
+    """The body of a listing that is completely in memory."""
 
     def __init__(self, octets: bytes) -> None:
         self._octets = octets
@@ -200,9 +202,10 @@ class _Collected:
 
 
 class EntryStream:
-    """The entries of a listing as its bytes arrive, each with its provenance.
+    """An async iterator over the entries of a listing, each with its provenance.
 
-    `at_hand` says that the next entry may be read without waiting for the server.
+    Entries are parsed while the body is received. `at_hand` is whether the next entry can be read without
+    waiting for the server.
     """
 
     def __init__(
@@ -232,9 +235,9 @@ class EntryStream:
 
 
 class LineStream:
-    """A listing as lines, one per entry; a piece has the lines of at most one piece of the body.
+    """An async iterator over a listing as text with one line per entry.
 
-    The entries' URLs are not checked.
+    Each chunk contains the lines of at most one chunk of the body. The URLs of the entries are not checked.
     """
 
     def __init__(
@@ -251,7 +254,7 @@ class LineStream:
 
     @property
     def at_hand(self) -> bool:
-        """Return whether the next piece may be read without waiting for the server."""
+        """Return whether the next chunk can be read without waiting for the server."""
         return self._batches.at_hand
 
     def __aiter__(self) -> LineStream:
@@ -265,11 +268,11 @@ class LineStream:
 
 
 def settle(entry: Entry, found_in: Referrer) -> Entry:
-    """Return the entry with its provenance, unless it has one.
+    """Return the entry with its provenance (origin and referrer).
 
-    A link made of server data is kept only if the URL parser accepts it (S20), and without its password,
-    because entries are displayed and stored (S17). Its origin is `derived`: it may be fetched without the
-    user having seen it.
+    The link of an entry is untrusted server data. It is removed if the URL parser rejects it (S20). A
+    password in the link is removed, because entries are displayed and stored (S17). The origin of the link is
+    `derived`, because a program may fetch it without confirmation by the user.
     """
     referrer = entry.referrer or found_in
     if isinstance(entry.url, BuiltUrl) and len(entry.url) <= LONGEST:
@@ -283,7 +286,10 @@ def settle(entry: Entry, found_in: Referrer) -> Entry:
 
 
 def _vouch_entry(entry: Entry, referrer: Referrer) -> Entry:
-    """Return the entry as `dataclasses.replace` would, in a fifth of the time (for long listings)."""
+    """Return the entry with a referrer and the origin `derived`.
+
+    This function is five times as fast as `dataclasses.replace`, which matters for long listings.
+    """
     return Entry(
         name=entry.name,
         url=str(entry.url),
@@ -307,10 +313,10 @@ def _link(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class LiveFacts(Facts):
-    """The metadata of a response whose connection is open, however its body is read.
+    """The metadata of a response whose connection is open.
 
-    Every text in it is `Masked`, so text built from it may be displayed and stored. `findings` and `verified`
-    are complete only at the end of the body.
+    All texts in the metadata are `Masked` (redacted), so they can be displayed and stored. `findings` and
+    `verified` are complete only at the end of the body.
     """
 
     media_type: Masked | None = None
@@ -334,12 +340,12 @@ class LiveFacts(Facts):
 
     @property
     def requested_url(self) -> Masked:
-        """Return the requested URL, redacted: before any redirect, and before a gateway."""
+        """Return the redacted URL from before any redirects and before the use of a gateway."""
         return Masked(self._requested.shown)
 
     @property
     def chain(self) -> tuple[Masked, ...]:
-        """Return the URLs that led here, redacted: the requested URL, then each that was redirected."""
+        """Return the redacted URLs of all redirected requests, beginning with the requested URL."""
         if not self._earlier:
             return ()
         first, *others = [url.shown for url in self._earlier]
@@ -347,60 +353,67 @@ class LiveFacts(Facts):
 
     @property
     def addresses(self) -> tuple[str | None, ...]:
-        """Return the IP address connected to for each URL of `chain`, and then for `url`."""
+        """Return the server IP addresses for each URL of `chain`, and then for `url`."""
         return (*self._peers, self.peer)
 
     @property
     def start(self) -> int:
-        """Return the offset in the object at which the body starts."""
+        """Return the offset of the body in the object, in bytes."""
         return self._reply.start
 
     @property
     def stop(self) -> int | None:
-        """Return the offset at which the body ends, if it is a requested range."""
+        """Return the end offset of the body if the body is a requested range; otherwise None."""
         return self._reply.stop
 
     @property
     def validators(self) -> Validators:
-        """Return the validators of this version of the object; empty if the scheme has none."""
+        """Return the validators of this version of the object; empty for a scheme without validators."""
         row = self._url_gate.row
         known = row is not None and row.resumes
         return Validators(size=self.size, modified=self.modified, etag=self.etag) if known else Validators()
 
     @property
     def unchanged(self) -> bool:
-        """Return whether the body is omitted because the caller's copy is up to date (`Options.held`)."""
+        """Return whether the body is omitted because the caller's copy is up to date (http status 304).
+
+        The caller describes its copy in `Options.held`.
+        """
         return self._reply.unchanged
 
     @property
     def failure(self) -> ResolveError | None:
-        """Return the error of a refusal that has an explaining body (`Options.refusals`); None otherwise."""
+        """Return the error of an error response whose body can be read (`Options.refusals`), or None."""
         failure = self._reply.failure
         return None if failure is None else failure.hiding(self._url_gate.mask.hide_in_text)
 
     @property
     def points(self) -> bool:
-        """Return whether the object is a link or a service, which has no bytes of its own."""
+        """Return whether the object is a link or a service, which do not have content."""
         return self.kind in (Kind.LINK, Kind.SERVICE)
 
     @property
     def peer(self) -> str | None:
-        """Return the IP address that the bytes come from; None without a connection."""
+        """Return the IP address of the server or the proxy; None without a connection."""
         return self._reply.peer or self._url_gate.peer
 
     @property
     def source(self) -> str | None:
-        """Return the IP address by which links are checked (S08): the server's, unless proxied."""
+        """Return the IP address against which links in the response are checked (S08).
+
+        It is the address of the server. With a proxy, it is the address to which the proxy was asked to
+        connect; if the proxy resolves the host name, it is None.
+        """
         return self._reply.peer or self._url_gate.source
 
     @property
     def limits(self) -> Limits:
-        """Return the limits for the host of this reply."""
+        """Return the limits for the host of this response."""
         return self._url_gate.limits
 
     @property
     def proxy(self) -> str | None:
-        """Return the URL of the proxy that was used, without user and password."""
+        """Return the URL of the proxy, without user and password; None if a proxy was not used."""
         return self._url_gate.proxy
 
     @property
@@ -409,7 +422,7 @@ class LiveFacts(Facts):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Return the findings: of the URL's spelling, then of the policy, then of the reply."""
+        """Return the findings about the URL, then of the policy, then about the response."""
         hide = self._url_gate.mask.hide_in_text
         found = self.request.url.spelling
         for reported in (self._url_gate.findings, self._reply.findings):
@@ -423,12 +436,12 @@ class LiveFacts(Facts):
 
     @property
     def lists(self) -> bool:
-        """Return whether the body is a listing and not also a document."""
+        """Return whether the body is only a listing and not a document with links."""
         return self.has_entries and not self._reply.legible
 
     @property
     def has_entries(self) -> bool:
-        """Return whether the body can be read as entries; a document with links can be, too."""
+        """Return whether the body can be read as entries: a listing, or a document with links."""
         return self._reply.listing is not None and self._reply.records is None and not self._is_raw
 
     @property
@@ -438,7 +451,7 @@ class LiveFacts(Facts):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class StreamingResponse(LiveFacts):
-    """A response whose connection is open: metadata, and a body that can be read once.
+    """A response with metadata and a body that can be read once, while the connection is open.
 
     Examples:
         >>> async with resolver.stream("http://127.0.0.1:8920/about.txt") as reply:
@@ -449,11 +462,14 @@ class StreamingResponse(LiveFacts):
     body: LimitedBody
 
     def entries(self) -> EntryStream:
-        """Return the entries of a listing. Raises `Declined` if the URL does not name a listing."""
+        """Return an iterator over the entries of a listing.
+
+        Raises `Declined` if the URL does not name a listing.
+        """
         return EntryStream(*self._listing(), Referrer(self.url, self.source), self._clock.pause)
 
     def lines(self, line: Line = listing_line) -> LineStream:
-        """Return the entries as readable lines in UTF-8, each made by `line`."""
+        """Return an iterator over the entries as lines of UTF-8 text; `line` formats each entry."""
         return LineStream(*self._listing(), self.url, self._clock.pause, line)
 
     def _listing(self) -> tuple[Body, EntryReader]:
@@ -468,19 +484,19 @@ class StreamingResponse(LiveFacts):
         return self.body if records is None else _Collected(records), self._reply.listing
 
     def entries_in(self, content: bytes) -> EntryStream:
-        """Return the entries of a listing whose bytes have all been collected."""
+        """Return an iterator over the entries of a listing whose complete body is `content`."""
         assert self._reply.listing is not None
         found_in = Referrer(self.url, self.source)
         return EntryStream(_Collected(content), self._reply.listing, found_in, self._clock.pause)
 
     def raw(self, content: bytes) -> bytes | None:
-        """Return the body before the protocol's quoting was removed, rebuilt from the complete content."""
+        """Return the body with the protocol quoting (dot-stuffing), rebuilt from the content, or None."""
         return None if self._reply.raw is None else self._reply.raw(content)
 
     def finished(self, *findings: Finding, proved: Iterable[str] = ()) -> dict[str, Any]:
-        """Return the members of a completed response: metadata and provenance.
+        """Return the attributes of a completed response: metadata and provenance.
 
-        The given findings and checks are added to those of the open response.
+        The arguments are added to the findings and successful checks of this response.
         """
         return {
             **facts_of(self),
@@ -495,18 +511,19 @@ class StreamingResponse(LiveFacts):
         }
 
 
-# Sinks of bytes: a file, memory, standard output. Each counts its bytes and knows the last ones, so that
-# another try can resume after them.
+# Stores for the bytes of an object: a file, memory, standard output. A store counts its bytes and gives
+# access to the last bytes, so that a retry can resume the transfer.
 
-#: Validators without a known value: they match every object.
+#: Empty validators, which match every object.
 NOTHING = Validators()
 
 
 class Store(Protocol):
-    """A sink of an object's bytes.
+    """A store for the bytes of an object.
 
-    `position` is the number of stored bytes; `known` identifies the object's version. A `final` store has
-    already passed its bytes on and cannot restart.
+    - `position` is the number of stored bytes.
+    - `known` are the validators, which identify the version of the object.
+    - `final`: the bytes were already passed on (for example to standard output), so the store cannot restart.
     """
 
     final: bool
@@ -518,15 +535,15 @@ class Store(Protocol):
     def position(self) -> int: ...
 
     def tail(self, count: int) -> bytes:
-        """Return the last `count` bytes, or as many as are stored."""
+        """Return the last `count` bytes, or all bytes if fewer are stored."""
         ...
 
     async def remember(self, known: Validators) -> None:
-        """Record the object version of the bytes that follow."""
+        """Store the validators of the object to which the next bytes belong."""
         ...
 
     def restart(self) -> None:
-        """Start again at offset 0. Never called for a final store."""
+        """Discard all bytes, and restart at offset 0. Must not be called for a final store."""
         ...
 
 
@@ -551,7 +568,7 @@ class MemoryStore:
         self.position, self.known = 0, NOTHING
 
     async def fill(self, body: AsyncIterator[bytes]) -> None:
-        """Append the rest of a body."""
+        """Append the remaining bytes of a body."""
         async for octets in body:
             self._octets += octets
             self.position += len(octets)
@@ -563,7 +580,7 @@ class MemoryStore:
 
 
 def octets_to_keep(reply: StreamingResponse) -> AsyncIterator[bytes]:
-    """Return the bytes for a file or standard output: the lines of a listing, otherwise the body."""
+    """Return the bytes to write to a file or standard output: a listing as lines, or else the body."""
     return reply.lines() if reply.lists else reply.body
 
 

@@ -1,7 +1,7 @@
-"""A telnet session for programs (RFC 854): it waits for the service's output, and sends input.
+"""A scriptable telnet session (RFC 854), similar to pexpect: wait for output, and send input.
 
-Options are negotiated when the service requests them, at each read. The session reads only while the caller
-waits: a service with much output is slowed down by the connection's flow control.
+Telnet options are negotiated during each read, when the service requests them. The session reads only while
+the caller waits for output. So the flow control of TCP slows down a service with much output (backpressure).
 """
 
 from __future__ import annotations
@@ -39,15 +39,13 @@ from resolver.transfer.network import Network
 from resolver.transfer.redirects import RetrievalRequest
 from resolver.url import registry
 
-# The client's end of a telnet session on its connection (RFC 854): parsing of received data, encoding of
-# input.
+# The client side of a telnet connection (RFC 854): parsing of received bytes, and encoding of input.
 #
-# Options are negotiated when the service requests them, whenever received bytes are parsed. Each message to
-# the service is sent complete and in order; an answer to an option request is never inserted into other
-# input.
+# Telnet options are negotiated while received bytes are parsed. Each message to the service is sent
+# completely before the next message. So a reply to an option request is never inserted into other input.
 
-#: Telnet commands that may be sent. End of file, suspend and abort are excluded, because servers in wide use
-#: lose the byte after them.
+#: The telnet commands that may be sent. The commands EOF, SUSP and ABORT are excluded, because common servers
+#: lose the byte after these commands.
 COMMANDS = {
     "brk": TelnetCommand.BRK,
     "ayt": TelnetCommand.AYT,
@@ -60,9 +58,9 @@ COMMANDS = {
 
 
 class TerminalConnection:
-    """A telnet connection, while its stream is open. One task may receive while others send.
+    """An open telnet connection. One task may receive while other tasks send.
 
-    `terminal` has the negotiated options; `findings` are the service's deviations from the protocol.
+    `terminal` has the negotiated options. `findings` are the protocol violations of the service.
     """
 
     def __init__(self, stream: SocketStream, terminal: NvtTerminal, url: HostUrl, limits: Limits) -> None:
@@ -85,11 +83,14 @@ class TerminalConnection:
 
     @property
     def ended_whole(self) -> bool:
-        """Return whether the end of the connection is authentic: with TLS a close_notify, else any end."""
+        """Return whether the connection was closed properly; with TLS, only after close_notify.
+
+        Without close_notify, an attacker could have truncated the output (truncation attack).
+        """
         return self._stream.close_notify_seen or not self._stream.secured
 
     async def secure(self, how: Literal["try", "require"]) -> None:
-        """Start TLS inside the session, before anything else. Raises `TlsError`."""
+        """Start TLS (STARTTLS) before other data is exchanged. Raises `TlsError`."""
         offer = StartTlsOffer(self.terminal, how)
         rest = b""
         while offer.outcome is StartTlsOutcome.OPEN:
@@ -112,15 +113,18 @@ class TerminalConnection:
             await self._stream.send(*lines)
 
     def wait_without_end(self) -> None:
-        """Disable the idle timeout, for a session with a user at the keyboard."""
+        """Disable the idle timeout, for an interactive session."""
         self._stream.wait_without_end()
 
     async def receive(self) -> bytes:
-        """Return the next bytes, unparsed; b"" at the end. A cancellation loses nothing."""
+        """Return the next received bytes, unparsed, or b"" at EOF. A cancelled call does not lose bytes."""
         return await self._stream.receive()
 
     def take(self, octets: bytes) -> Iterator[bytes]:
-        """Yield the data in received bytes. `terminal.his_binary` applies to the current piece only."""
+        """Parse received bytes, and yield the data without telnet commands.
+
+        `terminal.his_binary` applies to the chunk that was yielded last.
+        """
         for happening in self.terminal.feed(octets):
             match happening:
                 case TelnetData(octets=data):
@@ -129,34 +133,37 @@ class TerminalConnection:
                     self._report(happening)
 
     def end(self) -> None:
-        """Record the end of the connection, and whether it was premature."""
+        """Record the end of the connection, and a finding if the end was premature."""
         for odd in self.terminal.end(whole=self.ended_whole):
             self._report(odd)
 
     def _report(self, odd: UnknownCommand) -> None:
-        """Record each kind of deviation once: a service may repeat it in every line."""
+        """Record each kind of protocol violation only once, because a service may repeat it in every line."""
         if all(finding.rule != odd.rule for finding in self.findings):
             self.findings.append(Finding(odd.rule, "warn", odd.detail))
 
     async def answer(self) -> None:
-        """Send the pending answers to option requests, between two texts of other tasks."""
-        if not self.terminal.has_answers:  # avoids the wait for the lock
+        """Send the pending replies to option requests, but not in the middle of other messages."""
+        if not self.terminal.has_answers:  # avoid waiting for the lock
             return
         async with self._sending:
             if lines := self.terminal.answers():
                 await self._stream.send(*lines)
 
     async def send(self, *lines: Line) -> None:
-        """Send the lines in one write. After a cancellation the connection is unusable."""
+        """Send the lines in one write. If the call is cancelled, the connection cannot be used any more."""
         async with self._sending:
             await self._stream.send(*lines)
 
     def command(self, name: str) -> Line:
-        """Return the bytes of a command of `COMMANDS`."""
+        """Return the encoded bytes of a telnet command from `COMMANDS`."""
         return encode_command(COMMANDS[name])
 
     def resize(self, columns: int, rows: int) -> tuple[Line, ...]:
-        """Set the size of the window; return the lines that report the size, if the service requested it."""
+        """Set the size of the terminal.
+
+        If the service requested sizes, returns the option messages (NAWS) to send.
+        """
         self.terminal.resize(WindowSize(columns, rows))
         return self.terminal.answers()
 
@@ -165,7 +172,10 @@ class TerminalConnection:
 async def connect_terminal(
     network: Network, request: RetrievalRequest, kind: str = "dumb", size: tuple[int, int] = USUAL_SIZE
 ) -> AsyncIterator[TerminalConnection]:
-    """Open a terminal connection, which is closed on leaving. `kind` is the terminal's type."""
+    """Open a telnet connection, which is closed when the context is exited.
+
+    `kind` is the terminal type.
+    """
     url = request.url
     if not isinstance(url, TelnetUrl):
         raise UnsupportedScheme(
@@ -183,15 +193,15 @@ async def connect_terminal(
         yield connection
 
 
-#: The text to wait for: bytes, a compiled expression over bytes, or a `resolver.prompt`.
+#: The output to wait for: bytes, a compiled regular expression for bytes, or a `resolver.prompt`.
 Expected: TypeAlias = "bytes | re.Pattern[bytes] | Prompt"
 
 
 class TerminalSession:
-    """The terminal session of `Resolver.open_terminal`, while its connection is open.
+    """A telnet session, which `Resolver.open_terminal` opens.
 
-    One task may wait for output while another sends input. `findings` are the service's deviations from the
-    protocol. A caller with its own terminal uses only `connection`, and none of the other methods.
+    One task may wait for output while another task sends input. A caller that displays the session in a real
+    terminal uses only the attribute `connection`, and not the other methods.
 
     Examples:
         >>> async with resolver.Resolver() as session:
@@ -225,27 +235,27 @@ class TerminalSession:
 
     @property
     def echoing(self) -> bool:
-        """Return whether the service echoes the input, or hides it."""
+        """Return whether the service controls the echo (option ECHO) and may hide typed passwords."""
         return self.connection.terminal.echoing
 
     @property
     def findings(self) -> list[Finding]:
-        """Return the service's deviations from the protocol, each once."""
+        """Return the protocol violations of the service, without duplicates."""
         return self.connection.findings
 
     async def expect(self, pattern: Expected, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
-        """Return the service's output up to and including `pattern`; the rest stays for the next call.
+        """Wait for `pattern`, and return the output of the service up to and including the match.
 
-        A cancellation loses nothing.
+        Output after the match is buffered for the next call. A cancelled call does not lose output.
 
         Args:
-            pattern: the text to wait for.
-            timeout: the maximum time in seconds; None for no limit.
+            pattern: the output to wait for.
+            timeout: the timeout in seconds; None for no timeout.
 
         Raises:
             TimedOut: after `timeout` seconds, or after the idle timeout of the limits.
-            Truncated: if the service closes the connection before.
-            LimitExceeded: for more text than `Limits.body`.
+            Truncated: if the service closes the connection before the pattern matches.
+            LimitExceeded: if the output is longer than `Limits.body` before the pattern matches.
         """
         with nullcontext() if timeout is None else self._loop.move_on_after(timeout):
             while (end := _end_of(pattern, self._text)) is None:
@@ -259,33 +269,39 @@ class TerminalSession:
         raise TimedOut(f"timed out: the expected text did not arrive within {timeout:g} s")
 
     async def read(self) -> bytes:
-        """Return the rest of the service's output, to its end. Raises as `expect` does."""
+        """Return the remaining output until the service closes the connection. Raises as `expect` does."""
         while not self._ended:
             await self._read()
         text, self._text = self._text, b""
         return text
 
     async def send(self, octets: bytes) -> None:
-        """Send these bytes as typed input (a carriage return is Enter); they are never logged or shown."""
+        """Send bytes as typed input, with CR as the Enter key. The input is never logged or displayed."""
         await self.connection.send(self.connection.terminal.encode_typed(octets))
 
     async def send_line(self, text: str | bytes) -> None:
-        """Send a line of input, and Enter. Raises `Refused` (S02) for a text with a line end in it."""
+        """Send a line of input and the Enter key.
+
+        Raises `Refused` (S02) if the text contains CR or LF (CRLF injection).
+        """
         octets = text if isinstance(text, bytes) else text.encode(self._charset or "utf-8")
         await self.connection.send(self.connection.terminal.encode_line(octets))
 
     async def send_command(self, name: str) -> None:
-        """Send one of `brk ayt ip ao ec el nop` (RFC 854). Raises `NotConfigured` for any other."""
+        """Send a telnet command (RFC 854): `brk`, `ayt`, `ip`, `ao`, `ec`, `el` or `nop`.
+
+        Raises `NotConfigured` for another name.
+        """
         if name not in COMMANDS:
             raise NotConfigured(f"unknown command {name!r}: expected one of {', '.join(COMMANDS)}")
         await self.connection.send(self.connection.command(name))
 
     async def resize(self, columns: int, rows: int) -> None:
-        """Set the size of the window; the service is informed if it requested sizes."""
+        """Set the size of the terminal, and send the size if the service requested it (NAWS)."""
         await self.connection.send(*self.connection.resize(columns, rows))
 
     def decoded(self, octets: bytes) -> str:
-        """Return the text of the bytes, in the session's `charset` (default UTF-8)."""
+        """Decode bytes with the `charset` of the session (default UTF-8)."""
         return octets.decode(self._charset or "utf-8", "replace")
 
     async def _read(self) -> None:
@@ -322,7 +338,7 @@ class TerminalSession:
 
 
 class TerminalWindow(TypedDict, total=False):
-    """The settings of the terminal that the service sees, and of its text."""
+    """The keywords of `Resolver.open_terminal`: terminal size, terminal type, charset and provenance."""
 
     size: tuple[int, int]
     """The columns and rows; 80 and 24 by default."""
@@ -344,7 +360,7 @@ class TerminalWindow(TypedDict, total=False):
 async def open_session(
     network: Network, request: RetrievalRequest, **window: Unpack[TerminalWindow]
 ) -> AsyncIterator[TerminalSession]:
-    """Open a session on a separate connection, which is closed on leaving."""
+    """Open a session on a separate connection, which is closed when the context is exited."""
     kind, size = window.get("terminal", "dumb"), window.get("size", USUAL_SIZE)
     async with connect_terminal(network, request, kind, size) as connection:
         yield TerminalSession(connection, window.get("charset"))

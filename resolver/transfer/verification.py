@@ -1,10 +1,11 @@
-"""Verification of a file: by a given size and digest, or by a digest that its server publishes.
+"""Verification of a file by its size and checksum, from the caller or from the server.
 
-With `auto`, the sources are tried in order, and the first digest that exists is used. The first source is the
-digest headers of the response (RFC 9530, RFC 3230). The others are files next to the object on its own
-server: `NAME.sha256`, `NAME.sha512`, `NAME.md5`, `SHA256SUMS`, `md5sums.txt`. A digest from the same server
-proves only that the transfer damaged no bytes. For gopher, `auto` covers binary items: servers change the
-line ends of text, and +VIEWS rounds sizes.
+With `auto`, the checksum comes from the server. These sources are used in order until a checksum is found:
+- The digest header fields of the response (RFC 9530, RFC 3230).
+- Files in the directory of the object: `NAME.sha256`, `NAME.sha512`, `NAME.md5`, `SHA256SUMS`, `md5sums.txt`.
+
+A checksum from the same server detects transfer errors, but not a compromised server. For gopher, `auto`
+supports only binary items, because servers change the line ends of text and +VIEWS rounds sizes.
 """
 
 from __future__ import annotations
@@ -32,22 +33,25 @@ _LENGTHS = {"md5": 32, "sha1": 40, "sha224": 56, "sha256": 64, "sha384": 96, "sh
 _HEX = re.compile(r"[0-9a-fA-F]+\Z")
 _HEADER_NAMES = {"sha-256": "sha256", "sha-512": "sha512", "sha-384": "sha384", "sha": "sha1", "md5": "md5"}
 _HEADER_ITEM = re.compile(r"\s*([A-Za-z0-9-]+)=:?([A-Za-z0-9+/=]+?):?\s*(?:,|\Z)")
-#: A line of md5sum and similar tools: the digest, a blank, a blank or an asterisk, the name.
+#: A line in the format of md5sum: the digest, a space, a space or an asterisk, and the file name.
 _SUM_LINE = re.compile(r"\\?([0-9a-fA-F]{32,128})(?:[ \t]+[ *]?(.+))?\Z")
-#: A line of the BSD tools: `SHA256 (name) = digest`.
+#: A line in the format of the BSD tools: `SHA256 (name) = digest`.
 _BSD_LINE = re.compile(r"([A-Z0-9-]+) ?\((.+)\) ?= ?([0-9a-fA-F]{32,128})\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Checksum:
-    """The expected digest of a file, in hex; `auto` means the digest that the server publishes."""
+    """The expected digest of a file: an algorithm and a hexadecimal value.
+
+    `auto` means the digest that the server publishes.
+    """
 
     algorithm: str
     digest: str = ""
 
     @classmethod
     def parse(cls, text: str) -> Checksum:
-        """Parse `ALG:HEX` or `auto`. Raises `ValueError` with the reason if the text is invalid."""
+        """Parse `ALG:HEX` or `auto`. Raises `ValueError` if the text is invalid."""
         if text == "auto":
             return cls("auto")
         algorithm, colon, digest = text.partition(":")
@@ -62,7 +66,10 @@ class Checksum:
 
 
 def header_checksums(meta: tuple[tuple[str, str], ...]) -> Iterator[Checksum]:
-    """Yield the digests of a reply's headers with a supported algorithm, the strongest first."""
+    """Yield the digests from the header fields of a response, with the strongest algorithm first.
+
+    Unsupported algorithms are skipped.
+    """
     found: dict[str, Checksum] = {}
     for name, value in meta:
         if name.lower() not in ("repr-digest", "digest"):
@@ -83,9 +90,10 @@ def _from_base64(text: str) -> str:
 
 
 def find_digest(text: str, name: str, algorithm: str, *, listed: bool = False) -> Checksum | None:
-    """Return the digest of `name` in a sidecar or manifest.
+    """Return the digest of the file `name` in a checksum file, or None.
 
-    A sidecar may hold only the digest; in a manifest (`listed`) a line must have the name.
+    A checksum file for several files (`listed`) must contain the file name in each line. A checksum file for
+    one file may contain only the digest.
     """
     for line in text.splitlines():
         digest, named = _read_line(line.strip())
@@ -102,11 +110,14 @@ def _read_line(line: str) -> tuple[str, str | None]:
     return ("", None) if plain is None else (plain[1], plain[2])
 
 
-_MOST_SIDECAR = 4_194_304  # the manifest of a large distribution has some megabytes
+_MOST_SIDECAR = 4_194_304  # bytes: checksum files of large distributions have several megabytes
 
 
 class ExpectedDigest:
-    """The verification of one file, repeatable after a mismatch; `found` is the verified digest."""
+    """The verification of one file, which can be repeated after a mismatch.
+
+    `found` is the verified digest, or None.
+    """
 
     def __init__(
         self,
@@ -125,7 +136,7 @@ class ExpectedDigest:
         self.found: Checksum | None = None
 
     async def check(self, sink: PartialFile, reply: StreamingResponse) -> set[str]:
-        """Verify the file, and return the successful checks out of `{"length", "digest"}`.
+        """Verify the size and the digest, and return the successful checks from `{"length", "digest"}`.
 
         Raises `ChecksumMismatch`.
         """
@@ -148,9 +159,9 @@ class ExpectedDigest:
         return {"digest"}
 
     async def _fetch_published(self, reply: StreamingResponse) -> Checksum | None:
-        """Return the digest that the object's server publishes.
+        """Return the digest that the server of the object publishes.
 
-        If the server does not publish a digest or does not answer, add a warning and return None.
+        If the server does not publish a digest or does not respond, report a warning and return None.
         """
         found = None if _is_coded(reply.meta) else next(header_checksums(reply.meta), None)
         why = "the server publishes no digest"
@@ -169,7 +180,7 @@ class ExpectedDigest:
         name = last_part(reply.request.url)
         if not name:
             return None
-        plain = name.rpartition(b"/")[2].decode("utf-8", "surrogateescape")  # a selector is one name
+        plain = name.rpartition(b"/")[2].decode("utf-8", "surrogateescape")  # a gopher selector has slashes
         for suffix, algorithm in ((".sha256", "sha256"), (".sha512", "sha512"), (".md5", "md5")):
             text = await self._sibling(reply, name + suffix.encode())
             if text is not None and (found := find_digest(text, plain, algorithm)) is not None:
@@ -181,7 +192,7 @@ class ExpectedDigest:
         return None
 
     async def _sibling(self, reply: StreamingResponse, name: bytes) -> str | None:
-        """Return a small text file next to the object; None if it does not exist.
+        """Fetch a small text file from the directory of the object; None if the file does not exist.
 
         Raises `NetworkError` and `TryLater`.
         """
@@ -214,11 +225,14 @@ class ExpectedDigest:
 
 
 def check_size(found: int, wanted: int | None, url: str) -> None:
-    """Raise `ChecksumMismatch` if the size differs from the expected size; the digest would differ too."""
+    """Raise `ChecksumMismatch` if the size differs from the expected size."""
     if wanted is not None and found != wanted:
         raise ChecksumMismatch(f"got {found} bytes, expected {wanted}", url=url)
 
 
 def _is_coded(meta: tuple[tuple[str, str], ...]) -> bool:
-    """Return whether the header digests are of a content coding, not of the file's bytes (RFC 9530 3)."""
+    """Return whether the digests in the header fields are of the compressed content (RFC 9530 3).
+
+    Such digests do not apply to the bytes of the file.
+    """
     return any(name.lower() == "content-encoding" and value.lower() != "identity" for name, value in meta)
