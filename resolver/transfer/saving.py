@@ -143,46 +143,53 @@ class SaveSettings(Provenance, total=False):
     """The keywords of `save`. The fields of `SaveOrder` define the defaults."""
 
     exists: Exists
-    """The action if a file of that name exists.
+    """The action if a file with the same name already exists.
 
-    - `fail` (the default): raise an error before anything is sent.
-    - `resume`: continue the existing file.
-    - `skip`: keep the existing file.
-    - `newer`: fetch only an object that is later, or of the same time and another size.
+    - `fail` (the default): raise an error before a request is sent.
+    - `resume`: append the missing bytes to the existing file.
+    - `skip`: do not change the existing file.
+    - `newer`: replace the existing file only if the object has a later modification time, or has the same
+      modification time and another size.
     - `replace`: replace the existing file.
-    - `rename`: save under a free name.
+    - `rename`: save the object with a numbered name that is free.
     """
 
     make_directory: bool
-    """Make the directory of the file."""
+    """Whether to create the directory of the file."""
 
     digest: bool
-    """Compute the SHA-256 of the file."""
+    """Whether to compute the SHA-256 digest of the file."""
 
     checksum: str | Checksum | None
     """The expected digest: `ALG:HEX`, or `auto` for the digest that the server publishes.
 
-    After a mismatch the object is fetched once more; after a second one the received bytes are removed, and
-    the error is `ChecksumMismatch`.
+    After a mismatch, the object is fetched once more. After a second mismatch, the received bytes are
+    deleted, and `ChecksumMismatch` is raised.
     """
 
     size: int | None
-    """The size in bytes, if known: an object of another size is an error."""
+    """The expected size in bytes, if known; an object of another size is an error."""
 
     mirrors: Sequence[UrlLike]
-    """Other locations of the object, used if this one fails, before the mirrors of its host."""
+    """Mirrors of the object, used if the URL fails. They have priority over the mirrors of the host."""
 
     listings: bool
-    """Save a listing as a file of its lines: true by default; otherwise a listing is refused (S14)."""
+    """Whether to save a listing as a text file (the default); if false, a listing is refused (S14)."""
 
     listed: Validators | None
-    """The exact size and time from a listing: if the file matches them, `newer` sends nothing."""
+    """The exact size and modification time from a listing.
+
+    With `newer`, no request is sent if the existing file matches this size and time.
+    """
 
     meta: bool
-    """Write URLs, time, digests and headers to a sidecar, `path` + `.meta.json`."""
+    """Whether to write URLs, time, digests and headers to a sidecar file, `path` + `.meta.json`."""
 
     dry_run: bool
-    """Write nothing and request no body: the result has no bytes, or is `skipped`."""
+    """Whether to only predict the result, without writing a file or requesting a body.
+
+    The result has the size 0, or is `skipped`.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,40 +94,46 @@ class NetworkSettings(TypedDict, total=False):
     """
 
     policy: Policy | str | None
-    """The policy, or its name: `"default"` (the default), or `"untrusted"` for untrusted URLs."""
+    """The policy, or its name: `"default"` (the default), or `"untrusted"` for untrusted URLs (SSRF)."""
 
     limits: Limits | None
-    """The limits on a server's data, in bytes and counts, and on its time, in seconds (S16)."""
+    """The limits on server responses: sizes in bytes, counts, and timeouts in seconds (S16)."""
 
     on_event: OnEvent | None
-    """Called with each event when it happens, between two steps of the retrieval; must not block."""
+    """A callback for events. It is called synchronously during the retrieval, so it must not block."""
 
     family: Family | None
-    """`"4"` or `"6"`: the only IP version to use."""
+    """The IP version for all connections: `"4"` or `"6"`; both by default."""
 
     cafile: str | None
-    """A PEM file of certificate authorities that are trusted in addition to the system's."""
+    """A PEM file of certificate authorities (CA) to trust in addition to the CAs of the system."""
 
     certfile: str | None
-    """A PEM file with a certificate and its key; only hosts that the caller named receive the certificate."""
+    """A PEM file with a TLS client certificate and its private key.
+
+    The client certificate is sent only to hosts of URLs with the origin `user` (S11).
+    """
 
     certfile_password: bytes | None
-    """The password of the key in `certfile`, if it is encrypted."""
+    """The password of the private key in `certfile`, if the key is encrypted."""
 
     environment: Mapping[str, str] | None
-    """The variables in which proxies may be configured (S09); replaces the environment of the process."""
+    """The environment variables for proxies (S09), instead of the environment of the process."""
 
     proxy: str | None
-    """The URL of the proxy for all schemes, with priority over variables; `none` disables all proxies."""
+    """The URL of the proxy for all schemes, or `none` for no proxy; overrides environment variables."""
 
     rate: int | None
-    """The maximum number of bytes per second over TCP, shared equally by all transfers."""
+    """The rate limit in bytes per second over TCP, shared equally by all transfers."""
 
     recorder: ArchiveTarget | None
-    """Writes all retrieved objects, and the requests for them, to an archive (WARC)."""
+    """A recorder that writes all requests and responses to a WARC archive."""
 
     hosts: Mapping[str, Host] | None
-    """Settings by `host:port` or `host`: they override all others for this host, also after a redirect."""
+    """The settings for one host, by `host:port` or `host`.
+
+    They override all other settings for requests to this host, also after a redirect.
+    """
 
 
 class Settings(NetworkSettings, total=False):
@@ -140,77 +146,90 @@ class Settings(NetworkSettings, total=False):
     """
 
     timeout: float | None
-    """The seconds for one URL in total: connections, tries, redirects and body. Overrides `Limits.total`."""
+    """The total timeout in seconds for one URL, including connections, retries, redirects and body.
+
+    It overrides `Limits.total`.
+    """
 
     headers: HeaderFields | None
-    """Header fields of http requests, after those of `options`.
+    """Header fields of http requests, sent after the header fields in `options`.
 
-    Only harmless fields are sent to another host and port (S11).
+    After a redirect to another host or port, only harmless header fields are sent (S11).
     """
 
     credentials: Given | None
-    """The users and passwords. Each is sent only to its own host and port (S11, credentials and redirects).
+    """The users and passwords by host; each password is sent only to its host and port (S11).
 
-    Either a mapping from (scheme, host, port), or a function, async or not. The function is called with
-    (scheme, host, port, user), once for each host and port.
+    The value is a mapping with keys (scheme, host, port), or a function or async function. The function is
+    called with (scheme, host, port, user), once for each host and port.
     """
 
     cookies: str | PathLike[str] | None
-    """A file for cookies, in Netscape format.
+    """The path of a cookie file in Netscape format.
 
-    It is read when a `Resolver` is entered; changes are written when it is exited.
+    The cookie file is read when the `Resolver` is entered. Changed cookies are written when the `Resolver` is
+    exited.
     """
 
     options: Options | None
-    """The options of the schemes, beyond the URL."""
+    """The options of requests that a URL cannot express, such as header fields."""
 
     news_server: str | None
-    """HOST or HOST:PORT, for `news:` URLs without a server."""
+    """The news server (NNTP) for `news:` URLs without a server, as HOST or HOST:PORT."""
 
     gateways: Mapping[str, str] | None
-    """The URL of a gateway, by the name of the scheme that uses it (S19)."""
+    """The gateway URLs, by scheme (S19)."""
 
     mirrored: Mapping[str, Sequence[str]] | None
-    """The mirrors of all URLs below a prefix, by the URL of the prefix.
+    """The mirrors by URL prefix.
 
-    The longest prefix applies, with priority over the mirrors of a host. `save` uses a mirror if the URL
-    itself fails.
+    `save` uses the mirrors if the requested URL fails. The longest matching prefix applies. It has priority
+    over the mirrors of the host.
     """
 
     archive: ArchiveSource | None
-    """The archives (WARC) that answer all requests, without the network; excludes `recorder`."""
+    """The WARC archives from which all responses are read, without network access.
+
+    This setting cannot be combined with `recorder`.
+    """
 
     segments: int | None
-    """The maximum number of connections of `save` for one object, over all its locations.
+    """The maximum number of connections of `save` for one object, to all its locations together.
 
-    The default is 1. One connection is also used if the server does not support ranges, and for objects below
-    2 MiB.
+    The default is 1. If the server does not support range requests or the object is smaller than 2 MiB, only
+    one connection is used.
     """
 
     segments_per_host: int | None
-    """The maximum number of segment connections to one host, over all objects: 2 by default, 6 for http."""
+    """The maximum number of segment connections to one host, for all objects together.
+
+    The default is 6 for http, and 2 for other schemes.
+    """
 
     sync: Sync | None
-    """The time at which saved files are flushed to the disk.
+    """When saved files are flushed to the disk (fsync).
 
-    - `group` (the default): before the files get their final names; files that are completed together share
-      one flush.
-    - `always`: each file separately; its final name is flushed before `save` returns.
-    - `never`: when the operating system writes them; a loss of power may leave some files empty.
+    - `group` (the default): files are flushed before they are renamed to their final names. Files that are
+      completed at the same time share one flush.
+    - `always`: each file is flushed separately. The rename to the final name is also flushed before `save`
+      returns.
+    - `never`: files are not flushed. After a power failure, some files may be empty.
     """
 
     patience: RetryPolicy | None
-    """How often to try, and how long to wait between tries: one try by default; five for `save`."""
+    """The retry policy. The default is one attempt, and five attempts for `save`."""
 
     strict: bool
-    """Accept only URLs that conform to RFC 1738, and correct none."""
+    """Whether to accept only URLs that conform to RFC 1738, without corrections."""
 
 
 class Provenance(TypedDict, total=False):
     """The keywords of each call with a URL: how the URL was chosen, and its referrer."""
 
     origin: Origin
-    """`user` (the default), `chosen` (by a program) or `derived` (found in retrieved data)."""
+    """How the URL was chosen: by the `user` (the default), by a program (`chosen`), or found in retrieved
+    data (`derived`).
+    """
 
     referrer: tuple[str, str | None] | None
     """The URL that led to this one, and the address from which it was fetched."""

@@ -341,16 +341,16 @@ class TerminalWindow(TypedDict, total=False):
     """The keywords of `Resolver.open_terminal`: terminal size, terminal type, charset and provenance."""
 
     size: tuple[int, int]
-    """The columns and rows; 80 and 24 by default."""
+    """The terminal size in columns and rows; the default is 80 and 24."""
 
     terminal: str
-    """The terminal's type; `dumb` by default, for which services send no escape sequences."""
+    """The terminal type (TERM). For the default, `dumb`, services do not send escape sequences."""
 
     charset: str | None
-    """The charset of `decoded` and `send_line`; None is UTF-8."""
+    """The charset of `decoded` and `send_line`; None means UTF-8."""
 
     origin: Origin
-    """How the URL was chosen; `user` by default. A `derived` URL opens no session (S18)."""
+    """How the URL was chosen; the default is `user`. A session for a `derived` URL is refused (S18)."""
 
     referrer: tuple[str, str | None] | None
     """The URL that led to this one, and the address from which it was fetched."""
