@@ -41,7 +41,7 @@ def max_collected(limits: Limits) -> int:
 def max_streamed(limits: Limits) -> int | None:
     """Return the maximum size in bytes of a body that is streamed or saved.
 
-    By default there is no limit, and None is returned. `Limits.body_everywhere` sets a limit.
+    Returns None by default (no limit). `Limits.body_everywhere` sets a limit.
     """
     return limits.body if limits.body_everywhere else None
 

@@ -335,8 +335,7 @@ def _send_step(lines: tuple[Line, ...]) -> PlanStep:
 def _connect_step(place: Endpoint | None, scheme: Scheme, port: int | None, tls: bool) -> PlanStep:
     """Return the plan step of a connection to the host of the URL.
 
-    `port` is the port number, or None for the port of the URL. If `place` is None, the news server is
-    unknown.
+    `port` is the port number, or None for the port of the URL. Without `place`, the news server is unknown.
     """
     own = scheme.default_port if place is None else place.port
     host = None if place is None else place.host

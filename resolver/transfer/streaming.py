@@ -401,8 +401,8 @@ class LiveFacts(Facts):
     def source(self) -> str | None:
         """Return the IP address against which links in the response are checked (S08).
 
-        It is the address of the server. With a proxy, it is the address to which the proxy was asked to
-        connect; if the proxy resolves the host name, it is None.
+        Without a proxy, this is the address of the server. With a proxy, this is the address to which the
+        proxy was asked to connect; None if the proxy resolves the host name.
         """
         return self._reply.peer or self._url_gate.source
 

@@ -1,5 +1,5 @@
-"""The web UI: any URL in a browser of this machine, served by `resolve serve`.
+"""The web UI, which shows any supported URL in a browser of this machine (`resolve serve`).
 
-It needs the extra `web` and is imported only when it is started. The package `pages` makes HTML from data:
-its modules do not wait, read files or import a framework.
+The web UI needs the extra `web`, and is imported only when the server starts. The package `pages` generates
+HTML from data, without I/O and without a web framework.
 """

@@ -1,14 +1,14 @@
-"""Access control of the web UI: an ASGI application that checks each request before it is routed.
+"""Access control of the web UI (CSRF, DNS rebinding): ASGI middleware that checks each request.
 
-The checks admit requests from the web UI's own pages and from the user, and refuse all others. `CHECKS` lists
-the checks in order. Each check takes a request and returns a refusal or None.
+The checks admit only requests from the pages of the web UI and from the user. `CHECKS` lists the checks in
+order. Each check takes a request and returns a refusal or None.
 
-A page from another site can send requests to every port of this machine. A page on another port of this
-address even sends the session cookie, because cookies and `SameSite` ignore ports. The checks therefore use
-three facts:
-- `Sec-Fetch-Site`: the browser's statement about the source of a request.
-- `Host`: detects names that were made to resolve to this address (DNS rebinding).
-- The cookie: identifies clients that are not browsers.
+A web page from another site can send requests to every port of this machine. A web page from another port of
+this address even sends the session cookie, because cookies and `SameSite` ignore ports. So the checks use
+three request headers:
+- `Sec-Fetch-Site`: the browser states which site caused the request.
+- `Host`: another host name means DNS rebinding, an attack with a host name that resolves to this address.
+- `Cookie`: a client that is not a browser can forge the other headers, but does not have the session cookie.
 """
 
 from __future__ import annotations
@@ -30,29 +30,30 @@ from resolver.url.registry import SCHEMES
 from resolver.web import headers
 from resolver.web.headers import SessionKeys
 
-# The path of a page contains its URL as one segment, with each byte percent-encoded except letters, digits
-# and `-._~`.
+# The path of a page contains the target URL as one segment. All bytes of the URL except letters, digits and
+# `-._~` are percent-encoded.
 #
-# Browsers remove dot segments, control characters, and a `#` with the text after it from a path. Browsers
-# leave a completely encoded segment unchanged. The URL is therefore read from the raw bytes of the path and
+# In a path, browsers remove dot segments, control characters, and a `#` with the text after it. A completely
+# percent-encoded segment stays unchanged. So the target URL is read from the raw bytes of the path and
 # decoded once.
 
 PREFIX = b"/u/"
-#: Browsers require this prefix for schemes that web pages register as handlers of.
+#: The prefix that browsers require for a scheme whose protocol handler is a web page.
 _WEB = "web+"
-#: A placeholder for the page ID in links from another site. No page has this ID, and the user did not type
-#: the URL.
+#: The placeholder for the page ID in links from another site, without a URL from the user. A page never
+#: has this ID.
 ASKED = "asked"
 _MOST_FIELDS = 200
-#: The percent-encoding of each ASCII character that `quote` encodes, the percent sign first.
+#: The percent-encoding of each ASCII character; the percent sign must be replaced first.
 _ENCODED = {mark: quote(mark, safe="") for mark in ["%", *map(chr, range(128))]}
 _ENCODED = {mark: encoded for mark, encoded in _ENCODED.items() if mark != encoded}
 
 
 class PageAddress(NamedTuple):
-    """A URL from a path.
+    """The target URL in the path of a request.
 
-    If `raw` is true, the user typed the URL into the path, and a browser may have changed it.
+    If `raw` is true, the user typed the target URL into the path without percent-encoding. The browser may
+    have changed such a URL.
     """
 
     text: str
@@ -69,8 +70,8 @@ def make_link(url: str, from_id: str, relevant: Iterable[str] = ()) -> str:
 
     Args:
         url: The target of the link.
-        from_id: ID of the page that contains the link. If it is empty, the link has no `from` field.
-        relevant: URLs of documents; the link searches for similar documents.
+        from_id: ID of the page that contains the link; if empty, the `from` field is omitted from the link.
+        relevant: URLs of documents. The link searches for similar documents (relevance feedback).
     """
     asked = [f"from={from_id}"] if from_id else []
     asked += (f"relevant={quote_whole(each)}" for each in relevant)
@@ -78,17 +79,17 @@ def make_link(url: str, from_id: str, relevant: Iterable[str] = ()) -> str:
 
 
 def look(url: str, from_id: str) -> str:
-    """Return a link to the page that shows the policy verdict for a URL without a request.
+    """Return a link to the preview of a URL: the page with the policy verdict, without a request.
 
     Args:
         url: The target of the link.
-        from_id: ID of the page that contains the link, or `ASKED` if another site opened it.
+        from_id: ID of the page that contains the link, or `ASKED` if another site contains the link.
     """
     return f"/look?url={quote_whole(url)}&from={from_id}"
 
 
 def quote_whole(text: str) -> str:
-    """Percent-encode as `quote` does, but in a third of its time for ASCII text.
+    """Percent-encode a text like `urllib.parse.quote`, but three times as fast for ASCII.
 
     The speed matters because a page may have 10,000 links.
     """
@@ -101,7 +102,7 @@ def quote_whole(text: str) -> str:
 
 
 def parse_path(raw_path: bytes) -> PageAddress:
-    """Parse the URL in a raw path below `PREFIX`; nothing is repaired."""
+    """Parse the target URL in a raw path below `PREFIX`, without corrections."""
     octets = raw_path[len(PREFIX) :]
     raw = b":" in octets or b"/" in octets
     return PageAddress(strip_web_prefix(text_of(octets if raw else unquote_to_bytes(octets))), raw)
@@ -115,7 +116,7 @@ def strip_web_prefix(text: str) -> str:
 
 
 def text_of(octets: bytes) -> str:
-    """Decode UTF-8 as on a command line: invalid bytes are kept, and the URL parser rejects them."""
+    """Decode UTF-8 with `surrogateescape`; the URL parser later rejects invalid bytes."""
     return octets.decode("utf-8", "surrogateescape")
 
 
@@ -134,42 +135,44 @@ def form(octets: bytes) -> list[tuple[str, str]]:
     )
 
 
-# The listening sockets accept browsers of this machine. The sockets are bound before the first page is made,
-# so that the pages know the port numbers. Listening sockets are not outbound connections: only the network
-# gateway connects to the targets of URLs.
+# The listening sockets, for browsers of this machine. The sockets are bound before the first page is
+# generated, because the pages contain the port numbers. Outbound connections to the targets of URLs are not
+# opened here; only the network gateway opens them.
 
-#: The IP address to listen on. Browsers try `::1` first for `localhost`, and another user may listen there.
+#: The IP address to listen on. The name `localhost` is not used: browsers try `::1` first, where another user
+#: may listen.
 LOOPBACK = "127.0.0.1"
 
-#: Milliseconds (TCP_USER_TIMEOUT) after which a connection is dropped if its peer does not acknowledge data.
-#: The server's send has no deadline, so such a connection would delay a shutdown.
+#: Milliseconds (TCP_USER_TIMEOUT) after which a connection is closed if the peer does not acknowledge data.
+#: Without this timeout, such a connection would delay a shutdown, because Hypercorn sends without a deadline.
 _UNREAD = 4_000
 
 _OWN_PORTS = {"http": 80, "https": 443}
 
-#: Linux reports the user of each socket; macOS and the BSDs do not.
+#: Whether the system reports the user of each socket: Linux does; macOS and the BSDs do not.
 _KNOWS_USERS = sys.platform == "linux"
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
-_LOCAL, _REMOTE, _STATE, _UID, _INODE = 1, 2, 3, 7, 9  # columns
+_LOCAL, _REMOTE, _STATE, _UID, _INODE = 1, 2, 3, 7, 9  # columns of /proc/net/tcp
 _LISTENS = b"0A"  # state TCP_LISTEN
 _MOST_TABLE = 16_777_216
 
-#: An IPv6 socket shows an IPv4 address after this prefix (RFC 4291 2.5.5.2).
+#: The prefix of an IPv4-mapped IPv6 address (RFC 4291 2.5.5.2).
 _MAPPED = bytes(10) + b"\xff\xff"
 
-#: Layout of a sock_diag(7) request for one connection, and of its reply. The request is: message header,
-#: family and protocol, ports in network byte order, both addresses, any interface, any cookie.
+#: The layout of a sock_diag(7) request for one connection, and of the response. The request has these fields:
+#: message header, family and protocol, ports in network byte order, both addresses, any interface, any
+#: cookie.
 _SOCK_DIAG, _BY_FAMILY, _REQUEST = 4, 20, 1
 _HEAD = struct.Struct("=IHHII")
 _QUESTION = struct.Struct("=BBBxI")
 _PORTS = struct.Struct(">HH")
 _USER_AND_INODE = struct.Struct("=II")
 _ANY = struct.pack("=III", 0, 0xFFFF_FFFF, 0xFFFF_FFFF)
-_ANSWERED_PORTS, _ANSWERED_USER, _ANSWER = 20, 80, 88  # offsets in a reply, and its length
+_ANSWERED_PORTS, _ANSWERED_USER, _ANSWER = 20, 80, 88  # offsets in a response, and length of a response
 
 
 def bind_socket(address: str, port: int) -> socket.socket:
-    """Return a socket bound to an address and port, not yet listening; port 0 selects a free port.
+    """Return a socket that is bound to an address and port but does not listen; port 0 means a free port.
 
     Raises:
         LocalError: The address or port cannot be bound.
@@ -188,7 +191,7 @@ def bind_socket(address: str, port: int) -> socket.socket:
 
 
 class Certificate(NamedTuple):
-    """Paths of the certificate file and of its key file, which may be the same file."""
+    """The paths of the TLS certificate file and of the key file, which may be the same file."""
 
     chain: str
     key: str
@@ -198,7 +201,7 @@ def check_certificate(certificate: Certificate) -> None:
     """Check that a TLS server can load the certificate and its key.
 
     Raises:
-        NotConfigured: The files cannot be read, do not match, or the key is encrypted.
+        NotConfigured: The files cannot be read, the key does not match, or the key is encrypted.
     """
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(*certificate, password=_no_password)
@@ -212,7 +215,7 @@ def _no_password() -> str:
 
 
 def place_of(scheme: str, address: str, port: int) -> str:
-    """Return the host and port as browsers write them in `Host` and `Origin`, without a default port."""
+    """Return the host and port in the form of `Host` and `Origin` headers: without a default port."""
     host = f"[{address}]" if ":" in address else address
     return host if port == _OWN_PORTS[scheme] else f"{host}:{port}"
 
@@ -223,7 +226,7 @@ def port_of(listener: socket.socket) -> int:
 
 
 class Endpoints(NamedTuple):
-    """Both ends of an accepted connection, each as an IP address and a port."""
+    """The local and the remote IP address and port of an accepted connection."""
 
     peer: tuple[str, int]
     own: tuple[str, int]
@@ -232,9 +235,9 @@ class Endpoints(NamedTuple):
 def is_of_this_user(ends: Endpoints) -> bool:
     """Return whether the peer is a process of the current user on this machine.
 
-    If the system does not report the users of sockets, every loopback peer counts as the current user. Both
-    addresses and both ports identify a connection: the peer's port at 127.0.0.2 may also be used by another
-    user's socket at 127.0.0.1.
+    If the system does not report the users of sockets, every loopback peer counts as the current user. The
+    search compares both addresses and both ports, because another user may use the same port at another
+    loopback address (127.0.0.1 and 127.0.0.2).
     """
     if not ip_address(ends.peer[0]).is_loopback:
         return False
@@ -246,7 +249,7 @@ def is_of_this_user(ends: Endpoints) -> bool:
 
 
 def is_listened_to_by_this_user(port: int) -> bool:
-    """Return whether only the current user listens at a port of this machine, at any address.
+    """Return whether all sockets that listen at a port of this machine belong to the current user.
 
     If the system does not report the users of sockets, the result is True.
     """
@@ -255,11 +258,11 @@ def is_listened_to_by_this_user(port: int) -> bool:
 
 
 def _user_of(ends: Endpoints) -> int | None:
-    """Return the user ID of a connection's peer by one sock_diag request; None if it is not known.
+    """Return the user ID of the peer of a connection, from a sock_diag request; None if it is unknown.
 
-    The table of all connections (/proc/net/tcp) is not used: after thousands of connections have ended,
-    reading it takes longer than making a page. A socket that its process has closed is reported with user 0
-    and inode 0. Such a socket has no user, so the 0 does not mean root.
+    The table of all connections (/proc/net/tcp) is not read, because this takes longer than a page after
+    thousands of connections have ended. A socket that was closed by its process has user 0 and inode 0. In
+    this case, user 0 does not mean root.
     """
     packed = _pack_ends(ends)
     family = socket.AF_INET if len(packed[0]) == 4 else socket.AF_INET6
@@ -269,7 +272,7 @@ def _user_of(ends: Endpoints) -> int | None:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as system:
             system.send(_HEAD.pack(_HEAD.size + len(question), _BY_FAMILY, _REQUEST, 1, 0) + question)
             answer = system.recv(4_096, socket.MSG_DONTWAIT)
-    except (AttributeError, OSError):  # the system has no AF_NETLINK, or refused the request
+    except (AttributeError, OSError):  # the system does not support AF_NETLINK, or refused the request
         return None
     if len(answer) < _ANSWER or _HEAD.unpack_from(answer)[1] != _BY_FAMILY:
         return None
@@ -280,7 +283,7 @@ def _user_of(ends: Endpoints) -> int | None:
 
 
 def _uids(table: str, ends: Endpoints) -> list[int]:
-    """Return the user IDs of rows whose local end is the peer; closed sockets (inode 0) are left out."""
+    """Return the user IDs of the peer's sockets from a table, without closed sockets (inode 0)."""
     packed = _pack_ends(ends)
     prefixes = (b"", _MAPPED) if len(packed[0]) == 4 else (b"",)
     wanted = [
@@ -296,13 +299,16 @@ def _pack_ends(ends: Endpoints) -> tuple[bytes, bytes]:
 
 
 def _column(address: bytes, port: int) -> bytes:
-    """Return an address and port as in the table: 32-bit units in host byte order, as hexadecimal digits."""
+    """Return an address and port in the format of /proc/net/tcp.
+
+    The address is in hexadecimal, in 32-bit units in host byte order.
+    """
     words = struct.unpack(f"={len(address) // 4}I", address)
     return b"%b:%04X" % (b"".join(b"%08X" % word for word in words), port)
 
 
 def _rows(table: str, port: int) -> list[list[bytes]]:
-    """Return the rows of a table whose local end has the port (proc(5))."""
+    """Return the rows of a table (proc(5)) with this local port."""
     try:
         with open(table, "rb") as file:
             lines = file.read(_MOST_TABLE).splitlines()
@@ -322,13 +328,14 @@ Receive: TypeAlias = Callable[[], Any]
 Send: TypeAlias = Callable[[Message], Any]
 Application: TypeAlias = Callable[[Scope, Receive, Send], Any]
 
-#: Maximum size of a form in bytes, and the seconds within which it must be received.
+#: Maximum size of a form in bytes, and maximum time in seconds to receive the form (slow-loris).
 MOST_FORM = 65_536
 FORM_LASTS = 10.0
 #: Maximum number of concurrent requests.
 MOST_REQUESTS = 64
 
-#: Maximum size in bytes of a form that another program sends: a URL of 65,536 characters, percent-encoded.
+#: Maximum size in bytes of a form from another program: enough for a percent-encoded URL of 65,536
+#: characters.
 MOST_START = 262_144
 
 _ENTRY, _GATEWAY, _START = b"/enter", b"/g/", b"/start"
@@ -342,12 +349,12 @@ class SiteSettings(NamedTuple):
     """The settings of the web UI that the checks and routes use.
 
     Attributes:
-        place: The required value of `Host`.
+        place: The required value of the `Host` header.
         port: The port for pages.
-        keys: The session's secrets.
+        keys: The secrets of the session: tokens and cookie.
         tell: Writes a line to the log.
         scheme: `http` or `https`.
-        public: Whether the server also serves other machines, whose users are not known here.
+        public: Whether clients on other machines are allowed. The user of such a client is unknown.
     """
 
     place: str
@@ -363,12 +370,12 @@ class SiteSettings(NamedTuple):
 
     @property
     def gateway(self) -> str:
-        """Return the URL template of the gateway for other clients; they replace `{url}`."""
+        """Return the URL template of the gateway for other clients, with the placeholder `{url}`."""
         return f"{self.origin}/g/{self.keys.gateway}/{{url}}"
 
 
 class EntryRequest(NamedTuple):
-    """A request as received, before any check."""
+    """A received request before the access checks."""
 
     method: str
     path: bytes
@@ -391,27 +398,27 @@ class EntryRequest(NamedTuple):
 
     @property
     def is_by_itself(self) -> bool:
-        """Return whether the request carries another proof instead of the cookie."""
+        """Return whether the request is authenticated by another secret instead of the cookie."""
         return self.is_entry or self.is_gateway or self.is_start
 
     @property
     def shown(self) -> str:
-        """Return the method and path for the log, without secrets."""
+        """Return the method and path for the log, with secrets redacted."""
         name = b"/g/..." if self.is_gateway else self.path[:200]
         return f"{self.method} {name.decode('latin-1')}"
 
     def get_header(self, name: bytes) -> bytes | None:
-        """Return a header's value; None if absent.
+        """Return the value of a header, or None if the header is absent.
 
-        Duplicate headers are joined by commas. The result is never a valid value, because it is not known
-        which of the headers counts.
+        The values of duplicate headers are joined by commas. The joined value is never valid, so requests
+        with duplicate headers fail the checks.
         """
         found = self.headers.get(name, ())
         return None if not found else found[0] if len(found) == 1 else b", ".join(found)
 
 
 class EntryRefusal(NamedTuple):
-    """A refused request. If `asks` is set, the user is offered to examine the URL before opening it."""
+    """The refusal of a request. If `asks` is true, the response offers a preview of the target URL."""
 
     status: int
     why: str
@@ -423,19 +430,19 @@ Check: TypeAlias = Callable[[EntryRequest, SiteSettings], EntryRefusal | None]
 
 
 def peer(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """Refuse other users of this machine, because they can see entry addresses in its list of processes."""
+    """Refuse other users of this machine, because the process list may show them entry addresses."""
     if house.public or (visit.ends is not None and is_of_this_user(visit.ends)):
         return None
     return EntryRefusal(403, "peer is another user of this machine")
 
 
 def version(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """Refuse HTTP/2 in cleartext. The server accepts it without negotiation, but browsers do not use it."""
+    """Refuse HTTP/2 without TLS (h2c), which Hypercorn accepts but browsers do not use."""
     return None if visit.version in ("1.0", "1.1") else EntryRefusal(403, f"HTTP/{visit.version}")
 
 
 def host(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """Refuse any other `Host`: a name that resolves to this address is not the web UI's (DNS rebinding)."""
+    """Refuse a `Host` header with a foreign host name that resolves to this address (DNS rebinding)."""
     if visit.headers.get(b"host") == (house.place.encode("ascii"),):
         return None
     return EntryRefusal(421, f"Host: {(visit.get_header(b'host') or b'').decode('latin-1')!r}")
@@ -448,7 +455,10 @@ def method(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
 
 
 def site(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """Refuse requests from other sites; another port of this address is `same-site` and is refused too."""
+    """Refuse requests from other sites, and from other ports of this address (`same-site`).
+
+    A navigation from another site gets a page that offers a preview of the target URL.
+    """
     said = visit.get_header(b"sec-fetch-site")
     if visit.is_by_itself or said in (None, b"same-origin", b"none"):
         return None
@@ -460,14 +470,17 @@ def site(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
 
 
 def cookie(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """Refuse with 403. With 401, browsers would ask the user for a password (RFC 9110 15.5.2)."""
+    """Refuse requests without the session cookie.
+
+    The status is 403, because for 401 browsers would ask the user for a password (RFC 9110 15.5.2).
+    """
     if visit.is_by_itself or house.keys.is_ours(visit.headers.get(b"cookie", ())):
         return None
     return EntryRefusal(403, "no session cookie", "no session cookie (start with: resolve serve --open)\n")
 
 
 def program(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """Require, for a new entry token, the secret from `serve.json`, and refuse every browser."""
+    """Refuse requests for a new entry token from browsers, and without the secret from `serve.json`."""
     if not visit.is_start:
         return None
     strange = [name for name in visit.headers if name.startswith(b"sec-fetch-") or name == b"origin"]
@@ -482,7 +495,10 @@ def program(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
 
 
 def origin(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """Refuse a POST that is not sent as a form, or has another origin if `Sec-Fetch-Site` is absent."""
+    """Refuse a POST request that is not a form submission.
+
+    If the `Sec-Fetch-Site` header is absent, a POST request from another origin is refused too.
+    """
     if visit.method != "POST" or visit.is_start:
         return None
     if visit.is_entry or visit.is_gateway:
@@ -496,20 +512,20 @@ def origin(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
     return None
 
 
-#: The checks in order. The form's CSRF token is checked after them, because it is in the body.
+#: The access checks in order. The CSRF token of a form is checked later, because it is in the request body.
 CHECKS: tuple[Check, ...] = (peer, version, host, method, program, site, cookie, origin)
 
 
 class Entrance:
-    """An application that passes on only requests that all checks admit.
+    """ASGI middleware that passes only requests that all checks admit.
 
     Args:
-        inside: The application behind the checks.
+        inside: The application to protect.
         house: The settings of the web UI.
-        ask: Makes the page on which the user may examine a URL that another site opened.
+        ask: Returns the page that offers a preview of a URL which another site opened.
         checks: The checks, in order.
         csrf: Whether forms must contain a CSRF token.
-        form_lasts: Seconds within which a form must be received.
+        form_lasts: Maximum time in seconds to receive a form.
     """
 
     def __init__(
@@ -535,7 +551,7 @@ class Entrance:
             return await serve_lifespan(receive, send)
         if (
             scope["type"] != "http"
-        ):  # A WebSocket handshake carries the cookies of other ports, and does not state its page.
+        ):  # A WebSocket handshake has the cookies of other ports, and does not identify its page.
             self._house.tell(f"refused a {scope['type']} connection")
             await send({"type": "websocket.close", "code": 1008})
             return None
@@ -553,8 +569,8 @@ class Entrance:
 
     async def _let_in(self, visit: EntryRequest, scope: Scope, receive: Receive, send: Send) -> None:
         if visit.get_header(b"service-worker") == b"script":
-            # An earlier program at this port may have left a service worker, which would answer in place of
-            # the web UI.
+            # An earlier program at this port may have installed a service worker, which would intercept
+            # requests to the web UI.
             return await answer(send, 200, _UNREGISTER.encode(), headers.SCRIPT)
         if visit.method == "POST":
             found = await self._form(visit, receive)
@@ -597,7 +613,7 @@ class Entrance:
 
 
 def target_of(visit: EntryRequest) -> str:
-    """Return the URL in the request's path or query, or an empty text."""
+    """Return the target URL in the path or query of a request, or an empty text."""
     if visit.path.startswith(PREFIX):
         return parse_path(visit.path).text
     try:
@@ -636,7 +652,7 @@ async def answer(
 
 
 def _with_referrer_policy(send: Send) -> Send:
-    """Wrap `send` to add Referrer-Policy to each response that does not have it."""
+    """Wrap `send` to add a Referrer-Policy header to each response without this header."""
 
     async def sent(message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -649,7 +665,7 @@ def _with_referrer_policy(send: Send) -> Send:
 
 
 async def serve_lifespan(receive: Receive, send: Send) -> None:
-    """Serve the ASGI lifespan protocol: acknowledge the server's start and shutdown."""
+    """Serve the ASGI lifespan protocol: acknowledge the startup and shutdown of the server."""
     while (await receive())["type"] != "lifespan.shutdown":
         await send({"type": "lifespan.startup.complete"})
     await send({"type": "lifespan.shutdown.complete"})

@@ -1,4 +1,4 @@
-"""Pages as streamed HTTP responses, and the downloadable protocol exchanges of the last pages."""
+"""Pages as streaming HTTP responses, and downloads of the protocol exchanges of recent pages."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from resolver.transfer.archives import ArchiveSource
 
 
-# A page is sent while it is made.
+# A page is sent while it is generated.
 #
-# Starlette's `StreamingResponse` is not used, because it waits for a disconnect of the browser while it
-# sends, and cancels itself within its last message. As a result, the server would not close connections, and
+# Starlette's `StreamingResponse` is not used. `StreamingResponse` listens for a disconnect while it sends,
+# and is cancelled during its last message. As a result, Hypercorn would not close connections and
 # would not apply its idle timeout.
 
 
 class StreamedPage(Answer):
-    """A page of unknown length that is sent in chunks."""
+    """A response with a page of unknown length, sent in chunks."""
 
     def __init__(self, chunks: Iterable[bytes], media_type: str = headers.HTML) -> None:
         super().__init__(media_type=media_type)
@@ -49,7 +49,7 @@ class StreamedPage(Answer):
 
 
 class PageAnswers:
-    """The page responses of one run; their forms contain CSRF tokens from the session keys."""
+    """The factory of page responses for one run. Forms contain CSRF tokens from the session keys."""
 
     def __init__(self, keys: SessionKeys, archive: ArchiveSource | None = None) -> None:
         self._keys = keys
@@ -59,9 +59,9 @@ class PageAnswers:
         """Return the address bar of a page.
 
         Args:
-            text: The page's URL.
-            page_id: ID of the page; its links carry it.
-            from_id: ID of the page that linked to this one; reloading the page keeps it.
+            text: The URL that the page shows.
+            page_id: ID of the page; the links on the page contain this ID.
+            from_id: ID of the page that linked to this page; a reload of the page has the same ID.
         """
         return PageAddressBar(
             redact(text),
@@ -80,7 +80,7 @@ class PageAnswers:
         crumbs: tuple[Breadcrumb, ...] = (),
         panel: str = "",
     ) -> Answer:
-        """Return the response for a page; a failed page shows its protocol exchange expanded."""
+        """Return the response for a page. On an error page, the panel of the protocol exchange is open."""
         failed = page.status != 200
         archived = "" if self._archive is None else describe_time(self._archive, address)
         frame = PageFrame(redact(address), crumbs, panel, failed, self._keys.csrf, from_id, archived)
@@ -90,7 +90,7 @@ class PageAnswers:
 
 
 def describe_time(archive: ArchiveSource, address: str) -> str:
-    """Return a sentence that tells the capture date of an archived page."""
+    """Return a sentence with the capture date of an archived page."""
     until = "" if archive.at is None else f", as of {archive.at:%Y-%m-%d %H:%M:%S} UTC"
     kept = ""
     if address:
@@ -100,13 +100,13 @@ def describe_time(archive: ArchiveSource, address: str) -> str:
 
 
 def get_form(request: Request) -> dict[str, str]:
-    """Return the form fields; access control has read them and checked their CSRF token."""
+    """Return the form fields of a request, which access control has already read and checked (CSRF)."""
     form: dict[str, str] = request.scope["resolver.form"]
     return form
 
 
 def query_of(request: Request) -> dict[str, str]:
-    """Return the query fields of a request; of several with the same name, the last."""
+    """Return the query fields of a request by name; for duplicate names, the last value."""
     return dict(pairs_of(request))
 
 
@@ -119,15 +119,15 @@ def pairs_of(request: Request) -> list[tuple[str, str]]:
 
 
 def see(where: str) -> Answer:
-    """Return a redirect (303) to another path of the web UI."""
+    """Return a redirect (status 303) to another path of the web UI."""
     return Answer(status_code=303, headers=headers.make_header("location", where))
 
 
-# The protocol exchanges of the last pages can be downloaded: as a diagram, and as its data.
+# The protocol exchanges of recent pages can be downloaded as a diagram and as JSON.
 
 _MOST = 64
 
-#: The download formats of an exchange by file name extension.
+#: The download formats of a protocol exchange by file name extension.
 _KINDS: dict[str, tuple[str, Callable[[RecordedExchange], str]]] = {
     "svg": (headers.SVG, svg),
     "json": (headers.JSON, as_text),
@@ -135,14 +135,14 @@ _KINDS: dict[str, tuple[str, Callable[[RecordedExchange], str]]] = {
 
 
 class TraceHistory:
-    """The recorded exchanges of the last 64 pages; the oldest are dropped."""
+    """The recorded protocol exchanges of the last 64 pages."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, RecordedExchange] = OrderedDict()
         self.routes = [Route("/dialogue/{name}", self._answer)]
 
     def panel(self, said: RecordedExchange, plan: RecordedExchange) -> str:
-        """Store an exchange and return the HTML panel for the foot of its page."""
+        """Store a protocol exchange, and return the HTML panel for the bottom of its page."""
         while len(self._kept) >= _MOST:
             self._kept.popitem(last=False)
         self._kept[found := new_id()] = said

@@ -1,12 +1,12 @@
 """The routes of the web UI, of the gateway for other clients, and of the content port.
 
-`resolver.web.access` has admitted each request. GET requests only read. Actions are POST requests from the
-forms of the web UI.
+Access control (`resolver.web.access`) checks each request before the routes. GET requests do not change
+anything. Requests that change something are POST requests from the forms of the web UI.
 
 The policy's verdict depends on the origin of a URL:
-- `user`: typed in the web UI's address bar.
-- `derived`: a link on one of the pages, with the page's location as referrer.
-- `chosen`: a URL that the user examined first, or brought from elsewhere.
+- `user`: the user typed the URL in the address bar of the web UI.
+- `derived`: the URL is a link on a page. The referrer is the URL of that page.
+- `chosen`: the user confirmed the URL after a preview, or opened it from another program.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from resolver.web.pages.page import crumbs_of, environment, parent_of, read_quer
 from resolver.web.reading import PageReader, ReadRequest, while_wanted
 from resolver.web.session import ContentDocument, SessionLink, UrlOrigin, WebSession
 
-# The gateway serves other clients, to which the user gave the gateway's address with its secret. The response
-# has the body of the URL. The status expresses the policy verdict. The gateway refuses every browser,
-# regardless of the page that sends the request.
+# The gateway for other clients. The user configures a client with the address of the gateway, which contains
+# a secret. The body of a response is the body of the target URL. A refusal by the policy is an error status.
+# The gateway refuses all requests from browsers, regardless of the page that sends the request.
 
 _GATEWAY_PATH = b"/g/"
 
 
 class GatewayAnswer(Answer):
-    """A response with untrusted bytes at the origin of the web UI's pages.
+    """A response with untrusted content at the same origin as the pages of the web UI.
 
-    Its headers keep a browser from running or showing the bytes.
+    Its headers prevent a browser from running or displaying the content (XSS).
     """
 
     def __init__(self, content: bytes = b"", status: int = 200, media_type: str = headers.TEXT) -> None:
@@ -56,7 +56,7 @@ class GatewayAnswer(Answer):
 
 
 class Gateway:
-    """The route `GET /g/SECRET/{url}`, with the URL completely percent-encoded."""
+    """The route `GET /g/SECRET/{url}`; all characters of the URL must be percent-encoded."""
 
     def __init__(self, house: SiteSettings, reading: PageReader) -> None:
         self._house = house
@@ -82,8 +82,8 @@ class Gateway:
     def _why_not(self, request: Request, secret: str) -> str | None:
         """Return the reason to refuse the request, or None.
 
-        Browsers do not send `Sec-Fetch-*` over http to an address on the network. In this case the session
-        cookie still identifies the browser of the web UI.
+        Browsers do not send `Sec-Fetch-*` headers over http to an address other than loopback. In this case,
+        the session cookie identifies the browser of the web UI.
         """
         keys = self._house.keys
         strange = [name for name in request.headers if name.startswith("sec-fetch-") or name == "origin"]
@@ -95,7 +95,7 @@ class Gateway:
 
 
 _STATIC = {"window.css": headers.SHEET, "window.js": headers.SCRIPT}
-#: Query fields that select another page of a listing; the listing is not fetched again for them.
+#: Query fields that select another page of a cached listing, without another fetch.
 _ANOTHER_PAGE = frozenset({"page", "sort", "q"})
 _TYPED_BY_HAND = (
     "This URL was typed behind /u/ by hand. A browser removes dot segments, a # with the text behind it, or "
@@ -104,16 +104,16 @@ _TYPED_BY_HAND = (
 
 
 class WebApplication:
-    """The pages of one run.
+    """The ASGI application with the routes of all pages.
 
     Args:
         house: The settings of the web UI.
-        session: The memory of the run.
-        reading: Checks and fetches URLs.
-        content: Origin of the content port.
-        size: Number of rows on a page.
-        answers: Makes the page responses.
-        own: Routes of the pages that are not about a URL.
+        session: The state of the run: cache, history and page IDs.
+        reading: The reader, which checks and fetches URLs.
+        content: The origin of the content port.
+        size: The number of rows on a page.
+        answers: The factory of page responses.
+        own: The routes of the pages that do not show a URL.
         logins: The login forms.
         gateway: The gateway for other clients.
     """
@@ -152,19 +152,18 @@ class WebApplication:
                 Route("/static/{name}", self._static),
                 *FormQuestions(session, reading, self._said, see, answers.page, self._answer_outcome).routes,
             ],
-            redirect_slashes=False,  # a redirect would use the Host of the request
+            redirect_slashes=False,  # a redirect would contain the Host header of the request
         )
 
     def ask(self, text: str) -> str:
-        """Return the page for a link from another site; it needs no session, and sends no request."""
+        """Return the page that offers a preview of a URL from another site, without a request to the URL."""
         look = access.look(text, access.ASKED) if text else "/"
         return environment().get_template("asked.html").render(url=redact(text), look=look)
 
     async def _enter(self, request: Request) -> Answer:
-        """Exchange a token for the cookie, and lead on by a page instead of a redirect.
+        """Exchange an entry token for the session cookie, and continue with a page instead of a redirect.
 
-        If the browser came from a file or another site, it would not send the cookie to the target of a
-        redirect.
+        A redirect would lose the cookie (`SameSite`) if the browser came from a file or from another site.
         """
         token = query_of(request).get("t", "")
         if request.method != "GET" or (url := self._house.keys.enter(token)) is None:
@@ -179,7 +178,7 @@ class WebApplication:
         return answer
 
     async def _start(self, request: Request) -> Answer:
-        """Return an entry token for another program of the user, which starts the browser."""
+        """Return an entry token to another program of the user, which then starts the browser."""
         return Answer(self._house.keys.token(get_form(request).get("url", "")), media_type=headers.TEXT)
 
     async def _static(self, request: Request) -> Answer:
@@ -189,7 +188,10 @@ class WebApplication:
         return Answer(static_file(name), media_type=_STATIC[name])
 
     async def _look(self, request: Request) -> Answer:
-        """Show the verdict page: for the address bar, and for URLs that a page must not open directly."""
+        """Show the preview of a URL.
+
+        The preview is for URLs from the address bar, and for URLs that a page must not open directly.
+        """
         asked = query_of(request)
         text, from_id = asked.get("url", ""), asked.get("from", "")
         if not text:
@@ -200,9 +202,9 @@ class WebApplication:
         return self._answer_judged(text, UrlOrigin("chosen", None if mark is None else mark.found))
 
     def _answer_judged(self, text: str, way: UrlOrigin, note: str | None = None) -> Answer:
-        """Return the page with the plan and verdict of a URL.
+        """Return the preview of a URL: the page with its plan and policy verdict.
 
-        The page offers to open the URL if no rule refuses it.
+        The page has a button to open the URL, except if the policy refuses the URL.
         """
         plan, verdict = self._reading.plan(text, way), self._reading.verdict(text, way)
         url = self._reading.url(text, way)
@@ -211,9 +213,9 @@ class WebApplication:
         return self._answers.page(page, text, from_id, panel=panel(make_planned_exchange(plan)))
 
     async def _open(self, request: Request) -> Answer:
-        """Open a URL that the user confirmed.
+        """Open a URL that the user has confirmed.
 
-        A form is sent immediately. For any other URL, the browser gets a page to which it can go back.
+        A form is submitted immediately. For another URL, the browser is redirected to the page of the URL.
         """
         form = get_form(request)
         text, from_id = form.get("url", ""), form.get("from", "")
@@ -235,12 +237,12 @@ class WebApplication:
         verdict = self._reading.verdict(asked.text, way)
         if verdict.action != "allow" and not decided and self._may_be_decided(asked.text, way):
             return see(access.look(asked.text, from_id or access.ASKED))
-        if _is_form(verdict):  # a GET request must only read
+        if _is_form(verdict):  # a GET request must not submit a form
             return self._answer_judged(asked.text, way)
         return await self._answer_fetched(request, asked.text, from_id, way)
 
     def _may_be_decided(self, text: str, way: UrlOrigin) -> bool:
-        """Return whether the policy allows the URL once the user has examined it."""
+        """Return whether the policy allows the URL after a confirmation by the user."""
         return self._reading.verdict(text, UrlOrigin("chosen", way.referrer)).action != "refuse"
 
     async def _answer_fetched(self, request: Request, text: str, from_id: str, way: UrlOrigin) -> Answer:
@@ -269,7 +271,10 @@ class WebApplication:
         way: UrlOrigin,
         said: str = "",
     ) -> Answer:
-        """Return the page for a response or an error; `said` is the panel with the protocol exchange."""
+        """Return the page for a response or an error.
+
+        `said` is the HTML panel of the protocol exchange.
+        """
         url = self._reading.url(text, way)
         if isinstance(reply, ResolveError) or url is None:
             assert isinstance(reply, ResolveError), "an invalid URL has no response"
@@ -290,7 +295,7 @@ class WebApplication:
         return self._answers.page(page, text, page_id, crumbs=crumbs_of(url, href), panel=said)
 
     def _keep(self, content: bytes, media_type: str, name: str, inline: bool) -> str:
-        """Store a document for the content port and return its URL there."""
+        """Store a document for the content port, and return its URL on the content port."""
         safe = headers.file_name(name)
         document_id = self._session.keep(ContentDocument(content, media_type, safe, inline))
         return f"{self._content}/d/{document_id}/{access.quote_whole(safe)}"
@@ -300,15 +305,15 @@ def _is_form(verdict: Verdict) -> bool:
     return "S05" in verdict.rules
 
 
-# The content port serves documents from other servers. The port serves only known documents, by IDs that
-# cannot be guessed. The port reads no cookie and runs no code, and the headers of its responses make the
-# documents harmless.
+# The content port serves untrusted documents from other servers at a separate origin (sandbox). It serves
+# only stored documents, by random IDs that cannot be guessed, and ignores cookies. The
+# Content-Security-Policy of its responses blocks scripts and network requests of the documents.
 
 _PREFIX = "/d/"
 
 
 class ContentApplication:
-    """The documents of a session. `place` is the required value of `Host`."""
+    """The ASGI application of the content port. `place` is the required value of the `Host` header."""
 
     def __init__(self, session: WebSession, place: str) -> None:
         self._session = session

@@ -1,8 +1,8 @@
 """Forms on pages: search terms, the forms of Gopher+ items, and logins.
 
-A form is fetched, shown in the form in which it would be sent, and sent once. Each of these steps has its own
-path. Only the last step is a POST that changes something (S05). Between the steps, the user's answers stay in
-this process and not on a page, because some of them are secret.
+A form has three steps, each with its own path: the form is fetched, the filled-in form is previewed, and the
+form is submitted once. Only the submission is a POST that changes something (S05). Between the steps, the
+user's answers are stored in this process and not on a page, because answers may be secret.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from resolver.web.pages.page import WebPage, read_query, refine_url
 from resolver.web.reading import PageReader, while_wanted
 from resolver.web.session import SessionLink, UrlOrigin, WebSession
 
-#: Maximum number of forms that are being filled in, and of logins that are held.
+#: Maximum number of forms that are being filled in, and maximum number of stored logins.
 _MOST = 64
 
-#: Callbacks of the web UI: redirect to a path, show a page about a URL, and show the outcome of a URL with
-#: the panel of its protocol exchange.
+#: Callbacks of the web UI: to redirect to a path, to show a page for a URL, and to show the outcome of a URL
+#: with the panel of its protocol exchange.
 See: TypeAlias = Callable[[str], Answer]
 Show: TypeAlias = Callable[[WebPage, str, str], Answer]
 Tell: TypeAlias = Callable[[Request, "Response | ResolveError", str, str, UrlOrigin, str], Answer]
@@ -95,7 +95,10 @@ class FormQuestions:
         ]
 
     async def _search(self, request: Request) -> Answer:
-        """Redirect to the URL with the search terms in it, a link of the page with the search field."""
+        """Redirect to the URL with the search terms.
+
+        The URL counts as a link on the page with the search field.
+        """
         fields = query_of(request)
         text, from_id = fields.get("url", ""), fields.get("from", "")
         try:
@@ -106,9 +109,9 @@ class FormQuestions:
         return self._see(access.make_link(found, from_id, relevant))
 
     async def _ask(self, request: Request) -> Answer:
-        """Fetch the questions of a form, but not the item, and show them.
+        """Fetch and show the questions of a form without fetching the item.
 
-        No link leads to this path: the request comes from a button of the web UI on the page of that URL.
+        Only a button of the web UI on the page of the URL sends this request.
         """
         fields = query_of(request)
         text, from_id = fields.get("url", ""), fields.get("from", "")
@@ -124,7 +127,7 @@ class FormQuestions:
         blank, way = (
             found.specimen(),
             UrlOrigin("user", way.referrer),
-        )  # the user types the answers
+        )  # the origin is `user`, because the user types the answers
         policy = self._reading.resolver.policy
         refusal = judge(blank, policy, origin=way.origin, referrer=way.referrer).error(blank)
         if refusal is not None:
@@ -139,7 +142,7 @@ class FormQuestions:
             return error
 
     async def _look(self, request: Request) -> Answer:
-        """Show the bytes of a filled-in form without sending them."""
+        """Show a preview of the bytes that the submission of a filled-in form sends."""
         fields = get_form(request)
         asked = self._asked.get(fields.get("form", ""))
         if asked is None:
@@ -159,7 +162,10 @@ class FormQuestions:
         return self._show(sending_page(asked.put.form, answers, asked.url, said, filled_id), text, "")
 
     async def _send(self, request: Request) -> Answer:
-        """Send a form once, regardless of the outcome: it may have changed something."""
+        """Submit a form once.
+
+        A retry is not possible, because even a failed submission may have changed something.
+        """
         fields = get_form(request)
         filled = self._filled.pop(fields.get("answers", ""), None)
         if filled is None:
@@ -174,25 +180,26 @@ class FormQuestions:
         return self._tell(request, found.reply, filled.url.shown, "", filled.way, said)
 
     def _keep(self, kept: OrderedDict[str, _Kept], value: _Kept) -> str:
-        """Store a value and return its ID; the oldest values are dropped."""
+        """Store a value and return its ID; discard the oldest values above the limit."""
         while len(kept) >= _MOST:
             kept.popitem(last=False)
         kept[found := self._session.mark(SessionLink(None))] = value
         return found
 
 
-# Names and passwords that the user typed on a page are kept in memory. Each is used only for the scheme, host
-# and port that requested it (S11), until the run ends or the user discards it. Passwords are never shown
-# again, written to a file, or made part of a URL.
+# The names and passwords that the user typed on a page are stored in memory. A login is used only for the
+# scheme, host and port that requested it (S11). A login is deleted when the run ends or the user discards it.
+# Passwords are never displayed, written to a file, or inserted in a URL.
 
 #: Maximum size in bytes of a name or password.
 _LONGEST = 4_096
-#: The status code of a proxy that requires a login (RFC 9110 15.5.8). Typed logins are never sent to a proxy.
+#: The status code of a proxy that requires authentication (RFC 9110 15.5.8). Logins from a page are never
+#: sent to a proxy.
 _OF_PROXY = "407"
 
 
 class _LoginForm(NamedTuple):
-    """The purpose of a login form: the scheme, host and port that get the login, and the URL to open."""
+    """The purpose of a login form: the scheme, host and port for the login, and the URL to open."""
 
     place: Place
     text: str
@@ -200,9 +207,9 @@ class _LoginForm(NamedTuple):
 
 
 class TypedLogins:
-    """A credentials callback: typed logins take precedence over logins given at the start of the run.
+    """A credentials callback; logins from pages have priority over logins from the start of the run.
 
-    See `CredentialCache` for `round`.
+    `CredentialCache` describes `round`.
     """
 
     def __init__(self, given: Given | None = None) -> None:
@@ -219,11 +226,11 @@ class TypedLogins:
 
     @property
     def places(self) -> list[str]:
-        """Return the places for which a login is held, as text."""
+        """Return the scheme, host and port of each stored login, as text."""
         return [show_place(place) for place in self._held]
 
     def give(self, place: Place, login: Credentials) -> None:
-        """Store the login for a place; it replaces an earlier one."""
+        """Store the login for a scheme, host and port; replace an earlier login."""
         while len(self._held) >= _MOST:
             self.forget(next(iter(self._held)))
         self._held[place] = login
@@ -231,7 +238,7 @@ class TypedLogins:
         self.round += 1
 
     def forget(self, place: Place) -> None:
-        """Discard the login of a place; connections that logged in with it are not used again."""
+        """Discard a login, and do not reuse pooled connections that are logged in with it."""
         if self._held.pop(place, None) is not None:
             self._untried.discard(place)
             self.round += 1
@@ -244,7 +251,7 @@ class TypedLogins:
         return place in self._held
 
     def was_tried(self, place: Place, *, denied: bool) -> None:
-        """Record the first response after a login was typed; a denied login is discarded."""
+        """Record the first response after a login was typed; discard a login that the server denied."""
         if place in self._untried:
             self._untried.discard(place)
             if denied:
@@ -274,7 +281,7 @@ class LoginForms:
         ]
 
     def record_outcome(self, reply: object, text: str, way: UrlOrigin) -> LoginQuestion | None:
-        """Record the outcome of a fetch; return a login form if a login may help."""
+        """Record the outcome of a fetch; return a login form if the server requires a login."""
         if not isinstance(reply, ResolveError):
             self._record_try(getattr(reply, "url", ""), denied=False)
             return None
@@ -282,7 +289,7 @@ class LoginForms:
             return None
         url = _url_of(reply.url or text)
         if url is None or not _asks_login(reply) or getattr(url, "password", None) is not None:
-            return None  # a password in the URL takes precedence
+            return None  # a password in the URL has priority over a login from a form
         place = place_of(url)
         was_given = self._logins.has(place)
         if not (was_given or isinstance(reply, LoginRequired)):
@@ -304,9 +311,9 @@ class LoginForms:
             self._logins.was_tried(place_of(url), denied=denied)
 
     async def _take(self, request: Request) -> Answer:
-        """Store the typed login for the place that the form was for.
+        """Store the typed login for the scheme, host and port of the form.
 
-        Other fields of the request cannot change that place.
+        Fields of the request cannot change the scheme, host and port.
         """
         form = get_form(request)
         asked = self._asked.pop(form.get("login", ""), None)
@@ -316,7 +323,7 @@ class LoginForms:
         user, password = octets(form.get("user", "")), octets(form.get("password", ""))
         if user and max(len(user), len(password)) <= _LONGEST:
             self._logins.give(asked.place, Credentials(user, password))
-        # A user who types a password for a page has decided to open it.
+        # A user who types a password for a page has confirmed that the page may be opened.
         way = asked.way._replace(origin="chosen") if asked.way.origin == "derived" else asked.way
         return see(access.make_link(asked.text, self._session.mark(SessionLink(None, asked.text, way))))
 
@@ -329,7 +336,7 @@ class LoginForms:
 
 
 def _asks_login(error: Declined) -> bool:
-    """Return whether the error asks for a login: its code has three digits, and is not a proxy's."""
+    """Return whether the server may require a login: a numeric code other than 407 (proxy)."""
     code = error.code
     return code is not None and code.isascii() and code.isdigit() and code != _OF_PROXY
 

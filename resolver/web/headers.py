@@ -1,8 +1,8 @@
 """The headers of all responses of the web UI, and the tokens and cookie that authenticate a browser.
 
-No other module makes the value of a header. Each value consists of ASCII characters from space to tilde,
-because a line break in a value would start another header or response (response splitting). Media types come
-from one table in this module. A file name that a server sent is never repeated unchanged.
+All header values are created in this module. A value consists only of ASCII characters from space to tilde,
+because CR or LF in a value would start another header or response (response splitting). Media types come from
+a table in this module. A file name from a server is sanitized before it is sent.
 """
 
 from __future__ import annotations
@@ -31,25 +31,25 @@ TEXT, HTML, SHEET, SCRIPT, JSON, EVENTS, SVG = (
 )
 OCTETS = "application/octet-stream"
 
-#: The referrer policy of the web UI's pages. With `no-referrer`, their forms would be sent with the origin
-#: null.
+#: The referrer policy of pages of the web UI. With `no-referrer`, browsers would submit forms with `Origin:
+#: null`.
 REFERRER = {"referrer-policy": "same-origin"}
-#: For responses that lead to the pages, as their URLs may contain a token, and for untrusted content.
+#: The referrer policy of untrusted content and of entry responses, because their URLs may contain a token.
 NO_REFERRER = {"referrer-policy": "no-referrer"}
 
 _NO_HEADER = re.compile(r"[^\x20-\x7e]")
-#: Maximum length in bytes of a file name that clients accept.
+#: Maximum length in bytes of a file name in a Content-Disposition header.
 _LONGEST_NAME = 200
 
 
 def field(name: str, text: str) -> tuple[bytes, bytes]:
-    """Return a header; characters that a value must not contain are percent-encoded."""
+    """Return a header; characters that are not allowed in the value are percent-encoded."""
     safe = _NO_HEADER.sub(lambda found: quote(found[0], safe="", errors="surrogatepass"), text)
     return name.encode("ascii"), safe.encode("ascii")
 
 
 def make_header(name: str, text: str) -> dict[str, str]:
-    """Return a header as a mapping, as frameworks expect it."""
+    """Return a header as a mapping of name and value, for Starlette."""
     return {name: field(name, text)[1].decode("ascii")}
 
 
@@ -58,7 +58,7 @@ def fields(said: Mapping[str, str]) -> Fields:
 
 
 def make_page_headers(content: str) -> Mapping[str, str]:
-    """Return the headers of every page and every refusal; `content` is the origin of documents."""
+    """Return the headers of all pages and refusals; `content` is the origin of the content port."""
     return {
         "content-security-policy": "; ".join(
             (
@@ -84,11 +84,11 @@ def make_page_headers(content: str) -> Mapping[str, str]:
 
 
 def make_content_headers(pages: str) -> Mapping[str, str]:
-    """Return the headers of untrusted content.
+    """Return the headers of untrusted content, with a restrictive Content-Security-Policy.
 
-    The content cannot run code, fetch resources or send data. It contains no working links, and only the web
-    UI's page can frame it. The restriction is in the header, not in an attribute of the frame. So it also
-    applies if the user opens the address alone, and a PDF viewer works.
+    The content cannot run scripts, fetch resources, send data or follow links. Only pages of the web UI can
+    show the content in a frame. The restrictions are in a header and not in the `sandbox` attribute of the
+    frame. So they also apply if the user opens the content in a separate tab, and PDF viewers work.
     """
     return {
         "content-security-policy": "; ".join(
@@ -110,8 +110,9 @@ def make_content_headers(pages: str) -> Mapping[str, str]:
 def make_gateway_headers(media_type: str) -> Mapping[str, str]:
     """Return the headers of a gateway response.
 
-    A browser at the origin of the web UI's pages may receive the response, too. Responses of all types are
-    therefore saved instead of shown, because a list of the types that browsers run could never be complete.
+    The response has the same origin as the pages of the web UI, so a browser must not run its content (XSS).
+    A list of all media types that browsers run would never be complete. So browsers are told to save all
+    types (`attachment`).
     """
     return {
         **make_header("content-type", media_type),
@@ -122,7 +123,7 @@ def make_gateway_headers(media_type: str) -> Mapping[str, str]:
 
 
 def file_name(name: str | bytes, otherwise: str = "document") -> str:
-    """Return a name that is safe for a file (S14), regardless of the name that a server sent."""
+    """Return a safe file name (S14) for an untrusted name from a server."""
     octets = name if isinstance(name, bytes) else name.encode("utf-8", "surrogateescape")
     try:
         return local_name(octets)
@@ -131,9 +132,10 @@ def file_name(name: str | bytes, otherwise: str = "document") -> str:
 
 
 def disposition(name: str | bytes, *, inline: bool) -> str:
-    """Return a Content-Disposition value (RFC 6266), with an ASCII name for clients without `filename*`.
+    """Return a Content-Disposition value (RFC 6266) with `filename*` and an ASCII `filename`.
 
-    The ASCII name contains no percent sign, because some clients decode it.
+    The ASCII `filename` is for clients that do not support `filename*`.
+    The percent sign is removed from the ASCII name, because some clients decode percent-encoding in it.
     """
     safe = file_name(name)
     while len(safe.encode("utf-8", "replace")) > _LONGEST_NAME:
@@ -143,28 +145,29 @@ def disposition(name: str | bytes, *, inline: bool) -> str:
     return f"{'inline' if inline else 'attachment'}; filename=\"{plain}\"; filename*=UTF-8''{whole}"
 
 
-# The keys are: a token that authenticates one browser, the cookie that replaces the token, and the CSRF token
-# of forms.
+# The secrets of a run: entry tokens, which authenticate a browser once, the session cookie, which a browser
+# gets for an entry token, and the CSRF tokens of forms.
 #
-# All keys are generated at the start and lost with the process. Comparisons take constant time.
+# Secrets are generated in each run and stored only in memory. Secrets are compared in constant time (timing
+# attack).
 
-#: Seconds for which a token is valid, and the maximum number of unused tokens.
+#: Lifetime of an entry token in seconds, and maximum number of unused entry tokens.
 _TOKEN_LASTS = 60.0
 _MOST_TOKENS = 32
-#: Size of a random key in bytes.
+#: Size of a secret in random bytes.
 _OCTETS = 32
 
 
 class SessionKeys:
-    """The keys of one run, at one port.
+    """The secrets of one run at one port.
 
-    If pages go to other machines without TLS, the cookie has neither `Secure` nor the prefix `__Host-`,
-    because browsers would reject it.
+    If pages are served to other machines without TLS, the cookie has neither the attribute `Secure` nor the
+    name prefix `__Host-`, because browsers would reject such a cookie.
 
     Args:
         port: The port for pages.
         now: Returns the time in seconds.
-        in_clear: Whether pages go to other machines without TLS.
+        in_clear: Whether pages are served to other machines without TLS.
     """
 
     def __init__(self, port: int, now: Callable[[], float], *, in_clear: bool = False) -> None:
@@ -173,14 +176,15 @@ class SessionKeys:
         self._session = secrets.token_urlsafe(_OCTETS)
         self._forms = secrets.token_bytes(_OCTETS)
         self.gateway = secrets.token_urlsafe(_OCTETS)
-        #: For programs of the same user, in a file that only this user can read.
+        #: The secret for other programs of the user, in the file `serve.json`, which only the user can read.
         self.start = secrets.token_urlsafe(_OCTETS)
-        #: The name contains the port, because cookies ignore ports: two servers keep separate cookies.
+        #: The cookie name contains the port, because cookies ignore ports and two servers need separate
+        #: cookies.
         self.cookie_name = f"{'' if in_clear else '__Host-'}resolve-{port}"
         self._secure = "" if in_clear else "; Secure"
 
     def token(self, url: str = "") -> str:
-        """Return a new single-use token that leads to `url`; the entry address does not reveal the URL."""
+        """Return a new single-use entry token for `url`; the entry address does not contain the URL."""
         while len(self._tokens) >= _MOST_TOKENS:
             del self._tokens[next(iter(self._tokens))]
         token = secrets.token_urlsafe(_OCTETS)
@@ -188,36 +192,36 @@ class SessionKeys:
         return token
 
     def enter(self, given: str) -> str | None:
-        """Use up a token; return its URL if the token is valid, else None."""
+        """Invalidate an entry token; return the URL of the token, or None if the token was not valid."""
         found = [each for each in self._tokens if _is_same(each, given)]
         entries = [self._tokens.pop(each) for each in found]
         return next((url for deadline, url in entries if deadline >= self._now()), None)
 
     @property
     def cookie(self) -> str:
-        """Return the Set-Cookie value for a browser that has entered."""
+        """Return the Set-Cookie value for a browser with a valid entry token."""
         return f"{self.cookie_name}={self._session}; Path=/{self._secure}; HttpOnly; SameSite=Strict"
 
     def is_ours(self, cookies: Iterable[bytes]) -> bool:
-        """Return whether the headers contain the session cookie."""
+        """Return whether the Cookie headers contain the session cookie."""
         pairs = (each.strip().partition(b"=") for header in cookies for each in header.split(b";"))
         name = self.cookie_name.encode("ascii")
         return any(_is_same(self._session, value.decode("latin-1")) for key, _, value in pairs if key == name)
 
     def csrf(self, action: str) -> str:
-        """Return the CSRF token of a form that is sent to `action`; no other site can know it."""
+        """Return the CSRF token for a form that is submitted to `action`."""
         return hmac.new(self._forms, action.encode("utf-8", "replace"), sha256).hexdigest()
 
     def is_of_form(self, action: str, given: str) -> bool:
-        """Return whether the CSRF token is the one for this action."""
+        """Return whether the CSRF token is valid for this action."""
         return _is_same(self.csrf(action), given)
 
     def is_start(self, given: str) -> bool:
-        """Return whether the secret is the one in `serve.json`."""
+        """Return whether the secret equals the secret in `serve.json`."""
         return _is_same(self.start, given)
 
     def is_gateway(self, given: str) -> bool:
-        """Return whether the secret is the one in the gateway's address."""
+        """Return whether the secret equals the secret in the address of the gateway."""
         return _is_same(self.gateway, given)
 
 

@@ -1,4 +1,4 @@
-"""The pages that are not about a URL, and the actions of their forms: help, settings, history, and so on."""
+"""The pages of the web UI itself, and their form actions: help, settings, history, bookmarks, transfers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Schemes: TypeAlias = "Sequence[tuple[str, str]]"
 
 
 class OwnPageFacts(NamedTuple):
-    """The facts on these pages: policy rules, exit codes, settings."""
+    """The data for the help and settings pages: policy rules, exit codes, settings."""
 
     rules: Sequence[RuleRow] = ()
     statuses: Mapping[int, str] = {}
@@ -40,7 +40,7 @@ class OwnPageFacts(NamedTuple):
 
 
 class OwnPages:
-    """The pages of one run that are not about a URL: help, settings, history, bookmarks, transfers."""
+    """The routes of the pages of the web UI itself: help, settings, history, bookmarks, transfers."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class OwnPages:
         return see("/transfers")
 
     async def _save(self, request: Request) -> Answer:
-        """Save a URL for the button beside a link; the URL has the same origin as the link."""
+        """Start a transfer for the button beside a link; the origin of the URL is the origin of the link."""
         form = get_form(request)
         url = form.get("url", "")
         if url:

@@ -1,4 +1,4 @@
-"""URLs for pages: policy checks, and a limited number of concurrent fetches while the browser waits."""
+"""Policy checks and fetches of URLs for pages, with a limited number of concurrent fetches."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from resolver.web.dialogue.recording import record_exchange
 from resolver.web.pages.directory import Judge
 from resolver.web.session import UrlOrigin
 
-#: Maximum number of concurrent fetches: one for the page that the user views, and a few for pages that load.
+#: Maximum number of concurrent fetches, so that several pages can load at the same time.
 AT_ONCE = 6
 
 _Found = TypeVar("_Found")
 
-#: A URL whose path has only letters, digits and `/._-`. The policy rules for these schemes read only its
-#: host, port and item type.
+#: Matches a URL whose path has only letters, digits and `/._-`. For such a URL, the policy verdict depends
+#: only on scheme, host, port and item type.
 _PLAIN = re.compile(r"((?:gopher|ftp|https?)://[^/?#]+/[A-Za-z0-9]?)[A-Za-z0-9/._-]{0,200}")
 
 
@@ -40,8 +40,8 @@ class ReadRequest(NamedTuple):
     """Optional parameters of a fetch.
 
     Attributes:
-        before: Only articles of a newsgroup with numbers lower than this one; 0 is no limit.
-        relevant: URLs of documents that search results must resemble. URLs in another database are ignored.
+        before: The article number before which articles of a newsgroup are listed; 0 for no limit.
+        relevant: The URLs of documents for relevance feedback. URLs in another database are ignored.
     """
 
     before: int = 0
@@ -106,10 +106,10 @@ class PageReader:
         )
 
     def make_judge(self, found_in: Referrer) -> Judge:
-        """Return a function that gives the verdict for each entry of a page.
+        """Return a function that returns the policy verdict for each entry of a page.
 
-        The verdict assumes that the user has examined the entry. Entries of the same host, port and item type
-        share one verdict if their paths are plain; such entries are not parsed again.
+        The verdict is the verdict after a confirmation by the user. Verdicts of URLs that match `_PLAIN` are
+        cached by scheme, host, port and item type.
         """
         way, plain = UrlOrigin("chosen", found_in), dict[str, Verdict]()
 
@@ -125,9 +125,9 @@ class PageReader:
         return judge
 
     async def fetch(self, text: str | Url, way: UrlOrigin, wanted: ReadRequest = USUAL) -> ReadResult:
-        """Fetch a URL and record the protocol exchange; an error is returned, not raised.
+        """Fetch a URL, and record the protocol exchange.
 
-        A request other than `USUAL` uses a separate connection.
+        An error is returned and not raised. If `wanted` is not `USUAL`, a separate connection is used.
         """
         async with self._turns:
             with record_exchange(trio.current_time) as recording:
@@ -154,7 +154,7 @@ class PageReader:
 
 
 def _place(url: Url) -> list[JsonValue]:
-    """Return the server and database of a URL. A document ID is valid only within that database."""
+    """Return the server and database of a URL; a document ID is valid only in one database."""
     parts = url.components()
     return [url.scheme, *(parts.get(name) for name in ("host", "port", "database"))]
 
@@ -162,10 +162,12 @@ def _place(url: Url) -> list[JsonValue]:
 async def while_wanted(
     receive: Callable[[], Awaitable[Any]], work: Callable[[], Awaitable[_Found]]
 ) -> _Found | None:
-    """Run `work`, which must not raise, and return its result; cancel it if the browser disconnects.
+    """Run `work` and return its result, but cancel `work` if the browser disconnects.
+
+    `work` must not raise an exception.
 
     Returns:
-        The result of `work`; None if the browser disconnected before.
+        The result of `work`, or None if the browser disconnected first.
     """
     found: _Found | None = None
 
@@ -177,5 +179,5 @@ async def while_wanted(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(watch, nursery)
         found = await work()
-        nursery.cancel_scope.cancel()  # the same message is sent after a response, too
+        nursery.cancel_scope.cancel()  # the ASGI server sends `http.disconnect` also after a response
     return found

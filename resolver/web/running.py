@@ -1,8 +1,8 @@
-"""The address of the running web UI for other programs of the user: `serve.json`, readable only by the user.
+"""The file `serve.json`, by which other programs of the user find and open the running web UI.
 
-The file contains the port, and a secret with which a program requests an entry address. After a web UI has
-stopped, another user may listen at its port. The secret is therefore sent only to a server of the current
-user.
+The file contains the port, and a secret with which a program requests an entry address. Only the user can
+read the file. After a web UI has stopped, another user may listen at its port. So the secret is sent only to
+a server of the current user.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from resolver.web.access import LOOPBACK, is_listened_to_by_this_user, quote_who
 
 _WHAT = "address file of the web UI"
 _MOST = 4_096
-#: Seconds to wait for a server on this machine.
+#: Timeout in seconds for a request to a web UI on this machine.
 _PATIENCE = 10.0
 _TOKEN = re.compile(r"[\w-]{43}", re.ASCII)
 
 
 class RunningServer(NamedTuple):
-    """A web UI of the current user, which may have stopped."""
+    """A web UI of the current user according to `serve.json`; it may have stopped."""
 
     port: int
     secret: str
@@ -40,8 +40,8 @@ def announce_server(port: int, secret: str) -> Iterator[bool]:
     """Write `serve.json` for other programs of the user while the block runs.
 
     Yields:
-        Whether the file was written. It is not written if another web UI has it or there is no runtime
-        directory.
+        Whether the file was written. The file is not written if it belongs to another running web UI, or if
+        the runtime directory does not exist.
 
     Raises:
         LocalError: The file cannot be written.
@@ -59,7 +59,7 @@ def find_server() -> RunningServer | None:
     """Read `serve.json`; return None if it does not exist.
 
     Raises:
-        NotConfigured: The file cannot be trusted.
+        NotConfigured: The file cannot be trusted, for example because other users can write it.
     """
     path = _path()
     if path is None:
@@ -77,7 +77,7 @@ def _path() -> str | None:
 
 
 def _read(octets: bytes) -> RunningServer | None:
-    """Parse the file; return None if it is incomplete because it is being written."""
+    """Parse the file; return None for an incomplete file, which another process is writing."""
     try:
         said = json.loads(octets)
     except ValueError:
@@ -89,15 +89,15 @@ def _read(octets: bytes) -> RunningServer | None:
 
 
 def entry(window: RunningServer, url: str = "") -> str | None:
-    """Request a single-use, short-lived address that admits the user and leads to `url`.
+    """Request a single-use, short-lived entry address that opens `url` in the web UI.
 
     Returns:
-        The address; None if no server responds, or another user's process listens at the port.
+        The entry address; None if a server does not respond, or if another user listens at the port.
     """
     connection = HTTPConnection(LOOPBACK, window.port, timeout=_PATIENCE)
     try:
         connection.connect()
-        # checked after connecting, so that the same process is asked
+        # checked after the connection was opened, so that the check applies to the connected process (TOCTOU)
         if not is_listened_to_by_this_user(window.port):
             return None
         fields = {
@@ -117,7 +117,10 @@ def entry(window: RunningServer, url: str = "") -> str | None:
 
 
 def find_entry(url: str = "") -> tuple[RunningServer, str] | None:
-    """Return the running web UI and an entry address; None if none runs or its file cannot be trusted."""
+    """Return the running web UI and an entry address.
+
+    Returns None if a web UI is not running, or if `serve.json` cannot be trusted.
+    """
     try:
         window = find_server()
     except NotConfigured:

@@ -1,4 +1,4 @@
-"""The running server: two listeners, for the web UI's pages and for untrusted content, and one `Resolver`."""
+"""The server of the web UI, with one port for pages and one port for untrusted content."""
 
 from __future__ import annotations
 
@@ -43,11 +43,10 @@ from resolver.web.reading import PageReader
 from resolver.web.session import WebSession
 from resolver.web.transfers import SaveLedger, TransferEvents, TransferQueue, hear_transfer
 
-#: Maximum size in bytes of a request's head: a URL of 65,536 characters, each percent-encoded, and its
-#: headers.
+#: Maximum size in bytes of a request head: a URL of 65,536 characters, all percent-encoded, and the headers.
 _MOST_HEAD = 262_144
-#: Seconds until an idle connection or an incomplete request head is closed, and seconds that running requests
-#: get at shutdown.
+#: Idle timeout in seconds of a connection or an incomplete request head (slow-loris), and timeout in seconds
+#: of running requests at shutdown.
 _IDLE = 5.0
 _GRACE = 3.0
 
@@ -55,9 +54,9 @@ _GRACE = 3.0
 class ServeOptions(NamedTuple):
     """The options of a server.
 
-    `ledger` is the file that records saved files. `public` means that other machines are served, too. The
-    last four options are only for tests: they disable a protection, so that a test can check that its absence
-    is noticed.
+    `ledger` is the path of the ledger, which records saved files. `public` means that clients on other
+    machines are allowed. The last four options are only for tests: each option disables a protection, to
+    check that a test detects the missing protection.
     """
 
     settings: Settings
@@ -83,13 +82,13 @@ class WebServer(NamedTuple):
     session: WebSession
 
     def entry(self, url: str = "") -> str:
-        """Return a single-use, short-lived address that admits the user and shows the verdict of `url`."""
+        """Return a single-use, short-lived entry address that shows the preview of `url`."""
         return f"{self.house.origin}/enter?t={self.house.keys.token(url)}"
 
 
 @asynccontextmanager
 async def run_server(wishes: ServeOptions) -> AsyncIterator[WebServer]:
-    """Run a server as long as the block runs.
+    """Run a server during the `async with` block.
 
     Raises:
         LocalError: An address or port cannot be bound.
@@ -111,7 +110,7 @@ async def run_server(wishes: ServeOptions) -> AsyncIterator[WebServer]:
     own_settings = settings.copy()
     own_settings["credentials"] = logins
     async with (
-        Resolver(**settings) as others,  # clients of the gateway do not use the user's logins
+        Resolver(**settings) as others,  # for clients of the gateway, without the user's logins
         Resolver(**own_settings) as resolver,
         SaveLedger(wishes.ledger) as account,
         trio.open_nursery() as hands,
@@ -151,7 +150,7 @@ async def run_server(wishes: ServeOptions) -> AsyncIterator[WebServer]:
             finally:
                 stop.set()
                 events.end()
-        hands.cancel_scope.cancel()  # incomplete downloads are resumed in a later run
+        hands.cancel_scope.cancel()  # the user can resume incomplete transfers in a later run
 
 
 def _hear(event: Event) -> None:
@@ -174,7 +173,7 @@ async def _run(
 
 
 class _HypercornConfig(Config):
-    """The configuration of Hypercorn; every response has the same headers, even Hypercorn's own ones."""
+    """A configuration of Hypercorn that adds the same headers to all responses, including its own errors."""
 
     def __init__(
         self, said: Mapping[str, str], tell: Callable[[str], None], certificate: Certificate | None
@@ -197,7 +196,7 @@ class _HypercornConfig(Config):
 
 
 class _ServerLog(Logger):
-    """A log that writes only one line for an error in a page, because a traceback could contain a secret."""
+    """A log with one line per error of a page, without a traceback, which could contain a secret."""
 
     def __init__(self, tell: Callable[[str], None], config: Config) -> None:
         super().__init__(config)
@@ -206,5 +205,5 @@ class _ServerLog(Logger):
     async def exception(self, message: str, *args: object) -> None:
         error = sys.exception()
         if isinstance(error, trio.BusyResourceError):
-            return  # The browser left as its response ended, and two tasks of hypercorn report that.
+            return  # The browser disconnected at the end of its response; two tasks of Hypercorn report this.
         self._tell(f"internal error in a page: {type(error).__name__}")

@@ -1,7 +1,7 @@
-"""The memory of one run of the web UI: listings, choices, documents of the content port, history, bookmarks.
+"""The state of one run of the web UI: cached listings, documents, page IDs, history; and the bookmarks.
 
-Everything except the bookmarks is kept in memory, within a limit. Each ID has 128 random bits and is not
-valid in another run.
+The state is stored in memory, with limits, and is lost when the run ends. The bookmarks are stored in a file.
+Each ID has 128 random bits and is valid only in one run.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from resolver.policy.environment import own_folder
 from resolver.transfer.response import Response
 from resolver.web.pages.own import OpenedUrl
 
-# Listings are viewed page by page. Of a long listing, only the fields that pages show are kept. These fields
-# take a third of the memory of the complete listing.
+# A cache of listings, for pagination. Of a long listing, only the fields that pages show are stored. These
+# fields take a third of the memory of the complete listing.
 
 _MAX_LISTINGS = 3
 _MOST_OCTETS = 67_108_864
-#: Listings up to this length are kept unchanged: they fill one or two pages.
+#: Maximum number of entries of a listing that is stored unchanged. Such a listing has one or two pages.
 _FEW = 1_000
-#: The approximate size in bytes of an entry without its texts, and the size of its scheme-specific fields if
-#: other entries do not share them.
+#: The approximate size in bytes of an entry without its texts, and of its scheme-specific fields if they are
+#: not shared with other entries.
 _OCTETS_OF_ENTRY = 400
 _OCTETS_OF_EXTRA = 600
 #: The scheme-specific fields that pages show.
@@ -67,13 +67,13 @@ class _CachedListing(NamedTuple):
 
 
 class ListingCache:
-    """The newest listings of a run, within a limit of number and size."""
+    """A cache of the newest listings of a run, with a maximum number and a maximum total size."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[Hashable, _CachedListing] = OrderedDict()
 
     def keep(self, key: Hashable, listing: Response) -> None:
-        """Store a listing for its other pages, sorted or filtered."""
+        """Store a listing, so that other pages, sort orders and filters do not need another fetch."""
         self._kept.pop(key, None)
         self._kept[key] = _slim_listing(listing)
         while (
@@ -100,7 +100,7 @@ def _slim_listing(listing: Response) -> _CachedListing:
 
 
 def _reduce_entries(entries: tuple[Entry, ...], shared: _Shared) -> Iterator[Entry]:
-    """Yield the entries without the fields that no page shows; equal fields share one mapping."""
+    """Yield the entries with only the fields that pages show; equal fields share one mapping."""
     for entry in entries:
         extra = {name: value for name, value in (entry.extra or {}).items() if name in _SHOWN}
         yield Entry(
@@ -118,7 +118,7 @@ def _reduce_entries(entries: tuple[Entry, ...], shared: _Shared) -> Iterator[Ent
 def _share_extra(extra: Mapping[str, JsonValue], shared: _Shared) -> Mapping[str, JsonValue]:
     try:
         return shared.setdefault(tuple(extra.items()), extra)
-    except TypeError:  # a value is a list
+    except TypeError:  # a value is a list, which is not hashable
         return extra
 
 
@@ -129,17 +129,17 @@ _ID_OCTETS = 16
 
 
 class UrlOrigin(NamedTuple):
-    """The origin and referrer of a URL, as the policy needs them."""
+    """The origin and referrer of a URL, for the policy."""
 
     origin: Origin
     referrer: Referrer | None = None
 
 
 class SessionLink(NamedTuple):
-    """The meaning of an ID: a page or a decision.
+    """The page or the user's confirmation that an ID stands for.
 
-    For a page, its links have the origin `derived`, and `found` is the page's location. For a decision, the
-    user may open only the URL `opens`, with the origin `way`.
+    - For a page, `found` is the referrer of its links. The links have the origin `derived`.
+    - For a confirmation, `opens` is the only URL that the user may open, with the origin `way`.
     """
 
     found: Referrer | None
@@ -148,7 +148,7 @@ class SessionLink(NamedTuple):
 
 
 class ContentDocument(NamedTuple):
-    """An untrusted document as the content port sends it; the web UI chooses its `media_type`."""
+    """An untrusted document for the content port; `media_type` is from the web UI's table."""
 
     content: bytes
     media_type: str
@@ -157,7 +157,7 @@ class ContentDocument(NamedTuple):
 
 
 class WebSession:
-    """The memory of one run."""
+    """The state of one run: page IDs, documents, cached listings and history."""
 
     def __init__(self) -> None:
         self._marks: OrderedDict[str, SessionLink] = OrderedDict()
@@ -167,7 +167,7 @@ class WebSession:
         self.history: list[OpenedUrl] = []
 
     def mark(self, mark: SessionLink) -> str:
-        """Store a page or decision and return its ID."""
+        """Store a page or a confirmation, and return its ID."""
         while len(self._marks) >= _MOST_MARKS:
             self._marks.popitem(last=False)
         self._marks[found := new_id()] = mark
@@ -177,7 +177,7 @@ class WebSession:
         return self._marks.get(mark_id)
 
     def keep(self, document: ContentDocument) -> str:
-        """Store a document and return its ID; the oldest documents are dropped."""
+        """Store a document and return its ID; discard the oldest documents above the limits."""
         self._octets += len(document.content)
         self._documents[found := new_id()] = document
         while len(self._documents) > 1 and (
@@ -191,14 +191,14 @@ class WebSession:
         return self._documents.get(document_id)
 
     def visit(self, opened: OpenedUrl) -> None:
-        """Add a page to the history as its newest entry; an earlier entry for the same URL is removed."""
+        """Add a page to the history, and remove an earlier entry for the same URL."""
         self.history = [*(each for each in self.history if each.url != opened.url), opened][-_MOST_HISTORY:]
 
     def way_to(self, url: str, from_id: str) -> UrlOrigin:
-        """Return the origin of a URL that a path of the web UI names.
+        """Return the origin and referrer of a URL in a request, by the ID of the page with the link.
 
-        A URL without an ID was chosen by the user elsewhere. A URL with the ID of a dropped page counts as
-        `derived`, because its page is unknown. Such a URL has no referrer.
+        Without an ID, the origin is `chosen`, because the user opened the URL from elsewhere. If the page of
+        the ID was discarded, the origin is `derived`, without a referrer.
         """
         if not from_id:
             return UrlOrigin("chosen")
@@ -210,7 +210,8 @@ def new_id() -> str:
     return secrets.token_urlsafe(_ID_OCTETS)
 
 
-# The user's bookmarks: one JSON object a line, in the configuration directory, readable only by the user.
+# The bookmarks file, in the configuration directory: one JSON object per line. Only the user can read the
+# file.
 
 _WHAT = "bookmarks file"
 _MOST = 4_194_304
@@ -262,7 +263,7 @@ def _remove_url(octets: bytes, url: str) -> list[OpenedUrl]:
 
 
 def _read(octets: bytes) -> list[OpenedUrl]:
-    """Parse the bookmarks; lines edited by hand that are not bookmarks are skipped."""
+    """Parse the bookmarks file, and skip invalid lines, because users may edit the file."""
     found = []
     for line in octets.splitlines():
         try:

@@ -1,8 +1,8 @@
-"""Transfers from pages: files saved concurrently, paused and resumed; their ledger and events.
+"""Transfers from pages: a queue of files to save, with pause and resume; their ledger and events.
 
-A later run of the server can resume a transfer, but only if the user requests it. The partial file of a
-paused or interrupted transfer stays beside its target, and is resumed if the object is unchanged. A file gets
-its name once it is complete, and never replaces another file.
+If a transfer is paused or interrupted, the partial file stays on the disk. The user can resume the transfer,
+also in a later run, if the object is unchanged. A complete file is renamed to its final name, and never
+replaces another file.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from resolver.web.pages.page import PageAddressBar
 from resolver.web.reading import while_wanted
 from resolver.web.session import UrlOrigin, new_id
 
-# The ledger of saved files outlives the server. The ledger records the files with their paths, the unfinished
-# ones, and errors.
+# The ledger is a file that records complete and incomplete transfers, their paths and errors, for later runs.
 #
-# The ledger is opened when the user first wants to see or save files. If it cannot be opened, for example
-# because another server of this user has it open, files are saved without a record, and the page says so.
+# The ledger is opened when the user first opens the transfers page or saves a file. If the ledger cannot be
+# opened, files are saved without a record, and the page shows the reason. An example is a ledger that another
+# server of the same user has opened.
 
 _ORIGINS: Mapping[str, Origin] = {"user": "user", "chosen": "chosen"}
-#: The key of a ledger row under which the web UI stores its own data.
+#: The key in a ledger row for the data of the web UI.
 _OURS = "window"
 _GONE = "the file was moved, deleted or changed"
 _NO_PASSWORD = "the password in the URL was not stored (open the URL and save it again)"
@@ -58,8 +58,8 @@ _NO_PASSWORD = "the password in the URL was not stored (open the URL and save it
 class SavedFile(NamedTuple):
     """A file to save.
 
-    `key` distinguishes this save from all other saves of the same URL, also in other runs. `told` is the
-    state that the ledger of an earlier run recorded.
+    `key` distinguishes this transfer from all other transfers of the same URL, also in other runs. `told` is
+    the state that an earlier run recorded in the ledger.
     """
 
     url: str
@@ -84,7 +84,10 @@ class SavedFile(NamedTuple):
 
 
 class SaveLedger:
-    """The ledger of one server, an async context manager. `path` is its file; None if no ledger is kept."""
+    """The ledger of one server, as an async context manager.
+
+    `path` is the path of the ledger file; None disables the ledger.
+    """
 
     def __init__(self, path: str | None) -> None:
         self._path = path
@@ -92,7 +95,10 @@ class SaveLedger:
         self.complaint = "" if path else "no state directory is known"
 
     async def recall(self, most: int) -> list[SavedFile]:
-        """Open the ledger and return its newest rows; if it cannot be opened, set `complaint`."""
+        """Open the ledger, and return the newest transfers.
+
+        If the ledger cannot be opened, set `complaint` to the reason.
+        """
         if self._path is None:
             return []
         ledger = Ledger(self._path)
@@ -111,7 +117,7 @@ class SaveLedger:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Write the ledger completely to disk and close it.
+        """Flush the ledger to the disk, and close the ledger.
 
         Raises:
             LedgerFault: The ledger cannot be written.
@@ -121,10 +127,11 @@ class SaveLedger:
             await ledger.__aexit__(kind, error, trace)
 
     async def admit(self, saving: SavedFile) -> LedgerEntry | None:
-        """Return the ledger row of a save; None if no ledger is open.
+        """Return the ledger row of a transfer; None without an open ledger.
 
         Raises:
-            LedgerFault: The ledger cannot be written, or the password of the URL was not stored.
+            LedgerFault: The ledger cannot be written, or the URL needs a password, which a ledger never
+                stores.
         """
         if self._ledger is None:
             return None
@@ -134,7 +141,7 @@ class SaveLedger:
         return entry
 
     async def note(self, entry: LedgerEntry | None, found: Saved | ResolveError) -> None:
-        """Record the outcome of a save.
+        """Record the outcome of a transfer.
 
         Raises:
             LedgerFault: The ledger cannot be written.
@@ -150,7 +157,7 @@ class SaveLedger:
 
 
 def _make_saved_file(held: ReportRow) -> SavedFile | None:
-    """Return the save that a ledger row describes; None if another program wrote the row."""
+    """Return the transfer that a ledger row describes; None if another program wrote the row."""
     asked = held.asked
     match asked.more.get(_OURS):
         case [str(path), str(key)]:
@@ -171,19 +178,18 @@ def _make_transfer(held: ReportRow, path: str) -> SavedTransfer:
     return SavedTransfer(0, basename(path), url, "paused", 0)
 
 
-#: Maximum number of concurrent saves, while further saves wait; and the maximum number of saves that are
-#: remembered.
+#: Maximum number of concurrent transfers, and maximum number of stored transfers.
 _AT_ONCE = 4
 _MOST = 1_000
-#: Seconds over which the transfer rate is measured.
+#: Time interval in seconds for the measurement of the transfer rate.
 _MOMENT = 1.0
 _UNDER_WAY = ("waiting", "running")
 
 
 class _TransferJob:
-    """A save of the queue.
+    """A transfer in the queue.
 
-    `scope` cancels the save while it runs. `changed` returns the number of the next change. Setting `shown`
+    `scope` cancels the running transfer. `changed` returns the next change number. A new value of `shown`
     calls `changed`.
     """
 
@@ -195,7 +201,7 @@ class _TransferJob:
         self.begin()
 
     def begin(self) -> None:
-        """Reset the state before the first or another try."""
+        """Reset the state before each attempt."""
         self.scope, self.next = trio.CancelScope(), "paused"
         self._since: tuple[float, int] | None = None
 
@@ -221,16 +227,17 @@ _CURRENT: ContextVar[_TransferJob | None] = ContextVar("_CURRENT", default=None)
 
 
 def hear_transfer(event: Event) -> None:
-    """Report the progress of the save that the current task runs."""
+    """Update the progress of the transfer of the current task from an event."""
     job = _CURRENT.get()
     if job is not None and isinstance(event, Progress):
         job.hear(event)
 
 
 class TransferQueue:
-    """The saves of one run; `account` is the ledger.
+    """The queue of transfers of one run; `account` is the ledger.
 
-    `hands` is the nursery that runs the saves, so that they continue after the response of their page.
+    `hands` is the nursery that runs the transfers, so that a transfer continues after the response to the
+    browser.
     """
 
     def __init__(self, resolver: Resolver, hands: trio.Nursery, account: SaveLedger | None = None) -> None:
@@ -246,7 +253,10 @@ class TransferQueue:
         self._news = trio.Event()
 
     async def recall(self) -> str:
-        """Load the saves of earlier runs once; return why the ledger cannot be used, or an empty text."""
+        """Load the transfers of earlier runs, once.
+
+        Returns the reason if the ledger cannot be used, or an empty text.
+        """
         async with self._opening:
             if not self._is_open:
                 for saving in await self._account.recall(_MOST):
@@ -265,7 +275,7 @@ class TransferQueue:
 
     @property
     def all(self) -> list[SavedTransfer]:
-        """Return all saves, the newest first."""
+        """Return all transfers, the newest first."""
         return [job.shown for job in reversed(self._jobs.values())]
 
     @property
@@ -273,16 +283,16 @@ class TransferQueue:
         return any(job.shown.state in _UNDER_WAY for job in self._jobs.values())
 
     def list_changes(self, change: int) -> list[SavedTransfer]:
-        """Return the saves that changed after a change number, the oldest first."""
+        """Return the transfers that changed after a change number, the oldest first."""
         return [job.shown for job in self._jobs.values() if job.change > change]
 
     @property
     def news(self) -> trio.Event:
-        """Return an event that the next change, or `wake`, sets."""
+        """Return an event that is set by the next change or by `wake`."""
         return self._news
 
     def wake(self) -> None:
-        """Wake the streams that wait for news."""
+        """Wake the event streams that wait for a change."""
         self._news.set()
         self._news = trio.Event()
 
@@ -292,21 +302,21 @@ class TransferQueue:
         return self.change
 
     def begin(self, url: str, name: str, way: UrlOrigin) -> None:
-        """Start saving a URL under a free name."""
+        """Add a transfer of a URL with a free file name."""
         job = self._add(
             SavedTransfer(0, name, redact(url), "waiting", 0), SavedFile(url, abspath(name), way, new_id())
         )
         self._hands.start_soon(self._run, job)
 
     def pause(self, number: int | None) -> None:
-        """Pause a save, or all saves."""
+        """Pause one transfer by its number, or all transfers."""
         self._end(number, "paused")
 
     def stop(self, number: int) -> None:
         self._end(number, "failed")
 
     def resume(self, number: int) -> None:
-        """Resume a paused or failed save."""
+        """Resume a paused or failed transfer."""
         job = self._jobs.get(number)
         if job is not None and job.shown.state in ("paused", "failed"):
             job.begin()
@@ -330,7 +340,7 @@ class TransferQueue:
     async def _perform(self, job: _TransferJob) -> None:
         try:
             entry = await self._account.admit(job.saving)
-            # An earlier run ended after it had received the last byte.
+            # An earlier run ended after it had completed the file.
             if entry is not None and entry.is_done:
                 self._is_there(job, entry.path, entry.size, entry.digest)
                 return
@@ -374,26 +384,26 @@ class TransferQueue:
         )
 
 
-# The transfers page receives progress as server-sent events (WHATWG HTML 9.2), which contain only rows of
-# transfers.
+# The transfers page receives progress as server-sent events (WHATWG HTML 9.2). The events contain only rows
+# of transfers.
 #
-# A stream ends in four cases:
-# - No transfer is running.
-# - Its browser disconnects.
+# An event stream ends in four cases:
+# - All transfers have ended or are paused.
+# - The browser disconnects.
 # - The server stops.
-# - Its time limit is reached.
-# After the end of a stream, the browser reconnects with the last event ID that it received. The status 204
-# tells the browser to stop. Browsers open at most six connections to a host, so six streams would block every
-# page of the web UI. If a fifth stream starts, the oldest one ends.
+# - The maximum duration of the stream is reached.
+# After the end of a stream, the browser reconnects with the last received event ID. A response with status
+# 204 tells the browser not to reconnect. Browsers open at most six connections to a host, so six streams
+# would block all pages of the web UI. If a fifth stream starts, the oldest stream ends.
 
-#: Maximum number of concurrent streams.
+#: Maximum number of concurrent event streams.
 MOST = 4
-#: Three times in seconds: the minimum between two messages, the idle time until a comment probes the
-#: connection, and the maximum duration of a stream.
+#: Three times in seconds: the minimum time between two events, the idle time after which a comment is sent to
+#: probe the connection (heartbeat), and the maximum duration of a stream.
 PACE = 0.25
 _SILENCE = 15.0
 _LASTS = 600.0
-#: Milliseconds after which a browser reconnects.
+#: Time in milliseconds after which a browser reconnects.
 _RETRY = 2_000
 
 
@@ -407,7 +417,7 @@ class TransferEvents:
         self.routes = [Route("/transfers/events", self._answer)]
 
     def end(self) -> None:
-        """End all streams because the server stops."""
+        """End all event streams when the server stops."""
         self._end(len(self._open))
 
     def _end(self, count: int) -> None:
@@ -420,7 +430,7 @@ class TransferEvents:
         since = _number(request.headers.get("last-event-id") or query_of(request).get("since", ""))
         transfers = self._transfers
         if request.method != "GET" or not (transfers.are_under_way or transfers.list_changes(since)):
-            return Answer(status_code=204)  # 204 tells the browser not to reconnect
+            return Answer(status_code=204)  # status 204 tells the browser not to reconnect
         self._end(max(0, len(self._open) + 1 - MOST))
         stream = _EventStream(transfers, self._answers.place("", ""), since, self._open)
         self._open[stream] = None
@@ -428,7 +438,10 @@ class TransferEvents:
 
 
 class _EventStream(Answer):
-    """An event stream; it reports changes after number `since`. `open_` holds all open streams."""
+    """An event stream of all changes after the change number `since`.
+
+    `open_` is the collection of all open streams.
+    """
 
     def __init__(
         self, transfers: TransferQueue, place: PageAddressBar, since: int, open_: dict[_EventStream, None]
@@ -452,11 +465,11 @@ class _EventStream(Answer):
             self._among.pop(self, None)
 
     async def _tell(self, send: Send) -> bool:
-        """Send changes until the stream ends; return True then."""
+        """Send changes as events until the stream ends; return True at the end."""
         transfers, ends = self._transfers, trio.current_time() + _LASTS
         await _say(send, f"retry: {_RETRY}\n\n")
         while True:
-            news = transfers.news  # read first: a change during sending is not missed
+            news = transfers.news  # read before sending, so that a change during sending is not missed
             if changed := transfers.list_changes(self._since):
                 self._since = transfers.change
                 await _say(send, _message(self._since, changed, self._place))

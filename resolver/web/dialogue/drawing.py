@@ -1,7 +1,8 @@
-"""An exchange as a diagram, with lanes from left to right and time from top to bottom; and its HTML.
+"""A protocol exchange as a sequence diagram (SVG), and the HTML panel with diagram and table.
 
-A shape is data, not HTML. Shapes are styled only by attributes and classes, because the
-Content-Security-Policy of the pages blocks `style=`. Colors follow the surrounding text.
+The lanes of the diagram are from left to right, and time is from top to bottom. Shapes are styled only by
+attributes and classes, because the Content-Security-Policy of the pages blocks `style=`. The color of the
+shapes is the text color (`currentColor`).
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from resolver.web.dialogue.exchange import (
 )
 from resolver.web.pages.page import environment
 
-#: Lengths of the diagram, in pixels unless it is scaled: the height of a line, and the distances between
-#: lanes, which are wide enough for the longest line.
+#: The dimensions of the diagram in SVG user units (pixels if the diagram is not scaled): the height of a
+#: line, and the distances between lanes. The distances are wide enough for the longest line.
 LINE = 16
 _FIRST = 98
 _GAP = 470
@@ -40,7 +41,7 @@ Point: TypeAlias = tuple[float, float]
 
 
 class SvgShape(NamedTuple):
-    """An SVG element: its tag, its attributes, and its text."""
+    """An SVG element: tag, attributes and text."""
 
     tag: str
     attributes: tuple[tuple[str, str], ...]
@@ -58,7 +59,7 @@ class Drawing(NamedTuple):
 
 
 def draw(exchange: RecordedExchange) -> Drawing:
-    """Return the diagram of an exchange."""
+    """Return the diagram of a protocol exchange."""
     return _DiagramCanvas(exchange).drawing()
 
 
@@ -67,7 +68,7 @@ def title_of(exchange: RecordedExchange) -> str:
 
 
 def summary_of(exchange: RecordedExchange) -> str:
-    """Return the text that a screen reader reads first."""
+    """Return a summary of the exchange for screen readers."""
     sides = [f"{lane.title} ({lane.who})" if lane.who else lane.title for lane in exchange.lanes]
     words = f"Sequence diagram of {', '.join(sides)}: {format_count(len(exchange.messages), 'message')}"
     if exchange.left_out:
@@ -80,12 +81,12 @@ def summary_of(exchange: RecordedExchange) -> str:
 
 
 def milliseconds(at: float) -> str:
-    """Return a duration in milliseconds with one decimal below 100, else with none."""
+    """Format a duration in milliseconds; below 100 ms with one decimal place, otherwise as an integer."""
     return f"{at:,.0f}" if at >= 100 else f"{at:.1f}"
 
 
 class _DiagramCanvas:
-    """A canvas that places shapes below one another; `_y` is the top of the next shape."""
+    """A canvas that adds shapes from top to bottom; `_y` is the top of the next shape."""
 
     def __init__(self, exchange: RecordedExchange) -> None:
         self._exchange = exchange
@@ -113,7 +114,7 @@ class _DiagramCanvas:
         return Drawing(self._width, height, title, summary, shapes)
 
     def _lane(self, lane: DiagramLane, height: int) -> list[SvgShape]:
-        """Return the head and the vertical line of a lane; data connections and DNS have a dashed line."""
+        """Return the heading and the vertical line of a lane; the lanes of data and DNS are dashed."""
         x = self._x[lane.place]
         broken = lane.place in ("data", "names")
         found = [
@@ -133,7 +134,7 @@ class _DiagramCanvas:
             self._arrow(message)
 
     def _note(self, message: DiagramMessage) -> None:
-        """Draw a box across the lanes for a note that neither side sends."""
+        """Draw a box across the lanes for a note, which is not a message of the protocol."""
         left, right = _FIRST + 16, _FIRST + _GAP - 16
         told = [] if message.size is None else [format_count(message.size)]
         lines = [line for text in (*told, *message.lines) for line in wrap_text(text, _CELLS_OF_NOTE)]
@@ -203,7 +204,7 @@ class _DiagramCanvas:
         self._shapes.append(_area("head body", points))
 
     def _connection(self, message: DiagramMessage) -> None:
-        """Draw a connection as a bar on its lane while it is open, with an adjacent bracket during TLS."""
+        """Draw an open connection as a vertical bar on its lane, and TLS as a bracket next to this bar."""
         place = message.target if message.source == "client" else message.source
         assert place is not None
         match message.kind:
@@ -251,7 +252,7 @@ def _box(name: str, corner: Point, size: Point, *, dashes: str = "", fill: str =
 
 
 def _bracket(name: str, corner: Point, end: float) -> SvgShape:
-    """Return a bracket that is open to the left."""
+    """Return the shape of a bracket that is open to the left."""
     x, y = corner
     return _draw_shape("path", name, (("d", f"M{x:g} {y:g}h9V{end:g}h-9"), ("fill", "none")), "")
 
@@ -265,17 +266,17 @@ def _draw_shape(tag: str, name: str, attributes: tuple[tuple[str, str], ...], da
     return SvgShape(tag, (("class", name), *attributes, ("stroke", "currentColor"), *more))
 
 
-# The HTML of exchanges: the panel below a page, a separate page, files to download.
+# The HTML of protocol exchanges: the panel below a page, a separate page, and files to download.
 
 _NONE = "–"
-#: The kinds of messages whose text was on the wire. In a plan, the texts of replies only describe the
+#: The kinds of messages whose text was sent or received. In a plan, the text of a reply only describes the
 #: expected reply.
 _ON_THE_WIRE: frozenset[Kind] = frozenset({"say", "hear", "body", "ask", "answer"})
 _PLANNED: frozenset[Kind] = frozenset({"say"})
 
 
 class MessageRow(NamedTuple):
-    """A message in the table; `way` names its sender and receiver."""
+    """A row for a message in the table; `way` names the sender and the receiver."""
 
     at: str
     way: str
@@ -285,7 +286,7 @@ class MessageRow(NamedTuple):
 
 
 class ExchangePanel(NamedTuple):
-    """An exchange with its drawing and table; `name` is a unique ID within the page."""
+    """A protocol exchange with its diagram and table; `name` is a unique ID within the page."""
 
     exchange: RecordedExchange
     drawing: Drawing
@@ -301,11 +302,11 @@ class _PanelSection(NamedTuple):
 
 
 def panel(*exchanges: RecordedExchange, away: str = "") -> str:
-    """Return the HTML panel of an exchange and its plan.
+    """Return the HTML panel of a protocol exchange and its plan.
 
     Args:
-        exchanges: The exchange, and the plan to show with it.
-        away: Address of the first exchange as a file, without the file name extension.
+        exchanges: The recorded exchange, and the planned exchange.
+        away: The download URL of the first exchange, without the file name extension.
     """
     return _render("exchange.html", {"shown": _make_panels(exchanges, "dialogue"), "away": away})
 
@@ -316,20 +317,20 @@ def svg(exchange: RecordedExchange) -> str:
 
 
 def as_text(exchange: RecordedExchange) -> str:
-    """Return the exchange as JSON; `resolver.web.dialogue.exchange` describes its members."""
+    """Return the exchange as JSON text; `resolver.web.dialogue.exchange` describes the format."""
     return json.dumps(exchange.as_json(), ensure_ascii=False, indent=1) + "\n"
 
 
 def page(sections: Sequence[tuple[RecordedExchange, ...]], heading: str, *, left_out: int = 0) -> str:
     """Return a self-contained HTML page with a section for each URL.
 
-    The page has its own stylesheet and no script. Its Content-Security-Policy blocks all other stylesheets
-    and all external resources.
+    The page contains its stylesheet, and does not contain a script. Its Content-Security-Policy blocks all
+    other stylesheets and all external resources.
 
     Args:
-        sections: The exchanges of each URL.
+        sections: The protocol exchanges of each URL.
         heading: The heading of the page.
-        left_out: Number of URLs that are left out in the middle.
+        left_out: The number of URLs that are omitted in the middle.
     """
     sheet = _render("exchange_page.css", {})
     made = tuple(
@@ -352,7 +353,7 @@ def page(sections: Sequence[tuple[RecordedExchange, ...]], heading: str, *, left
 
 
 def rows(exchange: RecordedExchange) -> tuple[MessageRow, ...]:
-    """Return the rows of the table, which has the diagram's content in the same order."""
+    """Return the rows of the table; the table has the same messages as the diagram, in the same order."""
     names = {lane.place: lane for lane in exchange.lanes}
     told = _PLANNED if exchange.kind == "plan" else _ON_THE_WIRE
     return tuple(_row(message, names, told) for message in exchange.messages)

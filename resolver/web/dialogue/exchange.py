@@ -1,6 +1,7 @@
-"""A protocol exchange, recorded or planned, as values: the source of diagram, table and JSON.
+"""The data of a recorded or planned protocol exchange, for the diagram, the table and JSON.
 
-In JSON (`as_json`; sizes in bytes on the wire, times in milliseconds from the start):
+The JSON object of `as_json` has these members. Sizes are in bytes as transferred, and times are in
+milliseconds from the start.
 
 | member | |
 |---|---|
@@ -13,12 +14,13 @@ In JSON (`as_json`; sizes in bytes on the wire, times in milliseconds from the s
 | outcome elapsed | the outcome and the duration; null until it has ended |
 
 A message has these members:
-- at: the time; null if unknown.
+- at: the time of the message; null if the time is unknown.
 - kind: `open` `close` `tls` `say` `hear` `body` `ask` `answer` (both DNS) `note` `gap`.
-- from, to: lanes; the same lane for an action of one side alone, null for a note.
-- lines: each at most 60 cells.
-- octets: the size of a body or binary data, else null.
-- secured: whether it was sent inside TLS.
+- from, to: the lanes of the sender and the receiver. They are the same lane for an action of one side alone,
+  and null for a note.
+- lines: the lines of text, each at most 60 cells wide.
+- octets: the size of a body or of binary data; otherwise null.
+- secured: whether the message was sent over TLS.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ _WHO: dict[Place, str] = {
 
 
 class DiagramLane(NamedTuple):
-    """A side of the exchange; `who` is its address if known."""
+    """A lane of the diagram, for one side of the exchange; `who` is the address of the side, if known."""
 
     place: Place
     title: str
@@ -58,7 +60,7 @@ class DiagramLane(NamedTuple):
 
 
 class DiagramMessage(NamedTuple):
-    """A message or action; the module's docstring describes its members."""
+    """A message or action of the exchange; the docstring of the module describes its attributes."""
 
     kind: Kind
     lines: tuple[str, ...]
@@ -82,7 +84,7 @@ class DiagramMessage(NamedTuple):
 
 
 class RecordedExchange(NamedTuple):
-    """A protocol exchange as recorded, or a plan of one."""
+    """A recorded protocol exchange, or a planned protocol exchange."""
 
     url: str
     kind: Literal["dialogue", "plan"]
@@ -112,7 +114,7 @@ class RecordedExchange(NamedTuple):
 def lanes_of(
     messages: tuple[DiagramMessage, ...], who: dict[Place, str], host: str
 ) -> tuple[DiagramLane, ...]:
-    """Return the lanes: the client, the server, and the others that take part."""
+    """Return the lanes: client and server, and data connections and DNS if they have messages."""
     there = {place for message in messages for place in (message.source, message.target)}
     titles = {**_WHO, "server": host or _WHO["server"]}
     return tuple(
@@ -122,29 +124,29 @@ def lanes_of(
     )
 
 
-# Sent and received data becomes readable lines: escaped (S15), truncated to `CELLS`, with logins and tokens
-# masked as `****`.
+# Sent and received data is converted to readable lines, which are escaped (S15) and truncated to `CELLS`.
+# Credentials and tokens are redacted as `****`.
 #
-# The events do not contain secrets (S17: no secrets in output). Secrets are masked again here, by the text
-# before them, for two reasons: the scheme of a third party may forget to mask a secret, and a diagram may be
-# shown to an audience.
+# Secrets in events are already redacted (S17: no secrets in output). A second redaction is done here, by
+# matching the text before a secret such as `PASS`. This protects against a third-party scheme without
+# redaction, because a diagram may be shown to other people.
 
-#: Maximum width of a line in cells.
+#: Maximum width of a line in cells (character columns).
 CELLS = 60
-#: Maximum number of lines of a message: the head of an http response may have hundreds.
+#: Maximum number of lines of a message. An http response may have hundreds of header lines.
 LINES = 24
-#: Maximum length in characters of a URL or error in a note. Notes are wrapped where they are shown.
+#: Maximum length in characters of a URL or an error message in a note.
 _LONGEST_NOTE = 300
 
-#: Number of lines in the preview of a body, and number of its bytes that are examined for it.
+#: Number of lines in the preview of a body, and number of bytes that are read for the preview.
 _PREVIEW = 3
 _LOOKED_AT = 400
 
-#: Readable text among binary data: names and numbers of a binary protocol.
+#: Readable text in binary data, such as the names and numbers of a binary protocol.
 _WORD = re.compile(rb"[\x21-\x7e][\x20-\x7e]{3,}")
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xff]")
 _HIDDEN = b"****"
-#: An anonymous login is not masked: it is not a secret, and it shows how anonymous FTP works.
+#: Credentials in sent data. An anonymous login is not redacted, because it is not a secret.
 _SAID = re.compile(
     rb"(?im)^((?:AUTHINFO[ \t]+)?(?:PASS|ACCT|SASL|GENERIC)[ \t]+"
     rb"|(?:AUTHINFO[ \t]+)?USER[ \t]+(?!(?:anonymous|ftp)(?:[\r\n]|\Z))"
@@ -158,12 +160,15 @@ _NO_XML = re.compile("[\ufdd0-\ufdef\ufffe\uffff]")
 
 
 def mask_logins(octets: bytes) -> bytes:
-    """Replace logins and tokens by `****`."""
+    """Redact credentials and tokens as `****`."""
     return _TOKEN.sub(rb"\1=" + _HIDDEN, _SAID.sub(rb"\1" + _HIDDEN, octets))
 
 
 def lines_of(octets: bytes) -> tuple[str, ...]:
-    """Return the lines of a message; the last line counts the lines beyond `LINES`."""
+    """Return the lines of a message.
+
+    If there are more than `LINES` lines, the last returned line states the number of omitted lines.
+    """
     text = mask_logins(octets).decode("utf-8", "surrogateescape")
     found = re.split("\r?\n", text[:-1] if text.endswith("\n") else text)
     found = [each.removesuffix("\r") for each in found]
@@ -176,12 +181,12 @@ def lines_of(octets: bytes) -> tuple[str, ...]:
 
 
 def show_line(text: str) -> str:
-    """Return a line that is escaped for a page and for XML, of at most `CELLS` cells."""
+    """Return a line of at most `CELLS` cells, escaped for HTML and XML."""
     return cut(escape_text(text), CELLS)
 
 
 def note(text: str) -> str:
-    """Return the text of a note, escaped, masked and truncated; it may contain untrusted text."""
+    """Return the text of a note, escaped, redacted and truncated, because it may contain untrusted text."""
     line = mask_logins(escape_text(text).encode()).decode()
     return line if len(line) <= _LONGEST_NOTE else f"{line[: _LONGEST_NOTE - 1]}…"
 
@@ -198,12 +203,15 @@ def readable(octets: bytes) -> bool:
     try:
         octets.decode("utf-8")
     except UnicodeDecodeError as error:
-        return error.start > len(octets) - 4 and error.start > 0  # truncated within a character
+        return error.start > len(octets) - 4 and error.start > 0  # truncated within a UTF-8 character
     return True
 
 
 def preview(octets: bytes) -> tuple[str, ...]:
-    """Return the first lines of a body; of binary data, its readable text if that is a third or more."""
+    """Return the first lines of a body.
+
+    For binary data, return the readable text in it, if that text is at least a third of the data.
+    """
     beginning = octets[:_LOOKED_AT]
     if not beginning:
         return ()
@@ -217,7 +225,10 @@ def preview(octets: bytes) -> tuple[str, ...]:
 
 
 def cut(text: str, cells: int, measure: Callable[[str], float] | None = None) -> str:
-    """Truncate a text to a width and append `…`; `measure` gives the width, by default `width`."""
+    """Truncate a text to a maximum width and append `…`.
+
+    `measure` returns the width of a text; the default is `width`.
+    """
     measure = measure or width
     if measure(text) <= cells:
         return text
@@ -231,7 +242,7 @@ def cut(text: str, cells: int, measure: Callable[[str], float] | None = None) ->
 
 
 def width(text: str) -> int:
-    """Return the width in cells: two for a wide character, zero for a combining one."""
+    """Return the width of a text in cells: 2 for a wide character, 0 for a combining character."""
     if text.isascii():
         return len(text)
     return sum(
@@ -241,12 +252,12 @@ def width(text: str) -> int:
 
 
 def breadth(text: str) -> float:
-    """Return the approximate width in a proportional font."""
+    """Return the approximate width of a text in a proportional font, in cells."""
     return sum(1.7 if each in "WMmw@%" else 1.25 if each.isupper() else width(each) for each in text)
 
 
 def wrap_text(text: str, cells: int) -> tuple[str, ...]:
-    """Wrap a text to lines of a maximum width in a proportional font, at blanks if possible."""
+    """Wrap a text to lines of a maximum width in a proportional font, at spaces if possible."""
     lines: list[str] = []
     for word in _pieces(text.split(" "), cells):
         if lines and breadth(lines[-1]) + 1 + breadth(word) <= cells:
@@ -268,7 +279,7 @@ def _pieces(words: Iterable[str], cells: int) -> Iterable[str]:
 
 
 def format_count(number: int, what: str = "byte") -> str:
-    """Return a number with its noun: `1 byte`, `12,345 bytes`."""
+    """Return a number with its noun in singular or plural: `1 byte`, `12,345 bytes`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
@@ -276,11 +287,11 @@ def _name_match(match: re.Match[str]) -> str:
     return f"\\u{ord(match[0]):04x}"
 
 
-# A plan of `explain` as an exchange, in the form of a recorded one.
+# The conversion of a plan (`explain`) to a protocol exchange.
 
 
 def make_planned_exchange(plan: Plan) -> RecordedExchange:
-    """Return the steps of a plan as messages, after the findings of the policy."""
+    """Return the findings of the policy and the steps of a plan as messages."""
     steps = _Steps()
     for finding in plan.findings:
         steps.note(f"{finding.action} ({finding.rule}): {finding.detail}", bad=finding.action == "refuse")
@@ -301,7 +312,7 @@ def make_planned_exchange(plan: Plan) -> RecordedExchange:
 
 
 def host_of(url: str) -> str:
-    """Return the host of a URL; empty if it has none."""
+    """Return the host of a URL, or an empty text for a URL without a host."""
     try:
         parsed = parse(url)
     except ResolveError:
@@ -310,7 +321,10 @@ def host_of(url: str) -> str:
 
 
 class _Steps:
-    """Converts steps to messages; a second TCP connection to the same host is for data."""
+    """The conversion of plan steps to messages.
+
+    A second TCP connection to the same host is an FTP data connection.
+    """
 
     def __init__(self) -> None:
         self.messages: list[DiagramMessage] = []
@@ -372,7 +386,7 @@ class _Steps:
             self._add("say", preview(octets), "client", "server", size=len(octets))
 
     def _receive(self, what: str) -> None:
-        """Add a reply; with a data connection, the first reply comes on the control connection."""
+        """Add a reply. If a data connection is open, the first reply is on the control connection."""
         place: Place = "server" if self._waits_for_reply else self._heard_from
         if self._host is None and not self.who:
             place = "client"

@@ -1,4 +1,4 @@
-"""Recordings of retrievals: events become messages as they arrive, with a limit on their number."""
+"""Recordings of retrievals: the conversion of events to a limited number of messages."""
 
 from __future__ import annotations
 
@@ -43,15 +43,15 @@ from resolver.web.dialogue.exchange import (
     show_line,
 )
 
-# Of a long exchange, the messages at its beginning and at its end are kept. The messages in between are only
-# counted.
+# For a long protocol exchange, the messages at the beginning and at the end are stored. All other messages
+# are only counted.
 
-#: The number of messages kept at the beginning, and also at the end.
+#: Maximum number of messages that are stored from the beginning, and also from the end.
 MAX_HALF_MESSAGES = 250
 
 
 class BoundedMessages:
-    """A list of messages that keeps the first and the last `MAX_HALF_MESSAGES`."""
+    """A list that stores only the first and the last `MAX_HALF_MESSAGES` messages."""
 
     def __init__(self) -> None:
         self._first: list[DiagramMessage] = []
@@ -72,7 +72,7 @@ class BoundedMessages:
         return kept[-1] if kept else None
 
     def replace(self, old: DiagramMessage, new: DiagramMessage) -> None:
-        """Replace a message that is kept; a message that was left out is ignored."""
+        """Replace a stored message; do nothing if the message was omitted."""
         for kept in (self._last, self._first):
             for at in range(len(kept) - 1, -1, -1):
                 if kept[at] is old:
@@ -80,27 +80,27 @@ class BoundedMessages:
                     return
 
     def list_all(self) -> tuple[DiagramMessage, ...]:
-        """Return the kept messages, with one message of kind `gap` in place of the others."""
+        """Return the stored messages, with one message of kind `gap` for the omitted messages."""
         if not self.left_out:
             return (*self._first, *self._last)
         gap = DiagramMessage("gap", (f"{self.left_out:,} messages omitted",))
         return (*self._first, gap, *self._last)
 
 
-#: Maximum size in bytes of a head or reply that is buffered until its rest arrives.
+#: Maximum size in bytes of an incomplete header block or reply that is buffered.
 _MOST_HELD = 65_536
 _UNFINISHED = re.compile(rb"HTTP/1(?!.*\n\r?\n)|[0-9]{3}[ -][^\n]*\Z", re.DOTALL)
 
 
-#: An encoded object has a different size on the wire and in progress events.
+#: A content coding or transfer coding: the transferred size differs from the size in progress events.
 _CODED = re.compile(rb"(?im)^(?:content|transfer)-encoding:(?![ \t]*identity)")
 
 
 class ExchangeRecording:
-    """The recording of one URL; `hear` receives its events. `now` returns seconds of a monotonic clock.
+    """The recording of the retrieval of one URL.
 
-    The first and the last messages are kept (`BoundedMessages`). The recording contains no secret, so
-    diagrams and files made from it contain none.
+    `hear` receives the events. `now` returns seconds of a monotonic clock. Only the first and the last
+    messages are stored (`BoundedMessages`). Secrets in the messages are redacted.
     """
 
     def __init__(self, now: Callable[[], float], url: str = "") -> None:
@@ -190,7 +190,7 @@ class ExchangeRecording:
         self._pieces = None
 
     def _follow(self, url: str) -> None:
-        """Note a redirect or link: the URL of the event has changed."""
+        """Add a note if the URL of the event has changed because of a redirect or a link."""
         if self._hop is None:
             self._url = self._url or url
         elif url != self._hop and url != self._url and self._outcome is None:
@@ -211,7 +211,7 @@ class ExchangeRecording:
         who = show_line(f"{event.address} port {event.port}")
         self._who[place] = who if self._who.get(place, who) == who else "several addresses"
         words = show_line(f"connects to {who}")
-        if self._taken is not None and not event.data:  # bytes before this were sent to a proxy
+        if self._taken is not None and not event.data:  # earlier bytes were sent to a proxy
             self._messages.replace(self._taken, self._taken._replace(lines=(words,)))
             self._taken = None
         else:
@@ -237,14 +237,14 @@ class ExchangeRecording:
 
     def _say(self, octets: bytes) -> None:
         self._need_connection()
-        self._pieces = None  # Data that is received after this message is the reply to it.
+        self._pieces = None  # Data that is received after this message belongs to a new reply.
         if readable(octets):
             self._add("say", lines_of(octets), "client", "server")
         else:
             self._add("say", preview(octets), "client", "server", size=len(octets))
 
     def _need_connection(self) -> None:
-        """Note a pooled connection or datagrams if data is sent without a connection event."""
+        """Add a note (pooled connection or datagrams) if data is sent without a connection event."""
         if self._there:
             return
         self._there = True
@@ -271,7 +271,7 @@ class ExchangeRecording:
             self._take(event)
 
     def _let_go(self) -> None:
-        """Record the buffered reply; its rest did not arrive."""
+        """Record the buffered reply although it is incomplete."""
         if self._held is not None:
             event, self._held = self._held, None
             self._take(event)
@@ -290,7 +290,7 @@ class ExchangeRecording:
             self._body(rest, len(rest), "data" if event.data else "server", sure=sure)
 
     def _body(self, octets: bytes, count: int, place: Place, *, sure: bool) -> None:
-        """Add data; bytes of the same body are added to the size of its message."""
+        """Add received data; bytes of the same body are added to the size of one message."""
         last = self._messages.latest
         if last is not None and last is self._pieces and last.source == place:
             self._count(last, count, sure=sure)
@@ -304,7 +304,7 @@ class ExchangeRecording:
         self._messages.replace(message, self._pieces)
 
     def _progress(self, event: Progress) -> None:
-        """Count bytes that were moved directly into a file; progress events may report them later."""
+        """Count bytes that were copied directly to a file; only progress events report such bytes."""
         if self._heard and self._pieces is not None:
             self._count(self._pieces, 0, sure=True)
         moved = event.received - max(self._reported, event.start) - self._heard
@@ -319,7 +319,7 @@ class ExchangeRecording:
     def _source_of_bulk(self) -> Place:
         row = self._row()
         if row is not None and row.transport is None:
-            return "client"  # a local file is read on this machine
+            return "client"  # a local file is read without a server
         return "data" if "data" in self._secured else "server"
 
     def _finish(self, event: Finished) -> None:
@@ -349,21 +349,22 @@ class ExchangeRecording:
         return (self._at - self._begun) * 1000
 
 
-# The recordings of a run, one for each requested URL. If there are many, the first and the last are kept.
+# The recordings of a run, one for each requested URL. If there are many, only the first and the last are
+# stored.
 
-#: Number of recordings kept at the beginning of a run, and of those kept at its end.
+#: Maximum number of recordings that are stored from the beginning of a run, and also from the end.
 HALF = 50
 
-#: The recording of the current task. The URL of an event is not enough to find its recording, because a
-#: redirect may lead to a URL that was also requested separately.
+#: The recording of the current task. The URL of an event does not identify the recording, because a redirect
+#: target may also be requested separately.
 _CURRENT: ContextVar[ExchangeRecording | None] = ContextVar("_CURRENT", default=None)
 
 
 @contextmanager
 def record_exchange(now: Callable[[], float]) -> Iterator[ExchangeRecording]:
-    """Record the retrieval in this block, by this task and those that it starts.
+    """Record the retrieval in this block, including the tasks that the block starts.
 
-    The session's `on_event` must call `hear_here`.
+    The `on_event` callback of the session must call `hear_here`.
 
     Args:
         now: Returns seconds of a monotonic clock.
@@ -377,14 +378,17 @@ def record_exchange(now: Callable[[], float]) -> Iterator[ExchangeRecording]:
 
 
 def hear_here(event: Event) -> None:
-    """Record an event in the recording of the current block. An event outside of any block is dropped."""
+    """Record an event in the recording of the current block; ignore an event outside of a block."""
     recording = _CURRENT.get()
     if recording is not None:
         recording.hear(event)
 
 
 class Recordings:
-    """The recordings of all events of a session; `now` as for `ExchangeRecording`."""
+    """The recordings of all retrievals of a session.
+
+    `now` returns seconds of a monotonic clock.
+    """
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
@@ -394,7 +398,7 @@ class Recordings:
         self.left_out = 0
 
     def hear(self, event: Event) -> None:
-        """Record an event in the recording of its retrieval."""
+        """Add an event to the recording of its retrieval."""
         recording = (
             self._start_recording(event) if isinstance(event, Started) else self._find_recording(event)
         )
@@ -402,7 +406,7 @@ class Recordings:
             recording.hear(event)
 
     def list_all(self) -> tuple[ExchangeRecording, ...]:
-        """Return the recordings in the order of their start."""
+        """Return the recordings in the order in which the retrievals started."""
         return tuple(self._kept.values())
 
     def _start_recording(self, event: Started) -> ExchangeRecording:

@@ -1,6 +1,6 @@
-"""Pages by the kind of a URL: functions from data to a `WebPage`, one module for each kind.
+"""Page functions, which convert data to a `WebPage`, with one module for each kind of URL.
 
-A page consists of a template and its values. Values may come from any server and are passed unchanged. Only
-`render` escapes HTML, and shows control and bidirectional characters as escapes. Functions here therefore
-neither escape nor write HTML.
+A page consists of a template and its values. Values may be untrusted data from a server. `render` escapes all
+values for HTML (XSS), and shows control characters and bidirectional characters as escape sequences. So the
+functions of this package pass values unchanged and do not generate HTML.
 """

@@ -1,4 +1,4 @@
-"""An article or other message: its headers, its text with quotations, and its MIME parts."""
+"""The page of a news article or mail message: headers, text with quotations, and MIME parts."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from resolver.transfer.response import Response, decode_text
 from resolver.web.pages.page import FactRow, PageAddressBar, PageQuery, WebPage, line_of, octets, text_of
 from resolver.web.pages.text import PART, TextRun, media_type_of_picture, runs_of
 
-# The text of an article with quotations set apart: lines that begin with `>`, up to three levels deep, and
-# the signature behind `-- `.
+# The structure of an article's text: quotations (lines that begin with `>`) at up to three levels, and the
+# signature after the line `-- `.
 
-#: Quotations of deeper levels are shown at this level.
+#: Maximum quotation level; deeper quotations are shown at this level.
 DEEPEST = 3
-#: A quotation of more lines than this is collapsed.
+#: Maximum number of lines of an open quotation; longer quotations are collapsed.
 _LONG = 12
-#: A text with more runs of lines of one level than this is shown without levels.
+#: Maximum number of changes between quotation levels; a text with more changes is shown without levels.
 _MOST = 2_000
 
 _MARKS = re.compile(r"(?:> ?){1,64}")
@@ -28,9 +28,9 @@ _SIGNATURE = re.compile(r"^-- $", re.MULTILINE)
 
 
 class QuotedLines(NamedTuple):
-    """Lines at one quotation level: level 0 is the article's own text, higher levels are quotations.
+    """Lines at one quotation level. Level 0 is the text of the author; higher levels are quotations.
 
-    `inner` contains the parts of a quotation, among them quotations of the next level.
+    `inner` contains the lines of a quotation, and nested quotations.
     """
 
     level: int
@@ -41,14 +41,14 @@ class QuotedLines(NamedTuple):
 
 
 class QuotedText(NamedTuple):
-    """The text, and the signature below it."""
+    """The text of an article with its quotations, and the signature."""
 
     stretches: tuple[QuotedLines, ...]
     signature: str
 
 
 def split(text: str, place: PageAddressBar) -> QuotedText:
-    """Split a text into its own lines, quotations and signature."""
+    """Split the text of an article into lines of the author, quotations and signature."""
     text = text.replace("\r\n", "\n")
     marks = list(_SIGNATURE.finditer(text))
     signature = text[marks[-1].end() :].strip("\n") if marks else ""
@@ -74,7 +74,7 @@ def _level(line: str) -> int:
 
 
 def _stretches(lines: list[tuple[int, str]], level: int, place: PageAddressBar) -> tuple[QuotedLines, ...]:
-    """Return the lines of this level and, recursively, of deeper levels; the depth is at most `DEEPEST`."""
+    """Return the lines at this level and, recursively, at deeper levels up to `DEEPEST`."""
     found: list[QuotedLines] = []
     for is_deeper, group in groupby(lines, key=lambda line: line[0] > level):
         here = list(group)
@@ -93,25 +93,24 @@ def _plain(level: int, lines: list[str], place: PageAddressBar) -> QuotedLines:
 
 
 def _strip_marks(line: str, level: int) -> str:
-    """Remove the quotation marks of a level from a line; the page shows the level otherwise."""
+    """Remove the quotation characters (`>`) of a level from a line."""
     for _ in range(level):
         line = line.removeprefix(">").removeprefix(" ")
     return line
 
 
-# The MIME parts of a message (RFC 2045, 2046). Any bytes give at least one part.
+# The MIME parts of a message (RFC 2045, 2046). Malformed messages have at least one part.
 #
-# The author of a message chooses its depth and number of parts, and Python's parser recurses to that depth. A
-# message is therefore shown as one part of text in two cases: it declares more than a few layers, or it is
-# larger than any real article.
+# Messages are untrusted, and Python's parser recurses into nested parts. So a message is not parsed, but
+# shown as one text part, in two cases: it declares too many nested parts, or it is larger than any real
+# article.
 
-#: Limits of a message that is parsed: its size in bytes, the layers that it may declare, and the parts that
-#: are listed.
+#: Limits of a parsed message: size in bytes, number of declared multipart levels, and number of listed parts.
 LARGEST = 16_777_216
 MAX_MIME_DEPTH = 20
 MOST = 200
-#: Maximum size in bytes of a field that describes a part. The time of Python's parser grows with the square
-#: of this size.
+#: Maximum size in bytes of a Content- header field. Python's parser needs quadratic time for this size
+#: (ReDoS).
 _LONGEST_FIELD = 8_192
 
 _LAYER = re.compile(rb"content-type[ \t]*:\s*(?:multipart|message)\b", re.IGNORECASE)
@@ -126,13 +125,13 @@ class MimePart(NamedTuple):
     """A part of a message.
 
     Attributes:
-        number: The number of the part, from 1 on.
-        depth: The number of parts that contain it.
-        media_type: Its declared media type in lower case.
-        charset: Its charset, if known.
-        name: The file name that it suggests, or an empty text.
-        octets: Its bytes with the transfer encoding removed.
-        is_body: Whether it is shown as text on the page.
+        number: The number of the part; the first part has number 1.
+        depth: The nesting depth of the part.
+        media_type: The declared media type in lower case.
+        charset: The charset of the part, if known.
+        name: The suggested file name, or an empty text.
+        octets: The content without the transfer encoding.
+        is_body: Whether the part is shown as text on the page.
     """
 
     number: int
@@ -160,7 +159,7 @@ def parts_of(octets: bytes, charset: str | None = None) -> list[MimePart]:
 
 
 def _says_too_much(octets: bytes) -> bool:
-    """Return whether a Content- field of a part is longer than any real one."""
+    """Return whether a Content- header field of a part is longer than `_LONGEST_FIELD`."""
     size = len(octets)
     for field in _FIELD.finditer(octets):
         stop = field.end() + _LONGEST_FIELD
@@ -170,7 +169,7 @@ def _says_too_much(octets: bytes) -> bool:
 
 
 def _read_whole(octets: bytes, charset: str | None) -> MimePart:
-    """Return the bytes below the headers as one part of text."""
+    """Return the complete body of a message as one text part."""
     end = _HEAD_ENDS.search(octets)
     body = octets[end.end() :] if end else b""
     return MimePart(1, 0, "text/plain", charset, "", body, True)
@@ -218,16 +217,19 @@ def _octets(one: Message) -> bytes:
     return plain.encode("utf-8", "surrogateescape") if isinstance(plain, str) else b""
 
 
-#: The headers that are shown first; the others are in the list of all headers.
+#: The header fields that are shown at the top of the page.
 _FIRST = ("from", "to", "cc", "date", "newsgroups", "followup-to")
 #: Maximum number of header fields that are listed.
 _MOST_FIELDS = 1_000
-#: Maximum number of text parts shown below one another. All of them together have at most `PART` characters.
+#: Maximum number of text parts on the page. All text parts together have at most `PART` characters.
 _MOST_TEXTS = 20
 
 
 class ArticleSummary(NamedTuple):
-    """A row in the list of parts; `show` is the address to view it, if a picture, `save` to save it."""
+    """A row in the list of MIME parts.
+
+    `show` is the URL to view the part if the part is a picture, and `save` is the URL to save the part.
+    """
 
     number: int
     media_type: str
@@ -238,7 +240,7 @@ class ArticleSummary(NamedTuple):
 
 
 class ReadablePart(NamedTuple):
-    """A part whose text is on the page itself."""
+    """A MIME part that is shown as text on the page."""
 
     number: int
     split: QuotedText
@@ -252,14 +254,14 @@ def article_page(
     *,
     thread: str | None = None,
 ) -> WebPage:
-    """Return the page of an article; with the view `source`, its raw bytes as text.
+    """Return the page of an article. The view `source` shows the raw bytes as text.
 
     Args:
         response: The response with the article.
         query: The query fields of the page.
         place: The page's address bar.
-        contents: Returns the address of a part's bytes, to view (True) or save (False) them.
-        thread: The address of the article's newsgroup.
+        contents: Returns the URL of the content of a part, to view (True) or save (False) the content.
+        thread: The URL of the newsgroup page.
     """
     values: dict[str, object] = {
         "heading": response.title or "(no subject)",

@@ -1,4 +1,4 @@
-"""A directory of any scheme, or search results: entries with their facts, sorted, filtered and paged."""
+"""The pages of directories and search results: entries with metadata, sorting, filter and pagination."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from resolver.web.pages.page import (
     text_of,
 )
 
-# A listing is filtered, sorted, and divided into pages. The sort is stable. The filter is plain text and
-# ignores case. The filter is not a regular expression, because a pattern could take arbitrarily long.
+# A listing is filtered, sorted, and divided into pages (pagination). The sort is stable. The filter is a
+# case-insensitive substring. A regular expression could take exponential time (ReDoS).
 
-#: A page of more rows than `MANY` is divided into lists of `GROUP` rows. The browser lays out a list when the
-#: list becomes visible.
+#: The rows of a page with more than `MANY` rows are divided into groups of `GROUP` rows. The browser lays out
+#: a group only when it becomes visible.
 MANY = 1_000
 GROUP = 100
 
@@ -41,7 +41,10 @@ Judge = Callable[[Entry], Verdict]
 
 
 class Paging(NamedTuple):
-    """The position of a page in a listing, and the links to the other pages; None for a missing one."""
+    """The pagination of a listing: the page number, and the links to other pages.
+
+    `None` stands for a missing previous or next page.
+    """
 
     page: int
     pages: int
@@ -56,8 +59,9 @@ class Paging(NamedTuple):
 class ListingPage(NamedTuple):
     """The entries on one page of a listing.
 
-    `entries` have their numbers in the listing, from 1 on. `total` counts all entries, and `matched` counts
-    the entries that match the filter.
+    - `entries` are pairs of number and entry. The number is the position in the listing, beginning with 1.
+    - `total` is the number of all entries.
+    - `matched` is the number of entries that match the filter.
     """
 
     entries: tuple[Numbered, ...]
@@ -68,7 +72,7 @@ class ListingPage(NamedTuple):
 
 
 def arrange_entries(entries: Sequence[Entry], query: PageQuery, place: PageAddressBar) -> ListingPage:
-    """Return the requested page of a listing, or its last page if there are fewer."""
+    """Return the requested page of a listing, or the last page if the page number is too high."""
     total = len(entries)
     chosen: Sequence[Numbered] | None = None
     if query.filter or query.sort in ORDERS:
@@ -114,10 +118,10 @@ def fields_of(place: PageAddressBar, query: PageQuery, *, but: str = "page") -> 
 
 
 class Groups:
-    """The rows of a page in groups.
+    """The rows of a page in groups, generated lazily.
 
-    A row is made when the page has been sent up to that row, so the browser shows the first rows before the
-    last ones are made. `made` returns a new iterator for each pass; `count` is the number of entries.
+    Rows are generated while the page is sent, so the browser shows the first rows early. `made` returns a new
+    iterator over the rows for each call; `count` is the number of rows.
     """
 
     def __init__(self, made: Callable[[], Iterator[object]], count: int) -> None:
@@ -137,7 +141,7 @@ class Groups:
 
 
 def explain_forbidden(entry: Entry, judge: Judge | None) -> str:
-    """Return why the policy forbids following an entry, with the rule; empty if allowed or not checked."""
+    """Return the rule and the reason if the policy forbids the link of an entry; otherwise an empty text."""
     verdict = None if judge is None or entry.url is None else judge(entry)
     if verdict is None or verdict.action != "refuse":
         return ""
@@ -161,9 +165,9 @@ def _by_name(numbered: Numbered) -> tuple[str, int]:
 
 
 def _by_size(numbered: Numbered) -> tuple[float, str, int]:
-    """Sort by size, the largest first, entries without a size last.
+    """Return the sort key for the order by size: largest first, and entries without a size last.
 
-    A rounded size such as 1.2M counts as its value.
+    A rounded size such as 1.2M is converted to bytes.
     """
     number, entry = numbered
     size = _parse_rounded_size(entry) if entry.size is None else float(entry.size)
@@ -178,7 +182,7 @@ def _parse_rounded_size(entry: Entry) -> float:
 
 
 def _by_date(numbered: Numbered) -> tuple[int, int]:
-    """Sort by date, the newest first, entries without a date last."""
+    """Return the sort key for the order by date: newest first, and entries without a date last."""
     number, entry = numbered
     said = f"{entry.modified:%Y%m%d%H%M%S}" if entry.modified else text_of(entry.extra, "modified_local")
     digits = re.sub(r"[^0-9]", "", said)[:14].ljust(14, "0")
@@ -193,7 +197,7 @@ ORDERS: Mapping[str, Callable[[Numbered], tuple[object, ...]]] = {
 
 
 class DirectoryRow(NamedTuple):
-    """A row for an entry; `saved` is the URL that its button saves, empty if it has no button."""
+    """A row for an entry; `saved` is the URL for the save button, or an empty text without a button."""
 
     number: int
     kind: str
@@ -209,7 +213,7 @@ class DirectoryRow(NamedTuple):
 
 
 class SortColumn(NamedTuple):
-    """A column by which the user may sort."""
+    """A sortable column."""
 
     name: str
     column: str
@@ -235,8 +239,8 @@ def directory_page(
         place: The page's address bar.
         title: The heading; by default the URL.
         findings: Findings of the policy to show.
-        known: Facts about the directory.
-        judge: Returns the verdict on following an entry from this page.
+        known: Metadata of the directory.
+        judge: Returns the policy verdict on the link of an entry.
     """
     shown = arrange_entries(entries, query, place)
     values = {
@@ -257,7 +261,7 @@ def directory_page(
 
 
 def count_of(shown: ListingPage, query: PageQuery) -> str:
-    """Return which entries the page shows, and out of how many."""
+    """Return the range of entries on the page and the total number of entries, as text."""
     if not shown.matched:
         return f"0 of {shown.total:,} entries match." if query.filter else "Empty."
     among = f" that match, of {shown.total:,}" if query.filter else ""
@@ -272,7 +276,7 @@ def _rows(entries: Iterable[Numbered], place: PageAddressBar, judge: Judge | Non
 
 
 def row_of(number: int, entry: Entry, place: PageAddressBar, judge: Judge | None = None) -> DirectoryRow:
-    """Return the row of an entry; an entry without a usable link tells the reason if known."""
+    """Return the row of an entry; if the entry has no usable link, the row has the reason, if known."""
     cannot = explain_forbidden(entry, judge)
     url = None if cannot else entry.url
     is_file = entry.kind in (Kind.DOCUMENT, Kind.ARTICLE)
@@ -303,19 +307,19 @@ def _heads(place: PageAddressBar, query: PageQuery) -> list[SortColumn]:
     ]
 
 
-# Search results: hits in the server's order, with their scores as bars and as numbers.
+# Search results, in the order of the server, with scores as bars and numbers.
 
-#: The maximum score of a hit, to which WAIS servers scale their scores.
+#: The maximum score of a search result. WAIS servers scale scores to this maximum.
 BEST = 1000
 
 
 class ResultRow(NamedTuple):
-    """A hit of a search.
+    """A row for a search result.
 
     Attributes:
-        types: The media types besides the first, each with its address.
-        cannot: Why the hit has no link.
-        markable: The URL of the hit for a search of similar documents.
+        types: The additional media types, each with its URL.
+        cannot: The reason for a missing link.
+        markable: The URL of the document for relevance feedback (a search for similar documents).
     """
 
     number: int
@@ -332,7 +336,7 @@ class ResultRow(NamedTuple):
 
 
 class _SearchMarks(NamedTuple):
-    """The scheme of the search, and the hits that were marked for it."""
+    """The scheme of a search, and the search results that were marked for relevance feedback."""
 
     scheme: str
     relevant: frozenset[str]
@@ -353,15 +357,15 @@ def results_page(
     """Return the page of search results.
 
     Args:
-        entries: The hits.
+        entries: The search results.
         query: The query fields of the page.
         place: The page's address bar.
         title: The heading.
         words: The search terms.
-        search: The URL for a search with other words.
+        search: The URL for a search with other search terms.
         findings: Findings of the policy to show.
-        description: The database's description of itself.
-        judge: Returns the verdict on following an entry from this page.
+        description: The description of the database, from the server.
+        judge: Returns the policy verdict on the link of a search result.
     """
     shown = arrange_entries(entries, query._replace(sort=""), place)
     asked = _SearchMarks(search.partition(":")[0], frozenset(query.relevant))

@@ -1,8 +1,8 @@
-"""A document by its media type, and the choice of the page for a response.
+"""The page of a document by its media type, and the choice of the page function for a response.
 
-Text is shown on the page itself. Pictures, sound, PDF and HTML are served by the content port, where code in
-them does not run and their requests are blocked. For other documents, the page shows metadata and a link to
-save them.
+Text is shown on the page itself. Pictures, sound, PDF and HTML are served by the content port, which blocks
+their scripts and network requests. For a document of another type, the page shows metadata and a link to save
+the document.
 """
 
 from __future__ import annotations
@@ -33,23 +33,24 @@ from resolver.web.pages.page import (
 from resolver.web.pages.sanitizer import allowed_markup
 from resolver.web.pages.text import media_type_of, part_values, text_of_markup
 
-#: The media types of markup, which has three views: as text, as a page from the content port, and as source.
+#: The media types of markup. Markup has three views: text, page (from the content port), and source.
 _MARKUP = frozenset({"text/html", "application/xhtml+xml", "image/svg+xml", "text/xml", "application/xml"})
 _LOOKS_LIKE_MARKUP = (b"<!doctype html", b"<html", b"<svg", b"<?xml")
-#: File name extensions that a system may run on opening, or that a browser runs from disk.
+#: File name extensions of files that the operating system or a browser runs when the user opens the file.
 _RUN = re.compile(r"desktop|lnk|url|scf|hta|jar|exe|msi|bat|cmd|ps1|sh|app|html?|svg|xhtml|mht")
-#: Number of bytes that are examined to find the type of a document without a known media type.
+#: Number of bytes for content sniffing, if the media type of a document is unknown.
 _FIRST = 4096
-#: The shapes that the content port shows.
+#: The display forms that are shown in a frame from the content port.
 _FRAMED = ("image", "audio", "video", "pdf")
-#: The names of the views of markup.
+#: The views of markup and their link texts.
 _VIEWS = {"": "as text", "page": "as page", "source": "source"}
 
 
 def shape_of(response: Response) -> str:
-    """Return how a response is shown: `image`, `audio`, `video`, `pdf`, `markup`, `text` or `octets`.
+    """Return the display form of a response: `image`, `audio`, `video`, `pdf`, `markup`, `text` or `octets`.
 
-    A document has a type that a browser parses only if its first bytes have the signature of that type.
+    A type that a browser parses is used only if the first bytes of the document match its signature (magic
+    bytes).
     """
     found = media_type_of(response.content[:64])
     if found is not None:
@@ -65,9 +66,9 @@ def shape_of(response: Response) -> str:
 
 
 def content_of(response: Response) -> tuple[bytes, str]:
-    """Return the bytes for the content port, and their media type, which is one of the web UI's own.
+    """Return the content of a response for the content port, and a media type from the web UI's table.
 
-    Markup is rewritten without references to other hosts. It is encoded as UTF-8, because a browser would
+    Markup is rewritten without references to other hosts, and encoded as UTF-8, so that a browser does not
     guess the charset.
     """
     found = media_type_of(response.content[:64])
@@ -92,8 +93,8 @@ def document_page(
         response: The response with the document.
         query: The query fields of the page.
         place: The page's address bar.
-        content: Returns the address of the bytes on the content port, to view (True) or save (False) them.
-        name: The name of a file with the document.
+        content: Returns the URL of the document on the content port, to view (True) or save (False) it.
+        name: The file name of the document.
     """
     shape = shape_of(response)
     view = query.view if shape == "markup" and query.view in _VIEWS else ""
@@ -130,7 +131,7 @@ def _views(query: PageQuery, place: PageAddressBar) -> list[tuple[str, str, bool
 
 
 def _proofs(response: Response) -> list[FactRow]:
-    """Return the facts that are known about the bytes themselves, such as a digest."""
+    """Return metadata of the received bytes, such as a digest."""
     found = [] if response.size is not None else [FactRow("size", octets(len(response.content)))]
     found.append(FactRow("sha256", sha256(response.content).hexdigest()))
     if response.verified:
@@ -140,13 +141,13 @@ def _proofs(response: Response) -> list[FactRow]:
     return found
 
 
-# The page for a response is chosen by its actual content, regardless of its declared media type.
+# The page for a response depends on the content of the response, not on its declared media type.
 
-#: Stores a document for the content port and returns its address. The arguments are: the bytes, a media type
-#: of the web UI, a name, and whether the document may be viewed (True) or only saved.
+#: Stores a document for the content port and returns its URL. The arguments are the content, a media type
+#: from the web UI's table, a file name, and whether the document may be viewed (True) or only saved.
 Keep = Callable[[bytes, str, str, bool], str]
 
-#: The type of an item that takes search terms (RFC 1436 3.8).
+#: The gopher item type of a search (RFC 1436 3.8).
 _SEARCHED = "7"
 _OCTETS = "application/octet-stream"
 
@@ -163,11 +164,11 @@ def page_of(
 
     Args:
         response: The response.
-        url: Its URL.
+        url: The URL of the response.
         query: The query fields of the page.
         place: The page's address bar.
         keep: Stores a document for the content port.
-        judge: Returns the verdict on following an entry from this page.
+        judge: Returns the policy verdict on the link of an entry.
     """
     if response.kind is Kind.SERVICE:
         return service_page(response, place)
@@ -244,13 +245,13 @@ def _parts(keep: Keep) -> Callable[[MimePart, bool], str]:
 
 
 def _thread(url: Url, place: PageAddressBar) -> str | None:
-    """Return the address of an article's group, if the URL has one."""
+    """Return the URL of the newsgroup page of an article, or None if the URL does not name a newsgroup."""
     group = None if url.components().get("group") is None else parent_of(url)
     return None if group is None else place.href(group)
 
 
 def _list_listing_facts(response: Response) -> list[FactRow]:
-    """Return the facts of a listing; its size and media type are of no use to the user."""
+    """Return the metadata of a listing, without size and media type, which are useless to the user."""
     return [fact for fact in facts_of(response) if fact.name in ("modified",)]
 
 

@@ -1,6 +1,7 @@
 """Error pages: the failure, its cause, possible next steps, and the position of the error in the URL.
 
-A refusal names its rules, and states that no data was sent. The page does not offer to open the URL anyway.
+The page of a refusal shows the policy rules, and states that no data was sent. It does not have a button to
+override the refusal.
 """
 
 from __future__ import annotations
@@ -31,19 +32,21 @@ from protocols.errors import (
 from resolver.url.parsing import place_in_shown
 from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, format_count, line_of
 
-# The part of a URL that a rule refers to is marked, with carets under it, and with its position as text. The
-# carets are placed by the width of the displayed text, so an escaped character counts with the width of its
-# escape.
+# The component of a URL that a rule refers to is marked with carets under it, and its position is shown as
+# text. Carets are aligned with the displayed text, in which an escaped character is wider than one character.
 
-#: Number of characters shown on each side of the position.
+#: Number of characters of the URL that are shown on each side of the position.
 _AROUND = 100
-#: The parts that are marked together: adjacent percent-escapes, a number, a masked password, otherwise one
+#: Text that is marked together: adjacent percent-encoded bytes, a number, a redacted password, or one
 #: character.
 _WHOLE = re.compile(r"(?:%[0-9A-Fa-f]{2}){1,8}|[0-9]{1,8}|[*]{4}|.", re.DOTALL)
 
 
 class CaretLine(NamedTuple):
-    """A position in a URL: `before`, `marked` and `after` are the URL, truncated; `carets` stand under it."""
+    """A marked position in a URL.
+
+    `before`, `marked` and `after` are the truncated URL; `carets` is the line under the URL.
+    """
 
     before: str
     marked: str
@@ -53,7 +56,7 @@ class CaretLine(NamedTuple):
 
 
 def point_at(text: str, shown: str, position: int) -> CaretLine:
-    """Return the marked position of a URL.
+    """Return a URL with a marked position.
 
     Args:
         text: The URL as requested.
@@ -80,7 +83,7 @@ def _words(place: int, end: int, length: int) -> str:
 
 
 def _cells(text: str) -> int:
-    """Return the width in cells: two for a wide character, zero for a combining one."""
+    """Return the width of a text in cells: 2 for a wide character, 0 for a combining character."""
     if text.isascii():
         return len(text)
     return sum(
@@ -90,7 +93,7 @@ def _cells(text: str) -> int:
 
 
 class ErrorKind(NamedTuple):
-    """A kind of error: the status of its page, and its heading."""
+    """A kind of error, with the status code and the heading of its page."""
 
     status: int
     heading: str
@@ -100,11 +103,11 @@ class LoginQuestion(NamedTuple):
     """A login form on an error page.
 
     Attributes:
-        form: The form's ID.
+        form: The ID of the form.
         place: The scheme, host and port that receive the login.
         user: The user name in the URL.
         in_clear: Whether the login is sent without TLS.
-        again: Whether a login was given before.
+        again: Whether the server rejected an earlier login.
     """
 
     form: str
@@ -114,7 +117,7 @@ class LoginQuestion(NamedTuple):
     again: bool = False
 
 
-#: The row of an error's nearest base class applies.
+#: The pages by error class. For a subclass, the row of the nearest base class applies.
 ROWS: Mapping[type[ResolveError], ErrorKind] = {
     InvalidUrl: ErrorKind(400, "Invalid URL"),
     UnsupportedScheme: ErrorKind(501, "Unsupported scheme"),

@@ -1,7 +1,7 @@
 """Gopher menus, attributes and forms as pages.
 
-Each item has its kind in one word. Info lines are text, searches are input fields, forms are forms, and the
-views of an item are links. An item that cannot be opened names the rule.
+A menu shows the kind of each item in one word. Info lines are shown as text, searches as input fields, and
+the views of an item as links. If the policy forbids an item, the item shows the rule.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def attributes_page(response: Response, place: PageAddressBar) -> WebPage:
 def views_of(
     extra: Mapping[str, JsonValue], url: str, place: PageAddressBar, most: int = _MAX_VIEWS
 ) -> Iterator[tuple[str, str]]:
-    """Yield the views of an item, each with its description and address; views without a URL are left out."""
+    """Yield the views of an item that have a URL, each as a description and a link."""
     for view in _list(extra.get("views"))[:most]:
         if isinstance(view, dict):
             with suppress(InvalidUrl, UnsupportedScheme):
@@ -81,7 +81,7 @@ def _list(value: JsonValue) -> list[JsonValue]:
     return value if isinstance(value, list) else []
 
 
-#: The word for an item's type by its type character.
+#: The names of the item types by type character.
 _WORDS = {
     "0": "text",
     "1": "menu",
@@ -116,24 +116,24 @@ _ICONS = {
     **dict.fromkeys("459", "binary"),
     "1": "menu",
 }
-#: Maximum number of views that are offered beside an item.
+#: Maximum number of views that are shown as links beside an item.
 _MOST_VIEWS = 20
-#: Adjacent spaces or drawing characters show that the text is a drawing (ASCII art), which line wrapping
-#: would destroy.
+#: Matches adjacent spaces or drawing characters, which indicate ASCII art. Line wrapping would destroy ASCII
+#: art.
 _DRAWN = re.compile(r"\S {3}|[|/\\_=*#+-]{3}|[|/\\] *[|/\\]")
-#: Menus of at most this many items have no filter field.
+#: Minimum number of items for a filter field; a menu with this number or fewer does not have a filter field.
 _FEW = 50
 
 
 class MenuRow(NamedTuple):
-    """An item, or adjacent info lines as one paragraph.
+    """A menu item, or a paragraph of adjacent info lines.
 
     Attributes:
         prose: The info lines.
-        drawn: Whether the blanks in `prose` matter.
+        drawn: Whether `prose` is ASCII art, so that spaces are preserved.
         search: The URL to which search terms are added.
-        advice: A command that opens the item.
-        cannot: Why the item has no link.
+        advice: A shell command that opens the item.
+        cannot: The reason for a missing link.
     """
 
     number: int
@@ -170,9 +170,9 @@ def menu_page(
         place: The page's address bar.
         findings: Findings of the policy to show.
         title: The heading; by default the URL.
-        judge: Returns the verdict on following an item from this page; without it, the verdict is found on
-            opening.
-        search: For a menu that a search returned, the URL for other words.
+        judge: Returns the policy verdict on the link of an item. If it is absent, links are checked when the
+            user opens them.
+        search: The URL for a search with other search terms, for a menu with search results.
         words: The search terms.
     """
     shown = arrange_entries(entries, query._replace(sort=""), place)
@@ -206,7 +206,7 @@ def _items(entries: Iterable[Numbered], place: PageAddressBar, judge: Judge | No
 
 
 def _join_prose(items: Iterable[MenuRow]) -> Iterator[MenuRow]:
-    """Join adjacent info lines to one paragraph."""
+    """Join adjacent info lines to paragraphs."""
     held: MenuRow | None = None
     for item in items:
         if held is not None and not item.kind:
@@ -240,7 +240,7 @@ def _item(number: int, entry: Entry, place: PageAddressBar, judge: Judge | None)
         return item._replace(cannot=text_of(entry.extra, "unusable"))
     advised = (
         entry.kind is Kind.SERVICE
-    )  # no link of the page opens a session, not even with the verdict "allow"
+    )  # links to terminal sessions are never shown, even if the verdict is "allow"
     if not advised and (cannot := explain_forbidden(entry, judge)):
         return item._replace(cannot=cannot)
     return _make_usable(item, entry, entry.url, place)
@@ -258,19 +258,19 @@ def _make_usable(item: MenuRow, entry: Entry, url: str, place: PageAddressBar) -
 
 
 def command_of(url: str) -> str:
-    """Return the shell command that opens a session; empty for a URL that is not a session."""
+    """Return the shell command that opens a terminal session; empty for another kind of URL."""
     is_session = rules_of(url.partition(":")[0].lower()).session
     return f"resolve open {shlex.quote(url)}" if is_session else ""
 
 
 def _views(url: str, entry: Entry, place: PageAddressBar) -> tuple[tuple[str, str], ...]:
-    """Return the views of an item with their addresses; empty if it has only one."""
+    """Return the views of an item as descriptions and links; empty if the item has only one view."""
     found = tuple(views_of(entry.extra or {}, url, place, _MOST_VIEWS))
     return found if len(found) > 1 else ()
 
 
 def _details(entry: Entry) -> Iterator[FactRow]:
-    """Yield the attributes of an item, if the menu contained them."""
+    """Yield the Gopher+ attributes of an item, if the menu contains them."""
     extra = entry.extra or {}
     admin = extra.get("admin")
     for name, value in admin.items() if isinstance(admin, dict) else ():
@@ -285,8 +285,8 @@ def _details(entry: Entry) -> Iterator[FactRow]:
             yield FactRow(name, "\n".join(map(str, lines)))
 
 
-# The form of an item, and a preview of the data. The data is shown before it is sent, and it is never sent
-# when the page opens (S05).
+# The form of an item, and a preview of the submission. The user must confirm the preview before the data is
+# sent (S05).
 
 _FIELDS = {
     AskQuestion.ASK: "line",
@@ -304,7 +304,7 @@ MOST_LINES = 500
 
 
 class FormField(NamedTuple):
-    """A line of a form: `kind` is the type of its input field, `name` the field's name."""
+    """A line of a form; `kind` is the type of the input field, and `name` is its name."""
 
     name: str
     kind: str
@@ -314,7 +314,7 @@ class FormField(NamedTuple):
 
 
 class FormPreview(NamedTuple):
-    """An answer in a form, as shown before it is sent."""
+    """An answer in the preview of a form."""
 
     prompt: str
     answer: str
@@ -327,10 +327,10 @@ def form_page(
 
     Args:
         form: The form.
-        url: The URL of its item.
-        kept: ID of the form, for its answers.
+        url: The URL of the item with the form.
+        kept: The ID of the form.
         findings: Findings of the policy to show.
-        complaint: Why the given answers cannot be sent.
+        complaint: The reason why the answers cannot be sent.
     """
     values = {
         "heading": "A form",
@@ -354,9 +354,9 @@ def _make_field(number: int, line: AskLine) -> FormField:
 
 
 def answers_from(form: AskForm, said: Iterable[tuple[str, str]]) -> list[Answer]:
-    """Return the answers to `form.asked` from the fields that a browser sent.
+    """Return the answers to `form.asked` from the form fields that a browser sent.
 
-    A choice is one of those offered; a file is never sent.
+    Only offered choices are accepted, and files are never sent.
     """
     fields = dict(said)
     answers: list[Answer] = []
@@ -381,9 +381,10 @@ def _answer(line: AskLine, text: str) -> Answer:
 
 
 def sending_page(form: AskForm, answers: list[Answer], url: HostUrl, octets: str, kept: str) -> WebPage:
-    """Return the page that shows the answers of a form and the bytes to send, with hidden answers masked.
+    """Return the preview of a form submission: the answers and the bytes to send.
 
-    The page does not contain the answers as fields. The user's confirmation refers to them by the ID `kept`.
+    Hidden answers are redacted. The page does not contain the answers as form fields. The confirmation of the
+    user refers to the stored answers by the ID `kept`.
     """
     seen = [
         FormPreview(line.prompt, _preview_answer(line, answer))

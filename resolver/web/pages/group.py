@@ -1,4 +1,4 @@
-"""A newsgroup as threads: the newest thread first, replies below the articles that they reply to."""
+"""The page of a newsgroup as threads: newest thread first, and each reply below its parent article."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from protocols.location import JsonValue
 from resolver.web.pages.directory import ListingPage, arrange_entries, fields_of, paging_of
 from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, date_of, format_count, text_of
 
-# Each article stands below its parent: the last article of its References that is in the listing (RFC 5322
-# 3.6.4).
+# Each article is shown below its parent. The parent is the last article of the References field that is in
+# the listing (RFC 5322 3.6.4).
 #
-# The author of an article chooses its Message-ID and References. These fields may form a circle, name a
-# missing article, or use an ID twice. An article with such fields starts a thread. The work is proportional
-# to the number of articles and references, regardless of the depth of a thread.
+# Message-ID and References are untrusted. The References of articles may form a cycle or name a missing
+# article, and two articles may have the same Message-ID. An article with such fields starts a new thread.
+# Threading takes linear time in the number of articles and references, regardless of the depth of a thread.
 
 
 class ThreadNode(NamedTuple):
     """An article in a thread.
 
     Attributes:
-        entry: The article's entry.
-        depth: 0 for the first article of the thread.
-        replies: The number of all articles below it.
-        orphan: Whether it replies to an article that is not in the listing.
+        entry: The listing entry of the article.
+        depth: The depth in the thread; the first article has depth 0.
+        replies: The number of all direct and indirect replies.
+        orphan: Whether the article is a reply to an article that is not in the listing.
     """
 
     entry: Entry
@@ -36,9 +36,9 @@ class ThreadNode(NamedTuple):
 
 
 def threads(entries: Sequence[Entry]) -> list[list[ThreadNode]]:
-    """Return the threads; the thread with the newest article comes first.
+    """Return the threads; the thread with the newest article is first.
 
-    In a thread, each reply stands below the article that it replies to, in the order of the listing.
+    In a thread, replies follow their parent article, in the order of the listing.
     """
     below, orphans = _children(entries)
     found: list[list[int]] = []
@@ -46,14 +46,17 @@ def threads(entries: Sequence[Entry]) -> list[list[ThreadNode]]:
     for root in below.pop(-1, []):
         found.append(_walk(root, below, depths))
     for number in range(len(entries)):
-        if depths[number] < 0:  # The article is in a circle of references, which is broken here.
+        if depths[number] < 0:  # The article is in a cycle of references, so it starts a new thread.
             found.append(_walk(number, below, depths))
     found.sort(key=max, reverse=True)
     return [list(_nodes(thread, entries, depths, orphans)) for thread in found]
 
 
 def _children(entries: Sequence[Entry]) -> tuple[dict[int, list[int]], set[int]]:
-    """Return the direct replies by article, -1 for no parent; and the articles whose parent is missing."""
+    """Return the direct replies by parent article, and the articles whose parent is missing.
+
+    The key -1 is for articles without a parent.
+    """
     numbers: dict[str, int] = {}
     for number, entry in enumerate(entries):
         numbers.setdefault(text_of(entry.extra, "message_id"), number)
@@ -78,7 +81,7 @@ def _references(entry: Entry) -> Iterator[str]:
 
 
 def _walk(root: int, below: dict[int, list[int]], depths: list[int]) -> list[int]:
-    """Return the thread below an article, without articles that are in a thread already."""
+    """Return the articles below an article, except articles that are already in a thread."""
     depths[root] = 0
     order: list[int] = []
     waiting = [root]
@@ -105,14 +108,14 @@ def _nodes(
         yield ThreadNode(entries[number], depths[number], replies[at], number in orphans)
 
 
-#: Maximum depth at which replies are indented further.
+#: Maximum indentation level; deeper replies are not indented further.
 _DEEPEST = 6
-#: Maximum number of gaps in the article numbers that are listed.
+#: Maximum number of gaps in the article numbers that the page lists.
 _MOST_MISSING = 12
 
 
 class GroupArticle(NamedTuple):
-    """A line of a thread; `level` is its indentation, `depth` its distance from the first article."""
+    """A row for an article; `level` is the indentation, and `depth` is the depth in the thread."""
 
     number: str
     href: str | None
@@ -127,10 +130,7 @@ class GroupArticle(NamedTuple):
 
 
 class GroupThread(NamedTuple):
-    """An article with its replies in a thread.
-
-    If `goes_on` is true, the thread starts on the previous page.
-    """
+    """A thread on a page. If `goes_on` is true, the thread starts on the previous page."""
 
     first: GroupArticle
     rest: tuple[GroupArticle, ...]
@@ -151,7 +151,7 @@ def group_page(
         entries: The articles.
         query: The query fields of the page.
         place: The page's address bar.
-        extra: The response's facts about the group, among them whether there are earlier articles.
+        extra: The metadata of the newsgroup, including whether earlier articles exist.
         findings: Findings of the policy to show.
     """
     shown = arrange_entries(entries, query._replace(sort="", page=1, size=max(1, len(entries))), place)
@@ -203,7 +203,7 @@ def _article(node: ThreadNode, place: PageAddressBar) -> GroupArticle:
 
 
 def author_of(text: str) -> str:
-    """Return the author's name, or else the address."""
+    """Return the name of the author from a From field, or the mail address if the name is missing."""
     name, angle, _ = text.partition("<")
     if angle and name.strip():
         return name.strip().strip('"')
@@ -220,7 +220,7 @@ def _explain_empty(query: PageQuery) -> str:
 
 
 def _link_older(extra: Mapping[str, JsonValue] | None, place: PageAddressBar) -> str | None:
-    """Return the address of the articles before the first requested one."""
+    """Return the URL of the page with the articles before the first requested article."""
     said = extra or {}
     first = said.get("first")
     return (
@@ -242,7 +242,7 @@ def _count(extra: Mapping[str, JsonValue] | None, shown: ListingPage, before: in
 
 
 def _describe_missing(entries: Sequence[Entry]) -> str:
-    """Describe the numbers without an article in the listed range: cancelled or expired articles."""
+    """Describe the gaps in the article numbers: the numbers of cancelled or expired articles."""
     here = sorted(int(entry.name) for entry in entries if entry.name.isascii() and entry.name.isdigit())
     gaps = [(low + 1, high - 1) for low, high in pairwise(here) if high - low > 1]
     count = sum(high - low + 1 for low, high in gaps)

@@ -1,6 +1,6 @@
-"""A preview of opening a URL: its parts, the policy's verdict with its rules, and the data to send.
+"""The preview of a URL: its components, the policy verdict with the rules, and the data to send.
 
-The preview sends nothing. A refusal can only be avoided by another URL or another policy.
+A preview does not send a request. The preview page cannot override a refusal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MASKED = "****"
 
 
 class RulingRow(NamedTuple):
-    """A decision of the policy: its rule and detail, the option to allow the URL, and the position."""
+    """A finding of the policy: the rule, the detail, the option that allows the URL, and the position."""
 
     rule: str
     action: Action
@@ -53,8 +53,8 @@ def look_page(
     """Return the preview of a URL.
 
     Args:
-        text: The URL as given.
-        plan: The plan of its request.
+        text: The URL as the user typed it.
+        plan: The plan of the retrieval.
         verdict: The policy verdict.
         url: The parsed URL; None if the text is not a URL.
         place: The page's address bar.
@@ -91,7 +91,7 @@ def rulings_of(decisions: tuple[Decision, ...], text: str, shown: str) -> Iterat
 
 
 def _others(plan: Plan) -> list[RulingRow]:
-    """Return the findings of the protocol's plan, as the policy itself has none."""
+    """Return the findings of the plan as rows, for a plan without rulings of the policy."""
     return [
         RulingRow(finding.rule, finding.action, finding.detail, "", None)
         for finding in plan.findings
@@ -100,7 +100,7 @@ def _others(plan: Plan) -> list[RulingRow]:
 
 
 def _parts(url: Url) -> Iterator[FactRow]:
-    """Yield the components of a URL, with secrets masked."""
+    """Yield the components of a URL, with secrets redacted."""
     hidden = {"password"} | ({"gopherplus"} if url.place("answers") is not None else set())
     for name, value in url.components().items():
         if value is None or value == []:

@@ -1,4 +1,4 @@
-"""Pages of the web UI itself: start, history, bookmarks, transfers, settings, help; mail and services."""
+"""The pages of the web UI itself (start, history, transfers, settings, help), and of mail and services."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LATELY = 10
 
 
 class OpenedUrl(NamedTuple):
-    """A redacted URL in the history or the bookmarks, its page's title, and the time."""
+    """An entry of the history or the bookmarks: the redacted URL, the page title, and the time."""
 
     url: str
     title: str
@@ -25,7 +25,7 @@ class OpenedUrl(NamedTuple):
 
 
 class RuleRow(NamedTuple):
-    """A rule of the policy in a sentence, and the options that relax it."""
+    """A rule of the policy: a description in one sentence, and the options that relax the rule."""
 
     name: str
     sentence: str
@@ -36,11 +36,11 @@ class SavedTransfer(NamedTuple):
     """A transfer of a file.
 
     Attributes:
-        number: The number by which its buttons name it.
-        state: waiting, running, paused, done or failed.
-        received: The bytes received so far.
-        expected: The size in bytes; None if the server did not send it.
-        rate: The rate in bytes/s.
+        number: The number that identifies the transfer in the forms of its buttons.
+        state: The state: waiting, running, paused, done or failed.
+        received: The number of bytes received so far.
+        expected: The size in bytes; None if the server did not send the size.
+        rate: The transfer rate in bytes/s.
     """
 
     number: int
@@ -56,7 +56,7 @@ class SavedTransfer(NamedTuple):
 
 
 class UrlRow(NamedTuple):
-    """A row in a list of URLs; `kept` is the URL as given, `url` the same without its password."""
+    """A row in a list of URLs; `kept` is the original URL, and `url` is the URL without its password."""
 
     href: str
     kept: str
@@ -67,7 +67,7 @@ class UrlRow(NamedTuple):
 
 
 class TransferRow(NamedTuple):
-    """A transfer as text, and its buttons."""
+    """A row for a transfer, with its buttons."""
 
     number: int
     name: str
@@ -94,13 +94,13 @@ _BUTTONS: Mapping[str, tuple[tuple[str, str], ...]] = {
 def start_page(
     place: PageAddressBar, lately: Sequence[OpenedUrl] = (), schemes: Sequence[tuple[str, str]] = ()
 ) -> WebPage:
-    """Return the start page; `schemes` are the supported ones, each with a description of its URLs."""
+    """Return the start page; `schemes` are the supported schemes, each with a description of its URLs."""
     values = {"lately": _lines(lately[:_LATELY], place), "schemes": list(schemes)}
     return WebPage("start.html", "resolve", 200, values)
 
 
 def history_page(place: PageAddressBar, opened: Sequence[OpenedUrl]) -> WebPage:
-    """Return the history page; the entries are listed in the given order, the newest first."""
+    """Return the history page; `opened` has the newest entry first."""
     return WebPage("history.html", "History", 200, {"lines": _lines(opened, place)})
 
 
@@ -112,8 +112,8 @@ def bookmarks_page(
     Args:
         place: The page's address bar.
         kept: The bookmarks.
-        address: A URL that may be added, if the user came from its page.
-        complaint: Why bookmarks cannot be stored.
+        address: The URL of the previous page, which the user may add.
+        complaint: The reason why bookmarks cannot be stored.
     """
     values = {"lines": _lines(kept, place), "address": address, "complaint": complaint}
     return WebPage("bookmarks.html", "Bookmarks", 200, values)
@@ -124,14 +124,14 @@ def transfers_page(
 ) -> WebPage:
     """Return the transfers page.
 
-    Without a script, the page reloads every few seconds while a transfer runs. A script receives the changes
-    after number `change`.
+    If JavaScript is disabled, the page reloads every few seconds while a transfer runs. Otherwise a script
+    receives all changes after the change number `change`.
 
     Args:
         place: The page's address bar.
         transfers: The transfers, the newest first.
         change: The number of the last change on the page.
-        complaint: Why the transfers are not recorded for later runs.
+        complaint: The reason why transfers are not recorded for later runs.
     """
     values = {
         "transfers": [transfer_shown(each, place) for each in transfers],
@@ -149,8 +149,8 @@ def settings_page(
 
     Args:
         rows: The effective settings and their sources.
-        handlers: The schemes that the browser may be asked to hand over.
-        logins: The places for which a login is held.
+        handlers: The schemes for which the web UI can be registered as the protocol handler of the browser.
+        logins: The scheme, host and port of each stored login, as text.
     """
     values = {"rows": list(rows), "handlers": list(handlers), "logins": list(logins)}
     return WebPage("settings.html", "Settings", 200, values)
@@ -204,11 +204,11 @@ def _rate(rate: float) -> str:
     return f"{rate:.1f} GB/s"
 
 
-# A mailto URL as the draft of a mail. No mail is sent, and no program is started.
+# The page of a mailto URL shows a draft. A mail is not sent, and a mail program is not started.
 
 
 def mail_page(response: Response, place: PageAddressBar) -> WebPage:
-    """Return the page of a draft: its recipients, its text, and the parts of the URL that it ignores."""
+    """Return the page of a mail draft: recipients, text, and ignored parts of the URL."""
     addresses = (response.extra or {}).get("addresses")
     body = parts_of(response.content)[0].text
     values = {
@@ -222,7 +222,8 @@ def mail_page(response: Response, place: PageAddressBar) -> WebPage:
     return WebPage("mail.html", place.url, 200, values)
 
 
-# A terminal session: its host, its user, and the command that opens it. A page never opens one (S18).
+# The page of a terminal session shows the host, the user, and the shell command that opens the session. A
+# page never opens a terminal session (S18).
 
 
 def service_page(response: Response, place: PageAddressBar) -> WebPage:

@@ -1,4 +1,4 @@
-"""A page before rendering: its template, values and frame; and its rendering to HTML."""
+"""The data of a page (template, values, frame), and the rendering of a page to HTML."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from resolver.terminal.text import escape_controls, escape_line
 from resolver.url import registry
 from resolver.url.parsing import build, parse
 
-#: Maximum length of a page's title; its beginning and its end are kept.
+#: Maximum length of a page title in characters; a longer title is shortened in the middle.
 _LONGEST_TITLE = 80
 
 #: The default number of rows on a page of a listing, and the maximum.
@@ -28,9 +28,9 @@ PAGE_SIZE = 500
 LARGEST_PAGE = 10_000
 
 
-#: Maximum number of hits that may be marked for relevance feedback.
+#: Maximum number of search results that may be marked for relevance feedback.
 MOST_RELEVANT = 16
-#: Maximum number of digits of an article's number (RFC 3977 3.6 has fewer), and of a page's.
+#: Maximum number of digits of an article number (RFC 3977 3.6 allows fewer digits), and of a page number.
 _MOST_DIGITS = 16
 
 
@@ -41,7 +41,7 @@ class WebPage(NamedTuple):
         template: The file name of the template.
         title: The title of the browser tab.
         status: The status code of the response (RFC 9110 15).
-        values: The template's variables, besides `PageFrame`.
+        values: The variables of the template, in addition to `PageFrame`.
     """
 
     template: str
@@ -51,20 +51,20 @@ class WebPage(NamedTuple):
 
 
 class Breadcrumb(NamedTuple):
-    """A step of the path to a page; the page itself has no `href`."""
+    """A link in the breadcrumb navigation; the entry of the current page has no `href`."""
 
     text: str
     href: str | None = None
 
 
 class PageFrame(NamedTuple):
-    """The parts of a page around its content.
+    """The frame of a page around its content.
 
     Attributes:
         address: The text in the address bar.
-        panel: HTML of the protocol exchange; only `resolver.web.dialogue` makes it.
-        csrf: Returns the CSRF token of a form for its action.
-        archived: The capture date, if an archive is shown.
+        panel: The HTML panel of the protocol exchange, which only `resolver.web.dialogue` generates.
+        csrf: Returns the CSRF token for the action of a form.
+        archived: The capture date, if the page is from an archive.
     """
 
     address: str = ""
@@ -80,13 +80,13 @@ class PageQuery(NamedTuple):
     """The query fields of a page.
 
     Attributes:
-        page: The page of a listing, from 1 on.
-        sort: The order of a listing.
-        filter: Text that names must contain.
+        page: The page number of a listing; the first page has number 1.
+        sort: The sort order of a listing.
+        filter: The text that names must contain.
         view: The view of a document.
-        size: Rows on a page.
-        before: Only articles of a newsgroup before this number; 0 for the newest.
-        relevant: The URLs of hits; the search finds similar documents.
+        size: The number of rows on a page.
+        before: The article number before which articles of a newsgroup are listed; 0 for the newest articles.
+        relevant: The URLs of documents for relevance feedback (a search for similar documents).
     """
 
     page: int = 1
@@ -118,13 +118,13 @@ def _number(text: str) -> int:
 
 
 class PageAddressBar(NamedTuple):
-    """The addresses of a page.
+    """The address bar of a page, and the links from the page.
 
     Attributes:
-        url: The redacted URL.
-        path: The page's own path, without query fields.
-        href: Returns the address of a URL found on this page.
-        look: Returns the address of the preview of a URL.
+        url: The redacted URL that the page shows.
+        path: The path of the page in the web UI, without query fields.
+        href: Returns the link to the page of a URL.
+        look: Returns the link to the preview of a URL.
     """
 
     url: str
@@ -134,7 +134,7 @@ class PageAddressBar(NamedTuple):
     from_id: str = ""
 
     def make_address(self, said: PageQuery) -> str:
-        """Return the address of the same page with other query fields."""
+        """Return the link to the same page with other query fields."""
         fields = {
             "from": self.from_id,
             "view": said.view,
@@ -150,14 +150,14 @@ class PageAddressBar(NamedTuple):
 
 
 def shorten(text: str, most: int = _LONGEST_TITLE) -> str:
-    """Return the text with its middle left out if it is too long."""
+    """Return a text of at most `most` characters; a longer text is shortened in the middle."""
     if len(text) <= most:
         return text
     front = most * 2 // 3
     return f"{text[:front]}…{text[len(text) - (most - front - 1) :]}"
 
 
-#: The name of an entry's kind, unless a listing has its own name.
+#: The displayed names of entry kinds. Some listings replace these names.
 KINDS: Mapping[Kind, str] = {
     Kind.DOCUMENT: "document",
     Kind.DIRECTORY: "directory",
@@ -174,21 +174,24 @@ KINDS: Mapping[Kind, str] = {
 
 
 class FactRow(NamedTuple):
-    """A fact in a list of facts."""
+    """A row in a list of metadata: a name and a value."""
 
     name: str
     text: str
 
 
 def size_of(entry: Entry) -> str:
-    """Return the size in bytes, with `~` if the server rounded it, or a dash if it is unknown."""
+    """Return the size of an entry in bytes: with `~` for a rounded size, or a dash if it is unknown."""
     if entry.size is not None:
         return f"{entry.size:,}"
     return _describe_entry(entry, "size_text") or "–"
 
 
 def date_of(entry: Entry) -> str:
-    """Return the date in UTC, with `~` if it is in the server's time zone, or a dash if it is unknown."""
+    """Return the date of an entry in UTC, or a dash if the date is unknown.
+
+    A date in the unknown time zone of the server has the prefix `~`.
+    """
     if entry.modified is not None:
         return f"{entry.modified:%Y-%m-%d %H:%M}"
     return _describe_entry(entry, "modified_local").replace("T", " ")[:17] or "–"
@@ -208,13 +211,13 @@ def format_count(count: int, one: str, many: str) -> str:
 
 
 def text_of(extra: Mapping[str, JsonValue] | None, name: str) -> str:
-    """Return a scheme-specific text, or an empty text."""
+    """Return a scheme-specific text value of an entry, or an empty text."""
     said = (extra or {}).get(name)
     return said if isinstance(said, str) else ""
 
 
 def facts_of(facts: Facts) -> Iterator[FactRow]:
-    """Yield the facts of a response as text."""
+    """Yield the metadata of a response as rows."""
     if facts.title:
         yield FactRow("title", facts.title)
     if facts.media_type is not None:
@@ -227,21 +230,21 @@ def facts_of(facts: Facts) -> Iterator[FactRow]:
 
 
 def line_of(text: str) -> str:
-    """Return the text on one line: line ends and tabs are written as escapes."""
+    """Return a text as one line, with line ends and tabs escaped."""
     return escape_line(text).replace("\t", "\\x09")
 
 
-# The path of a URL, segment by segment. Each step links to the URL up to that segment, as a directory. A
-# gopher selector need not be a path, so its steps are a guess, which is right for most servers.
+# The breadcrumb navigation: a link to each parent directory of a URL. A gopher selector need not be a path,
+# so its parent directories are a guess, which is right for most servers.
 
-#: Maximum number of segments shown; those in the middle of a longer path are left out.
+#: Maximum number of breadcrumbs; if a path has more segments, segments in the middle are omitted.
 _MOST = 12
-#: Maximum length of a URL that is a single step.
+#: Maximum length in characters of a URL that is a single breadcrumb.
 _LONGEST = 60
 
 
 def crumbs_of(url: Url, href: Callable[[str], str]) -> tuple[Breadcrumb, ...]:
-    """Return the steps from the server to the URL, without a password; empty for a URL without a host."""
+    """Return the breadcrumbs from the server to the URL, without a password; empty without a host."""
     row = registry.find(url.scheme)
     if not isinstance(url, HostUrl) or row is None:
         return ()
@@ -250,7 +253,7 @@ def crumbs_of(url: Url, href: Callable[[str], str]) -> tuple[Breadcrumb, ...]:
     try:
         bare: Any = replace(url, password=None, fragment=None, text="", places=(), findings=())
         found = list(_steps(build(bare), row.tree, href))
-    except InvalidUrl:  # The URL was built from components that cannot come from a parsed text.
+    except InvalidUrl:  # The URL was built from components for which no valid text exists.
         return (Breadcrumb(shorten(url.shown, _LONGEST)),)
     if found and found[-1].text:
         found[-1] = found[-1]._replace(href=None)
@@ -260,7 +263,7 @@ def crumbs_of(url: Url, href: Callable[[str], str]) -> tuple[Breadcrumb, ...]:
 
 
 def parent_of(url: Url) -> str | None:
-    """Return the URL of the parent directory; None at the top of a server."""
+    """Return the URL of the parent directory; None for the root directory of a server."""
     steps = [crumb.href for crumb in crumbs_of(url, str) if crumb.href is not None]
     return steps[-1] if steps else None
 
@@ -271,7 +274,7 @@ def _steps(text: str, tree: Tree, href: Callable[[str], str]) -> Iterator[Breadc
     yield Breadcrumb(text[:start], _step(text[: start + 1], tree, href))
     at = start + 1
     if "gophertype" in parse(text).components():
-        at += 1  # neither the type nor the search terms are part of the name
+        at += 1  # the path begins after the type and ends before the search terms
         end = next((found for found in [text.find("%09", at, end)] if found >= 0), end)
     while at < end:
         slash = text.find("/", at, end)
@@ -301,8 +304,8 @@ def refine_url(text: str, what: str, value: str) -> str:
         value: The search terms, or the view.
 
     Raises:
-        InvalidUrl: The text is not a URL, or the value gives none.
-        UnsupportedScheme: The scheme has no search or view.
+        InvalidUrl: The text or the resulting text is not a valid URL.
+        UnsupportedScheme: The scheme does not support a search or a view.
     """
     url = parse(text)
     scheme = registry.find(url.scheme)
@@ -312,23 +315,23 @@ def refine_url(text: str, what: str, value: str) -> str:
     return build(refine(url, value))
 
 
-# Rendering. All values of a template pass through `_show_value` and then through Jinja's escaping. Neither a
-# template nor a page function can bypass these two steps.
+# Rendering. All values of a template are escaped by `_show_value` and by Jinja's autoescaping (XSS).
+# Templates and page functions cannot bypass the escaping.
 #
-# Only one value is HTML already: the panel of the protocol exchange, which `resolver.web.dialogue` makes of
-# escaped text. Only this module converts it to `Markup`, and no other value.
+# The only value in HTML is the panel of the protocol exchange, which `resolver.web.dialogue` generates from
+# escaped text. This module converts the panel to `Markup`; other values are never converted.
 
-#: Minimum size in characters of a piece of a page that is sent while it is made.
+#: Minimum size in characters of a chunk, if a page is sent while it is generated.
 _PIECE = 16_384
 
 
 def render(page: WebPage, frame: PageFrame) -> str:
-    """Return the complete page."""
+    """Return the HTML of a complete page."""
     return "".join(_parts(page, frame))
 
 
 def pieces(page: WebPage, frame: PageFrame) -> Iterator[str]:
-    """Yield the page in pieces as it is made."""
+    """Yield the HTML of a page in chunks while it is generated."""
     held: list[str] = []
     size = 0
     for part in _parts(page, frame):
@@ -352,7 +355,7 @@ def _parts(page: WebPage, frame: PageFrame) -> Iterator[str]:
 
 @cache
 def environment() -> Environment:
-    """Return the template environment; each template is read once."""
+    """Return the Jinja environment, which caches all templates."""
     return Environment(
         loader=PackageLoader("resolver.web"),
         autoescape=True,
@@ -366,10 +369,12 @@ def environment() -> Environment:
 
 @cache
 def static_file(name: str) -> str:
-    """Return `window.css`, with the stylesheet of the exchange panel, or `window.js`; each is read once.
+    """Return the text of the static file `window.css` or `window.js`, from a cache.
+
+    `window.css` includes the stylesheet of the exchange panel.
 
     Raises:
-        TemplateNotFound: There is no such file.
+        TemplateNotFound: The file does not exist.
     """
     text = PackageLoader("resolver.web", "static").get_source(environment(), name)[0]
     if name != "window.css":
@@ -378,7 +383,7 @@ def static_file(name: str) -> str:
 
 
 def _show_value(value: object) -> object:
-    """Return a value as shown: text is escaped; other values are numbers or HTML of the web UI."""
+    """Escape control characters in text; return numbers and HTML of the web UI unchanged."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return escape_controls(value)
     return "" if value is None else value

@@ -1,15 +1,15 @@
-"""Untrusted HTML, SVG and XML as a page without references to other hosts.
+"""An HTML sanitizer, which rewrites untrusted HTML, SVG and XML without references to other hosts.
 
-The Content-Security-Policy of a document (`headers.make_content_headers`) blocks all loading, but for frames
-it takes effect too late. Chromium 156 connects to the host of an `iframe` or a `frame` before it reads the
-Content-Security-Policy, also in SVG, XML, `srcdoc`, `noscript` and shadow trees (measured: 11 of 71 ways to
-name a host).
+The Content-Security-Policy of a document (`headers.make_content_headers`) blocks network requests, but for
+frames it takes effect too late. Chromium 156 connects to the host of an `iframe` or a `frame` before it reads
+the Content-Security-Policy, also in SVG, XML, `srcdoc`, `noscript` and shadow trees. (Measured: 11 of 71
+kinds of references to a host caused a connection.)
 
-The page is therefore rewritten, with only the elements and attributes listed below. Text and values are
-escaped. So a browser finds only elements that this module wrote, even if this module parsed the original in
-another way than the browser would.
+So the document is rewritten with only the allowed elements and attributes below. Text and attribute values
+are escaped. If this module and the browser parse the original document differently (mutation XSS), the
+browser still finds only allowed elements.
 
-The input is read once from front to back, without backtracking, as in HTML's own tokenizer.
+The input is parsed in one pass without backtracking, like in the HTML tokenizer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ELEMENTS = _names(
     time tr tt u ul var wbr
     """
 )
-#: The elements of an SVG drawing. HTML restores the capitals of names in lower case (`linearGradient`).
+#: The allowed SVG elements, in lower case. HTML parsers restore capitals in names such as `linearGradient`.
 _SHAPES = _names(
     """
     a circle clippath defs ellipse feblend fecolormatrix fecomponenttransfer fecomposite fedropshadow
@@ -46,10 +46,10 @@ _SHAPES = _names(
 )
 _EMPTY = frozenset(("br", "col", "hr", "img", "wbr"))
 _CLOSED_HERE = _EMPTY | {"style"}
-#: Elements that are left out with their content.
+#: Elements that are removed together with their content.
 _UNREAD = frozenset(("iframe", "metadata", "noembed", "script", "template", "textarea", "title", "xmp"))
-#: Only `href` and `src` contain URLs, and their values are checked. Styles cannot load anything, because the
-#: Content-Security-Policy blocks such loads before Chromium connects.
+#: The allowed attributes. Only `href` and `src` contain URLs, and their values are checked. Styles may
+#: contain URLs, but for styles the Content-Security-Policy blocks requests before Chromium connects.
 _ATTRIBUTES = _names(
     """
     align alt bgcolor border cellpadding cellspacing class clear color colspan compact datetime dir face
@@ -76,7 +76,7 @@ _BARE = re.compile(r"[^\s>]*")
 
 
 class _Begun(NamedTuple):
-    """A parsed tag: its attributes, its end, and whether a slash closes it (`is_closed`), as in XML."""
+    """A parsed tag: its attributes, its end position, and whether it is self-closing (`is_closed`)."""
 
     values: dict[str, str]
     end: int
@@ -84,7 +84,7 @@ class _Begun(NamedTuple):
 
 
 def allowed_markup(markup: str, *, is_xml: bool) -> str:
-    """Return HTML with the listed elements and attributes of `markup`; never raises."""
+    """Return HTML with only the allowed elements and attributes of `markup`; never raises."""
     return "".join(("<!doctype html>\n", *_pieces(markup, is_xml)))
 
 
@@ -100,7 +100,7 @@ def _pieces(markup: str, is_xml: bool) -> Iterator[str]:
             continue
         begun = _read_tag(markup, tag.end())
         if begun is None:
-            return  # HTML leaves out an unclosed tag
+            return  # HTML parsers ignore an unclosed tag at the end of the document
         name = tag[2].rpartition(":")[2].lower()
         at = begun.end
         drawn = bool(namespaces) and namespaces[-1] == "svg"
@@ -129,7 +129,10 @@ def _pieces(markup: str, is_xml: bool) -> Iterator[str]:
 
 
 def _no_tag(markup: str, opening: int, is_xml: bool) -> tuple[str, int]:
-    """Return the text of a construct that begins with `<` and is not a tag, and its end; -1 if unclosed."""
+    """Return the text and the end position of a construct with `<` that is not a tag, such as a comment.
+
+    The end position is -1 if the construct is not closed.
+    """
     if markup.startswith("<!--", opening):
         return "", _find_end(markup, "-->", opening + 2)
     if is_xml and markup.startswith("<![CDATA[", opening):
@@ -146,7 +149,7 @@ def _find_end(markup: str, end: str, start: int) -> int:
 
 
 def _read_tag(markup: str, at: int) -> _Begun | None:
-    """Parse a tag after its name; None if it is not closed."""
+    """Parse the rest of a tag after the tag name; return None if the tag is not closed."""
     values: dict[str, str] = {}
     while True:
         gap = _match(_GAP, markup, at)
@@ -179,7 +182,10 @@ def _match(pattern: re.Pattern[str], markup: str, at: int) -> re.Match[str]:
 
 
 def _until_closed(markup: str, start: int, name: str) -> tuple[str, int]:
-    """Return the content of an element without markup, and the position of its end tag; -1 if it has none."""
+    """Return the content of a raw text element, and the position of its end tag.
+
+    The position is -1 if the end tag is missing.
+    """
     closing = re.compile(rf"</(?:[\w-]{{1,40}}:)?{name}(?=[\s/>])", re.IGNORECASE).search(markup, start)
     return (markup[start:], -1) if closing is None else (markup[start : closing.start()], closing.start())
 
@@ -197,12 +203,12 @@ def _open_tag(name: str, values: dict[str, str]) -> str:
 
 
 def _text(text: str) -> str:
-    """Escape `<`; character references are kept, because they stand for text."""
+    """Escape `<` in text; character references such as `&lt;` stay unchanged."""
     return text.replace("<", "&lt;")
 
 
 def _sheet(text: str, is_xml: bool) -> str:
-    r"""Replace `<` by `\3c `, which is that character in CSS but cannot begin a tag."""
+    r"""Escape `<` in CSS as `\3c `, so that the stylesheet cannot contain a tag."""
     if is_xml:
         text = plain(text.replace("<![CDATA[", "").replace("]]>", ""))
     return text.replace("<", "\\3c ")

@@ -1,4 +1,4 @@
-"""Text in its charset, in parts, with its URLs as links; HTML as text; signatures of media types."""
+"""Pages of text, with URLs as links and with pagination; HTML as text; media types by signature."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ from resolver.transfer.response import Response, decode_text
 from resolver.url.parsing import extract
 from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, facts_of
 
-#: The number of characters in a part of a text. A browser can lay out this amount without delay.
+#: Maximum number of characters of a text on one page. A browser can lay out a page of this size without
+#: delay.
 PART = 1_048_576
 
 
 class TextRun(NamedTuple):
-    """A run of text; with `href`, a link."""
+    """A run of text; if `href` is not empty, the run is a link."""
 
     text: str
     href: str | None = None
 
 
 def text_page(response: Response, query: PageQuery, place: PageAddressBar) -> WebPage:
-    """Return the page with one part of a text document."""
+    """Return a page of a text document."""
     text = response.text
     whole = decode_text(response.content, response.charset) if text is None else text
     values = {
@@ -36,7 +37,7 @@ def text_page(response: Response, query: PageQuery, place: PageAddressBar) -> We
 
 
 def part_values(text: str, query: PageQuery, place: PageAddressBar) -> dict[str, object]:
-    """Return the values of `part.html` for the part of a text that `query.page` selects."""
+    """Return the values for the template `part.html`: the page of a text that `query.page` selects."""
     cuts = [0]
     while len(text) - cuts[-1] > PART:
         end = text.rfind("\n", cuts[-1], cuts[-1] + PART) + 1
@@ -54,7 +55,7 @@ def part_values(text: str, query: PageQuery, place: PageAddressBar) -> dict[str,
 
 
 def runs_of(text: str, place: PageAddressBar) -> Iterator[TextRun]:
-    """Yield the runs of a text, with each URL between `<` and `>` as a link."""
+    """Yield the runs of a text, with each URL in angle brackets as a link."""
     at = 0
     for found in extract(text):
         end = text.index(">", found.position)
@@ -65,13 +66,13 @@ def runs_of(text: str, place: PageAddressBar) -> Iterator[TextRun]:
         yield TextRun(text[at:])
 
 
-# HTML as text, without style. The page does not contain any part of the HTML, and no picture, style or script
-# is requested.
+# The conversion of HTML to plain text. The page does not contain markup of the document, so pictures, styles
+# and scripts are not requested.
 #
-# The input is read once from front to back, in linear time: the end of an unclosed construct is searched only
-# once. Python's own parser searches for it again after every `<`.
+# The input is parsed in one pass, in linear time. For an unclosed construct, Python's `html.parser` searches
+# again for the end after every `<`, which takes quadratic time (ReDoS).
 
-#: Elements that start a line, elements that start a paragraph, and elements that are left out.
+#: Elements that start a line, elements that start a paragraph, and elements whose content is omitted.
 _LINES = re.compile(
     r"address|article|aside|blockquote|br|caption|dd|div|dl|dt|fieldset|figcaption|figure|footer|form|h[1-6]"
     r"|header|hr|li|main|nav|ol|p|pre|section|table|tbody|td|th|thead|title|tr|ul"
@@ -83,7 +84,7 @@ _BLANKS = re.compile(r"[ \t\r\n\f]+")
 _REFERENCE = re.compile(
     r"&(?:#[0-9]{1,7}(?![0-9])|#[xX][0-9a-fA-F]{1,6}(?![0-9a-fA-F])|[A-Za-z][A-Za-z0-9]{1,31});?"
 )
-#: Maximum number of characters of a tag that are searched for attributes.
+#: Maximum number of characters at the start of a tag that are searched for attributes.
 _MOST = 4_096
 
 
@@ -110,13 +111,13 @@ class _Words:
                 break
             self._say(self._markup[at:opening])
             at = self._find_end(opening)
-            if at < 0:  # There is no further `>`, so neither this tag nor a later tag is closed.
+            if at < 0:  # A `>` does not follow, so all remaining tags are unclosed.
                 at = opening
                 break
         self._say(self._markup[at:])
 
     def _find_end(self, opening: int) -> int:
-        """Return the end of the construct at this `<`; -1 if it is not closed."""
+        """Return the end position of the construct at this `<`; -1 if the construct is not closed."""
         markup = self._markup
         if markup.startswith("<!--", opening):
             end = markup.find("-->", opening + 4)
@@ -168,7 +169,7 @@ class _Words:
 
 
 def _attribute(name: str, said: str) -> str:
-    """Return the value of an attribute of a tag; empty if the tag does not have it."""
+    """Return the value of an attribute of a tag, or an empty text if the attribute is absent."""
     found = re.search(rf"""(?:^|\s){name}\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", said, re.IGNORECASE)
     return "" if found is None else plain(next(filter(None, found.groups()), ""))
 
@@ -177,8 +178,8 @@ def plain(text: str) -> str:
     return _REFERENCE.sub(lambda found: unescape(found[0]), text)
 
 
-# Media types by the first bytes of a document. Only these bytes decide how the document is shown. The media
-# type that a server, a menu or a mail part declares is ignored.
+# Media types by signature, that is, by the first bytes of a document (magic bytes). Only the signature
+# decides how a document is shown. The media type that a server, a menu or a mail part declares is ignored.
 
 _SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = (
     (re.compile(rb"\x89PNG\r\n\x1a\n"), "image/png"),
@@ -198,7 +199,7 @@ _SIGNATURES: tuple[tuple[re.Pattern[bytes], str], ...] = (
 
 
 def media_type_of(octets: bytes) -> str | None:
-    """Return the media type by signature, if it is a type that a browser can show; else None."""
+    """Return the media type of content by its signature, or None for a type that browsers cannot show."""
     return next((media_type for signature, media_type in _SIGNATURES if signature.match(octets)), None)
 
 
