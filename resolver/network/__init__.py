@@ -1,9 +1,9 @@
-"""The network gateway: no other package opens a socket, or a file that a URL names (S09, S12, S14).
+"""The network gateway: the only package that opens sockets, and files that a URL names (S09, S12, S14).
 
     network = Network(policy=Policy.default())  one per run
-    url_gate = network.admit(url)               checked against the policy, or an error; no DNS lookup yet
+    url_gate = network.admit(url)               checks the URL against the policy; makes no DNS lookup
     async with url_gate.connect(tls=False) as stream: ...
 
-A `UrlGate` implements the `Gate` through which a protocol exchange connects. `admission` checks the URL, and
-`connector` opens the connections. Output files are created in `resolver.files.partial_file`.
+A protocol exchange connects through a `UrlGate`, which implements `Gate`. The module `admission` checks the
+URL. The module `connector` opens the connections. `resolver.files.partial_file` creates the output files.
 """

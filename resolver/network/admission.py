@@ -1,4 +1,4 @@
-"""An admitted URL, and the later policy checks on the URL: addresses, passwords, redirects and links."""
+"""A URL that passed the policy, and its later policy checks: IP addresses, passwords, redirects and links."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from resolver.policy.subject import ALLOW, NewsServer, Verdict, endpoint_of, no_
 from resolver.policy.tunnels import ProxyLogins, ProxyRoute, way_of
 from resolver.url import registry
 
-#: `-4`, `-6`: the only IP version to use; None means both.
+#: The IP version to use, as set by `-4` or `-6`.
 Family: TypeAlias = Literal["4", "6"]
 
 
@@ -33,10 +33,10 @@ class RunState:
     """The state shared by all retrievals of one run.
 
     Attributes:
-        credentials: source of credentials by host and port; None if there is no source.
-        variables: proxy settings from the environment and the caller.
+        credentials: the source of credentials by host and port; None without a source.
+        variables: the proxy settings from the environment variables and from the caller.
         logins: the credentials for proxies.
-        hosts: settings of single hosts.
+        hosts: the settings for individual hosts.
         bucket: the rate limit that all transfers share.
         taps: whether the bytes of each connection are recorded.
     """
@@ -61,24 +61,29 @@ class RunState:
 
 
 class Admission:
-    """A URL that passed the policy; creating an `Admission` checks the URL.
+    """A URL that passed the policy; the constructor checks the URL.
 
-    The constructor raises `Refused`, `UnsupportedScheme`, or `NotConfigured` for an invalid proxy setting. No
-    DNS lookup is made and no byte is sent before it returns.
+    The constructor does not use the network.
+
+    Args:
+        outer: the admission of the URL whose response contained this URL as a redirect or link.
+        in_clear: whether the user was warned earlier about passwords without TLS for this host and port.
 
     Attributes:
-        findings: the policy's warnings; the list grows as addresses are checked.
-        reported_in_clear: whether this retrieval warned about a password sent without TLS. With `in_clear`,
-            the user was warned earlier about this host and port.
-        mask: hides the secrets in reports of this retrieval.
-        shown: the URL, redacted.
+        findings: the policy's warnings; later checks of IP addresses add to the list.
+        reported_in_clear: whether this retrieval warned about a password sent without TLS.
+        mask: the filter that redacts the secrets in events and log lines of this retrieval.
+        shown: the redacted URL.
         way: the route through a proxy; None for a direct connection.
         host: the settings that apply only to this host and port.
         limits: the limits for this host and port.
-        tap: the recorder of the bytes on the connections of this URL; it is set before a connection is
-            opened.
+        tap: the recorder of the bytes on the connections of this URL. The caller sets `tap` before a
+            connection is opened.
 
-    `outer` is the admission whose response led to this URL.
+    Raises:
+        Refused: the policy forbids the URL.
+        UnsupportedScheme: no handler supports the scheme.
+        NotConfigured: a proxy setting is invalid.
     """
 
     def __init__(
@@ -112,7 +117,7 @@ class Admission:
         self.tap: Tap | None = None if outer is None else outer.tap
         self.mask: Mask = mask if mask is not None else Mask() if outer is None else outer.mask
         self.shown = url.shown
-        if self.mask.watched:  # A server led to this URL.
+        if self.mask.watched:  # The URL comes from a server and may repeat a secret.
             self.shown = self.mask.hide_in_text(self.shown)
         self.findings: list[Finding] = [] if outer is None else outer.findings
         self._heed(judge_subject(self._subject, shared.gateways))
@@ -120,7 +125,7 @@ class Admission:
             registry.check_tls(url, self.options.tls)
         self.way = self._way() if self._variables else None
         if self.host.certfile is not None:
-            # An unusable certificate is an error before any byte is sent.
+            # Report an unusable client certificate before any byte is sent.
             shared.trust.context(certfile=self.host.certfile)
         if shared.trust.has_own and origin == "user" and self._subject.endpoint is not None:
             shared.trust.name(self.full_place)
@@ -151,13 +156,13 @@ class Admission:
 
     @property
     def needs_server(self) -> bool:
-        """Return whether the URL needs a configured server and no server is set."""
+        """Return whether the URL requires a configured server that is missing."""
         row = self._subject.row
         return self._subject.endpoint is None and row is not None and row.server
 
     @property
     def full_place(self) -> tuple[str, str, int]:
-        """Return the scheme, host and port: the key under which the user's client certificates are found."""
+        """Return the scheme, host and port, the key for the user's client certificates."""
         host, port = self.place
         return self.url.scheme, comparable_host(host), port
 
@@ -165,19 +170,19 @@ class Admission:
     def may_log_in_unasked(self) -> bool:
         """Return whether credentials may be sent before the server requests them (S06).
 
-        See `may_go_unasked`. Only a scheme with TLS from the first byte guarantees encryption.
+        Only a scheme with TLS from the first byte guarantees encryption. See `may_go_unasked`.
         """
         row = self._subject.row
         tls = row is not None and row.tls == "always"
-        # through a proxy, localhost is the proxy's own machine
+        # For a proxied request, "localhost" is the machine of the proxy.
         host = self.place[0] if self.way is None else ""
         return may_go_unasked(host, self.shared.policy, tls=tls)
 
     def check_addresses(self, addresses: Sequence[str]) -> tuple[str, ...]:
-        """Return the addresses that may be connected to.
+        """Return the IP addresses that the policy allows: the protection against SSRF (S08).
 
         Raises:
-            Refused: the policy allows none of the addresses (S08).
+            Refused: the policy allows none of the addresses.
         """
         allowed, verdict = sift_addresses(self._subject, addresses)
         self._heed(verdict)
@@ -186,11 +191,11 @@ class Admission:
     def check_secret(self, peer: str, secured: bool, secrets: Sequence[bytes]) -> None:
         """Check whether a password may be sent on this connection (S06).
 
-        If the request goes to a proxy, the secret is either the proxy's own password, or the proxy forwards
-        it to the host.
+        On a connection to a proxy, the secret is either the password for the proxy or a password that the
+        proxy forwards to the host.
 
         Raises:
-            Refused: the policy forbids it.
+            Refused: the policy forbids sending the password.
         """
         via = self.options.via
         if via is not None and set(secrets) <= set(via.login.secrets):
@@ -208,15 +213,16 @@ class Admission:
     def check_login(self, peer: str, secured: bool, secrets: Sequence[bytes]) -> None:
         """Check whether the user name and password of a proxy may be sent (S06).
 
-        The proxy login is the user's own, regardless of the origin of the URL.
+        The check treats the proxy login as the user's own even if the URL comes from a server.
         """
         hidden = secured or (self.way is not None and self.way.proxy.secured)
         self._heed(judge_credentials(self.url, peer, self.shared.policy, tls=hidden, origin="user"))
 
     def led_to(self, url: Url, peer: str | None) -> Admission:
-        """Return the admission of a URL from a redirect or link that the server at `peer` sent.
+        """Return the admission of a redirect target or link that the server at `peer` sent.
 
-        The origin of this URL is "derived". The user's own headers and login are dropped (S11).
+        The origin of the new URL is "derived". The user's own headers and login are not sent with the new
+        URL (S11).
         """
         return Admission(
             self.shared,

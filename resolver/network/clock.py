@@ -1,7 +1,7 @@
-"""The clock and its limits: time limits for a retrieval and its response head, and minimum and maximum rates.
+"""Deadlines for a retrieval and for its response head, the minimum rate, and the rate limit.
 
-The clock is the clock of the running event loop. No cancel scope stays open across a yield of a body: each
-scope is opened and closed inside one call.
+All times come from the clock of the running event loop. Each cancel scope is opened and closed inside one
+call, so no cancel scope stays open while a generator yields body data.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from protocols.errors import NotConfigured, TimedOut
 from protocols.options import Limits
 from resolver.loops import CancelScope, Loop, running
 
-#: Seconds over which the rate of a body is averaged: enough time to retransmit one lost packet.
+#: The time in seconds over which the rate of a body is averaged. TCP can retransmit one lost packet in it.
 _RATE_WINDOW = 5.0
 
-#: Maximum seconds that one wait within a response counts for. A server may need a longer pause: an FTP server
-#: pauses before it reports that the transfer is complete. The idle timeout ends such a pause.
+#: Maximum number of seconds by which one wait within a response lowers the measured rate. Some pauses are
+#: normal: an FTP server pauses before it reports a complete transfer. The idle timeout limits these pauses.
 _LONGEST_COUNTED = 2.0
 
 _UNBOUND: AbstractContextManager[None] = nullcontext()
@@ -26,8 +26,11 @@ _UNBOUND: AbstractContextManager[None] = nullcontext()
 class Clock:
     """A deadline that starts now and applies to one call at a time.
 
-    The default limit is the time for a complete retrieval. A caller with another limit passes `missed`, the
-    error text with a placeholder for the seconds, and `setting`, the name of the setting.
+    Args:
+        limit: the time limit in seconds; None for no limit.
+        missed: the error message, with a placeholder for the seconds. The default is the message for a
+            complete retrieval.
+        setting: the name of the setting that changes the limit.
     """
 
     def __init__(
@@ -43,7 +46,7 @@ class Clock:
 
     @classmethod
     def for_head(cls, limits: Limits) -> Clock:
-        """Return the time limit for a response before its body."""
+        """Return the deadline for the response head, which precedes the body."""
         return cls(limits.head, "no body within {:g} s", "limit head=S")
 
     @property
@@ -64,7 +67,7 @@ class Clock:
             await self.loop.checkpoint()
 
     def limit_time(self) -> AbstractContextManager[None]:
-        """Return a context in which each await ends at the deadline, with `TimedOut`."""
+        """Return a context manager that raises `TimedOut` at the deadline."""
         return _UNBOUND if self._limit is None else self._limit_time()
 
     @contextmanager
@@ -83,8 +86,8 @@ class Clock:
 class RateCheck:
     """A minimum rate for a body, in bytes per second.
 
-    The rate is averaged over each `_RATE_WINDOW` seconds of waiting for the body. The caller's own work
-    between two reads does not count.
+    The rate is averaged over each `_RATE_WINDOW` seconds of waiting for the body. The time that the caller
+    uses between two reads does not count.
     """
 
     def __init__(self, least: int) -> None:
@@ -95,11 +98,11 @@ class RateCheck:
 
     @property
     def patience(self) -> float:
-        """Return the longest wait without a byte, in seconds, before the body is too slow."""
+        """Return the longest allowed wait without a byte, in seconds."""
         return self._left if self._octets < self._needed else self._left + _RATE_WINDOW
 
     def spend(self, seconds: float, octets: int) -> None:
-        """Record a wait and the bytes that ended it.
+        """Record a wait and the bytes that arrived after the wait.
 
         Raises:
             TimedOut: fewer bytes than the minimum arrived in a period of `_RATE_WINDOW` seconds.
@@ -114,18 +117,18 @@ class RateCheck:
     def too_slow(self) -> TimedOut:
         """Return the error for a slow body.
 
-        The error is not retryable on the same server: a user who sets a minimum rate prefers to stop.
+        The error is not retryable on the same server: a user who sets a minimum rate wants to stop.
         """
         words = f"timed out: less than {self._least} bytes/s for {_RATE_WINDOW:g} s"
         return TimedOut(words, retryable=False).with_setting("min_rate")
 
 
 class AnswerPace:
-    """A minimum rate for a response after its first byte.
+    """A minimum rate for a response after its first byte, as protection against slow-loris servers.
 
-    At least `least` bytes per second of waiting must arrive, as in `RateCheck`. Before the first byte only
-    the idle timeout applies, so a server may take time to process a request. The check ends responses that
-    arrive too slowly, including greetings and the headers of articles.
+    At least `least` bytes per second of waiting must arrive, as in `RateCheck`. The minimum rate also applies
+    to greetings and to the headers of articles. Before the first byte only the idle timeout applies, so a
+    server may take time to process a request.
     """
 
     def __init__(self, least: int | None) -> None:
@@ -133,7 +136,7 @@ class AnswerPace:
         self.begin()
 
     def begin(self) -> None:
-        """Mark that a request was sent: the next bytes start a reply."""
+        """Record that a request was sent: the next bytes start a response."""
         self._begun = False
         if self._least is not None:
             self._pace = RateCheck(self._least)
@@ -142,7 +145,7 @@ class AnswerPace:
         """Record the bytes that arrived after a wait.
 
         Raises:
-            TimedOut: the reply is too slow; see `RateCheck.spend`.
+            TimedOut: the response is too slow; see `RateCheck.spend`.
         """
         if self._least is None or not octets:
             return
@@ -151,21 +154,19 @@ class AnswerPace:
         self._begun = True
 
 
-# The maximum rate that all transfers of a run share: a token bucket, and the throttle that waits for it.
+# Rate limiting. All transfers of a run share one token bucket (`Bucket`). Each retrieval waits through its
+# own `Throttle`.
 #
-# `Bucket` is one timeline to which each transfer appends the bytes that it read. The bucket reads no clock
-# and never waits. `Throttle` is the use of a bucket by one retrieval.
-#
-# A retrieval waits until the received bytes are within the rate, and only then reads more. So a cancellation
-# during the wait loses no data, and only the peer can cause an idle timeout. Each transfer reads a limited
-# number of bytes and then waits behind the other transfers. So all transfers progress at the same rate,
-# regardless of the speed of each server.
+# A retrieval first reads, and then waits until the received bytes are within the rate. So a cancellation
+# during the wait loses no data, and a wait for the rate limit never counts as an idle timeout. Each transfer
+# reads a limited number of bytes and then waits behind the other transfers. So all transfers progress at the
+# same rate, regardless of the speed of each server.
 
-#: Duration of one share in seconds: short enough for a steady rate and a quick stop.
+#: The number of seconds of the rate limit that one read may use: short, for a steady rate and a quick stop.
 _SHARE = 0.1
 
-#: Bytes that a retrieval reads without waiting, if the common debt is at most one second. Command replies are
-#: this small, so an exchange of ten commands does not wait ten times.
+#: Number of bytes that a retrieval reads without waiting, if the bucket's debt is at most `_OWED` seconds.
+#: Command replies are this small, so an exchange of ten commands does not wait ten times.
 _FREE = 4_096
 _OWED = 1.0
 
@@ -173,7 +174,8 @@ _OWED = 1.0
 class Bucket:
     """A token bucket of `rate` bytes per second.
 
-    Times belong to one run of an event loop, which `begin` sets.
+    The caller passes the current time. `begin` resets the bucket for a new event loop, because each event
+    loop has its own clock.
     """
 
     def __init__(self, rate: int) -> None:
@@ -190,14 +192,14 @@ class Bucket:
     def pay(self, octets: int, now: float) -> float:
         """Add bytes to the debt and return the time at which the debt is paid off.
 
-        Time in which no bytes were read does not reduce a later debt.
+        Idle time gives no credit for a later burst.
         """
         self._paid_until = max(self._paid_until, now) + octets / self.rate
         return self._paid_until
 
 
 class Throttle:
-    """The use of a bucket by one retrieval; `share` is the number of bytes to read in one call."""
+    """The rate limiter of one retrieval; `share` is the number of bytes to read in one call."""
 
     def __init__(self, bucket: Bucket, loop: Loop) -> None:
         self._bucket = bucket
@@ -212,13 +214,16 @@ class Throttle:
 
     @property
     def waited(self) -> float:
-        """Return the total seconds of waiting that this throttle, and not the peer, caused."""
+        """Return the total time in seconds that the retrieval waited for the rate limit."""
         since = self._since
         return self._waited if since is None else self._waited + self._loop.current_time() - since
 
     @contextmanager
     def pause_deadline(self, scope: CancelScope) -> Iterator[None]:
-        """Extend the deadline of the scope, which limits the peer, by each throttle wait."""
+        """Extend the deadline of the scope by each wait for the rate limit.
+
+        The deadline of the scope limits only the time that the peer uses.
+        """
         self._standing.append(scope)
         try:
             yield
@@ -234,9 +239,9 @@ class Throttle:
             self._ready = ready
 
     async def turn(self) -> None:
-        """Wait until the rate limit allows more bytes to be read.
+        """Wait until the rate limit allows another read.
 
-        The method has no checkpoint if no wait is necessary.
+        Without a wait, the call is not a checkpoint.
         """
         began = self._loop.current_time()
         if self._ready <= began:

@@ -1,8 +1,8 @@
-"""Connecting a socket to one of several checked addresses, by RFC 8305 ("Happy Eyeballs").
+"""TCP connection attempts to several checked IP addresses, by RFC 8305 ("Happy Eyeballs").
 
 IPv6 is first and the address families alternate. The next address is tried after 250 ms, or immediately when
-an attempt fails. The first socket that connects is used, and the others are closed. All addresses are IP
-addresses: no name is resolved here. The caller limits the total time.
+an attempt fails. The first socket that connects is used, and the other sockets are closed. This module makes
+no DNS lookups. The caller limits the total time.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from resolver.loops import CancelScope, Event, is_cancel, running
 from resolver.network.lookup import address_of, socket_address
 from resolver.policy.subject import refusal
 
-# A race of two tasks in one call: the nursery is opened and closed inside the call. A nursery wraps errors in
-# an ExceptionGroup, which must not leave the gate. `unwrap_group` returns the most informative exception.
+# A nursery wraps errors in an ExceptionGroup. Callers of the gate expect single exceptions, so `unwrap_group`
+# selects the most informative exception of the group.
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -32,7 +32,10 @@ T = TypeVar("T")
 
 
 def unwrap_group(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the most informative exception of a group: an interrupt, else an error, else a cancellation."""
+    """Return the most informative exception of a group.
+
+    An interrupt takes precedence over an error, and an error over a cancellation.
+    """
     leaves = list(_iterate_leaves(group))
     cancelled = [leaf for leaf in leaves if is_cancel(type(leaf))]
     errors = [leaf for leaf in leaves if isinstance(leaf, Exception)]
@@ -51,12 +54,14 @@ def _iterate_leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseEx
 async def first_of(
     first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
 ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
-    """Await two operations and cancel one as soon as the other completes; see `Gate.first_of`.
+    """Await two operations and cancel the slower operation; see `Gate.first_of`.
 
-    The calling task itself awaits the first operation, which saves the start of a task and makes small
-    transfers measurably faster. If one operation completed, a `ResolveError` of the other is dropped, because
-    the next read raises the error again. An exception of an event listener would not be raised again, so it
-    is raised here.
+    The calling task itself awaits the first operation. This saves the start of a task and makes small
+    transfers measurably faster.
+
+    If one operation completed, a `ResolveError` of the other operation is dropped, because the next read
+    raises the error again. An exception of an event listener is raised immediately, because no later call
+    would raise the exception again.
     """
     left: list[FirstResult[A]] = []
     right: list[FirstResult[B]] = []
@@ -68,7 +73,7 @@ async def first_of(
     except BaseExceptionGroup as group:
         problem = unwrap_group(group)
     if problem is not None and not (isinstance(problem, ResolveError) and (left or right)):
-        raise problem  # raised here, so that the group does not become its context
+        raise problem  # outside the `except` block, so that the group does not become the `__context__`
     return (left[0] if left else None, right[0] if right else None)
 
 
@@ -80,17 +85,17 @@ async def _run(call: Callable[[], Awaitable[T]], came: list[FirstResult[T]], sco
 #: RFC 8305 section 5: "Connection Attempt Delay", 250 ms recommended.
 ATTEMPT_DELAY = 0.25
 
-#: System errors for a connection that was reset after it was established and before the first check.
+#: `errno` codes of a connection that the peer reset before `connect_to` checked the connection.
 _LEFT = frozenset({errno.ECONNRESET, errno.ENOTCONN, errno.EPIPE})
 
-#: System errors on a machine that has no address of one family.
+#: `errno` codes on a machine without IPv4 or without IPv6.
 _NO_ROUTE = (errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
 def interleave(addresses: Iterable[str]) -> list[str]:
     """Return the addresses with IPv6 and IPv4 alternating, IPv6 first (RFC 8305 section 4).
 
-    Each family keeps the given order.
+    Within each address family the order does not change.
     """
     addresses = list(addresses)
     if len(addresses) == 1:
@@ -102,14 +107,19 @@ def interleave(addresses: Iterable[str]) -> list[str]:
 
 
 class ConnectTimeout(Exception):
-    """The deadline passed while the only address was being tried."""
+    """The deadline passed during the attempt to connect to a single address."""
 
 
 class ConnectAttempts:
     """The attempts to connect to one host and port.
 
-    `failures` holds the reason for each address that failed so far. With a single address, `until` is the
-    deadline. With several addresses, and for all other work, the caller limits the time.
+    Args:
+        place: the host and port for error messages.
+        until: the deadline for a host with a single address. For several addresses the caller limits the
+            time.
+
+    Attributes:
+        failures: the reason of the failure for each failed address.
     """
 
     def __init__(self, place: str, until: float = math.inf) -> None:
@@ -120,20 +130,21 @@ class ConnectAttempts:
         self._connected: list[tuple[socket.socket, str]] = []
 
     async def connect(self, addresses: Iterable[str], port: int) -> tuple[socket.socket, str]:
-        """Return a connected, non-blocking socket and the address of its peer.
+        """Return a connected, non-blocking socket and the IP address of the peer.
 
         A cancellation leaves no socket open.
 
         Raises:
             Unreachable: no address accepts a connection.
-            ConnectTimeout: the deadline passed with a single address.
+            Disconnected: the peer reset an established connection.
+            ConnectTimeout: the deadline passed during the attempt with a single address.
             LocalError: no file descriptor is left.
             Refused: the peer of the socket is not the requested address (S09).
         """
         won: list[tuple[socket.socket, str]] = []
         ordered = interleave(addresses)
         try:
-            if len(ordered) == 1:  # no race: small transfers become measurably faster
+            if len(ordered) == 1:  # without a nursery, small transfers are measurably faster
                 await self._attempt(ordered[0], port, None, None)
             else:
                 await self._race(ordered, port)
@@ -148,8 +159,8 @@ class ConnectAttempts:
     def _failure(self) -> NetworkError:
         """Return the error for a failed connection.
 
-        A peer that reset an established connection is `Disconnected`, not `Unreachable`, even if the reset
-        arrived before the first check. Processor speed must not change the kind of error.
+        A reset of an established connection is `Disconnected`, not `Unreachable`, even if the reset arrived
+        before the first check. The class of the error must not depend on the speed of the processor.
         """
         if _LEFT.isdisjoint(self._codes):
             words = f"cannot connect to {self._place}: {self.reported}"
@@ -158,12 +169,12 @@ class ConnectAttempts:
 
     @property
     def _is_refused(self) -> bool:
-        """Return whether an address refused the connection and no other failure can be temporary."""
+        """Return whether a peer refused the connection and all other failures are permanent."""
         return errno.ECONNREFUSED in self._codes and self._codes <= {errno.ECONNREFUSED, *_NO_ROUTE}
 
     @property
     def reported(self) -> str:
-        """Return the failed addresses with their reasons."""
+        """Return the failed addresses with the reasons of the failures."""
         return "; ".join(f"{address}: {why}" for address, why in self.failures.items())
 
     async def _race(self, addresses: list[str], port: int) -> None:
@@ -202,7 +213,7 @@ class ConnectAttempts:
 async def connect_to(address: str, port: int, until: float) -> socket.socket:
     """Open one TCP connection to an IP address.
 
-    The socket is closed unless the call succeeds.
+    If the call fails, the socket is closed.
 
     Raises:
         OSError: the system reports a failure.
@@ -212,9 +223,9 @@ async def connect_to(address: str, port: int, until: float) -> socket.socket:
     try:
         check_spare(sock.fileno())
         sock.setblocking(False)
-        # Commands are small and each waits for its reply: Nagle's algorithm would only delay them.
+        # Each small command waits for a reply, so Nagle's algorithm would only delay the commands.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # Urgent data stays in the byte stream at its position: telnet's Synch is urgent data.
+        # TCP urgent data stays at its position in the byte stream. Telnet's Synch is urgent data.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
         peer = None
         try:
@@ -233,7 +244,10 @@ async def connect_to(address: str, port: int, until: float) -> socket.socket:
 
 
 def _peer_of(sock: socket.socket) -> tuple[Any, ...] | None:
-    """Return the peer if the connection is already established, as with a peer on this machine."""
+    """Return the peer's socket address if the connection is already established, else None.
+
+    A connection to this machine is usually established immediately.
+    """
     try:
         peer: tuple[Any, ...] = sock.getpeername()
     except OSError:
@@ -242,7 +256,7 @@ def _peer_of(sock: socket.socket) -> tuple[Any, ...] | None:
 
 
 def check_peer(peer: tuple[Any, ...], address: str) -> None:
-    """Raise `Refused` unless the peer of a socket is the checked address (S09)."""
+    """Raise `Refused` if the peer of a socket is not the checked address (S09)."""
     if peer[0] == address:
         return
     reached = address_of(peer) if "%" in address else str(peer[0]).partition("%")[0]

@@ -1,6 +1,7 @@
-"""The connections of one admitted URL: direct or through a proxy, only to checked addresses of its host.
+"""The connections of one admitted URL, direct or through a proxy, to checked addresses of the host.
 
-After its check (S08), an address is used as an IP address, so no second DNS lookup can change it (S09).
+The policy checks an IP address (S08), and the client connects to the same IP address. No second DNS lookup
+can change the address, which prevents DNS rebinding (S09).
 """
 
 from __future__ import annotations
@@ -35,8 +36,10 @@ _OFFERS = ("h2", "http/1.1")
 class Connector:
     """The direct connections of one URL.
 
-    `first` is the control connection to which data connections belong; None until it is open. `peer` is the
-    address of the last connection.
+    Attributes:
+        first: the control connection to which data connections belong; None before the control connection
+            is open.
+        peer: the IP address of the last connection.
     """
 
     def __init__(self, admission: Admission) -> None:
@@ -51,7 +54,7 @@ class Connector:
         self.stream_type = SocketStream
         if self._shared.taps:
             self.stream_type = TappedStream
-        #: Rate limit of all connections of this URL.
+        #: The rate limit for all connections of this URL.
         self.throttle = None if bucket is None else Throttle(bucket, running())
 
     def _compute_deadline(self) -> float:
@@ -62,17 +65,17 @@ class Connector:
     async def find_pooled(
         self, key: Hashable, host: str, port: int, suits: Callable[[object], bool] | None = None
     ) -> IdleConnection | None:
-        """Return an idle pooled connection whose address may be connected to now, or None (S09).
+        """Return an idle pooled connection to an address that the policy allows now, or None (S09).
 
-        Without such a connection, and if a batch limits the host's connections, idle connections with other
-        logins are closed. This makes space for a new connection.
+        If the pool has no match and a batch limits the connections per host, idle connections with other
+        logins are closed. The new connection then stays within the limit.
         """
         if not len(self._shared.pool):
             return None
         addresses = None
         with self._admission.loop.move_on_at(self._compute_deadline()):
             addresses = await self.addresses(host, port)
-        if addresses is None:  # `connect` raises the error
+        if addresses is None:  # The later call of `connect` raises the error.
             return None
         kept = await self._shared.pool.take(key, addresses, suits)
         if kept is not None:
@@ -83,7 +86,7 @@ class Connector:
         return kept
 
     async def connect(self, host: str, port: int, *, tls: bool) -> SocketStream:
-        """Resolve, check, connect and start TLS, all within the connect timeout.
+        """Resolve the host, check its addresses, connect, and start TLS within the connect timeout.
 
         Raises:
             TimedOut: the connect timeout, or a limit of the caller, has passed.
@@ -106,10 +109,7 @@ class Connector:
     async def _open_by(
         self, until: float, host: str, port: int, tls: bool, attempts: ConnectAttempts
     ) -> SocketStream | None:
-        """Open a connection; return None at the deadline.
-
-        The attempts have a deadline too, which can pass first.
-        """
+        """Open a connection and return its stream; return None at the deadline."""
         try:
             with self._admission.loop.move_on_at(until):
                 return await self._open(host, port, tls, attempts)
@@ -143,7 +143,7 @@ class Connector:
         self.peer = stream.peer
 
     def _report(self, report: OnEvent, stream: SocketStream, port: int, tls: bool) -> None:
-        """Report the connection; a listener may raise any exception."""
+        """Report the connection to the listener, which may raise any exception."""
         report(Connected(self._admission.shown, stream.address, port, tls, data=self._for_data))
 
     async def connect_data(self, port: int) -> SocketStream:
@@ -156,28 +156,28 @@ class Connector:
             self._for_data = False
 
     def place(self, tls: bool) -> Hashable:
-        """Return a key that is equal for all connections to the same host and port by the same route."""
+        """Return the connection pool key, which is equal for the same host, port and proxy route."""
         return (*self._admission.place, tls)
 
     @property
     def source(self) -> str | None:
-        """Return the address against which targets of a response are checked (S08)."""
+        """Return the IP address against which redirect targets and links of a response are checked (S08)."""
         return self.peer
 
     async def addresses(self, host: str, port: int) -> tuple[str, ...]:
-        """Return the addresses of a host that may be connected to, in the zone of the URL.
+        """Return the IP addresses of a host that the policy allows, with the IPv6 zone of the URL.
 
         Raises:
             Refused: the policy allows none of the addresses (S08).
             Unreachable: the name does not resolve.
         """
         allowed = self._admission.check_addresses(await self.select_addresses(host, port))
-        # link-local addresses are rare, and each call costs time
+        # Link-local addresses are rare, so this cheap test avoids most of the expensive calls.
         is_like_link_local = ":" in host and host[:2].lower() == "fe"
         return add_zone(self._admission.url, host, allowed) if is_like_link_local else allowed
 
     async def select_addresses(self, host: str, port: int) -> tuple[str, ...]:
-        """Return the addresses of a host for the selected IP version, not yet checked against the policy.
+        """Return the IP addresses of a host for the selected IP version, before the policy check.
 
         Raises:
             Unreachable: the name does not resolve, or has no address of this IP version.
@@ -194,7 +194,7 @@ class Connector:
             fitting = tuple(each for each in found if (":" in each) == (family == "6"))
         if not fitting:
             words = f"{host} has no IPv{family} address"
-            raise Unreachable(words, retryable=False)  # a retry will not find an address either
+            raise Unreachable(words, retryable=False)  # A retry gives the same result.
         return fitting
 
     @property
@@ -233,10 +233,10 @@ class Connector:
         )
 
 
-# The outbound connection through a proxy: a connection to the proxy, and a tunnel to the host and port.
+# The outbound connection through a proxy: a TCP connection to the proxy, and a tunnel to the host and port.
 #
-# No rule checks the proxy's own address, because the user configured it (S09). Bytes after the end of the
-# proxy's response belong to the tunnel. The caller limits the total time.
+# The policy does not check the IP address of the proxy, because the user configured the proxy (S09). Bytes
+# after the end of the proxy's response belong to the tunnel. The caller limits the total time.
 
 T = TypeVar("T")
 
@@ -245,7 +245,7 @@ _PROXY_ALPN = ("http/1.1",)
 
 
 class ProxyConnector(Connector):
-    """The connections of a URL through a proxy, see `Connector`; `peer` is the proxy."""
+    """The connections of a URL through a proxy; `peer` is the IP address of the proxy."""
 
     def __init__(self, admission: Admission) -> None:
         super().__init__(admission)
@@ -256,9 +256,9 @@ class ProxyConnector(Connector):
 
     @property
     def source(self) -> str | None:
-        """Return the address that the proxy was asked to connect to; None for a host name.
+        """Return the IP address that the proxy was requested to connect to; None for a host name.
 
-        A host name that the proxy resolves counts as public.
+        The policy treats a host name that the proxy resolves as public.
         """
         addresses = literal_addresses(self._reached or self._admission.place[0])
         return None if addresses is None else addresses[0]
@@ -267,15 +267,14 @@ class ProxyConnector(Connector):
         self.peer, self._reached = stream.address, stream.beyond
 
     def place(self, tls: bool) -> Hashable:
-        """Return the pool key. A connection to a proxy that forwards requests serves all hosts."""
+        """Return the connection pool key.
+
+        If a proxy forwards requests, all hosts use the same key.
+        """
         return (self._proxy, super().place(tls) if self._way.via is None else None)
 
     async def addresses(self, host: str, port: int) -> tuple[str, ...]:
-        """Return the addresses to check for this connection.
-
-        These are either the addresses of the proxy, which no rule checks, or the address that the tunnel
-        leads to.
-        """
+        """Return the IP addresses of the proxy, which no rule checks, or the target address of the tunnel."""
         if self._way.via is not None:
             return await self.select_addresses(self._proxy.host, self._proxy.port)
         return (host,) if self._proxy.resolves else await super().addresses(host, port)
@@ -317,7 +316,7 @@ class ProxyConnector(Connector):
         return stream
 
     async def _veil(self, stream: SocketStream) -> None:
-        """Start TLS with the proxy; this TLS does not authenticate the host beyond the proxy."""
+        """Start TLS with the proxy; this TLS layer does not authenticate the host behind the proxy."""
         try:
             await stream.handshake()
         except BaseException as error:
@@ -331,7 +330,7 @@ class ProxyConnector(Connector):
     def _settings_there(self) -> StreamSettings:
         """Return the settings for the connection to the proxy.
 
-        TLS verifies the proxy and sends no client certificate.
+        TLS verifies the certificate of the proxy. The client certificate is not sent to the proxy.
         """
         return replace(
             self.settings,
@@ -345,9 +344,9 @@ class ProxyConnector(Connector):
         )
 
     async def _open_tunnel(self, hosts: deque[str], port: int) -> SocketStream:
-        """Open a tunnel to the first of the hosts that the proxy connects to."""
+        """Try the hosts in order and return a tunnel to the first host that the proxy can reach."""
         while True:
-            # if the proxy requires a login, the login is sent on a new connection
+            # If the proxy requires a login, the login is sent on a new connection.
             stream = await self._open_to_proxy()
             opened = False
             try:
@@ -365,9 +364,10 @@ class ProxyConnector(Connector):
 
 
 async def converse(dialogue: Dialogue[T], stream: SocketStream) -> T:
-    """Perform an exchange that yields send, receive and random-bytes steps; raise errors of a step inside it.
+    """Perform the steps of a protocol exchange on a stream and return the result.
 
-    Bytes that were received and not consumed are put back.
+    The exchange may yield send, receive and random-bytes steps. An error of a step is raised inside the
+    exchange. Received bytes that the exchange does not consume are put back into the stream.
     """
     buffer = Buffer()
     advance = partial(dialogue.send, None)

@@ -1,8 +1,8 @@
-"""A UDP socket to a host whose addresses were checked; only the policy can allow another address.
+"""A UDP socket that sends only to IP addresses that passed the policy.
 
-The socket is not connected, because a server may answer from another port or address. The protocol exchange
-decides which sender to trust, and when to try the next address of the host. The idle timeout does not apply:
-the exchange retransmits, so each wait has its own deadline.
+The socket is not connected, because a server may respond from another port or address. The protocol exchange
+decides which sender to trust, and when to try the next address of the host. The exchange also retransmits
+requests, so each wait has its own deadline instead of the idle timeout.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from resolver.network.events import Received, Sent
 from resolver.network.lookup import address_of, socket_address
 from resolver.network.stream_settings import StreamSettings, TappedConnection
 
-#: Maximum size of a UDP datagram, headers included.
+#: Maximum size of a UDP datagram in bytes, including the headers.
 _LARGEST = 65_535
 
 
 class UdpSocket:
     """A UDP socket of one retrieval; see `protocols.contract.Datagrams`.
 
-    `check` is called with the peer and a new address and port. It raises `Refused` if the peer must not
-    redirect the client to that address.
+    Args:
+        check: called with the peer, and with the new address and port that the peer names. The function
+            raises `Refused` if the policy forbids the new address.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class UdpSocket:
         return self._loop.current_time()
 
     def send_at_once(self, packet: Line) -> None:
-        with contextlib.suppress(OSError):  # an optional courtesy packet
+        with contextlib.suppress(OSError):  # The packet is optional.
             self._sock.sendto(packet.octets, self._destination())
             self._report_sent(packet)
 
@@ -85,7 +86,7 @@ class UdpSocket:
         self._report_sent(packet)
 
     def _destination(self) -> tuple[str, int] | tuple[str, int, int, int]:
-        """Return the address for `sendto`: a dual-stack socket needs IPv4 addresses in mapped form."""
+        """Return the address for `sendto`; a dual-stack socket needs IPv4-mapped IPv6 addresses."""
         mapped = self._sock.family is socket.AF_INET6 and ":" not in self.peer
         return socket_address(f"::ffff:{self.peer}" if mapped else self.peer, self._port)
 
@@ -97,11 +98,11 @@ class UdpSocket:
 
     async def receive(self, deadline: float) -> Datagram | None:
         since = self._loop.current_time()
-        await self._loop.checkpoint()  # a peer that sends without a pause must not block other tasks
+        await self._loop.checkpoint()  # Other tasks run even if the peer sends without a pause.
         while True:
             try:
                 count, source = self._sock.recvfrom_into(self._buffer)
-            # wait only if no datagram has arrived: a datagram that is already here is always delivered
+            # A datagram in the socket buffer is delivered even if the deadline has passed.
             except BlockingIOError:
                 if not await self._loop.readable_by(self._sock, deadline):
                     return None
@@ -135,7 +136,7 @@ class UdpSocket:
 
 
 def canonical(address: str) -> str:
-    """Return the canonical text of an address, with its zone, so that addresses can be compared as text.
+    """Return the canonical text of an IP address, with the zone, for comparison as text.
 
     An IPv4-mapped IPv6 address becomes the IPv4 address.
     """
@@ -144,7 +145,7 @@ def canonical(address: str) -> str:
 
 
 def _open_socket(addresses: Sequence[str]) -> socket.socket:
-    """Open one socket for all addresses, or only for the IPv4 addresses if this machine has no IPv6."""
+    """Open one dual-stack socket, or an IPv4 socket if this machine has no IPv6."""
     families = {family_of(address) for address in addresses}
     try:
         sock = socket.socket(max(families), socket.SOCK_DGRAM)

@@ -1,11 +1,11 @@
-"""Events of a retrieval, as values and as lines, for `on_event`, `--trace`, `-v`, progress and the log.
+"""Events of a retrieval, as objects and as text, for `on_event`, `--trace`, `-v`, the progress and the log.
 
-Events are frozen and are passed synchronously, in order. They never hold a password: sent data and URLs are
-redacted.
+Events are immutable. Listeners are called synchronously, in the order of the events. Sent data and URLs are
+redacted, so no event contains a password.
 
-`transfer` is the number of a request in its session. The number stays the same for all attempts, redirect
-hops and mirrors. It identifies one of several concurrent transfers, even of the same URL. The number is
-ignored when events are compared.
+The field `transfer` is the number of a transfer in its session. The number stays the same for all attempts,
+redirects and mirrors. The number distinguishes concurrent transfers, even of the same URL. Comparisons of
+events ignore the number.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """A warning of the policy about a URL that was not refused."""
+    """A warning of the policy about a URL that the policy allows."""
 
     url: str
     finding: Finding
@@ -40,9 +40,10 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class LookedUp:
-    """The addresses of the name `host`, as the system returned them now or within the last minute.
+    """The result of a DNS lookup: the addresses of the name `host`.
 
-    A URL with an IP address causes no lookup and no event.
+    The result may come from the DNS cache and may be up to one minute old. A URL with an IP address causes no
+    lookup and no event.
     """
 
     url: str
@@ -54,8 +55,8 @@ class LookedUp:
 class Connected:
     """An established connection to the checked IP address `address`.
 
-    `data` marks a data connection, which FTP opens in addition to the control connection. If bytes are sent
-    without an earlier `Connected` event, the connection is a pooled connection.
+    `data` is true for a data connection, which FTP opens in addition to the control connection. A pooled
+    connection causes no `Connected` event, so its first event is `Sent`.
     """
 
     url: str
@@ -67,7 +68,7 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class TlsBegun:
-    """The start of TLS on a connection that was unencrypted before, or on a `data` connection."""
+    """The start of TLS on a data connection, or on a connection that was unencrypted before (STARTTLS)."""
 
     url: str
     data: bool = False
@@ -75,9 +76,9 @@ class TlsBegun:
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """A closed connection; `by_peer` is true if this client observed that the peer closed it first.
+    """A closed connection; `by_peer` is true if this client observed that the peer closed first.
 
-    A connection that returns to the pool is not closed.
+    If a connection returns to the connection pool, no `Closed` event occurs.
     """
 
     url: str
@@ -95,9 +96,9 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """Received bytes; `data` marks a connection that carries only data (an FTP transfer).
+    """Received bytes; `data` is true for a connection that carries only data (an FTP transfer).
 
-    Bytes that are moved in bulk into a file are counted by `Progress` and not reported here.
+    Bytes that the kernel moves directly into a file cause only `Progress` events.
     """
 
     url: str
@@ -109,8 +110,10 @@ class Received:
 class Progress:
     """The number of bytes of the object received so far.
 
-    The bytes before `start` were present before this attempt. `expected` is None if the server did not
-    announce the size.
+    Attributes:
+        received: the number of bytes, including the first `start` bytes.
+        expected: the size in bytes that the server announced; None without an announced size.
+        start: the number of bytes from earlier attempts.
     """
 
     url: str
@@ -122,7 +125,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
-    """A failed attempt that is repeated after `delay` seconds."""
+    """A failed attempt that will be retried after `delay` seconds."""
 
     url: str
     error: Exception
@@ -132,7 +135,7 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The end of an attempt; `error` is None if the attempt succeeded."""
+    """The end of an attempt, with the error of a failed attempt."""
 
     url: str
     error: Exception | None
@@ -141,9 +144,9 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An incomplete download, of which this many bytes stay in a partial file next to `path`.
+    """An incomplete download, of which the first `octets` bytes stay in a partial file next to `path`.
 
-    If the scheme `resumes`, the next run continues after these bytes.
+    If `resumes` is true, the next run resumes the download after these bytes.
     """
 
     url: str
@@ -171,10 +174,14 @@ OnEvent: TypeAlias = Callable[[Event], None]
 
 
 class Listener:
-    """A listener for some kinds of events.
+    """A listener for selected types of events.
 
-    Network data and progress events are not created if the listener ignores all of them. Other events may
-    reach the listener regardless of their kind.
+    If `kinds` contains no event type of a group, `WIRE` or `PROGRESS`, the events of the group are not
+    created. All other events reach the listener, even if `kinds` does not contain their type.
+
+    Args:
+        hear: the function that is called with each event.
+        kinds: the selected types.
     """
 
     def __init__(self, hear: OnEvent, kinds: Iterable[type[Event]]) -> None:
@@ -188,25 +195,26 @@ class Listener:
         return not self._kinds.isdisjoint(kinds)
 
 
-#: Events of connections and of the bytes on them.
+#: The types of events about DNS lookups, connections, and the bytes on the connections.
 WIRE: frozenset[type[Event]] = frozenset({LookedUp, Connected, TlsBegun, Closed, Sent, Received})
 PROGRESS: frozenset[type[Event]] = frozenset({Progress})
 
 
 def select_listener(own: OnEvent | None, kinds: frozenset[type[Event]]) -> OnEvent | None:
-    """Return the listener, or None if it ignores all of these kinds."""
+    """Return the listener, or None if the listener ignores all types in `kinds`."""
     return None if isinstance(own, Listener) and not own.hears(kinds) else own
 
 
-# Events as lines, for `-v`, `--trace` and the log: `C:` for sent data, `S:` for received data.
+# Events as text for `-v`, `--trace` and the log. `C:` marks data that the client sent, `S:` marks data that
+# the server sent.
 #
-# Each block of bytes is escaped and shown on one line, and only its first 512 bytes are shown. Secrets are
-# already `****` here. `TraceFormat` selects the protocol text of a line and leaves out the bytes of a body.
-# Protocol text is HTTP response headers, or replies that begin with a code, or otherwise the first line. The
-# remaining bytes are counted.
+# Each block of bytes becomes one escaped line with at most the first 512 bytes of the block. Secrets are
+# already `****` in the event. `TraceFormat` selects the protocol text of a block and leaves out body bytes.
+# Protocol text is the HTTP response headers, or the replies that begin with a code, or otherwise the first
+# line. The output gives only the number of the remaining bytes.
 
 _MOST_SHOWN = 512
-#: Matches the head of an HTTP response, up to the empty line; consecutive replies with a code; or one line.
+#: The head of an HTTP/1 response, up to the empty line.
 _HEAD = re.compile(rb"HTTP/1.*?(?:\r?\n){2}", re.DOTALL)
 _INTERIM = re.compile(rb"HTTP/1\.\d 1")
 _REPLIES = re.compile(rb"(?:[0-9]{3}[ -][^\n]*(?:\n[ ][^\n]*)*(?:\n|\Z))+")
@@ -220,7 +228,7 @@ class TraceFormat:
         self._within: set[str] = set()
 
     def select_words(self, event: Event, line: str) -> str | None:
-        """Return the line to print; None if it holds only bytes of a body."""
+        """Return the line to print; None for a block that contains only body bytes."""
         if not isinstance(event, Received):
             self.pass_over(event)
             return line
@@ -231,7 +239,7 @@ class TraceFormat:
         return f"S: {_show_octets(words)} (and {rest} bytes)" if words else None
 
     def pass_over(self, event: Event) -> None:
-        """End a body, because data was sent or the attempt ended."""
+        """Record the end of a body: a new request or attempt starts, or the attempt ended."""
         if isinstance(event, Sent | Started | Finished):
             self._within.discard(event.url)
 
@@ -239,8 +247,8 @@ class TraceFormat:
         """Return the HTTP response headers or replies at the start of a block.
 
         Returns:
-            Empty bytes if the block starts with bytes of a body, or if the protocol has neither headers nor
-            reply codes.
+            The protocol text. It is empty if the block starts with body bytes, or if the protocol has neither
+            headers nor reply codes.
         """
         if event.octets.startswith(b"HTTP/1"):
             return self._heads(event.url, event.octets)
@@ -257,7 +265,7 @@ class TraceFormat:
         return event.data or event.url in self._within
 
     def _heads(self, url: str, octets: bytes) -> bytes:
-        """Return the response headers, including interim responses; the body follows the last headers."""
+        """Return the response headers, including the headers of interim (1xx) responses."""
         end = 0
         while (found := _HEAD.match(octets, end)) is not None:
             end = found.end()
@@ -285,7 +293,7 @@ def line_of(event: Event) -> str | None:
 
 
 def words_of(error: Exception) -> str:
-    """Return the message of an error without the URL, which the line already shows."""
+    """Return the message of an error without the URL, because the trace line already shows the URL."""
     return error.message if isinstance(error, ResolveError) else str(error)
 
 
@@ -294,11 +302,11 @@ def _show_octets(octets: bytes) -> str:
     return text if len(octets) <= _MOST_SHOWN else f"{text}… ({len(octets)} bytes)"
 
 
-# Events as lines of the logger `resolver`, all at the level DEBUG: off unless the application enables it.
+# Events as records of the logger `resolver`. The level is DEBUG, so the application must enable the logger.
 #
-# A line is the same as with `-v`: it has the protocol text that was sent or received, with secrets as `****`
-# and control characters escaped. A block of body bytes has at most one line. `record.event` is the event.
-# Progress is not logged; only `on_event` reports it.
+# The text is the same as with `-v`: the sent or received protocol text, with secrets as `****` and control
+# characters escaped. `record.event` is the event. Progress events are not logged; only `on_event` reports
+# them.
 
 LOGGER = logging.getLogger("resolver")
 
@@ -309,7 +317,7 @@ def is_on() -> bool:
 
 
 def combine_listeners(own: OnEvent | None) -> OnEvent | None:
-    """Return a listener for the caller and the log; None if neither listens."""
+    """Return a listener for the caller and the log; None without a listener and an enabled log."""
     if not is_on():
         return own
     log = _EventLogger().write
@@ -325,9 +333,9 @@ def combine_listeners(own: OnEvent | None) -> OnEvent | None:
 
 
 class _EventLogger:
-    """A writer of log lines for one network.
+    """A writer of log records for the events of one network.
 
-    The writer uses earlier blocks to tell protocol text from body bytes.
+    The writer remembers whether a body has started, because body bytes are not logged.
     """
 
     def __init__(self) -> None:

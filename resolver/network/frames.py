@@ -1,7 +1,7 @@
-"""The frames of one HTTP/2 connection, created and parsed by h2; one request at a time.
+"""HTTP/2 frames, created and parsed by the h2 library; a connection has one request at a time.
 
-Server push is disabled. The receive window grows only as bytes are delivered, so the bytes of a body in
-transit never exceed the window. Exceptions of h2 are converted to `ResolveError` classes.
+Server push is disabled. Flow control limits memory: the receive window grows only when bytes are delivered to
+the caller. Exceptions of h2 are converted to `ResolveError` classes.
 """
 
 from __future__ import annotations
@@ -33,9 +33,11 @@ from hpack import HeaderTuple, NeverIndexedHeaderTuple
 from protocols.contract import FrameEvent
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Refused
 
-#: Window size in bytes: 1 MiB fills 100 Mbit/s at 80 ms; the default of 65,535 does not.
+#: Flow-control window in bytes. A window of 1 MiB allows 100 Mbit/s at a round-trip time of 80 ms; the
+#: default window of 65,535 bytes does not.
 _WINDOW = 1 << 20
-#: Initial window of a connection (RFC 9113 6.9.2); no setting changes it.
+#: Initial flow-control window of a connection in bytes. HTTP/2 settings cannot change this value (RFC 9113
+#: section 6.9.2).
 _FIRST_WINDOW = 65_535
 _PADDED = 0x8
 _PREFIX = 9
@@ -83,7 +85,7 @@ class Http2Frames:
         except DenialOfServiceError as error:
             message = f"the response headers are larger than {self._most} bytes"
             raise LimitExceeded("line", message) from error
-        except FramingError as error:  # the message of h2 may quote bytes of the server
+        except FramingError as error:  # The error message of h2 may quote bytes of the server.
             raise ProtocolError(f"invalid HTTP/2 data: {type(error).__name__}") from error
         part = FrameEvent()
         for event in events:
@@ -94,7 +96,7 @@ class Http2Frames:
         return self._machine.data_to_send()
 
     def _add_event(self, part: FrameEvent, event: Event) -> FrameEvent:
-        """Return the result extended by one event, if the event concerns the current request."""
+        """Add an h2 event to the result; events of other streams are ignored."""
         if getattr(event, "stream_id", None) != self._stream:
             return part
         match event:
@@ -112,6 +114,6 @@ class Http2Frames:
 
 
 def _data_of(frame: bytes) -> bytes:
-    """Return the bytes of a well-formed DATA frame without its padding (RFC 9113 6.1)."""
+    """Return the data of a well-formed DATA frame without the padding (RFC 9113 section 6.1)."""
     padded = frame[4] & _PADDED
     return frame[_PREFIX + 1 : len(frame) - frame[_PREFIX]] if padded else frame[_PREFIX:]

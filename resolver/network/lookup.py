@@ -1,7 +1,7 @@
-"""DNS lookups, cached for a minute at most (S09), and the zones of link-local addresses.
+"""DNS lookups with a cache (S09), and the zones of link-local addresses.
 
-Some hosts need no lookup: an IP address, `localhost` and names below it. They never cause a lookup. The
-lookup function can be replaced, so that tests contact no name server.
+A cached answer is valid for one minute. IP addresses, `localhost` and names below `localhost` never cause a
+lookup. Tests replace the lookup function so that they contact no name server.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from resolver.url.parsing import zone_of
 
 Lookup: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
 
-#: The name does not exist, or has no address. EAI_AGAIN means that the name server is unavailable now.
+#: Error codes for a name that does not exist or has no address. EAI_AGAIN is not included, because a name
+#: server that is unavailable now may respond later.
 _NO_NAME = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
-#: Seconds that a cached answer is valid within one run (S09).
+#: Lifetime of a cached DNS answer in seconds, within one run (S09).
 LIFETIME = 60.0
 
 #: Maximum number of cached names, so that a crawl of very many hosts does not grow the cache without limit.
@@ -33,7 +34,7 @@ CAPACITY = 4096
 async def look_up(host: str, port: int) -> list[str]:
     """Query the system resolver.
 
-    The name is passed as bytes, so that no other library applies its own IDNA rules.
+    The host name is passed as bytes, so that `getaddrinfo` does not apply its own IDNA rules.
     """
     try:
         found = await running().getaddrinfo(host.encode("ascii"), port, type=socket.SOCK_STREAM)
@@ -53,7 +54,7 @@ def _is_address(host: str) -> bool:
 
 
 class LookupCache:
-    """The DNS answers of one run, each valid for a minute; failures are not cached."""
+    """A cache for the DNS answers of one run; failures are not cached."""
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
@@ -78,7 +79,10 @@ class LookupCache:
         return addresses
 
     def _loop(self) -> Loop:
-        """Return the running loop; in a new run, first empty the cache, because clocks differ by run."""
+        """Return the running event loop, and clear the cache if the loop is new.
+
+        Each event loop has its own clock, so the times of an earlier loop are not comparable.
+        """
         loop = running()
         run = loop.run()
         if run is not self._run:
@@ -100,17 +104,17 @@ class LookupCache:
         self._answers[host] = (expiry, addresses)
 
 
-# The zone of a link-local address (RFC 4007, RFC 9844): the local interface that leads to the address.
+# The zone of a link-local address (RFC 4007, RFC 9844): the local network interface for the address.
 #
-# Only the code that connects uses the zone, and appends the zone to an address here, as in `fe80::1%eth0`.
-# This form distinguishes connections, and the system accepts this form. The zone is never sent.
+# The zone is appended to the address, as in `fe80::1%eth0`. The system accepts this form, and the form
+# distinguishes connections in the pool. The zone is never sent.
 
 
 def add_zone(url: Url, host: str, addresses: tuple[str, ...]) -> tuple[str, ...]:
     """Return the addresses of `host` with the zone of the URL.
 
     Raises:
-        Unreachable: this machine does not have the zone, or a link-local address has no zone.
+        Unreachable: this machine has no interface for the zone, or a link-local address has no zone.
     """
     zone = zone_of(url)
     if zone is not None:
@@ -128,7 +132,7 @@ def _wants_zone(address: str) -> bool:
 
 
 def _interface(zone: str) -> str:
-    """Return the name of an interface, the form in which the system reports it with an address."""
+    """Return the interface name for a zone, because the system reports addresses with interface names."""
     try:
         return socket.if_indextoname(int(zone)) if zone.isdecimal() else _name_zone(zone)
     except (OSError, OverflowError):
@@ -144,13 +148,13 @@ def _name_zone(zone: str) -> str:
 
 
 def socket_address(address: str, port: int) -> tuple[str, int] | tuple[str, int, int, int]:
-    """Return the address in the form for a socket: with the interface number if it has a zone."""
+    """Return the socket address; for an address with a zone it contains the interface number."""
     bare, sign, zone = address.partition("%")
     return (bare, port, 0, socket.if_nametoindex(zone)) if sign else (address, port)
 
 
 def address_of(place: Sequence[str | int]) -> str:
-    """Return the address in a socket's peer tuple, with its zone if there is one."""
+    """Return the IP address of a socket's peer tuple, including the zone of a link-local address."""
     bare = str(place[0]).partition("%")[0]
     index = int(place[3]) if len(place) > 3 else 0
     return f"{bare}%{socket.if_indextoname(index)}" if index else bare

@@ -1,8 +1,8 @@
-"""Secrets of a connection: credential sources, and the mask over secrets that were sent (S11, S17).
+"""Redaction of the secrets that were sent on a connection, and the sources of credentials (S11, S17).
 
-A server may repeat a password in any of its responses, immediately or much later, in one block or split over
-two. So a sent secret stays masked for the life of the connection, in every retrieval that uses the
-connection. The bytes of a body belong to the user and are never changed.
+A server may repeat a password in any later response, and one password may be split over two blocks. So a sent
+secret stays masked for the lifetime of the connection, in every retrieval that uses the connection. The bytes
+of a body are never changed.
 """
 
 from __future__ import annotations
@@ -20,29 +20,31 @@ from resolver.loops import running
 _HIDDEN = "****"
 _WITHOUT = rb"\1\2" + _HIDDEN.encode()
 
-#: Names of the metadata fields that are strings.
+#: Names of the `Facts` fields with strings, which are masked.
 _TEXTS = ("media_type", "charset", "etag", "title", "target")
-#: Names of the metadata fields that are not strings, or are masked separately.
+#: Names of the `Facts` fields without strings, or with a separate mask rule.
 _NOT_TEXT = frozenset({"kind", "size", "modified", "etag", "suggested", "meta"})
 
-#: A secret shorter than this is masked only as a separate token. Otherwise many parts of a response would be
-#: masked by accident.
+#: Minimum length of a secret that is masked inside a longer token. A shorter secret is masked only as a
+#: separate token, because it often occurs in other text by accident.
 _SHORT = 4
 
 
 class Masked(str):
-    """A string with `****` for each sent secret: the only form that may enter files and results.
+    """A redacted string, with `****` for each sent secret.
 
-    `Mask` creates it from server data. A URL from the user is masked by `Url.shown`.
+    Text from a server enters files and results only in this form. `Mask` creates the string. For a URL from
+    the user, `Url.shown` returns the redacted form.
     """
 
     __slots__ = ()
 
 
 class SentSecrets:
-    """The secrets sent on one connection; with FTP, also on its data connections.
+    """The secrets that were sent on one connection; FTP data connections share the object.
 
-    `in_text` matches them in reports; None if no secret was sent.
+    Attributes:
+        in_text: the pattern that matches the secrets in text; None before a secret is sent.
     """
 
     def __init__(self) -> None:
@@ -52,7 +54,7 @@ class SentSecrets:
         self.in_text: re.Pattern[str] | None = None
 
     def add(self, secrets: Iterable[bytes]) -> None:
-        """Add secrets; an empty secret is ignored and is displayed as empty."""
+        """Add secrets; an empty secret is ignored."""
         found = self._octets.union(secrets) - {b""}
         if found != self._octets:
             self._octets = found
@@ -70,7 +72,10 @@ class SentSecrets:
         return text if self.in_text is None else self.in_text.sub(_HIDDEN, text)
 
     def count_safe(self, octets: bytes) -> int:
-        """Return the number of leading bytes that cannot belong to a secret continued in the next block."""
+        """Return the number of leading bytes that can be shown before the next block arrives.
+
+        The bytes after them may be the start of a secret that continues in the next block.
+        """
         done = 0
         while True:
             start = len(octets) - max((_overlap(octets[done:], each) for each in self._octets), default=0)
@@ -81,9 +86,10 @@ class SentSecrets:
 
 
 class Mask:
-    """The secrets of all connections of one retrieval, later secrets included.
+    """The secrets of all connections of one retrieval, including secrets that are sent later.
 
-    `watched` is empty before the first connection.
+    Attributes:
+        watched: the secrets of each connection; empty before the first connection.
     """
 
     def __init__(self) -> None:
@@ -104,17 +110,17 @@ class Mask:
         return Masked(text)
 
     def facts(self, facts: Facts) -> dict[str, Any]:
-        """Return the metadata by field name, each string in it as `Masked`.
+        """Return the metadata by field name, with each string as `Masked`.
 
-        An entity tag or a file name that holds a secret is left out, because the masked form would name
-        another object. The value of a cookie that the server sets stays, because the caller needs it. Code
-        that stores the metadata uses `without_cookie`.
+        An entity tag or file name that contains a secret is left out, because the masked text would name
+        another object. Cookie values from the server are not masked, because the caller needs them. Code that
+        stores the metadata removes the cookies with `without_cookie`.
         """
         found = facts_of(facts)
         for secrets in self.watched:
             if secrets.in_text is not None:
                 return self._hide_in_facts(found)
-        for name in _TEXTS:  # most retrievals send no secret, and each call costs time
+        for name in _TEXTS:  # Most retrievals send no secret, so this loop makes few calls.
             if found[name] is not None:
                 found[name] = Masked(found[name])
         found["meta"] = tuple([(Masked(name), Masked(value)) for name, value in facts.meta])
@@ -128,7 +134,7 @@ class Mask:
         return found
 
     def hide_in_value(self, value: JsonValue) -> Any:
-        """Return the same value with each string in it as `Masked`, at any depth."""
+        """Return the JSON value with each string as `Masked`, at any depth."""
         match value:
             case str():
                 return self.hide_in_text(value)
@@ -156,20 +162,20 @@ class Mask:
         return shown, Masked(f"{hide(cookie)}{is_pair}{given}{semicolon}{hide(attributes)}")
 
 
-#: A header field that contains a secret from the server: the value of a cookie, regardless of the cookie's
-#: name.
+#: The header field whose value is always masked: each cookie that a server sets may be a session secret.
 _GIVEN = b"set-cookie:"
-#: The literal first byte lets `re` skip to candidates. An alternation at the start would be tried at each
-#: byte.
+#: The pattern starts with a literal byte, so `re` skips quickly to the next line end. An alternation at the
+#: start would be tried at each byte.
 _VALUE = re.compile(rb"(\n[Ss][Ee][Tt]-[Cc][Oo][Oo][Kk][Ii][Ee]:)([^=;\r\n]*=)?[^;\r\n]*")
-_LONGEST_LINE = 65_536  # maximum number of bytes held back; the header parser allows no longer line
+_LONGEST_LINE = 65_536  # maximum number of delayed bytes; the header parser rejects longer lines
 
 
 class ReceivedMask:
-    """A filter for received bytes: masks sent secrets and the values of cookies that the server sets.
+    """A filter that masks sent secrets and the values of received cookies in received bytes.
 
-    Bytes that may be the start of a secret are held back. The filter returns the masked bytes and has no
-    reference to a listener: a reference cycle through a connection would wait for the garbage collector.
+    The filter buffers bytes that may be the start of a secret. The filter returns the masked bytes instead of
+    calling a listener, because a reference to a listener would form a reference cycle. A connection in a
+    reference cycle stays open until the garbage collector runs.
     """
 
     def __init__(self, secrets: SentSecrets) -> None:
@@ -184,12 +190,12 @@ class ReceivedMask:
         return self._mask_fields(octets[:cut])
 
     def flush(self) -> bytes:
-        """Return the bytes held back, because no continuation of a secret can follow."""
+        """Return the buffered bytes at the end of the data."""
         octets, self._kept = self._kept, b""
         return self._mask_fields(octets)
 
     def _mask_fields(self, octets: bytes) -> bytes:
-        """Mask cookie values; a header field starts after a line end."""
+        """Mask the cookie values in header fields."""
         if not octets:
             return octets
         told = _VALUE.sub(_WITHOUT, self._before + octets)[1:]
@@ -198,7 +204,7 @@ class ReceivedMask:
 
 
 def _count_safe(octets: bytes) -> int:
-    """Return the number of leading bytes that are not part of an unfinished cookie field."""
+    """Return the number of leading bytes before an incomplete cookie field."""
     start = octets.rfind(b"\n") + 1
     line = octets[start:]
     may_be = start and _GIVEN.startswith(line[: len(_GIVEN)].lower())
@@ -206,10 +212,10 @@ def _count_safe(octets: bytes) -> int:
 
 
 def _overlap(octets: bytes, secret: bytes) -> int:
-    """Return the length of the secret's prefix at the end of the bytes.
+    """Return the length of the longest prefix of the secret with which the bytes end.
 
-    For a short secret the complete secret counts too, because the next byte decides whether it is a separate
-    token.
+    For a short secret the prefix may be the complete secret, because the next byte decides whether the secret
+    is a separate token.
     """
     most = len(secret) if len(secret) < _SHORT else len(secret) - 1
     return next((n for n in range(min(most, len(octets)), 0, -1) if octets.endswith(secret[:n])), 0)
@@ -226,20 +232,20 @@ def _text_pattern(form: str) -> str:
 
 
 def _forms(secret: bytes) -> tuple[str, ...]:
-    """Return the forms of a secret in text: decoded as Latin-1 or UTF-8, with and without escapes."""
+    """Return the possible texts of a secret: as Latin-1 and as UTF-8, with and without escape sequences."""
     texts = (secret.decode("latin-1"), secret.decode("utf-8", "backslashreplace"))
     return tuple(form for text in texts for form in (text, repr(text)[1:-1], ascii(text)[1:-1]))
 
 
-# Credentials: names and passwords from the caller of a `Resolver`, requested once for each host and port.
+# Credentials: user names and passwords from the caller of a `Resolver`.
 #
-# An answer is remembered for the scheme, host, port and user of the request and is sent to no other host
-# (S11). A source whose answers may change has a counter, `round`, and increments it at each change. Then all
-# remembered answers are discarded, and no connection with an earlier login is reused.
+# The cache stores the credentials by scheme, host, port and user. Credentials are sent to no other host
+# (S11). A source whose credentials can change has a counter, `round`, which the source increments at each
+# change. Then the cached credentials are invalid, and no connection with an earlier login is reused.
 
-#: (scheme, host, port, user) to credentials; user: None if the URL has no user.
+#: A function that returns the credentials for (scheme, host, port, user); `user` may be None.
 CredentialSource: TypeAlias = Callable[[str, str, int, bytes | None], Awaitable[Credentials | None]]
-#: The same function from the caller, which may be async or not.
+#: A `CredentialSource` from the caller, sync or async.
 GivenSource: TypeAlias = Callable[
     [str, str, int, bytes | None], Awaitable[Credentials | None] | Credentials | None
 ]
@@ -249,12 +255,12 @@ Given: TypeAlias = GivenSource | Mapping[Place, Credentials]
 _Key: TypeAlias = "tuple[str, str, int, bytes | None]"
 
 
-#: Maximum number of remembered answers: untrusted URLs can name any number of hosts.
+#: Maximum number of cached credentials, because untrusted URLs can name any number of hosts.
 CAPACITY = 1_024
 
 
 class CredentialCache:
-    """A cache for a credential source: one request at a time, least recently used answers dropped first."""
+    """A least-recently-used (LRU) cache for a credential source, with one request to the source at a time."""
 
     def __init__(self, given: Given) -> None:
         self._given = given
@@ -264,7 +270,7 @@ class CredentialCache:
 
     @property
     def round(self) -> int:
-        """Return the number of times that the answers have changed."""
+        """Return how many times the credentials of the source have changed."""
         changed: int = getattr(self._given, "round", 0)
         return changed
 
@@ -275,11 +281,11 @@ class CredentialCache:
             async with self._turn():
                 if not self._knows(key):
                     return await self._ask(key)
-        self._known[key] = found = self._known.pop(key)  # now the most recently used
+        self._known[key] = found = self._known.pop(key)  # The entry becomes the most recently used.
         return found
 
     def _knows(self, key: _Key) -> bool:
-        """Return whether the answer is cached and the source's answers have not changed since then."""
+        """Return whether the cache has valid credentials for the key."""
         if self._asked_in != (now := self.round):
             self._known.clear()
             self._asked_in = now
@@ -295,7 +301,10 @@ class CredentialCache:
         return found
 
     def _turn(self) -> AbstractAsyncContextManager[object]:
-        """Return the lock of this run, so that two retrievals from one host do not prompt the user twice."""
+        """Return the lock of this run.
+
+        The lock prevents two retrievals from the same host from prompting the user twice.
+        """
         loop = running()
         run = loop.run()
         if run is not self._run:

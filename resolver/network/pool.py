@@ -1,9 +1,9 @@
-"""Pooled connections, ready for another retrieval from the same host, and pipelines of concurrent retrievals.
+"""The connection pool of idle (keep-alive) connections, and pipelining of concurrent retrievals.
 
-Connections are found by key in constant time. The most recently used connection is tried first, because the
-server is least likely to have closed it. A caller with a filter gets the most recently used match. If a
-connection received any data while idle, even only the end of the stream, it is closed and never used. The
-caller checks whether the connection's address is still allowed (S09).
+A lookup by key takes constant time. The most recently used connection is tried first, because the server is
+least likely to have closed this connection. If a connection received data or the end of the stream while
+idle, the connection is closed and never reused. The caller passes the addresses that the policy still allows
+(S09).
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from resolver.loops import Event, running
 from resolver.network.stream import SocketStream
 from resolver.network.stream_settings import StreamSettings
 
-#: Maximum idle seconds. Servers close idle connections after 5 s (Apache) to 75 s (nginx); an earlier close
-#: is detected.
+#: Maximum idle time of a pooled connection in seconds. Servers close idle connections after 5 s (Apache) to
+#: 75 s (nginx). The pool detects a connection that the server closed earlier.
 LIFETIME = 30.0
 
-#: Maximum number of idle connections to all hosts: each holds a file descriptor. At most an eighth of all
-#: descriptors are used.
+#: Maximum number of idle connections to all hosts, because each connection uses a file descriptor. The pool
+#: uses at most an eighth of the available file descriptors.
 CAPACITY = 100
 
 
 @dataclass(frozen=True, slots=True)
 class IdleConnection:
-    """An idle connection, the state left by its last exchange, and the time at which it became idle.
+    """An idle connection, with the state of its last exchange and the start of the idle time.
 
-    `farewell` is sent before the connection is closed.
+    Attributes:
+        farewell: the lines that are sent before the connection is closed, such as QUIT.
     """
 
     stream: SocketStream
@@ -44,7 +45,7 @@ class IdleConnection:
     farewell: tuple[Line, ...] = ()
 
     async def aclose(self) -> None:
-        """Send the farewell if it can be sent without waiting, and close the connection."""
+        """Close the connection, after sending the farewell if that is possible without waiting."""
         try:
             if self.farewell:
                 with running().move_on_at(-math.inf), suppress(ResolveError):
@@ -57,7 +58,8 @@ class IdleConnection:
 class AcquiredConnection:
     """A connection taken from the pool, or a new one; see `protocols.contract.PooledConnection`.
 
-    `left` is the state that was passed to `keep`.
+    Attributes:
+        left: the state that the previous user of the connection passed to `keep`.
     """
 
     stream: SocketStream
@@ -69,10 +71,10 @@ class AcquiredConnection:
 
 
 def _choice(waiting: dict[int, IdleConnection], suits: Callable[[object], bool] | None) -> int:
-    """Return the serial number of the connection to try next.
+    """Return the serial number of the idle connection to try next.
 
-    The most recently used match is first. Without a match the oldest connection is used, because the newest
-    may match a later caller.
+    The result is the most recently used connection that `suits`. Without a match the result is the oldest
+    connection, because the newest connection may match a later caller.
     """
     if suits is None:
         return next(reversed(waiting))
@@ -82,7 +84,7 @@ def _choice(waiting: dict[int, IdleConnection], suits: Callable[[object], bool] 
 class ConnectionPool:
     """The idle connections of one run.
 
-    Before `open` is called the pool keeps no connection, because no caller would close it.
+    Before `open` is called, the pool stores no connections, because no caller would close them.
     """
 
     def __init__(self) -> None:
@@ -96,16 +98,17 @@ class ConnectionPool:
         return len(self._oldest)
 
     def open(self) -> None:
-        """Keep connections from now on, until `aclose`."""
+        """Start to store idle connections."""
         self._open = True
         self._most = min(CAPACITY, most_descriptors() // 8)
 
     async def take(
         self, key: Hashable, addresses: Container[str], suits: Callable[[object], bool] | None = None
     ) -> IdleConnection | None:
-        """Return an idle connection for `key` to one of `addresses` without unread data, or None.
+        """Remove and return an idle connection for `key` to one of `addresses`, or None.
 
-        A connection with a state that `suits` comes before all others.
+        A connection whose state `suits` takes precedence. A connection with unread data, an expired lifetime,
+        or another address is closed.
         """
         while (waiting := self._kept.get(key)) is not None:
             kept = self._remove(_choice(waiting, suits))
@@ -118,7 +121,7 @@ class ConnectionPool:
     async def put(
         self, key: Hashable, stream: SocketStream, state: object, farewell: tuple[Line, ...] = ()
     ) -> None:
-        """Store a reusable connection; the oldest connection is closed if there are too many."""
+        """Store a reusable connection, and close the oldest connection if the pool is full."""
         now = stream.loop.current_time()
         kept = IdleConnection(stream, state, now, farewell)
         if not self._open or not stream.quiet:
@@ -131,7 +134,7 @@ class ConnectionPool:
         self._kept.setdefault(key, {})[self._serial] = kept
 
     async def leave(self, addresses: Container[str], most: int) -> None:
-        """Close the oldest idle connections to `addresses` until `most` are left."""
+        """Close the oldest idle connections to `addresses` until at most `most` connections are left."""
         there = [serial for serial, key in self._oldest.items() if self._peer(key, serial) in addresses]
         async with AsyncExitStack() as closing:
             for serial in there[: max(0, len(there) - most)]:
@@ -141,7 +144,7 @@ class ConnectionPool:
         return self._kept[key][serial].stream.peer
 
     async def aclose(self) -> None:
-        """Close all idle connections and keep none from now on."""
+        """Close all idle connections and store no further connections."""
         self._open = False
         async with AsyncExitStack() as closing:
             while self._oldest:
@@ -162,22 +165,26 @@ class ConnectionPool:
         return self._kept[key][serial].since
 
 
-# Pipelining: several retrievals on one connection; requests are sent ahead, and answered in order.
+# Pipelining: several retrievals share one connection. The client sends requests before earlier responses have
+# arrived, and the server responds in the order of the requests.
 #
 # Each retrieval has a slot in the pipeline. Rules:
-# - A slot sends its request when all slots before it have sent their requests and the connection state has
+# - A slot sends its request when all earlier slots have sent their requests and the connection state has
 #   capacity.
-# - A slot reads its response when all slots before it have left.
-# - A slot that has read its response to the end passes the turn to the next slot.
-# - If a slot sent a request and leaves early, all slots behind it end, because their responses cannot be
-#   distinguished from its own. These slots fail with `Disconnected` and may join another pipeline.
+# - A slot reads its response when all earlier slots have left the pipeline.
+# - If a slot leaves after its request and before the end of its response, all later slots fail with
+#   `Disconnected`, because the client cannot assign the following bytes to a response. The retrievals of
+#   these slots may join another pipeline.
 
-#: Connects, or takes a pooled connection, and returns the connection with its state.
+#: A function that returns a new or pooled connection, and the state of the connection.
 Opener: TypeAlias = "Callable[[], Awaitable[tuple[SocketStream, PipelineState]]]"
 
 
 class SlotStream:
-    """The connection as seen by one slot. It uses the slot's settings, and records the slot's sends."""
+    """A stream of one pipeline slot, on the shared connection.
+
+    Each operation applies the settings of the slot. Sending marks the request of the slot as sent.
+    """
 
     def __init__(
         self, stream: SocketStream, settings: StreamSettings, pipeline: Pipeline, slot: PipelineSlot
@@ -236,9 +243,10 @@ class PipelineSlot:
     """A retrieval in a pipeline; see `protocols.contract.Slot`.
 
     Attributes:
-        generation: the connection generation in which the request was sent; None before that.
-        abandoned: an earlier slot left without reading its response, so this response is lost.
-        ended: the response has been read.
+        generation: the generation of the connection state when the request was sent; None before the request.
+        abandoned: whether an earlier slot left without reading its complete response, so that the response
+            of this slot is lost.
+        ended: whether the response has been read.
     """
 
     def __init__(self, pipeline: Pipeline, settings: StreamSettings) -> None:
@@ -251,7 +259,7 @@ class PipelineSlot:
 
     @property
     def stream(self) -> SlotStream:
-        """Return a new stream object; a stored one would form a reference cycle with the slot."""
+        """Return a new stream object; a stored stream would form a reference cycle with the slot."""
         return SlotStream(self._pipeline.stream, self._settings, self._pipeline, self)
 
     @property
@@ -281,9 +289,9 @@ class Pipeline:
     """A pipelined connection and its slots.
 
     Attributes:
-        closed: no further slot may join.
-        silent: a slot waited until the idle timeout, so the other slots need not wait again.
-        in_order: every slot that left had read its complete response.
+        closed: whether the pipeline accepts no further slots.
+        silent: whether the idle timeout of a slot passed; the other slots then fail without another wait.
+        in_order: whether every slot that left had read its complete response.
     """
 
     def __init__(self, stream: SocketStream, state: PipelineState) -> None:
@@ -304,7 +312,12 @@ class Pipeline:
         return slot
 
     def may_start_request(self, slot: PipelineSlot) -> bool:
-        """Return whether the slot may send its request; raises the errors of `may_start_response`."""
+        """Return whether the slot may send its request.
+
+        Raises:
+            Disconnected: an earlier slot ended the pipeline.
+            TimedOut: the idle timeout of an earlier slot passed.
+        """
         self._check(slot)
         if self._slots[0] is slot:
             return True
@@ -322,7 +335,7 @@ class Pipeline:
 
         Raises:
             Disconnected: an earlier slot ended the pipeline.
-            TimedOut: an earlier slot met the idle timeout.
+            TimedOut: the idle timeout of an earlier slot passed.
         """
         self._check(slot)
         return self._slots[0] is slot or slot.generation != self.state.generation
@@ -339,7 +352,7 @@ class Pipeline:
         return not self._slots
 
     def _give_up_behind(self, slot: PipelineSlot) -> None:
-        """Abandon the slots behind this slot: their responses can no longer be identified."""
+        """Abandon the later slots, because their responses can no longer be identified."""
         self.closed, self.in_order = True, False
         while self._slots[-1] is not slot:
             behind = self._slots.pop()
@@ -368,7 +381,7 @@ class Pipeline:
 
 @dataclass
 class _OpeningPipeline:
-    """A pipeline whose first slot is still connecting, and the error if that failed."""
+    """A pipeline whose first slot is still connecting, and the error of a failed attempt."""
 
     ready: Event
     error: NetworkError | None = None
@@ -383,10 +396,10 @@ class Pipelines:
         self._forming: dict[Hashable, _OpeningPipeline] = {}
 
     async def join(self, key: Hashable, addresses: Container[str], open_: Opener) -> Pipeline:
-        """Return the pipeline for `key` if it leads to one of `addresses`, else a new pipeline.
+        """Return the pipeline for `key` to one of `addresses`, or create a pipeline.
 
-        A caller that waits while another caller connects gets the error of that attempt: a separate attempt
-        would fail too.
+        Concurrent callers with the same key wait for one connection attempt. If the attempt fails, all of
+        them get the same error.
         """
         while True:
             pipeline = self._pipelines.get(key)
@@ -412,7 +425,7 @@ class Pipelines:
         return pipeline
 
     async def leave(self, key: Hashable, pipeline: Pipeline, slot: PipelineSlot) -> None:
-        """Leave the pipeline; the last slot pools or closes the connection."""
+        """Remove the slot from the pipeline; after the last slot the connection is pooled or closed."""
         if not pipeline.leave(slot):
             return
         pipeline.closed = True

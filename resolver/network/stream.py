@@ -1,8 +1,8 @@
-"""A TCP connection, plain or inside TLS: the only code that reads from and writes to TCP.
+"""A TCP connection with or without TLS: the only code that reads from and writes to TCP sockets.
 
-A non-blocking `socket.socket`, or the `ssl.SSLSocket` that replaced it, is tried first and awaited only if it
-is not ready. The idle timeout limits each wait. Errors of the system or of OpenSSL are converted to
-`ResolveError` classes. All connections share one receive buffer.
+Each operation first tries the non-blocking socket, and waits only if the socket is not ready. The idle
+timeout limits each wait. Errors of the system and of OpenSSL are converted to `ResolveError` classes. All
+connections of a thread share one receive buffer.
 """
 
 from __future__ import annotations
@@ -46,21 +46,20 @@ from resolver.network.tls import (
     wrap,
 )
 
-# Bulk data: the receive buffer, and splice(2) on Linux, which moves bytes from a socket to a file without
-# Python objects.
+# Bulk transfers. On Linux, splice(2) moves bytes from a socket to a file without Python objects (zero copy).
 #
-# Splice needs a pipe between the socket and the file. The pipe is always emptied before more data is pulled,
-# so no data is lost in it. If the target file does not accept splice, the data is written by write(2).
+# Splice needs a pipe between the socket and the file. The pipe is always emptied before more data is read
+# from the socket, so no data is lost. If the file does not support splice, write(2) writes the data.
 
 #: Maximum number of bytes in one receive call.
 RECEIVE_SIZE = 65_536
 
 
 class _ReceiveBuffer(threading.local):
-    """The receive buffer of a thread, shared by all its connections.
+    """The receive buffer of a thread, shared by all connections of the thread.
 
-    Bytes are copied out before the next await. A buffer per connection would take 64 MiB for a thousand
-    connections.
+    Received bytes are copied out of the buffer before the next await. A separate buffer for each of a
+    thousand connections would use 64 MiB.
     """
 
     def __init__(self) -> None:
@@ -69,33 +68,37 @@ class _ReceiveBuffer(threading.local):
 
 ROOM = _ReceiveBuffer()
 
-#: Bytes per read if splice is not available. With 256 KiB the overhead of the event loop is measurable.
+#: Number of bytes per read in a bulk transfer without splice. With 256 KiB the overhead of the event loop is
+#: measurable.
 COPY_SIZE = 1_048_576
 
-#: Number of bytes from which splice saves more time than the creation of its pipe costs.
+#: Minimum size of a transfer for splice in bytes. For fewer bytes, splice saves less time than the creation
+#: of the pipe costs.
 SPLICE_FROM = 262_144
 
-# Maximum for an unprivileged process (/proc/sys/fs/pipe-max-size); the default is 64 KiB.
+# Pipe size in bytes: the maximum for an unprivileged process (/proc/sys/fs/pipe-max-size). The system default
+# is 64 KiB.
 _PIPE_SIZE = 1_048_576
 
 
-#: Minimum receive buffer in bytes. If the buffer has less space than a TCP segment (64 KiB on loopback), the
-#: peer waits for its persist timer, 200 ms.
+#: Minimum size of the kernel's receive buffer (SO_RCVBUF) in bytes. If the buffer has less space than a TCP
+#: segment (64 KiB on loopback), the peer waits 200 ms for its TCP persist timer.
 _LEAST_HELD = 131_072
 
 
 def offer_no_more(sock: socket.socket | InnerTls, left: int) -> None:
-    """Limit the receive buffer of the system to the bytes that are `left` of a range.
+    """Limit the kernel's receive buffer to the remaining bytes of a range.
 
-    FTP cannot announce the end of a range (RFC 3659 5), so the server sends useless data beyond it: up to 32
-    MB if the buffer grows automatically (tcp_rmem). Linux doubles the given size (socket(7)).
+    An FTP client cannot request the end of a range (RFC 3659 section 5), so the server sends useless data
+    after the range. With an automatically growing buffer (tcp_rmem) the useless data can be 32 MB. Linux
+    doubles the requested buffer size (socket(7)).
     """
     if sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) > max(left, _LEAST_HELD):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, max(left, _LEAST_HELD) // 2)
 
 
 def spliceable(fd: int) -> bool:
-    """Return whether the file accepts splice: a regular file that is not open for appending."""
+    """Return whether splice can write to the file: a regular file that is not open for appending."""
     if not hasattr(os, "splice"):
         return False
     regular = stat.S_ISREG(os.fstat(fd).st_mode)
@@ -103,7 +106,10 @@ def spliceable(fd: int) -> bool:
 
 
 class SplicePipe:
-    """A pipe of `size` bytes for splice, as a context manager.
+    """A pipe for splice, as a context manager.
+
+    Attributes:
+        size: the capacity of the pipe in bytes.
 
     Raises:
         OSError: no file descriptor is left.
@@ -118,7 +124,7 @@ class SplicePipe:
             raise
         try:
             self.size = fcntl.fcntl(self._in, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
-        except OSError:  # The user's pipes already use too much memory; the smaller default size works too.
+        except OSError:  # The pipes of the user exceed the memory limit, so the pipe keeps the default size.
             self.size = fcntl.fcntl(self._in, fcntl.F_GETPIPE_SZ)
 
     def __enter__(self) -> SplicePipe:
@@ -134,7 +140,9 @@ class SplicePipe:
         os.close(self._out)
 
     def pull(self, fd: int, most: int) -> int:
-        """Move up to `most` bytes from a non-blocking socket; return the count, 0 at the end of the stream.
+        """Move up to `most` bytes from a non-blocking socket to the pipe and return the count.
+
+        The count is 0 at the end of the stream.
 
         Raises:
             BlockingIOError: no data is available.
@@ -143,7 +151,7 @@ class SplicePipe:
         return os.splice(fd, self._in, most, flags=os.SPLICE_F_MOVE | os.SPLICE_F_NONBLOCK)
 
     def push(self, sink: Sink, count: int) -> None:
-        """Write the `count` pulled bytes to the sink.
+        """Write `count` bytes from the pipe to the sink.
 
         Raises:
             LocalError: the file cannot be written.
@@ -154,8 +162,8 @@ class SplicePipe:
             while left:
                 left -= os.splice(self._out, target, left, flags=os.SPLICE_F_MOVE)
         except OSError:
-            # The file system does not support splice, or the disk is full. A write shows which of the two it
-            # is.
+            # The file system does not support splice, or the disk is full. A normal write raises the error of
+            # a full disk.
             while left:
                 octets = os.read(self._out, min(left, COPY_SIZE))
                 sink.write(octets)
@@ -164,44 +172,45 @@ class SplicePipe:
 
 T = TypeVar("T")
 
-#: Bytes read without a wait, after which other tasks run. A checkpoint costs as much as the decryption of 16
-#: KiB of TLS data; this many bytes of TLS take less than a millisecond. Each call also checks for a
-#: cancellation first.
+#: Number of bytes that a connection reads without a wait before other tasks run. A checkpoint costs as much
+#: as the decryption of 16 KiB of TLS data. The decryption of 256 KiB takes less than a millisecond. Each call
+#: also checks for a cancellation first.
 _TURN = 262_144
-#: Minimum bytes counted for a call that did not wait, because a small read costs time, too.
+#: Minimum number of bytes that count towards `_TURN` for a read without a wait, because a small read costs
+#: time, too.
 _CALL = 16_384
 
-#: Seconds of silence after which no greeting is expected. An overloaded server closes the connection
-#: immediately. A server of another protocol waits for a request first, and closes if no request arrives
-#: (nginx after 60 s).
+#: Wait in seconds before the first byte that shows a missing greeting. An overloaded server closes the
+#: connection immediately. A server of another protocol waits for a request, and closes the connection if no
+#: request arrives (nginx after 60 s).
 _LONG_SILENCE = 10.0
 
-_NOT_YET = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)  # no data yet; not an error
+_NOT_YET = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)  # The socket is not ready.
 
-# Linux: acknowledge immediately during a wait. A server with Nagle's algorithm holds back the second half of
-# a reply until the acknowledgment: 40 ms per article (measured with INN). The kernel resets the option, so it
-# is set for each wait.
+# TCP_QUICKACK on Linux disables delayed acknowledgments. A server with Nagle's algorithm sends the second
+# half of a reply only after the acknowledgment, which costs 40 ms per article (measured with INN). The kernel
+# resets the option, so each wait sets the option again.
 _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
 
-# Receive state of a `SocketStream`, in the order in which a read consults it:
-# - `_ahead`: bytes that a reader put back; they were reported when they were received.
-# - `_held`: a connection error, raised again by every later read.
-# - `_at_end`: the peer has closed; every later read returns 0 bytes.
-# - the socket: read first, awaited only if it has no data.
+# A read of a `SocketStream` checks these sources in order:
+# - `_ahead`: the bytes that a reader put back. Events for these bytes were reported earlier.
+# - `_held`: a connection error, which every later read raises again.
+# - `_at_end`: whether the peer has closed the connection. Every later read then returns 0 bytes.
+# - The socket. The read waits only if the socket has no data.
 #
-# `_unshared` counts the bytes since the last wait. When it reaches `_TURN`, the next read lets other tasks
-# run first. `received` counts the bytes that readers have taken, so `put_back` subtracts from it.
+# `_unshared` counts the bytes since the last wait. When `_unshared` reaches `_TURN`, the next read first lets
+# other tasks run. `received` counts the bytes that readers have consumed, so `put_back` decreases `received`.
 class SocketStream:
-    """A TCP connection; see `protocols.contract.Stream`. Only the gate creates it, for a checked peer.
+    """A TCP connection to a checked peer; see `protocols.contract.Stream`.
 
-    One task may receive while another sends. After a cancellation inside `receive` no data is lost. After a
-    cancellation inside `send` or `move` only `aclose` may be called.
+    One task may receive while another task sends. A cancellation of `receive` loses no data. After a
+    cancellation of `send` or `move`, only `aclose` may be called.
 
     Attributes:
-        peer: the endpoint of the exchange: `address`, or `beyond` if there is a tunnel.
+        peer: the endpoint of the exchange. The value is `beyond` for a tunnel, otherwise `address`.
         address: the IP address that the socket is connected to.
-        beyond: the host that a proxy connects to; None without a tunnel.
+        beyond: the host at the far end of a proxy tunnel; None without a tunnel.
     """
 
     def __init__(
@@ -229,33 +238,33 @@ class SocketStream:
         return self._sock.selected_alpn_protocol() if isinstance(self._sock, SECURED) else None
 
     def session_for(self, context: ssl.SSLContext) -> ssl.SSLSession | None:
-        """Return the current TLS session, or None if the context is not the one of this connection.
+        """Return the TLS session for resumption, or None if the connection uses another TLS context.
 
-        With TLS 1.3 a session can be resumed only after data was read. The context differs if other protocols
-        are offered.
+        With TLS 1.3 a session can be resumed only after data was read. A connection with other ALPN protocols
+        uses another context.
         """
         sock = self._sock
         return sock.session if isinstance(sock, SECURED) and sock.context is context else None
 
     @property
     def session_reused(self) -> bool:
-        """Return whether the peer resumed the offered session."""
+        """Return whether the peer resumed the offered TLS session."""
         return isinstance(self._sock, SECURED) and bool(self._sock.session_reused)
 
     @property
     def quiet(self) -> bool:
-        """Return whether an idle connection has no unread data and no end of stream."""
+        """Return whether an idle connection is still open and has no unread data."""
         if self._ahead or self._at_end or self._held is not None or self._sock.fileno() == -1:
             return False
         if self._packing is not None and self._packing.has_more:
             return False
         sock = self._sock
-        if type(sock) is not socket.socket:  # most sockets are exactly this class, and each call costs time
+        if type(sock) is not socket.socket:  # Connections without TLS skip the checks of the TLS layer.
             if isinstance(sock, SECURED) and sock.pending():
                 return False
             sock = sock.outer if isinstance(sock, InnerTls) else sock
         try:
-            # below TLS, because `SSLSocket.recv` accepts no flags
+            # `SSLSocket.recv` does not support flags, so this call reads below the TLS layer.
             socket.socket.recv(sock, 1, socket.MSG_PEEK)
         except BlockingIOError:
             return True
@@ -264,7 +273,7 @@ class SocketStream:
         return False
 
     def serve(self, settings: StreamSettings) -> None:
-        """Use the connection for another URL of the same host and port."""
+        """Apply the settings of another URL with the same host and port to the connection."""
         if settings is not self._settings:
             if self._settings.report is not None:
                 self._report_kept()
@@ -272,9 +281,10 @@ class SocketStream:
             settings.mask.watch(self._secrets)
 
     async def send(self, *lines: Line) -> None:
-        """Send the lines; no checkpoint if the system accepts all bytes immediately.
+        """Send the lines.
 
-        The caller then waits for the response, and that wait is a checkpoint.
+        The call is not a checkpoint if the system accepts all bytes immediately. The later wait for the
+        response is a checkpoint.
         """
         self._said = True
         octets = b""
@@ -296,12 +306,12 @@ class SocketStream:
             self._settings.report(Sent(self._settings.url, shown))
 
     def _check_secret(self, line: Line) -> None:
-        """Check a secret before it is sent: for the host beyond a proxy, and for the proxy on the path."""
+        """Check whether the policy allows the secret for the host, and for a proxy on the path."""
         for peer in dict.fromkeys((self.peer, self.address)):
             self._settings.check_secret(peer, self.secured, line.secrets)
 
     def lead_to(self, host: str) -> None:
-        """Record an established tunnel: all further data goes to this host."""
+        """Record an established proxy tunnel to the host."""
         self.peer = self.beyond = host
 
     def put_back(self, octets: bytes) -> None:
@@ -311,12 +321,12 @@ class SocketStream:
         self.received -= len(octets)
 
     async def receive(self) -> bytes:
-        if self._ahead:  # reported when it was received
+        if self._ahead:  # Events for these bytes were reported when they were received.
             octets, self._ahead = self._ahead, b""
             self.received += len(octets)
             return octets
         if self._packing is not None:
-            await self.loop.checkpoint()  # a few compressed bytes may expand to many
+            await self.loop.checkpoint()  # Decompression of a few bytes may return many bytes (zip bomb).
             while not (octets := self._packing.read(RECEIVE_SIZE)) and (count := await self._receive()):
                 self._packing.feed(bytes(ROOM.view[:count]))
         else:
@@ -340,25 +350,25 @@ class SocketStream:
 
     @property
     def _waited(self) -> float:
-        """Return the seconds that the current read has waited so far."""
+        """Return the time in seconds that the current read has waited."""
         return 0.0 if self._since is None else self.loop.current_time() - self._since
 
     def has_only_data(self) -> None:
-        """Mark a connection that carries only body data; its events carry the same mark."""
+        """Mark the connection as a data connection; its events have `data=True`."""
         self._has_only_data = True
 
     def wait_without_end(self) -> None:
-        """Disable the idle timeout, because an interactive user may be silent for any time."""
+        """Disable the idle timeout, because an interactive user may type nothing for any time."""
         self._settings = self._settings.drop_idle_limit()
 
     def _report_received(self, octets: bytes) -> None:
-        """Report received bytes, masked, because the response to a secret may repeat it (S17)."""
+        """Report received bytes in redacted form, because a server may repeat a secret (S17)."""
         if octets and self._settings.report is not None:
             hidden = self._settings.mask.hide(octets)
             self._settings.report(Received(self._settings.url, hidden, self._has_only_data))
 
     def _report_kept(self) -> None:
-        """Report the bytes that the mask held back, because no continuation of a secret can follow."""
+        """Report the bytes that the mask still buffers."""
         self._report_received(self._reported.flush())
 
     async def move(self, sink: Sink, count: int | None) -> int:
@@ -371,10 +381,10 @@ class SocketStream:
         return self.received - before
 
     async def _splice(self, sink: Sink, end: int | None) -> None:
-        """Move the bytes in the kernel, without Python objects."""
+        """Move the bytes from the socket to the file with splice(2)."""
         try:
             opened = SplicePipe()
-        except OSError:  # no file descriptor is left: copy through memory
+        except OSError:  # No file descriptor is left for the pipe, so the bytes are copied through memory.
             return await self._copy(sink, end)
         with opened as pipe:
             while self.received != end:
@@ -427,7 +437,7 @@ class SocketStream:
         self._settings.tell(TlsBegun(self._settings.url, self._has_only_data))
 
     async def handshake(self) -> None:
-        """Perform the handshake of `start_tls` for a caller that limits the time."""
+        """Perform the TLS handshake of `start_tls`; the caller limits the time."""
         assert not self.secured, "already inside TLS"
         if self._ahead:
             raise ProtocolError("received unencrypted bytes before TLS started")
@@ -449,15 +459,15 @@ class SocketStream:
         return wrap(self._sock, context, self._settings.host, session)
 
     async def aclose(self) -> None:
-        """Close the connection; never waits, never fails.
+        """Close the connection without waiting and without errors.
 
-        Inside TLS a close_notify is sent first if that needs no wait.
+        A TLS connection first sends close_notify if that is possible without waiting.
         """
         if self._sock.fileno() == -1:
             return
         try:
             if self._settings.report is not None:
-                self._report_kept()  # a listener may raise any exception
+                self._report_kept()  # The listener may raise any exception.
                 self._settings.report(Closed(self._settings.url, self._at_end, self._has_only_data))
         finally:
             self._close()
@@ -466,16 +476,17 @@ class SocketStream:
         if self._waiting:
             self.loop.notify_closing(self._sock.fileno())
         if isinstance(self._sock, SECURED):
-            # The peer's own close_notify is not awaited, and a broken connection has none.
+            # `unwrap` fails on a broken connection, or if the close_notify of the peer has not arrived.
             with suppress(OSError, ValueError):
                 self._sock.unwrap()
         self._sock.close()
 
     async def _fill(self, view: memoryview) -> int:
-        """Wait for bytes, read them into `view` and return the count; 0 at and after the end.
+        """Wait for bytes, read them into `view` and return the count; 0 at and after the end of the stream.
 
-        Other tasks run even if data arrives without a pause. The checkpoint comes before the read, because
-        the checkpoint may raise a cancellation. With asyncio, a shield does not prevent that.
+        Other tasks run even if data arrives without a pause. The checkpoint precedes the read, because a
+        cancellation at the checkpoint would lose the bytes. With asyncio, a shield does not prevent the
+        cancellation.
         """
         if self._unshared >= _TURN:
             self._unshared = 0
@@ -517,17 +528,17 @@ class SocketStream:
         return count
 
     def _take_records(self, view: memoryview) -> int:
-        """Read until no TLS record is left, because one call returns only one record of at most 16 KiB."""
+        """Read all received TLS records; one system call returns one record of at most 16 KiB."""
         filled = self._take(view)
         while 0 < filled < len(view) and not self._at_end:
             try:
                 filled += self._take(view[filled:])
-            except OSError:  # no data yet, or an error that the next call raises again
+            except OSError:  # The socket has no data, or the next call raises the error again.
                 break
         return filled
 
     async def _perform(self, operation: Callable[[], T], would_block: Waiting, phase: Phase = "read") -> T:
-        """Repeat the operation until it succeeds, waiting for the socket between attempts."""
+        """Retry the operation until the socket is ready for it."""
         while True:
             try:
                 return operation()
@@ -569,16 +580,16 @@ class SocketStream:
 
     @property
     def _is_mute(self) -> bool:
-        """Return whether this host and port never sent a byte in this run, and the client sent none here."""
+        """Return whether the host and port sent no byte in this run, and this connection sent no byte."""
         return not (self._said or self._settings.contact.made)
 
 
-# A connection that is recorded for an archive: see `Tap`. This class moves no data in bulk, because the
-# recorder would not see those bytes.
+# A connection whose bytes are recorded for an archive; see `Tap`. The class does not use splice, because the
+# recorder would not receive the bytes.
 
 
 class TappedStream(SocketStream):
-    """A recorded connection; see `SocketStream`. Each URL it serves has its own tap, or none."""
+    """A recorded TCP connection; each URL on the connection has its own recorder or no recorder."""
 
     def __init__(
         self, sock: socket.socket, peer: str, settings: StreamSettings, *, first: SocketStream | None = None
@@ -611,7 +622,7 @@ class TappedStream(SocketStream):
             self._settings.tap.record_sent(self, self._settings.mask.hide(show_lines(lines)), masked=masked)
 
     async def receive(self) -> bytes:
-        known = bool(self._ahead)  # received earlier, and put back
+        known = bool(self._ahead)  # The recorder already has bytes that a reader put back.
         octets = await super().receive()
         if octets and not known and self._settings.tap is not None:
             self._settings.tap.received(self, octets)
@@ -650,7 +661,7 @@ class TappedStream(SocketStream):
 
 
 class LoopTimer:
-    """A timeout in seconds that starts at construction, on the clock of the loop."""
+    """A timer that starts at construction and uses the clock of the event loop."""
 
     def __init__(self, loop: Loop, seconds: float) -> None:
         self._loop = loop

@@ -1,4 +1,7 @@
-"""The settings of a connection for one URL: recorder, known contacts, limits. Reuse replaces the settings."""
+"""The settings of a connection for one URL, such as the recorder and the timeouts.
+
+A reused connection gets the settings of the next URL.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +21,23 @@ from resolver.network.events import Event, OnEvent
 from resolver.network.mask import Mask
 from resolver.network.tls import Trust
 
-# The tap: a recorder of all bytes on the connections of one URL, for an archive.
+# The tap is the recorder of all bytes on the connections of one URL, for an archive.
 #
-# Sent data is passed redacted, with secrets as `****`, so that no secret can be stored. Received data is
-# passed unchanged. A connection without a recorder has no tap and costs no extra time.
+# The tap gets sent data in redacted form, with secrets as `****`, so an archive cannot store a secret. The
+# tap gets received data unchanged.
 
-#: Request fields whose value begins with a scheme name, which is not secret (RFC 9110 11.4).
+#: Request fields whose value begins with the name of an authentication scheme. The name is not secret (RFC
+#: 9110 section 11.4).
 _LOGIN = re.compile(rb"(?im)^((?:proxy-)?authorization: )(\S+)([ ]\S.*)?$")
-#: OpenSSL's cipher names before TLS 1.3: `ECDHE-RSA-AES128-GCM-SHA256`.
+#: The cipher and key size in an OpenSSL cipher name before TLS 1.3, such as `ECDHE-RSA-AES128-GCM-SHA256`.
 _SIZED = re.compile(r"(AES|CAMELLIA|ARIA)(128|256)")
 
 
 class TappedConnection(NamedTuple):
-    """A connection, or datagrams, to the IP address `address`; `reused` if an earlier retrieval opened it."""
+    """A TCP connection or UDP socket for the IP address `address`.
+
+    `reused` is true if an earlier retrieval opened the connection.
+    """
 
     host: str
     address: str
@@ -44,10 +51,10 @@ class TlsFacts(NamedTuple):
     """The TLS parameters of a connection.
 
     Attributes:
-        version: the protocol, as `tls/1.3`.
+        version: the TLS version, such as `tls/1.3`.
         cipher: the IANA name of the cipher suite.
-        certificate: the SHA-256 of the server's certificate in DER.
-        verified: whether a trusted authority signed the certificate.
+        certificate: the SHA-256 digest of the server certificate in DER form.
+        verified: whether a trusted certificate authority signed the certificate.
     """
 
     version: str
@@ -60,9 +67,10 @@ class TlsFacts(NamedTuple):
 
 
 class Tap(Protocol):
-    """A recorder, called immediately and in order; `way` identifies the connection.
+    """A recorder of the bytes on connections, called in the order of the network operations.
 
-    A method may raise `LocalError`, for example if the disk is full.
+    The parameter `way` of each method identifies the connection. Each method may raise `LocalError`, for
+    example if the disk is full.
     """
 
     def record_connected(self, way: Hashable, link: TappedConnection) -> None:
@@ -72,20 +80,20 @@ class Tap(Protocol):
         """Record an established TLS layer."""
 
     def has_only_data(self, way: Hashable) -> None:
-        """Record that the connection carries only data, next to a control connection."""
+        """Record that the connection is a data connection, which belongs to a control connection."""
 
     def record_sent(self, way: Hashable, shown: bytes, *, masked: bool) -> None:
-        """Record sent bytes; `masked` if some of them are not shown."""
+        """Record sent bytes; `masked` is true if some bytes are replaced by `****`."""
 
     def received(self, way: Hashable, octets: bytes) -> None:
         """Record received bytes."""
 
     def closed(self, way: Hashable, *, by_peer: bool) -> None:
-        """Record a close; `by_peer` if this client observed that the peer closed first."""
+        """Record a close; `by_peer` is true if this client observed that the peer closed first."""
 
 
 def show_lines(lines: Sequence[Line]) -> bytes:
-    """Return sent lines for the record: redacted, but with the authentication scheme name of a login."""
+    """Return sent lines in redacted form, with the name of the authentication scheme visible."""
     return b"".join(line.shown if line.octets == line.shown else _with_schemes(line) for line in lines)
 
 
@@ -114,7 +122,7 @@ def tls_facts(sock: ssl.SSLSocket | ssl.SSLObject, name: str, *, verified: bool)
 
 
 def iana_name(cipher: str) -> str:
-    """Return the IANA name of a cipher suite for its OpenSSL name."""
+    """Convert the OpenSSL name of a cipher suite to the IANA name."""
     if cipher.startswith("TLS_"):
         return cipher
     words = _SIZED.sub(r"\1_\2", cipher).replace("CHACHA20-POLY1305", "CHACHA20_POLY1305_SHA256").split("-")
@@ -124,18 +132,17 @@ def iana_name(cipher: str) -> str:
     return "TLS_" + "_".join([*(words[:exchange] or ["RSA"]), "WITH", *words[exchange:]])
 
 
-# Contact: whether a host and port has answered in this run.
+# Contacts record which hosts and ports have responded in this run.
 #
-# Some failures will most likely be the same in a minute (`NetworkError.lasting`): a port that refuses, an
-# unknown name, and a server that never answers. If the host has answered before, the failure may be
-# temporary.
+# Some failures are probably permanent (`NetworkError.lasting`): a refused connection, an unknown host name,
+# and a server that never responds. If the host and port responded earlier, the failure may be temporary.
 
-#: Maximum number of recorded hosts, so that a crawl of very many hosts does not grow the map without limit.
+#: Maximum number of recorded hosts. The limit bounds memory in a crawl of very many hosts.
 CAPACITY = 4096
 
 
 class Contact:
-    """The contact with one host and port; `made` if a byte was received."""
+    """The contact with one host and port; `made` is true if a byte was received."""
 
     __slots__ = ("made",)
 
@@ -143,12 +150,12 @@ class Contact:
         self.made = False
 
     def judge_error(self, error: NetworkError) -> NetworkError:
-        """Return the error; if contact was made before, mark the error as temporary."""
+        """Return the error, marked as temporary if the host and port responded earlier."""
         return error.passing() if self.made and error.lasting else error
 
 
 class Contacts(dict[tuple[str, int], Contact]):
-    """The contacts of a run, by host and port; a missing entry is created on access."""
+    """The contacts of a run, by host and port; access creates a missing entry."""
 
     def __missing__(self, place: tuple[str, int]) -> Contact:
         if len(self) >= CAPACITY:
@@ -157,34 +164,39 @@ class Contacts(dict[tuple[str, int], Contact]):
         return contact
 
 
-#: The operations that have separate timeouts in other HTTP client libraries.
+#: The operations with separate timeouts, as in httpx.
 Phase: TypeAlias = Literal["connect", "write", "read"]
-#: Waits for a socket in one of these phases.
+#: A function that waits until a socket is ready for the phase.
 Waiting: TypeAlias = Callable[[Phase], Awaitable[None]]
 
 
 class Bounds(Protocol):
-    """A caller's own timeouts: to connect, for one write, for one read.
+    """The caller's timeouts for connecting, for one write, and for one read.
 
-    `late` is the phase of the wait in which any timeout passed: a timeout of the caller, or another timeout.
+    Attributes:
+        late: the phase in which a timeout passed. The timeout can be a timeout of the caller or another
+            timeout.
     """
 
     late: Phase
 
     def begin(self, phase: Phase) -> None:
-        """Start the time of a phase."""
+        """Start the timeout of a phase."""
 
     def record_connected(self) -> None:
         """Record that a connection is established."""
 
     def deadline(self, phase: Phase) -> float:
-        """Return the deadline of a phase by the clock of the loop; infinite without a limit."""
+        """Return the deadline of a phase on the clock of the event loop; infinity for no timeout."""
         ...
 
     def compute_deadline(self, phase: Phase, silent: float) -> float:
-        """Return the deadline of one wait in the phase; `silent` is the time of the idle timeout.
+        """Return the deadline of one wait in the phase.
 
-        In the phase "connect" the code that connects sets the deadline.
+        Args:
+            phase: the phase of the wait. In the phase "connect", the connecting code applies the caller's
+                timeout.
+            silent: the time at which the idle timeout passes.
         """
         ...
 
@@ -199,23 +211,24 @@ class StreamSettings:
 
     Attributes:
         url: the URL, redacted.
-        host: the host that TLS must verify.
+        host: the host name that TLS must verify.
         idle: the idle timeout in seconds.
         connect: the connect timeout in seconds.
-        report: the listener; None if there is none.
-        check_secret: called before a password is sent, with the peer, whether TLS is active, and the secrets;
-            raises `Refused`.
-        offers: the protocols offered in the handshake (ALPN, RFC 7301).
-        shows_certificate: whether the user's certificate is for this host.
-        certfile: the certificate for this host alone.
-        check_certificate: awaited with the server's certificate if no authority vouches for it, before data
-            is sent inside TLS; None if an authority must.
-        least: minimum bytes per second of a reply after its first byte.
-        mask: collects the secrets that are sent.
-        contact: records that a byte was received.
-        throttle: delays reads to the maximum rate; None without a limit.
-        bounds: the caller's further timeouts; None without any.
-        tap: the recorder of sent and received bytes, if any.
+        report: the listener for events; None without a listener.
+        check_secret: the function that is called before a password is sent. The arguments are the peer,
+            whether TLS is active, and the secrets. The function raises `Refused` if the policy forbids
+            sending the password.
+        offers: the protocols offered in the TLS handshake (ALPN, RFC 7301).
+        shows_certificate: whether the user's client certificate may be sent to this host.
+        certfile: the client certificate that applies only to this host.
+        check_certificate: the function that checks a pinned server certificate. The function is awaited after
+            the handshake and before data is sent. None if a certificate authority must sign the certificate.
+        least: the minimum rate of a response after its first byte, in bytes per second.
+        mask: the mask that redacts the secrets that were sent.
+        contact: the record of whether the host and port sent a byte.
+        throttle: the rate limiter for reads; None without a rate limit.
+        bounds: the caller's timeouts for each phase; None without such timeouts.
+        tap: the recorder of sent and received bytes; None without a recorder.
     """
 
     url: str
@@ -248,16 +261,16 @@ class StreamSettings:
         )
 
     def tell(self, event: Event) -> None:
-        """Report an event to the listener, if any."""
+        """Report an event to the listener, if a listener is set."""
         if self.report is not None:
             self.report(event)
 
     def drop_idle_limit(self) -> StreamSettings:
-        """Return the same settings without an idle timeout."""
+        """Return a copy of the settings without an idle timeout."""
         return replace(self, idle=math.inf)
 
     def make_timeout(self, phase: Phase, until: float, peer: str, *, lasting: bool) -> TimedOut:
-        """Return the error for a wait for the peer that ended at `until`."""
+        """Return the error for a wait for the peer whose timeout passed at `until`."""
         if self.bounds is not None:
             self.bounds.late = phase
             if phase != "connect" and until == self.bounds.deadline(phase):

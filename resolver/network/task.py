@@ -1,9 +1,8 @@
-"""The link of a running task to its host's queue, for questions and reports anywhere in a retrieval.
+"""The batch context of a running task: the connection between a retrieval and the queue of its host.
 
-`current` finds the link by the context of the task; it returns None outside a batch. Retrieval code knows
-about batches only through this link. If the host asks for fewer requests, its task raises `Requeue`. Another
-task may run, and the first task starts again when its host allows it. `memory` keeps the state for that next
-start.
+`current` returns the `TaskContext` from a context variable, or None outside a batch. If a host requests a
+lower load, the retrieval raises `Requeue`. The engine then runs other tasks, and later restarts the task.
+`memory` stores the state of the task for the restart.
 """
 
 from __future__ import annotations
@@ -15,25 +14,25 @@ from typing import Protocol
 
 from protocols.errors import ResolveError, TryLater
 
-#: Codes for too many connections or requests: FTP 421, 530 with a matching text (RFC 959), NNTP 400 (RFC
-#: 3977), HTTP 429 and 503. Other codes of `TryLater` concern one object.
+#: Reply codes for too many connections or requests (rate limiting): FTP 421, FTP 530 with a matching text
+#: (RFC 959), NNTP 400 (RFC 3977), HTTP 429 and HTTP 503. Other codes of `TryLater` concern one object.
 _TOO_MANY = frozenset({"400", "421", "429", "503", "530"})
 
-#: Maximum number of requeues because of other tasks, because a server may report "too many" for one object
+#: Maximum number of requeues of one task, because a server may report "too many requests" for one object
 #: forever.
 _MOST_OFTEN = 10
 
-#: Maximum pause in seconds. If a server asks for a longer pause, all requests to its host fail immediately
-#: until the pause ends.
+#: Maximum pause in seconds (Retry-After). If a server requests a longer pause, all requests to the host fail
+#: immediately until the pause ends.
 LONGEST_WAIT = 600.0
 
 
 class Requeue(Exception):
-    """The task must be queued again; it has not failed."""
+    """A request to queue the task again, which does not count as a failure."""
 
 
 class TaskState(Protocol):
-    """The engine's view of the task."""
+    """The methods of the batch engine that a task calls."""
 
     @property
     def is_alone(self) -> bool: ...
@@ -53,10 +52,11 @@ class TaskState(Protocol):
 
 
 class TaskContext:
-    """A task from its first start to its end.
+    """The context of a task, which stays the same for all restarts of the task.
 
-    `memory` is kept over all restarts. It holds for each URL the number of tries, the number of consecutive
-    failed tries, and the transfer number of its events.
+    Attributes:
+        memory: for each URL, the number of attempts, the number of consecutive failed attempts, and the
+            transfer number of its events.
     """
 
     def __init__(self, bench: TaskState, now: Callable[[], float]) -> None:
@@ -69,7 +69,7 @@ class TaskContext:
 
     @property
     def room(self) -> int | None:
-        """Return how many idle connections its host may have; None without a limit."""
+        """Return how many idle connections to the host the pool may keep; None without a limit."""
         return self._bench.room
 
     def follow(self, position: Callable[[], int]) -> None:
@@ -80,19 +80,19 @@ class TaskContext:
         """Return whether data arrived since the previous call."""
         before, position = self._seen, self._position
         reached = None
-        with suppress(OSError):  # a closed file has no position
+        with suppress(OSError):  # A closed file has no position.
             reached = None if position is None else position()
         self._seen = position, reached
         return self._seen != before
 
     def rest(self) -> None:
-        """Report that the task only waits for the disk: another task may use the host."""
+        """Report that the task now waits only for the disk, so that another task may use the host."""
         self._bench.rest()
 
     def counts(self) -> bool:
-        """Return whether a request to slow down counts as this task's own failure.
+        """Return whether a "too many requests" response counts as a failure of this task.
 
-        It counts if no other task uses the host, or after `_MOST_OFTEN` requeues.
+        The response counts if no other task uses the host, or after `_MOST_OFTEN` requeues.
         """
         return self._bench.is_alone or self._gave_way >= _MOST_OFTEN
 
@@ -100,21 +100,21 @@ class TaskContext:
         """Reduce the number of concurrent tasks, because this machine lacks resources.
 
         Returns:
-            Whether fewer tasks help; False if this task is the only one.
+            True if the number was reduced, False if this task is the only running task.
         """
         return self._bench.lower()
 
     def push_back(self, pause: float) -> None:
-        """Report that the host asks for fewer requests, and for a pause of so many seconds."""
+        """Report that the host requests fewer requests and a pause, in seconds (backoff)."""
         self._gave_way += 1
         self._bench.push_back(pause)
 
     def close(self, error: TryLater, pause: float) -> None:
-        """Report that the host asks for a pause longer than a task waits."""
+        """Report that the host requests a pause longer than `LONGEST_WAIT`."""
         self._bench.close(self._now() + pause, error)
 
     def refusal(self, url: str) -> TryLater | None:
-        """Return the error for all requests to a host that asked for a long pause, or None."""
+        """Return the error for requests during a long pause of the host; None outside such a pause."""
         closed = self._bench.closed()
         if closed is None or closed[0] <= self._now():
             return None
@@ -126,15 +126,15 @@ class TaskContext:
 _TURN: ContextVar[TaskContext | None] = ContextVar("resolver.transfer.batch", default=None)
 
 
-#: The turn of the running task; None outside a batch.
+#: Return the context of the running task; None outside a batch.
 current: Callable[[], TaskContext | None] = _TURN.get
 
 
 def enter(turn: TaskContext) -> None:
-    """Assign the current task of the loop to `turn`."""
+    """Set the context of the current task."""
     _TURN.set(turn)
 
 
 def is_push_back(error: ResolveError, pause: float | None) -> bool:
-    """Return whether the error concerns the load on the host, not one object."""
+    """Return whether the error means that the host is overloaded, and does not concern only one object."""
     return isinstance(error, TryLater) and (pause is not None or error.code in _TOO_MANY)

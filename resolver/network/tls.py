@@ -1,9 +1,9 @@
-"""TLS contexts: trusted authorities, pinned certificates, the user's own certificate, and TLS errors.
+"""TLS contexts: certificate authorities, certificate pins, the client certificate, and TLS errors.
 
-A run has one context, because a session can be offered only within its own context, and FTP's data
-connections need the session of the control connection. Another context is created if protocols are offered
-(ALPN) or the user's certificate is not sent. The authorities of the system and of the user are trusted. TLS
-1.2 is the minimum (RFC 9325).
+Connections with the same settings share one TLS context, because a TLS session can be resumed only within one
+context. FTP data connections must resume the session of the control connection. Each combination of ALPN
+protocols and client certificate has a separate context. The certificate authorities of the system and of the
+user are trusted. TLS 1.2 is the minimum version (RFC 9325).
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from resolver.policy.environment import own_folder
 
 
 class WrappedSocket(ssl.SSLSocket):
-    """A TLS socket that can be created even if the peer has already reset the connection.
+    """A TLS socket whose constructor does not fail after a connection reset.
 
-    FTP servers reset a data connection when they refuse a transfer. The standard constructor would fail and
-    leak the file descriptor. With this class, the handshake fails instead.
+    FTP servers reset a data connection when they refuse a transfer. The constructor of `ssl.SSLSocket` would
+    then fail and leak the file descriptor. With this class, the handshake fails instead.
     """
 
     def getpeername(self) -> object:
@@ -45,11 +45,15 @@ Place: TypeAlias = "tuple[str, str, int]"
 
 
 class Trust:
-    """The TLS contexts of a run, created on first use, because loading the authorities takes about 20 ms.
+    """The TLS contexts of a run.
 
-    `cafile` holds further authorities. `certfile` holds the user's certificate and key (PEM), or the names of
-    two such files separated by a comma. The certificate is sent only to the hosts that the user named (S11).
-    A context with another certificate, for one host alone, can be requested.
+    A context is created on first use, because loading the certificate authorities takes about 20 ms.
+
+    Args:
+        cafile: a file with additional certificate authorities.
+        certfile: the file with the user's client certificate and key (PEM), or the names of two files
+            separated by a comma. The client certificate is sent only to hosts in the user's own URLs (S11).
+        password: the password of the key.
     """
 
     def __init__(
@@ -63,16 +67,20 @@ class Trust:
         self._named: set[Place] = set()
 
     def check(self) -> None:
-        """Raise `NotConfigured` if the user's certificate cannot be used, before any byte is sent."""
+        """Load the user's client certificate before any byte is sent.
+
+        Raises:
+            NotConfigured: the certificate or the key cannot be used.
+        """
         if self.has_own:
             self.context()
 
     def name(self, place: Place) -> None:
-        """Record that the user named this host: the certificate may be shown there."""
+        """Allow the user's client certificate for a host from the user's own URL."""
         self._named.add(place)
 
     def shows(self, place: Place) -> bool:
-        """Return whether the user's certificate may be shown to this host."""
+        """Return whether the user's client certificate may be sent to the host."""
         return place in self._named
 
     def context(
@@ -83,14 +91,14 @@ class Trust:
         certfile: str | None = None,
         pinned: bool = False,
     ) -> ssl.SSLContext:
-        """Return a context with the user's certificate, with `certfile`, or without a certificate.
+        """Return a TLS context; an existing context with the same arguments is reused.
 
         Args:
             offers: the protocols to offer (ALPN).
-            ours: whether the user's certificate is shown.
-            certfile: another certificate for one host.
-            pinned: whether any server certificate is accepted; the caller compares it (`Pins`) before data is
-                sent.
+            ours: whether the context sends the user's client certificate.
+            certfile: another client certificate, for one host.
+            pinned: whether the context accepts any server certificate. The caller must compare the
+                certificate with its pin (`Pins`) before data is sent.
 
         Raises:
             NotConfigured: a file cannot be used.
@@ -107,8 +115,8 @@ class Trust:
             context.verify_mode = ssl.CERT_NONE
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.sslsocket_class = WrappedSocket
-        # Python makes OpenSSL treat a truncated connection as a proper end. Here a truncated body must be an
-        # error.
+        # Python lets OpenSSL accept an end of stream without close_notify. This option is cleared, because a
+        # truncation attack must cause an error.
         context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
         if self._cafile is not None and not pinned:
             _load_file("--cacert", self._cafile, lambda path: context.load_verify_locations(cafile=path))
@@ -117,7 +125,7 @@ class Trust:
             if certfile == self._certfile:
                 option, password = "--cert", self._password
             _load_file(option, certfile, lambda path: _load_own(context, path, option, password))
-            # a server may request the certificate later, for one of its directories
+            # A server may request the client certificate after the handshake, for one directory.
             context.post_handshake_auth = True
         if offers:
             context.set_alpn_protocols(offers)
@@ -125,7 +133,7 @@ class Trust:
 
 
 def is_locked(certfile: str) -> bool:
-    """Return whether the key needs a password. An unusable file is reported when it is used."""
+    """Return whether the private key needs a password."""
     return _loading_asks(ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), certfile, None) == "in vain"
 
 
@@ -138,9 +146,12 @@ def _load_own(context: ssl.SSLContext, path: str, option: str, password: bytes |
 def _loading_asks(
     context: ssl.SSLContext, path: str, password: bytes | None
 ) -> Literal["no", "yes", "in vain"]:
-    """Load the certificate; return whether a password was requested, "in vain" if the password was wrong.
+    """Load the client certificate and return whether the key requested a password.
 
-    Without the callback, OpenSSL would prompt on the terminal.
+    The password is passed as a callback, because without a callback OpenSSL prompts on the terminal.
+
+    Returns:
+        "in vain" if the password is wrong or missing.
     """
     asked = False
 
@@ -166,30 +177,35 @@ def _load_file(option: str, path: str, load: Callable[[str], None]) -> None:
         raise NotConfigured(f"{option} {path!r} cannot be used: {error.strerror or error}") from error
 
 
-# Certificate pins (trust on first use): servers without an authority, identified by the first certificate of
-# each server.
+# Certificate pinning (trust on first use, TOFU) for servers whose certificate is not signed by a certificate
+# authority.
 #
-# The scheme definition of such servers has `certificates="pin"`. The certificate of a host and port is stored
-# in a file of the user, one line each, next to the configuration. A server with another certificate is
-# untrusted, and receives no data, until the user removes the line. A certificate is only compared; its
-# content is not parsed.
+# Pinning applies to schemes whose definition has `certificates="pin"`. The first certificate of each host and
+# port is stored as one line of a pin file, in the directory of the configuration file. If a server later
+# sends another certificate, the connection fails before data is sent, until the user removes the line.
+# Certificates are only compared, never parsed.
 
 _WHAT = "list of known certificates"
 _NAME = "known-certificates"
-_MOST = 1_048_576  # in bytes: some ten thousand hosts
+_MOST = 1_048_576  # maximum size of the pin file in bytes, enough for about ten thousand hosts
 
 
 class Pins:
-    """The pins of one run. A verified pin is cached; for all other hosts the file is read."""
+    """The certificate pins of one run.
+
+    A verified pin is cached in memory. For all other hosts the pin file is read.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
 
     async def check(self, host: str, port: int, certificate: bytes) -> None:
-        """Compare the certificate with the stored one of this host and port; store a first one.
+        """Compare the server certificate with the pin of the host and port.
+
+        The first certificate of a host and port is stored as the pin.
 
         Raises:
-            TlsError: the certificate differs, or there is none.
+            TlsError: the certificate differs from the pin, or the server sent no certificate.
             LocalError: the pin cannot be stored.
         """
         if not certificate:
@@ -216,11 +232,11 @@ def _path() -> str:
 
 
 def _find_pin(path: str, place: str, shown: str) -> str:
-    """Return the pin in the file, after adding `shown` if the file had none."""
+    """Return the pin of the host and port; a missing pin is added with the value `shown`."""
     known = _read_pins(path)
     if place not in known:
         update_own(path, _WHAT, _MOST, partial(_add_pin, path, place, shown), make_folder=True)
-        known = _read_pins(path)  # another process may have added it meanwhile
+        known = _read_pins(path)  # Another process may have added a pin concurrently.
     return known.get(place, shown)
 
 
@@ -233,7 +249,7 @@ def _read_pins(path: str) -> dict[str, str]:
 
 
 def _add_pin(path: str, place: str, shown: str, octets: bytes) -> bytes:
-    """Return the file content with a line added, unless it has a line for this host and port."""
+    """Return the content of the pin file, with a new line if the host and port have no pin."""
     if place in _read(path, octets):
         return octets
     end = b"" if octets.endswith(b"\n") or not octets else b"\n"
@@ -255,25 +271,29 @@ def _read(path: str, octets: bytes) -> dict[str, str]:
     return known
 
 
-# Errors of the system or the TLS library as `ResolveError` classes; no other module of the gate converts
-# them.
-#
-# The caller raises the result `from` the original: `connection_fault` for an established connection,
-# `tls_fault` for TLS.
+# Conversion of system and OpenSSL errors to `ResolveError` classes. `connection_fault` converts the errors of
+# an established connection, and `tls_fault` converts the errors of a TLS handshake. The caller raises the
+# result `from` the original error.
 
-#: OpenSSL codes for a certificate of an unknown authority (X509_V_ERR_…).
+#: OpenSSL error codes for an unknown certificate authority (X509_V_ERR_…).
 _UNKNOWN_AUTHORITY = frozenset({18, 19, 20, 21})
 
 
 def connection_fault(error: OSError, peer: str) -> NetworkError:
-    """Return the error for a broken connection. If the peer acknowledges no data, the error is a timeout."""
+    """Return the error for a broken connection.
+
+    If the peer no longer acknowledges data, the error is `TimedOut`.
+    """
     if error.errno == errno.ETIMEDOUT:
         return TimedOut(f"timed out: {peer} no longer acknowledges data")
     return Disconnected(f"the connection to {peer} broke: {reason(error)}")
 
 
 def tls_fault(error: ssl.SSLError, host: str) -> NetworkError:
-    """Return the error for a failed handshake; `Disconnected` if the peer closes during the handshake."""
+    """Return the error for a failed TLS handshake.
+
+    If the peer closed the connection during the handshake, the error is `Disconnected`.
+    """
     if isinstance(error, ssl.SSLCertVerificationError):
         fault = TlsError(f"the certificate of {host} is not trusted: {error.verify_message}")
         return fault.with_setting("cacert FILE") if error.verify_code in _UNKNOWN_AUTHORITY else fault
@@ -286,18 +306,19 @@ def tls_fault(error: ssl.SSLError, host: str) -> NetworkError:
 
 
 def is_cut(error: OSError) -> bool:
-    """Return whether the stream ended without close_notify.
+    """Return whether the TLS stream ended without close_notify.
 
-    The error has its own class only from Python 3.11.4 on.
+    The test compares the reason text, because Python before 3.11.4 has no separate class for the error.
     """
     return getattr(error, "reason", None) == "UNEXPECTED_EOF_WHILE_READING"
 
 
 def make_lasting(error: OSError) -> OSError:
-    """Return the error for all later reads.
+    """Return the error that later reads of the connection raise.
 
-    The system reports a reset once, and an end of stream from then on. Inside TLS, older Python versions
-    report a reset with the exception class of an end, but OpenSSL has no reason text for it.
+    The error must be stored, because the system reports a connection reset only once. Later reads would
+    return the end of the stream. Inside TLS, older Python versions report a reset as `SSLEOFError`, so this
+    class is converted to `ConnectionResetError`.
     """
     if not isinstance(error, ssl.SSLEOFError):
         return error
@@ -306,25 +327,25 @@ def make_lasting(error: OSError) -> OSError:
     return reset
 
 
-# TLS inside TLS: through a proxy that is reached over TLS, to a server that uses TLS, too.
+# TLS inside TLS: the client uses TLS to the proxy, and a second TLS layer to the server.
 #
-# An `ssl.SSLSocket` cannot wrap another `SSLSocket`. So the inner layer works on bytes in memory, which the
-# outer layer transports. If either layer must wait, it raises the same exceptions as a socket, and the caller
-# tries again.
+# An `ssl.SSLSocket` cannot wrap another `SSLSocket`. So the inner TLS layer works on bytes in memory
+# (`ssl.MemoryBIO`), which the outer TLS layer sends and receives. If a layer must wait, the layer raises the
+# same exceptions as a socket, and the caller retries.
 
 T = TypeVar("T")
 
-#: Bytes read from the outer connection in one call: more than one TLS record.
+#: Number of bytes per read from the outer TLS layer: more than one TLS record.
 _TAKEN = 32_768
-#: Bytes of one `send` that are encrypted in one call, because encrypted data is held in memory until it is
-#: sent.
+#: Maximum number of bytes that one call of `send` encrypts. Encrypted data stays in memory until the outer
+#: layer sends the data.
 _MADE = 65_536
 
 
 class InnerTls:
-    """The part of `ssl.SSLSocket` that a `Stream` needs, over `outer`.
+    """The inner TLS layer over the TLS socket `outer`, with the `ssl.SSLSocket` methods of a `Stream`.
 
-    One task may receive while another sends.
+    One task may receive while another task sends.
     """
 
     def __init__(
@@ -361,9 +382,10 @@ class InnerTls:
             self._flush()
 
     def send(self, octets: memoryview) -> int:
-        """Send bytes; encrypted records are sent before more are created.
+        """Send bytes and return the number of sent bytes.
 
-        After a call that raised because it must wait, the caller repeats the call with the same bytes.
+        Unsent TLS records are sent before more bytes are encrypted. If the call raises because it must wait,
+        the caller repeats the call with the same bytes.
         """
         if not self._said:
             self._said = self._perform(lambda: self._tls.write(octets[:_MADE]))
@@ -372,9 +394,10 @@ class InnerTls:
         return said
 
     def recv_into(self, view: memoryview) -> int:
-        """Read bytes. TLS's own output is sent only if the socket accepts it without waiting.
+        """Read bytes into `view` and return the count.
 
-        The sending task may already be waiting until the socket is writable.
+        TLS protocol messages are sent only if the socket accepts them without waiting, because another task
+        may already wait until the socket is writable.
         """
         octets = self._perform(lambda: self._tls.read(len(view)))
         view[: len(octets)] = octets
@@ -418,10 +441,10 @@ class InnerTls:
         if octets:
             self._came.write(octets)
         else:
-            self._came.write_eof()  # the inner layer decides whether that is a proper end
+            self._came.write_eof()  # The inner TLS layer checks whether a close_notify arrived.
 
 
-#: A TLS socket over a socket or over another TLS layer.
+#: A TLS socket over a TCP socket or over another TLS layer.
 Secured: TypeAlias = "ssl.SSLSocket | InnerTls"
 SECURED = (ssl.SSLSocket, InnerTls)
 
@@ -429,12 +452,12 @@ SECURED = (ssl.SSLSocket, InnerTls)
 def wrap(
     sock: socket.socket | InnerTls, context: ssl.SSLContext, host: str, session: ssl.SSLSession | None
 ) -> Secured:
-    """Return a TLS layer that verifies `host`, over a connected socket or inside its TLS."""
+    """Return a TLS layer that verifies `host`, over a TCP socket or inside another TLS layer."""
     assert not isinstance(sock, InnerTls), "at most two TLS layers are supported"
-    host = host.rstrip(".")  # RFC 6066 section 3: without the trailing dot
+    host = host.rstrip(".")  # Server Name Indication has no trailing dot (RFC 6066 section 3).
     if isinstance(sock, ssl.SSLSocket):
         return InnerTls(sock, context, host, session)
-    # An end without close_notify must raise, because it must not look like a proper end.
+    # An end of stream without close_notify raises an error, because the data may be truncated.
     return context.wrap_socket(
         sock,
         server_hostname=host,

@@ -1,7 +1,7 @@
-"""The network access of one URL: the `Gate` that a handler gets.
+"""The network access of one URL: the `Gate` that is passed to a protocol handler.
 
-A gate needs an `Admission`, so only checked URLs open connections. All TCP connections are opened by the
-`Connector`.
+A gate requires an `Admission`, so only URLs that passed the policy can open connections. `Connector` opens
+all TCP connections.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class UrlGate:
     Attributes:
         findings: the policy's warnings, shared with the admission.
         reported_in_clear: see `Admission`.
-        peer: the address of the last connection; None before the first connection.
-        throttle: limits the rate of received bytes.
-        proxy: the URL of the proxy, redacted.
+        peer: the IP address of the last connection; None before the first connection.
+        throttle: the rate limiter for received bytes; None without a rate limit.
+        proxy: the redacted URL of the proxy; None without a proxy.
         row: the scheme definition.
     """
 
@@ -74,11 +74,11 @@ class UrlGate:
         return secrets.token_bytes(count)
 
     def wrap_dialogue(self, dialogue: Dialogue[object]) -> Dialogue[object]:
-        """Return the exchange unchanged, because the peer answers it (and not an archive)."""
+        """Return the exchange unchanged, because the responses come from the network, not from an archive."""
         return dialogue
 
     def tap(self, tap: Tap) -> None:
-        """Set the recorder, before a connection is opened."""
+        """Set the recorder; the caller must do so before a connection is opened."""
         self._admission.tap = tap
 
     @property
@@ -91,7 +91,10 @@ class UrlGate:
 
     @property
     def source(self) -> str | None:
-        """Return the address against which links are checked (S08); without a proxy, the peer's."""
+        """Return the address against which redirect targets and links are checked (S08).
+
+        Without a proxy, the result is the address of the peer.
+        """
         return self._connector.source
 
     @asynccontextmanager
@@ -182,7 +185,7 @@ class UrlGate:
         if scope.cancelled_caught:
             words = f"timed out: no address for {host} within {self.limits.connect:g} s"
             raise TimedOut(words).with_setting("connect_timeout")
-        from resolver.network.datagrams import UdpSocket  # used by one scheme only
+        from resolver.network.datagrams import UdpSocket  # Imported lazily: only one scheme uses UDP.
 
         datagrams = UdpSocket(interleave(addresses), port, self._connector.settings, self._check_turn)
         self._connector.peer = datagrams.peer
@@ -198,7 +201,7 @@ class UrlGate:
             raise refusal("S12", f"a {self._admission.url.scheme} URL cannot name a local file")
         from resolver.files.local import (
             FileRoot,
-            open_local,  # used by one scheme only
+            open_local,  # Imported lazily: only one scheme opens local files.
         )
 
         policy = self._shared.policy
@@ -224,7 +227,7 @@ class UrlGate:
         return self._elsewhere[location]
 
     def _check_turn(self, peer: str, address: str, port: int) -> None:
-        """Check a new address from the server at `peer`, as if the client followed a URL with that host."""
+        """Check a new address that the server at `peer` sent, with the rules for a redirect target."""
         assert isinstance(self._admission.url, HostUrl)
         url = replace(self._admission.url, host=address, port=port, zone=None)
         self._admission.led_to(url, peer).check_addresses([address])
