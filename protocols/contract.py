@@ -394,7 +394,7 @@ class Reply(Facts):
       be called only after the body has ended.
     - `moved`: the new location; the reply has no other content. A retrieval follows it as far as S10
       (redirects and links) and S11 (credential scope) permit.
-    - `failure`: the error of a refusal; the body is then the text of the peer (`Options.refusals`).
+    - `failure`: the error of a refusal; the body is then the text of the peer.
     - `peer`: the IP address that sent the bytes, if it is not the address of the connection.
     - `unchanged`: the body is absent, because the caller's copy is current (`Options.held`).
     """

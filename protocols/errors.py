@@ -24,7 +24,7 @@
         └── NotConfigured       a setting is missing or wrong                       2
 
 The number is the exit status of the command for that error. A message names the operation and the actual
-result. It never holds a password or a byte of a body.
+result. It never holds a password or a byte of a body; only the attribute `body` holds such bytes.
 
 An error is a value. Outer layers add facts (the URL, the number of tries) by making a copy, which keeps
 traceback and cause: `at`, `tried`, `saying`, `final`, `of_hop`. Pickling and copying keep all attributes.
@@ -52,14 +52,26 @@ _MOST_SHOWN = 200
 
 
 class ResolveError(Exception):
-    """The base of all errors that prevent the resolution of a URL.
+    r"""The base of all errors that prevent the resolution of a URL.
 
     `url` is the redacted URL, set by the retrieval that failed; `None` if no URL is involved. `attempts` is
     the number of tries that ended this way; the last try raised this error. `retryable` is set if the same
     request may succeed later without any change.
 
+    `status` is the numeric code that the peer sent: the status of http, the reply code of FTP and NNTP, the
+    error number of Gopher+. It is `None` if the peer sent none. `body` is the start of the body of an http
+    error response, decoded, at most 64 KiB. It is empty if there is none, and if only metadata was requested.
+    It was sent by the server, so treat it like any other content; no message, log or JSON contains it.
+
     `setting` is the setting that caused the outcome, with its name in the configuration file
     (`idle_timeout`); `None` if no setting did. The command shows it as an option (`--idle-timeout`).
+
+    Examples:
+        >>> try:
+        ...     await resolver.fetch("http://127.0.0.1:8920/none.txt")
+        ... except resolver.ResolveError as error:
+        ...     print(type(error).__name__, error.status, error.body)
+        NotFound 404 b'No such page.\n'
 
     A subclass sets its own attributes before it calls this `__init__`, each once.
     """
@@ -67,6 +79,7 @@ class ResolveError(Exception):
     exit_code: int = 1
     retryable: bool = False
     setting: str | None = None
+    body: bytes = b""
     message: str
     url: str | None
     attempts: int
@@ -90,6 +103,12 @@ class ResolveError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         return _restore_error, (type(self), vars(self).copy())
+
+    @property
+    def status(self) -> int | None:
+        """Return the numeric code of the peer, such as 404 or 550, or None."""
+        code = getattr(self, "code", None)
+        return int(code) if isinstance(code, str) and code.isascii() and code.isdigit() else None
 
     def at(self, url: str) -> Self:
         """Return a copy about this (redacted) URL."""
@@ -118,6 +137,10 @@ class ResolveError(Exception):
     def with_setting(self, setting: str | None) -> Self:
         """Return a copy that names the setting that caused the outcome."""
         return self._but({"setting": setting})
+
+    def with_body(self, body: bytes) -> Self:
+        """Return a copy with the start of the body of the error response."""
+        return self._but({"body": body})
 
     def final(self) -> Self:
         """Return a copy that is not retryable."""

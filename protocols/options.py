@@ -238,7 +238,8 @@ class Options:
       index pages). `facts`: not read (http's HEAD).
     - `raw`: the body has the bytes that the peer sent. Doubled periods and the period at the end, network
       line ends and content codings are not decoded. A listing is not parsed into entries.
-    - `refusals`: read the body of a refusal too, before the error (http).
+    - `refusals`: return the reply of a refusal, with `failure` and its complete body, before the error
+      (http). Otherwise only the error is raised, with the start of that body (`ResolveError.body`).
     - `codings`: supported content codings beyond gzip and deflate, by name.
 
     Requests of http:

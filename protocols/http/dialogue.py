@@ -70,7 +70,7 @@ def _settle(
     try:
         moved = _judge_status(answer.head, part=start > 0 or stop is not None)
     except ResolveError as error:
-        if options.refusals and options.want != "facts" and answer.head.framing is not BodyFraming.NONE:
+        if options.want != "facts" and answer.head.framing is not BodyFraming.NONE:
             yield from _give_refusal(answer, options, limits, error)
         yield from answer.pass_over(findings)
         raise
@@ -123,9 +123,12 @@ def _landing(url: HttpUrl, asked: tuple[str, bytes], media_type: str | None) -> 
 def _give_refusal(
     answer: HttpAnswer, options: Options, limits: Limits, error: ResolveError
 ) -> Dialogue[None]:
-    """Pass on the body of an error response, for callers that want to read it."""
+    """Pass on the body of an error response, unless its content coding is not supported."""
     reply = replace(_describe(answer.head, 0, None, raw=False), kind=Kind.ERROR, failure=error)
-    decoding = _decoding(answer.head, options, limits, reply)
+    try:
+        decoding = _decoding(answer.head, options, limits, reply)
+    except ResolveError:  # the status is the reason of the failure
+        return
     yield StartBody(reply)
     yield from answer.give(reply, decoding)
     raise error

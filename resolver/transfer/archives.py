@@ -5,13 +5,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from protocols.contract import Options, Reply, Url
-    from protocols.errors import ResolveError
     from protocols.step import Dialogue
     from resolver.network.admission import Admission
     from resolver.network.mask import Mask
@@ -63,8 +62,6 @@ class TryRecording(Protocol):
     def options(self, url: Url, options: Options) -> Options: ...
 
     def body_of(self, reply: Reply) -> Reply: ...
-
-    async def refuse(self, reply: Reply, error: ResolveError, most: int) -> NoReturn: ...
 
     async def conclude(self) -> None: ...
 

@@ -7,7 +7,7 @@ copies it in bulk. During a bulk copy, a second task checks the position every 0
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Callable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
 from typing import TypeAlias
 
@@ -23,6 +23,13 @@ _SKIPPED_AT_ONCE = 1_048_576
 
 #: Seconds between two checks of a body that is copied in bulk: short enough for a smooth progress bar.
 _LOOK_EVERY = 0.2
+
+
+#: Maximum bytes of the body of an error response that an error keeps. Error pages have some thousand bytes.
+_MOST_ERROR_BODY = 65_536
+
+#: Maximum seconds of waiting for that body: the status is known, and some servers never send the body.
+_ERROR_BODY_SECONDS = 5.0
 
 
 #: Returns the maximum body size in bytes from the limits of a host; None for no limit.
@@ -213,6 +220,26 @@ class LimitedBody:
             whole.__cause__ = error
             error = whole
         return locate_error(error, self._url, self._hide)
+
+
+async def collect_error_body(reply: Reply, clock: Clock, recorded: int | None) -> bytes:
+    """Return the start of the body of an error response. An interrupted or invalid body is not an error.
+
+    Args:
+        reply: the error response.
+        clock: the time limit of the retrieval.
+        recorded: the maximum number of bytes to read for an archive; None without an archive.
+    """
+    kept = bytearray()
+    count, most, loop = 0, _MOST_ERROR_BODY if recorded is None else recorded, clock.loop
+    patience = _ERROR_BODY_SECONDS if recorded is None else float("inf")
+    with loop.move_on_at(min(clock.deadline, loop.current_time() + patience)), suppress(ResolveError):
+        async for octets in reply.body:
+            kept += octets[: _MOST_ERROR_BODY - len(kept)]
+            count += len(octets)
+            if count >= most:
+                break
+    return bytes(kept)
 
 
 def locate_error(error: ResolveError, url: str, hide: Callable[[str], str] | None = None) -> ResolveError:

@@ -27,7 +27,7 @@ from resolver.network.events import Finished, Progress, Started
 from resolver.network.mask import Mask
 from resolver.network.url_gate import UrlGate
 from resolver.policy.schemes import no_handler, through_gateway
-from resolver.transfer.limits import LimitedBody, Most, locate_error
+from resolver.transfer.limits import LimitedBody, Most, collect_error_body, locate_error
 from resolver.transfer.network import Network
 from resolver.transfer.redirects import RetrievalRequest as RetrievalRequest
 from resolver.transfer.redirects import next_request
@@ -146,9 +146,11 @@ class Retrieval:
                 else:
                     url_gate, reply = await self._open_here(alternative, clock)
                 if reply.moved is None:
-                    if self._recording is not None and reply.failure and not request.options.refusals:
-                        with clock.limit_time():
-                            await self._recording.refuse(reply, reply.failure, self._limits.body)
+                    if reply.failure is not None and not request.options.refusals:
+                        most = None if self._recording is None else self._limits.body
+                        body = await collect_error_body(reply, clock, most)
+                        await self._close()
+                        raise reply.failure.with_body(body)
                     return await self._limit_reply(url_gate, reply, clock)
                 await self._close()
                 self._end_record(None)

@@ -7,17 +7,17 @@ import os.path
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import chain
 from threading import Lock
 from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import uuid4
 
 from protocols.contract import Body, Options, Reply, Sink, Url
-from protocols.errors import LocalError, NotConfigured, ResolveError
+from protocols.errors import LocalError, NotConfigured
 from protocols.step import Dialogue
 from resolver.files.archive import ArchiveOutput, ByteSpool, open_archive, put_beside
 from resolver.loops import running
@@ -480,21 +480,11 @@ class CaptureRecording:
         row = registry.find(url.scheme)
         if (options.start or options.stop is not None) and (row is None or row.kept_as != "exchange"):
             options = replace(options, start=0, stop=None)
-        return replace(options, refusals=True, http2=None, prompt=False)
+        return replace(options, http2=None, prompt=False)
 
     def body_of(self, reply: Reply) -> Reply:
         """Return the reply with a body that records each byte read."""
         return reply if self._capture is None else reply.with_body(RecordedBody(reply.body, self._capture))
-
-    async def refuse(self, reply: Reply, error: ResolveError, most: int) -> NoReturn:
-        """Raise the error of a response, after recording at most `most` bytes of its body."""
-        count = 0
-        with suppress(ResolveError):
-            async for octets in reply.body:
-                count += len(octets)
-                if count > most:
-                    break
-        raise error
 
     async def conclude(self) -> None:
         """End a capture without an error like `end`, in a thread.
