@@ -337,12 +337,13 @@ OF_OPTIONS: Mapping[str, str] = {
         "`--limit body=BYTES`."
     ),
     "--connect-timeout": (
-        "S is a decimal number above 0. The DNS lookup is limited to the same time. If it passes, the "
-        "status is 11. It is short for `--limit connect=S`."
+        "S is a number of seconds, or a duration such as `500ms`, `2m` or `1h30m`. The DNS lookup is limited "
+        "to the same time. If it passes, the status is 11. It is short for `--limit connect=S`."
     ),
     "--idle-timeout": (
-        "S is a decimal number above 0, and also limits the wait for the first byte. If it passes, the "
-        "status is 11, and the received data is kept for a retry. It is short for `--limit idle=S`."
+        "S is a number of seconds, or a duration such as `90s` or `2m`, and also limits the wait for the "
+        "first byte. If it passes, the status is 11, and the received data is kept for a retry. It is short "
+        "for `--limit idle=S`."
     ),
     "--tries": (
         "N is 1 to 1,000 and counts tries in a row without new data. By default a single URL is tried once, "
@@ -350,8 +351,8 @@ OF_OPTIONS: Mapping[str, str] = {
         "permanent, such as a refused port, are not retried (see `--retry-all`)."
     ),
     "--retry-delay": (
-        "The time doubles with each try, up to 60 s, and is shortened by up to a quarter at random. A time "
-        "that the server names has precedence."
+        "S is a number of seconds, or a duration such as `500ms` or `2m`. The time doubles with each try, up "
+        "to 60 s, and is shortened by up to a quarter at random. A time that the server names has precedence."
     ),
     "--retry-all": (
         "Examples are a refused port and an unknown name. Without it, such an error ends the retrieval "
@@ -367,13 +368,15 @@ OF_OPTIONS: Mapping[str, str] = {
         "and prospero (UDP) are not limited. Default: no limit."
     ),
     "--max-time": (
-        "The time includes all tries and redirects of the URL; if it passes, the status is 11. Default: no "
-        "limit, and 600 s with policy `untrusted`. It is short for `--limit total=S`."
+        "S is a number of seconds, or a duration such as `90s` or `1h30m`. The time includes all tries and "
+        "redirects of the URL; if it passes, the status is 11. Default: no limit, and 600 s with policy "
+        "`untrusted`. It is short for `--limit total=S`."
     ),
     "--limit": (
         "Counts are `line` (65,536 bytes), `lines` (1,000 per head), `entries` (100,000), `hops` (10 "
         "redirects), `body` (unlimited for files and output) and `ratio` (100, decompression). Seconds are "
-        "`connect` (30), `head` (until the body), `idle` (60) and `total`. Counts may have `k`, `M` or `G`. "
+        "`connect` (30), `head` (until the body), `idle` (60) and `total`. Counts may have `k`, `M` or `G`, "
+        "seconds `ms`, `m`, `h` or `d`. "
         "The option may be repeated: `--limit hops=3 --limit entries=1M`."
     ),
     # proof
@@ -577,7 +580,8 @@ OF_OPTIONS: Mapping[str, str] = {
         "`/etc/news/server`. Without a setting, the status is 2."
     ),
     "--for": (
-        "S is a decimal number above 0. The session is opened, its text printed, and then closed. With "
+        "S is a number of seconds, or a duration such as `2m`. The session is opened, its text printed, and "
+        "then closed. With "
         "`--until` it is the longest wait of the whole session."
     ),
     "--until": (

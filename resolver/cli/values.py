@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 _SIZE_FACTORS = {"k": 1024, "K": 1024, "M": 1024**2, "G": 1024**3}
 
+_DECIMAL = r"[0-9]{1,9}(?:\.[0-9]{1,9})?|\.[0-9]{1,9}"
+#: The units of a duration, each at most once, in this order; systemd and Go use the same letters for them.
+_DURATION = re.compile("".join(f"(?:({_DECIMAL}){unit})?" for unit in ("d", "h", "m", "s", "ms")))
+_UNIT_SECONDS = (86_400.0, 3_600.0, 60.0, 1.0, 0.001)
+
 
 class UsageError(Exception):
     """An invalid command line; user names and passwords of URLs are masked in the message (S17)."""
@@ -127,8 +132,15 @@ def rate(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """Parse a number of seconds above 0, optionally with decimals."""
-    return _decimal(text, "expected seconds above 0")
+    """Parse a duration above 0: a decimal number of seconds, or numbers with d, h, m, s and ms (1h30m)."""
+    found = _DURATION.fullmatch(text)
+    if found is None or not text:
+        return _decimal(text, "expected seconds above 0, or a duration such as 500ms, 2m or 1h30m")
+    parts = zip(found.groups(), _UNIT_SECONDS, strict=True)
+    value = sum(float(part) * unit for part, unit in parts if part is not None)
+    if value <= 0:
+        raise BadValue(f"expected a duration above 0, got {text!r}")
+    return value
 
 
 def frequency(text: str) -> float:
@@ -137,7 +149,7 @@ def frequency(text: str) -> float:
 
 
 def _decimal(text: str, needed: str) -> float:
-    value = float(text) if re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?|\.[0-9]{1,9}", text) else 0.0
+    value = float(text) if re.fullmatch(_DECIMAL, text) else 0.0
     if value <= 0:
         raise BadValue(f"{needed}, got {text!r}")
     return value

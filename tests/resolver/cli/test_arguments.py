@@ -60,6 +60,57 @@ def test_limit_option_sets_named_limits() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("2", 2.0),
+        ("0.5", 0.5),
+        (".25", 0.25),
+        ("500ms", 0.5),
+        ("90s", 90.0),
+        ("2m", 120.0),
+        ("1.5h", 5_400.0),
+        ("1h30m", 5_400.0),
+        ("1d2h3m4s5ms", 93_784.005),
+        ("1m500ms", 60.5),
+    ],
+)
+def test_duration_options_accept_units(text: str, value: float) -> None:
+    names = ("--max-time", "--connect-timeout", "--idle-timeout", "--retry-delay", "--for")
+    options = [word for name in names for word in (name, text)]
+    found = read(["cat", "telnet://h/", *options, "--limit", f"head={text}"])
+    assert found is not None
+    limits = limits_of(found)
+    assert (limits.total, limits.connect, limits.idle, limits.head) == (value,) * 4
+    assert (found.retry_delay, found.during) == (value, value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "m",
+        "0m",
+        "0h0s",
+        "5 m",
+        "5M",
+        "5min",
+        "30m1h",
+        "1h1h",
+        "-1s",
+        "1e3s",
+        "٣s",
+        "1.m",
+        "1h 30m",
+        "1h30",
+    ],
+)
+@pytest.mark.parametrize("option", ["--max-time", "--retry-delay"])
+def test_invalid_duration_is_usage_error(option: str, text: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main([f"{option}={text}", "http://127.0.0.1:1/"]) == 2
+    assert option in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
     "argv",
     [
         [],
