@@ -256,10 +256,31 @@ class TimedOut(NetworkError):
 
 
 class TlsError(NetworkError):
-    """A failed TLS handshake or an untrusted certificate."""
+    """A failed TLS handshake or an untrusted certificate.
+
+    `certificate` is the SHA-256 digest of a certificate that could not be verified, as `sha256:HEX`, if the
+    server sent one. A caller who knows that the certificate is genuine can pin this digest.
+    """
 
     exit_code = 5
     retryable = False
+    certificate: str | None
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        url: str | None = None,
+        retryable: bool | None = None,
+        lasting: bool = False,
+        certificate: str | None = None,
+    ) -> None:
+        self.certificate = certificate
+        super().__init__(message, url=url, retryable=retryable, lasting=lasting)
+
+    def without_certificate(self) -> Self:
+        """Return a copy without the digest, for a server whose certificate cannot be pinned."""
+        return self._but({"certificate": None})
 
 
 class ProtocolError(ResolveError):

@@ -100,10 +100,14 @@ async def run(command: str, folder: Path, environment: dict[str, str], before: i
 
 
 def agrees(said: str, shown: str) -> bool:
-    """Return whether the output matches: a `…` line stands for any lines, final empty lines are ignored."""
+    """Return whether the output matches.
+
+    A line `…` stands for any lines, and `sha256:…` for any digest. Empty lines at the end are ignored.
+    """
     for pattern, instead in VARIES:
         said, shown = pattern.sub(instead, said), pattern.sub(instead, shown)
     parts = [re.escape(part) for part in re.split(r"^…$\n", shown.rstrip("\n") + "\n", flags=re.MULTILINE)]
+    parts = [part.replace("sha256:…", "sha256:[0-9a-f]{64}") for part in parts]
     return re.fullmatch("(?:.*\n)*".join(parts), said.rstrip("\n") + "\n") is not None
 
 
@@ -131,7 +135,8 @@ def test_commands_without_output_parse(name: str, monkeypatch: pytest.MonkeyPatc
     for line in re.findall(r"^    resolve (.*)$", text, re.MULTILINE):
         words = shlex.split(line, comments=True)
         ends = [words.index(end) for end in ("|", ">", "&&") if end in words]
-        assert read(words[: min(ends, default=None)]) is not None, line
+        # `--version` prints, and leaves no command to run
+        assert words == ["--version"] or read(words[: min(ends, default=None)]) is not None, line
 
 
 async def try_commands(text: str, nursery: trio.Nursery, tmp_path: Path) -> None:

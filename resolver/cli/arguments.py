@@ -243,7 +243,19 @@ def listens_to_others(command: Command) -> bool:
 
 #: Options of outbound connections, which cannot be combined with `--from-warc`.
 _WAY_OUT = (
-    *("warc", "proxy", "cert", "cacert", "tls", "only_ipv4", "only_ipv6", "user", "password_file", "netrc"),
+    *(
+        "warc",
+        "proxy",
+        "cert",
+        "cacert",
+        "pin",
+        "tls",
+        "only_ipv4",
+        "only_ipv6",
+        "user",
+        "password_file",
+        "netrc",
+    ),
     *(
         "netrc_file",
         "cookies",

@@ -103,7 +103,7 @@ _MOST = 1_048_576  # maximum bytes of a configuration file
 _OF_ONE_RUN = frozenset(
     {
         "output", "lists", "json", "verbose", "trace", "trace_html", "html", "checksum", "mirrors", "origin",
-        "referrer", "user", "password_file", "failed", "search", "view", "type",
+        "referrer", "user", "password_file", "pin", "failed", "search", "view", "type",
         "only_ipv4", "only_ipv6", "out", "parquet", "jsonl", "config", "help", "version", "gateway", "limit",
     }
 )  # fmt: skip
@@ -119,7 +119,7 @@ _OF_A_LOGIN = ("user", "password", "password_command", "keyring")
 _WAYS_TO_A_PASSWORD = _OF_A_LOGIN[1:]
 _OF_A_HOST = (
     *("max_size", "connect_timeout", "idle_timeout", "max_time", "min_rate"),
-    *("proxy", "cert", "mirrors"),
+    *("proxy", "cert", "pin", "mirrors"),
 )
 
 
@@ -478,6 +478,7 @@ def _host(settings: Mapping[str, ConfiguredValue], configuration: Configuration)
         limits=_limits(settings, configuration) if BOUNDS & settings.keys() else None,
         proxy=said.get("proxy"),
         certfile=said.get("cert"),
+        pin=said.get("pin"),
         mirrors=tuple(said.get("mirrors", ())),
     )
 

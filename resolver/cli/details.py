@@ -514,6 +514,14 @@ OF_OPTIONS: Mapping[str, str] = {
         "FILE is in PEM format. Only hosts that the user named get the certificate, never a host of a "
         "redirect. An encrypted key is unlocked with a password from the terminal."
     ),
+    "--pin": (
+        "HEX is the SHA-256 digest of the certificate, as `openssl x509 -fingerprint -sha256` prints it, "
+        "with or without colons. The certificate is compared with this digest; its name, its dates and its "
+        "authority are not checked. The pin applies to hosts that the user named, never to a host of a "
+        "redirect. `pin` in a host's section of the configuration is the same for one host. A message about "
+        "an untrusted certificate contains its digest: compare it with the digest that the server's operator "
+        "confirms."
+    ),
     "--cookies": (
         "FILE is in Netscape format, and is created if necessary. Session cookies are stored too. Only its "
         "owner can read it. Cookies go to the hosts that set them."

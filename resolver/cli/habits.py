@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 _BODY = "resolve only reads: it sends no request body"
-_CERTIFICATE = "certificates are always verified; --cacert FILE adds an authority"
+_CERTIFICATE = (
+    "certificates are always verified; --cacert FILE adds an authority, "
+    "--pin sha256:HEX accepts one certificate"
+)
 _CONTINUE = "use --exists resume; partial files of resolve are resumed without it"
 _COOKIES = "use --cookies FILE, which is read and written"
 _COPIES = "pages are saved unchanged and without their images"
@@ -68,6 +71,7 @@ _BY_ADVICE: Mapping[str, str] = {
     "use --max-size BYTES, which limits each file": "-Q --quota --max-filesize",
     "use --min-rate BYTES": "-y -Y --speed-limit --speed-time --lowest-speed-limit",
     "use --cacert FILE": "--capath --ca-certificate --ca-directory",
+    "use --pin sha256:HEX, with the digest of the certificate": "--pinnedpubkey",
     "use --cert FILE, or --cert CERT,KEY": "--key --private-key --certificate",
     "use the variable no_proxy": "--noproxy --no-proxy",
     "use --tls require": "--ssl --ssl-reqd --ftp-ssl",

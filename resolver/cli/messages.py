@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from protocols.errors import InvalidUrl, LoginRequired, Refused, ResolveError
+from protocols.errors import InvalidUrl, LoginRequired, Refused, ResolveError, TlsError
 from resolver.cli import streams
 from resolver.policy.schemes import rules_of
 from resolver.url.parsing import place_in_shown, redact
@@ -59,6 +59,11 @@ def _way_out(error: ResolveError, text: str) -> str:
         return " (resolve open URL opens a session, resolve cat --for S URL records one)"
     if isinstance(error, Refused) and error.flag is not None and error.flag not in error.message:
         return f"; {error.flag} would allow it"
+    if isinstance(error, TlsError) and error.certificate is not None:
+        # A host of a redirect is pinned in its section of the configuration only.
+        pin = f"--pin {error.certificate}" if error.url == redact(text) else f'pin = "{error.certificate}"'
+        words = f"{pin} if the operator of the server confirms this digest"
+        return f" ({words})" if error.setting is None else f" ({_option(error.setting)}, or {words})"
     return "" if error.setting is None else f" ({_option(error.setting)})"
 
 

@@ -22,6 +22,7 @@ from resolver.cli.values import (
     number,
     page_size,
     path,
+    pin,
     port,
     proxy,
     rate,
@@ -254,6 +255,8 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--cacert",), "FILE", "trust the certificates in FILE", BOUNDED, kind=path),
         Option(("--cert",), "FILE", "use this client certificate and key, or CERT,KEY",
                f"{FETCH} open", kind=path),
+        Option(("--pin",), "sha256:HEX", "accept this server certificate and no other",
+               f"{FETCH} open", kind=pin),
         Option(("--cookies",), "FILE", "load and save cookies in FILE, as curl and wget do",
                FETCH, kind=path),
         Option(("--gateway",), "SCHEME=URL", "resolve SCHEME through URL", f"{SERVED} schemes", many=True),
@@ -398,6 +401,7 @@ class CommandOptions:
     proxy: str | None
     cacert: str | None
     cert: str | None
+    pin: str | None
     cookies: str | None
     gateway: list[str]
     port: int

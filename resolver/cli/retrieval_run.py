@@ -239,6 +239,7 @@ class _RetrievalRun:
             cafile=command.cacert,
             certfile=command.cert,
             certfile_password=certfile_password,
+            pin=command.pin,
             family=command.family,
             strict=command.strict,
             options=self._options_for,

@@ -197,6 +197,16 @@ def proxy(text: str) -> str:
     return text
 
 
+def pin(text: str) -> str:
+    """Check the digest of a server certificate."""
+    from resolver.policy.settings import normal_pin  # lazy: few command lines have one
+
+    try:
+        return normal_pin(text)
+    except NotConfigured as error:
+        raise BadValue(error.message) from error
+
+
 def referrer(text: str) -> str:
     """Parse the URL of a referrer."""
     try:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import secrets
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable
 from dataclasses import replace
 from functools import partial
 from typing import TypeVar
 
-from protocols.errors import NetworkError, ResolveError, TimedOut, Unreachable
+from protocols.errors import NetworkError, ResolveError, TimedOut, TlsError, Unreachable
 from protocols.socks import AddressTypeRefused
 from protocols.step import Dialogue, RandomBytes, Receive, Send, Step
 from protocols.wire import Buffer, Reader, Rest
@@ -27,6 +27,7 @@ from resolver.network.pool import IdleConnection
 from resolver.network.stream import SocketStream, TappedStream
 from resolver.network.stream_settings import Bounds, StreamSettings
 from resolver.network.task import current
+from resolver.network.tls import check_pin
 from resolver.policy.addresses import literal_addresses
 
 #: ALPN protocols offered to an https server if HTTP/2 is available, in order of preference.
@@ -208,7 +209,6 @@ class Connector:
         admission, limits = self._admission, self._admission.limits
         row = admission.row
         negotiates = row is not None and row.negotiates and row.tls == "always"
-        pinned = row is not None and row.certificates == "pin"
         trust = self._shared.trust
         place = admission.place
         return StreamSettings(
@@ -221,9 +221,9 @@ class Connector:
             report=self._shared.report,
             check_secret=admission.check_secret,
             offers=_OFFERS if negotiates and admission.options.http2 is not None else (),
-            shows_certificate=trust.has_own and trust.shows(admission.full_place),
+            shows_certificate=trust.shows(admission.full_place),
             certfile=admission.host.certfile,
-            check_certificate=partial(self._shared.pins.check, *place) if pinned else None,
+            check_certificate=self._check_of_certificate(),
             mask=admission.mask,
             contact=self._shared.contacts[place],
             throttle=self.throttle,
@@ -231,6 +231,17 @@ class Connector:
             loop=admission.loop,
             tap=admission.tap,
         )
+
+    def _check_of_certificate(self) -> Callable[[bytes], Awaitable[None]] | None:
+        """Return the comparison that replaces the verification by authorities; None without a pin."""
+        admission, trust = self._admission, self._shared.trust
+        host, port = admission.place
+        pin = admission.host.pin or trust.pin_of(admission.full_place)
+        if pin is not None:
+            return partial(check_pin, host, pin)
+        if admission.row is not None and admission.row.certificates == "pin":
+            return partial(self._shared.pins.check, host, port)
+        return None
 
 
 # The outbound connection through a proxy: a TCP connection to the proxy, and a tunnel to the host and port.
@@ -321,6 +332,8 @@ class ProxyConnector(Connector):
             await stream.handshake()
         except BaseException as error:
             await stream.aclose()
+            if isinstance(error, TlsError):
+                error = error.without_certificate()  # pins are for the servers of URLs
             if isinstance(error, NetworkError):
                 raise error.saying(f"which is the proxy {self._proxy.shown}") from error.__cause__
             raise

@@ -549,7 +549,7 @@ class SocketStream:
             except BlockingIOError:
                 await would_block(phase)
             except ssl.SSLError as error:
-                raise tls_fault(error, self._settings.host) from error
+                raise tls_fault(error, self._settings.host, self._sock) from error
             except OSError as error:
                 raise connection_fault(error, self.peer) from error
 

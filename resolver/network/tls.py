@@ -24,6 +24,7 @@ from resolver.files.atomic import MISSING, open_own, update_own
 from resolver.files.faults import reason
 from resolver.loops import running
 from resolver.policy.environment import own_folder
+from resolver.policy.settings import normal_pin
 
 
 class WrappedSocket(ssl.SSLSocket):
@@ -40,6 +41,41 @@ class WrappedSocket(ssl.SSLSocket):
             return None
 
 
+def _keep_certificate(
+    connection: ssl.SSLSocket | ssl.SSLObject,
+    direction: str,
+    version: int,
+    _content: int,
+    kind: int,
+    message: bytes,
+) -> None:
+    """Store the server's Certificate message (RFC 8446 section 4.4.2) on the connection.
+
+    The TLS library discards a certificate that it cannot verify, and error messages need the digest. The
+    hook that calls this function is internal to Python's `ssl` (3.8 to 3.14). If the hook disappears,
+    messages lack the digest.
+    """
+    if direction == "read" and kind == _CERTIFICATE_MESSAGE:
+        # type (1), length (3); since TLS 1.3 a context (1 + n); length of all certificates (3)
+        start = 4 + (1 + message[4] if version >= ssl.TLSVersion.TLSv1_3 else 0) + 3
+        vars(connection)["certificates"] = message[start:]
+
+
+_CERTIFICATE_MESSAGE = 11
+
+
+def digest_of(certificate: bytes) -> str:
+    """Return the digest of a certificate in DER format, in the form in which it is pinned."""
+    return f"sha256:{sha256(certificate).hexdigest()}"
+
+
+def unverified_digest(connection: ssl.SSLSocket | ssl.SSLObject) -> str | None:
+    """Return the digest of the server's own certificate after a failed handshake; None if unknown."""
+    certificates: bytes = vars(connection).get("certificates", b"")
+    certificate = certificates[3 : 3 + int.from_bytes(certificates[:3], "big")]
+    return digest_of(certificate) if certificate else None
+
+
 #: A scheme, host and port.
 Place: TypeAlias = "tuple[str, str, int]"
 
@@ -54,15 +90,21 @@ class Trust:
         certfile: the file with the user's client certificate and key (PEM), or the names of two files
             separated by a comma. The client certificate is sent only to hosts in the user's own URLs (S11).
         password: the password of the key.
+        pin: the digest of the only certificate to accept from hosts in the user's own URLs.
     """
 
     def __init__(
-        self, cafile: str | None = None, certfile: str | None = None, password: bytes | None = None
+        self,
+        cafile: str | None = None,
+        certfile: str | None = None,
+        password: bytes | None = None,
+        pin: str | None = None,
     ) -> None:
         self._cafile = cafile
         self._certfile = certfile
         self._password = password
-        self.has_own = certfile is not None
+        self._has_own = certfile is not None
+        self._pin = None if pin is None else normal_pin(pin)
         self._contexts: dict[tuple[tuple[str, ...], str | None, bool], ssl.SSLContext] = {}
         self._named: set[Place] = set()
 
@@ -72,16 +114,21 @@ class Trust:
         Raises:
             NotConfigured: the certificate or the key cannot be used.
         """
-        if self.has_own:
+        if self._has_own:
             self.context()
 
     def name(self, place: Place) -> None:
-        """Allow the user's client certificate for a host from the user's own URL."""
-        self._named.add(place)
+        """Allow the user's client certificate, and apply the pin, for a host from the user's own URL."""
+        if self._has_own or self._pin is not None:
+            self._named.add(place)
 
     def shows(self, place: Place) -> bool:
-        """Return whether the user's client certificate may be sent to the host."""
-        return place in self._named
+        """Return whether there is a client certificate of the user that may be sent to the host."""
+        return self._has_own and place in self._named
+
+    def pin_of(self, place: Place) -> str | None:
+        """Return the digest of the only certificate to accept from the host, if the user set one."""
+        return self._pin if place in self._named else None
 
     def context(
         self,
@@ -115,6 +162,8 @@ class Trust:
             context.verify_mode = ssl.CERT_NONE
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.sslsocket_class = WrappedSocket
+        if not pinned and hasattr(context, "_msg_callback"):
+            context._msg_callback = _keep_certificate
         # Python lets OpenSSL accept an end of stream without close_notify. This option is cleared, because a
         # truncation attack must cause an error.
         context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
@@ -208,9 +257,7 @@ class Pins:
             TlsError: the certificate differs from the pin, or the server sent no certificate.
             LocalError: the pin cannot be stored.
         """
-        if not certificate:
-            raise TlsError(f"{host} sent no certificate")
-        place, shown = f"{comparable_host(host)} {port}", f"sha256:{sha256(certificate).hexdigest()}"
+        place, shown = f"{comparable_host(host)} {port}", _shown_digest(host, certificate)
         if self._known.get(place) == shown:
             return
         path = _path()
@@ -222,6 +269,24 @@ class Pins:
                 f" from {path})"
             )
         self._known[place] = shown
+
+
+async def check_pin(host: str, pin: str, certificate: bytes) -> None:
+    """Compare a server's certificate with the pin that the user set.
+
+    Raises:
+        TlsError: the certificate differs, or there is none.
+    """
+    shown = _shown_digest(host, certificate)
+    if shown != normal_pin(pin):
+        words = f"the certificate of {host} is not the pinned one: expected {normal_pin(pin)}, got {shown}"
+        raise TlsError(words)
+
+
+def _shown_digest(host: str, certificate: bytes) -> str:
+    if not certificate:
+        raise TlsError(f"{host} sent no certificate")
+    return digest_of(certificate)
 
 
 def _path() -> str:
@@ -289,13 +354,18 @@ def connection_fault(error: OSError, peer: str) -> NetworkError:
     return Disconnected(f"the connection to {peer} broke: {reason(error)}")
 
 
-def tls_fault(error: ssl.SSLError, host: str) -> NetworkError:
+def tls_fault(
+    error: ssl.SSLError, host: str, connection: socket.socket | InnerTls | None = None
+) -> NetworkError:
     """Return the error for a failed TLS handshake.
 
     If the peer closed the connection during the handshake, the error is `Disconnected`.
     """
     if isinstance(error, ssl.SSLCertVerificationError):
-        fault = TlsError(f"the certificate of {host} is not trusted: {error.verify_message}")
+        message = f"the certificate of {host} is not trusted: {error.verify_message}"
+        layer = connection.layer if isinstance(connection, InnerTls) else connection
+        digest = unverified_digest(layer) if isinstance(layer, (ssl.SSLSocket, ssl.SSLObject)) else None
+        fault = TlsError(message, certificate=digest)
         return fault.with_setting("cacert FILE") if error.verify_code in _UNKNOWN_AUTHORITY else fault
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError)) or is_cut(error):
         return Disconnected(f"{host} closed the connection during the TLS handshake")
@@ -353,31 +423,31 @@ class InnerTls:
     ) -> None:
         self.outer = outer
         self._came, self._goes = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._came, self._goes, server_hostname=host, session=session)
+        self.layer = context.wrap_bio(self._came, self._goes, server_hostname=host, session=session)
         self._unsent = b""
         self._said = 0
         self.fileno = outer.fileno
         self.setsockopt = outer.setsockopt
         self.getsockopt = outer.getsockopt
-        self.getpeercert = self._tls.getpeercert
-        self.selected_alpn_protocol = self._tls.selected_alpn_protocol
+        self.getpeercert = self.layer.getpeercert
+        self.selected_alpn_protocol = self.layer.selected_alpn_protocol
 
     @property
     def context(self) -> ssl.SSLContext:
-        return self._tls.context
+        return self.layer.context
 
     @property
     def session(self) -> ssl.SSLSession | None:
-        return self._tls.session
+        return self.layer.session
 
     @property
     def session_reused(self) -> bool | None:
-        return self._tls.session_reused
+        return self.layer.session_reused
 
     def do_handshake(self) -> None:
         self._flush()
         try:
-            self._perform(self._tls.do_handshake)
+            self._perform(self.layer.do_handshake)
         finally:
             self._flush()
 
@@ -388,7 +458,7 @@ class InnerTls:
         the caller repeats the call with the same bytes.
         """
         if not self._said:
-            self._said = self._perform(lambda: self._tls.write(octets[:_MADE]))
+            self._said = self._perform(lambda: self.layer.write(octets[:_MADE]))
         self._flush()
         said, self._said = self._said, 0
         return said
@@ -399,18 +469,18 @@ class InnerTls:
         TLS protocol messages are sent only if the socket accepts them without waiting, because another task
         may already wait until the socket is writable.
         """
-        octets = self._perform(lambda: self._tls.read(len(view)))
+        octets = self._perform(lambda: self.layer.read(len(view)))
         view[: len(octets)] = octets
         return len(octets)
 
     def pending(self) -> int:
         """Return the number of received, unread bytes of both layers."""
-        return self._tls.pending() + self._came.pending + self.outer.pending()
+        return self.layer.pending() + self._came.pending + self.outer.pending()
 
     def unwrap(self) -> None:
         """Send the close_notify of both layers."""
         with suppress(ssl.SSLError):
-            self._tls.unwrap()
+            self.layer.unwrap()
         self._flush()
         self.outer.unwrap()
 

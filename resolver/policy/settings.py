@@ -227,6 +227,8 @@ class Host:
         limits: replaces the limits of the run.
         proxy: the URL of the proxy, or `none`; other proxy settings are ignored.
         certfile: the client certificate for this host.
+        pin: the SHA-256 digest of the only server certificate to accept, `sha256:HEX`; neither its name nor
+            its date nor its authority is checked.
         mirrors: base URLs of complete copies of this host; the path of a URL is appended.
 
     Examples:
@@ -239,7 +241,24 @@ class Host:
     limits: Limits | None = None
     proxy: str | None = field(default=None, repr=False)
     certfile: str | None = None
+    pin: str | None = None
     mirrors: tuple[str, ...] = ()
+
+
+def normal_pin(text: str) -> str:
+    """Return a certificate digest in lower case and without the colons that OpenSSL prints.
+
+    Raises:
+        NotConfigured: the text is not `sha256:` and 64 hexadecimal digits.
+    """
+    algorithm, _, digits = text.partition(":")
+    digits = digits.replace(":", "").lower()
+    if algorithm.lower() == "sha256" and re.fullmatch("[0-9a-f]{64}", digits):
+        return f"sha256:{digits}"
+    reason = "expected sha256: and the 64 hexadecimal digits of the certificate's digest"
+    if text.startswith("sha256//"):
+        reason += "; sha256// is curl's digest of the public key alone"
+    raise NotConfigured(f"certificate pin {text!r} is invalid: {reason}")
 
 
 def names_of(host: str, port: int) -> tuple[str, str]:
@@ -274,6 +293,7 @@ class HostSettings:
             limits=nearest.limits or wider.limits,
             proxy=wider.proxy if nearest.proxy is None else nearest.proxy,
             certfile=nearest.certfile or wider.certfile,
+            pin=nearest.pin or wider.pin,
             mirrors=nearest.mirrors or wider.mirrors,
         )
 

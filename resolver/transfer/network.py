@@ -23,7 +23,7 @@ from resolver.network.url_gate import UrlGate
 from resolver.policy.environment import find_setting, proxies_here, server_of
 from resolver.policy.proxies import OF_HOST, proxy_variables
 from resolver.policy.proxy import check_proxy
-from resolver.policy.settings import NOTHING, Host, HostSettings, Policy
+from resolver.policy.settings import NOTHING, Host, HostSettings, Policy, normal_pin
 from resolver.policy.subject import NewsServer, endpoint_of
 from resolver.policy.tunnels import ProxyLogins
 from resolver.transfer.settings import Settings, limits_of
@@ -69,6 +69,8 @@ class Network:
         hosts = settings.get("hosts")
         for host in () if hosts is None else hosts.values():
             check_proxy(host.proxy, OF_HOST)
+            if host.pin is not None:
+                normal_pin(host.pin)
         policy = settings.get("policy")
         self.policy = Policy.default() if policy is None else Policy.of(policy)
         self._on_event = settings.get("on_event")
@@ -91,7 +93,12 @@ class Network:
             limits=self.policy.bound(limits_of(settings)),
             gateways=dict(settings.get("gateways") or {}),
             lookups=LookupCache(lookup),
-            trust=Trust(settings.get("cafile"), settings.get("certfile"), settings.get("certfile_password")),
+            trust=Trust(
+                settings.get("cafile"),
+                settings.get("certfile"),
+                settings.get("certfile_password"),
+                settings.get("pin"),
+            ),
             pins=Pins(),
             family=settings.get("family"),
             report=combine_listeners(select_listener(self._on_event, WIRE)),

@@ -117,6 +117,13 @@ class NetworkSettings(TypedDict, total=False):
     certfile_password: bytes | None
     """The password of the private key in `certfile`, if the key is encrypted."""
 
+    pin: str | None
+    """The digest (`sha256:HEX`) of the only server certificate to accept from hosts that the caller named.
+
+    The name, the dates and the authority of the certificate are not checked. `Host(pin=…)` is the same for
+    one host.
+    """
+
     environment: Mapping[str, str] | None
     """The environment variables for proxies (S09), instead of the environment of the process."""
 

@@ -24,6 +24,7 @@ from resolver import (
     LoginRequired,
     NotFound,
     Options,
+    Policy,
     ResolveError,
     Sent,
     TlsError,
@@ -370,6 +371,25 @@ async def test_tls_transfers_are_verified(flavor: str, ftp_server: FtpServer) ->
         with pytest.raises(NotFound):
             await session.fetch(site.url("pub/no-such"))
         assert len((await session.fetch(site.url("pub/big.bin"))).content) == len(BIG)
+
+
+@pytest.mark.parametrize("flavor", SECURED)
+async def test_tls_transfers_from_pinned_certificate(flavor: str, ftp_server: FtpServer) -> None:
+    """Data connections resume the session of a control connection that only the pin verified."""
+    if flavor not in ftp_server.ports:
+        return
+    site = Site(ftp_server, flavor, Options(tls="require", keep=True))
+    async with resolver.Resolver(
+        policy=Policy(allow_port={site.port}), options=Options(tls="require")
+    ) as session:
+        with pytest.raises(TlsError) as raised:
+            await session.fetch(site.url("pub/bin.dat"))
+    policy, options = Policy(allow_port={site.port}), Options(tls="require", keep=True)
+    async with resolver.Resolver(policy=policy, options=options, pin=raised.value.certificate) as session:
+        for _ in range(2):
+            response = await session.fetch(site.url("pub/bin.dat"))
+            assert response.content == OCTETS
+            assert "close-notify" in response.verified
 
 
 async def test_tls_required_without_server_tls_is_an_error(ftp_server: FtpServer) -> None:

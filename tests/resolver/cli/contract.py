@@ -321,7 +321,8 @@ MESSAGES = {
     ],
     ("cat", "{https}/about.txt"): [
         "resolve: {https}/about.txt: the certificate of 127.0.0.1 is not trusted: "
-        "unable to get local issuer certificate (--cacert FILE)"
+        "unable to get local issuer certificate (--cacert FILE, or --pin {pin} "
+        "if the operator of the server confirms this digest)"
     ],
     ("cat", "--checksum", "auto", "{http}/about.txt"): [
         "resolve: {http}/about.txt: save:no-checksum: checksum auto needs a file: "

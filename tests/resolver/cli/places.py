@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import queue
 import socket
+import ssl
 import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -180,6 +181,12 @@ async def _start_peers(nursery: trio.Nursery) -> dict[str, str]:
     return found
 
 
+def _digest_at(port: int) -> str:
+    """Return the digest of the certificate of a server on this machine."""
+    certificate = ssl.get_server_certificate(("127.0.0.1", port))
+    return f"sha256:{hashlib.sha256(ssl.PEM_cert_to_DER_cert(certificate)).hexdigest()}"
+
+
 async def _start_all(nursery: trio.Nursery, folder: Path) -> dict[str, str]:
     tls, cafile = server_tls(folder)
     ports = {
@@ -204,6 +211,7 @@ async def _start_all(nursery: trio.Nursery, folder: Path) -> dict[str, str]:
         "lists": f"http://127.0.0.1:{(await fixtures.http.server.serve(nursery, LISTS)).port}",
         "cookies": f"http://127.0.0.1:{(await fixtures.http.server.serve(nursery, COOKIES)).port}",
         "cafile": str(cafile),
+        "pin": await trio.to_thread.run_sync(_digest_at, ports["https"]),
     }
 
 

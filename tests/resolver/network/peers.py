@@ -31,12 +31,18 @@ async def start(nursery: trio.Nursery, serve: Serve, host: str = "127.0.0.1") ->
     return port
 
 
-async def start_tls(nursery: trio.Nursery, certificate: trustme.LeafCert, serve: ServeTls) -> int:
-    """Serve every connection with the function `serve` after a TLS handshake.
+async def start_tls(
+    nursery: trio.Nursery,
+    certificate: trustme.LeafCert,
+    serve: ServeTls,
+    version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3,
+) -> int:
+    """Serve every connection with the function `serve` after a TLS handshake of at most this version.
 
     Resets and closes by the client are ignored.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.maximum_version = version
     certificate.configure_cert(context)
 
     async def secured(stream: trio.SocketStream) -> None:
