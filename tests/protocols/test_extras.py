@@ -10,11 +10,7 @@ from pathlib import Path
 
 import pytest
 
-import resolver
 from protocols.errors import missing_libraries
-from protocols.http.index import _markup_reader
-from protocols.http.url import HttpUrl
-from resolver import Limits, UnsupportedScheme
 
 CHECKOUT = Path(__file__).parents[2]
 EXTRAS = tomllib.loads((CHECKOUT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -58,20 +54,6 @@ def test_missing_libraries_of_plugin_come_from_its_metadata(monkeypatch: pytest.
     assert missing_libraries("a,b", "more-schemes") == (
         "no-such-library 2 or later, other-missing (the extra a,b): pip install no-such-library other-missing"
     )
-
-
-def test_index_without_lxml_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "protocols.http.index.html", raising=False)
-    monkeypatch.delattr("protocols.http.index.html", raising=False)
-    for name in [name for name in sys.modules if name.partition(".")[0] == "lxml"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "lxml", None)
-    url = resolver.parse("http://h.example/")
-    assert isinstance(url, HttpUrl)
-    with pytest.raises(
-        UnsupportedScheme, match=r"needs lxml 6 or later \(the extra html\): pip install lxml$"
-    ):
-        _markup_reader(url, Limits(), [])
 
 
 def test_texts_do_not_suggest_installing_unregistered_name() -> None:

@@ -1,6 +1,7 @@
 """Index pages of http servers as entries: the response to a directory's URL, which ends in a slash.
 
-- `html`: HTML pages, read with lxml, and the decision whether a page is an index.
+- `html`: HTML pages, and the decision whether a page is an index.
+- `markup`: the parsers of HTML: lxml (the extra `html`), and the standard library's.
 - `structured`: JSON and XML.
 - `entries`: links, sizes and dates in all formats.
 
@@ -9,7 +10,6 @@ All readers are fed the bytes of the page; the head of the response selects the 
 
 from __future__ import annotations
 
-from protocols.errors import UnsupportedScheme, missing_libraries
 from protocols.http.response import ResponseHead
 from protocols.http.url import HttpUrl
 from protocols.location import EntryReader, Finding
@@ -26,15 +26,14 @@ def index_reader(
     """Return a reader for the response to `url`, or None if it cannot be an index.
 
     The reader raises `Declined` if the content is not an index.
-
-    Raises:
-        UnsupportedScheme: the HTML parser is not installed.
     """
     ends_in_slash = not url.path or url.path.endswith("/")
     if head.status != _OK or not ends_in_slash or head.values("content-disposition"):
         return None
     if head.media_type in _MARKUP:
-        return _markup_reader(url, limits, findings)
+        from protocols.http.index.html import MarkupReader  # imported lazily: it loads a parser of HTML
+
+        return MarkupReader(url, limits, findings)
     if head.media_type == "application/json":
         # imported lazily: few servers have JSON indexes
         from protocols.http.index.structured import ObjectReader
@@ -45,12 +44,3 @@ def index_reader(
 
         return ElementReader(url, limits, findings)
     return None
-
-
-def _markup_reader(url: HttpUrl, limits: Limits, findings: list[Finding]) -> EntryReader:
-    try:
-        from protocols.http.index.html import MarkupReader  # imported lazily: it loads lxml
-    except ModuleNotFoundError as error:
-        message = f"reading an HTML index needs {missing_libraries('html')}"
-        raise UnsupportedScheme(url.scheme, message) from error
-    return MarkupReader(url, limits, findings)

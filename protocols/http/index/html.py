@@ -1,4 +1,4 @@
-"""An HTML index page as entries: lxml parses the page as it arrives.
+"""An HTML index page as entries: the page is parsed as it arrives.
 
 Rows are stored until the page ends, or until there are so many rows that the decision (index or not) cannot
 change. Later rows are emitted as they arrive, so a page can have any length. A page that is not an index
@@ -10,9 +10,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple, cast
-
-from lxml import etree
+from typing import NamedTuple
 
 from protocols.errors import LimitExceeded
 from protocols.http.index.entries import (
@@ -30,6 +28,7 @@ from protocols.http.index.entries import (
     read_before,
     read_behind,
 )
+from protocols.http.index.markup import parser_of
 from protocols.http.request import host_of
 from protocols.http.url import HttpUrl
 from protocols.location import BuiltUrl, Entry, Finding, JsonValue, Kind
@@ -37,7 +36,7 @@ from protocols.options import Limits
 
 # The containers of a page: elements that may hold an index, their rows, and the targets of their links.
 #
-# lxml calls `IndexPage` (its parser `target`) with the tags and the text of a page. `IndexPage` stores
+# The parser calls `IndexPage` with the tags and the text of a page. `IndexPage` stores
 # counts, headings, and the rows of containers. `judge` decides later whether the page is an index.
 
 _HEADINGS = frozenset({"title", "h1", "h2", "h3", "h4"})
@@ -241,9 +240,6 @@ class IndexPage:
             container.end_row()
             container.add(line)
 
-    def comment(self, text: str) -> None:
-        """Ignore a comment."""
-
     def close(self) -> None:
         """End the page and close all open containers."""
         while self._open:
@@ -258,16 +254,18 @@ class IndexPage:
         self._open[-1].count(href, link)
 
 
-# A filter that removes comments and rejects overlong tags, which bounds the memory of the parser.
+# A filter that splits a page into text and complete tags, and rejects overlong tags. The filter bounds the
+# memory of the parser.
 #
-# An unterminated comment is treated as text. A server that does not escape names writes `<!--` for a file
-# with that name, and a parser would hide all names after it. Once the page is complete, such a comment ends
-# at its first `>`.
+# Comments, declarations (`<!DOCTYPE …>`, `<?xml …?>`) and the content of scripts are removed. An unterminated
+# comment is treated as text. A server that does not escape names writes `<!--` for a file with that name, and
+# a parser would hide all names after it. Once the page is complete, such a comment ends at its first `>`.
 
 #: The bytes of a comment that are held because the comment may turn out to be unterminated.
 _MAX_COMMENT = 1_048_576
 #: Patterns for the end of text, a tag, a quoted value in it, a script, and a comment.
 _TEXT = re.compile(rb"<!--|<(?=[A-Za-z/?]|!(?=[^-]|-[^-]))")
+_TEXT_WITHOUT_COMMENTS = re.compile(rb"<(?=[A-Za-z/?!])")
 _TAG = re.compile(rb">|=[ \t\r\n\f]*[\"']")
 _VALUES = {b'"': re.compile(b'"'), b"'": re.compile(b"'")}
 _SCRIPT = re.compile(rb"</(?:script|style)", re.IGNORECASE)
@@ -276,11 +274,10 @@ _COMMENT = re.compile(rb"-->")
 _HALF = re.compile(rb"(?:<(?:!-?)?|=[ \t\r\n\f]*|</[A-Za-z]{0,5}|--?)\Z")
 _MOST_HALF = 16
 _IS_SCRIPT = re.compile(rb"<(?:script|style)[\s/>]", re.IGNORECASE)
-_LONGEST_SCRIPT = len(b"<script>")
 
 
-class CommentStripper:
-    """A filter for the bytes of a page.
+class MarkupFilter:
+    """A filter from the bytes of a page to its tokens: complete tags, and text in segments.
 
     Raises:
         LimitExceeded: a tag is longer than `most` bytes.
@@ -288,77 +285,81 @@ class CommentStripper:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._until = _TEXT
+        self._text = self._until = _TEXT
         self._rest = b""
-        self._tag = b""
-        self._length = 0
+        self._tag = bytearray()
         self._comment = bytearray()
         self._lost = False
 
-    def feed(self, octets: bytes) -> bytes:
+    def feed(self, octets: bytes) -> list[bytes]:
         octets, self._rest = self._rest + octets, b""
-        given = bytearray()
+        given: list[bytes] = []
         at = 0
         while (found := self._until.search(octets, at)) is not None:
-            if found[0] == b"<!--" and self._until is _TEXT:
-                given += octets[at : found.start()]
-                at = found.end() - 2  # `<!-->` is a complete comment
-                self._until, self._lost = _COMMENT, False
-                self._comment.clear()
+            if self._until in (self._text, _SCRIPT):
+                self._put(octets[at : found.start()], given)
+                self._begin(found[0])
+                at = found.end() - 2 if found[0] == b"<!--" else found.end()  # `<!-->` is a complete comment
             else:
                 self._put(octets[at : found.end()], given)
                 at = found.end()
-                self._turn(found[0])
+                self._turn(found[0], given)
         half = _HALF.search(octets, max(at, len(octets) - _MOST_HALF))
         end = len(octets) if half is None else half.start()
         self._put(octets[at:end], given)
         self._rest = octets[end:]
-        return bytes(given)
+        return given
 
-    def _turn(self, found: bytes) -> None:
-        """Change the state of the filter after a match of the pattern that it searched for."""
-        if self._until is _TEXT:
-            self._begin_tag(found)
-        elif self._until is _SCRIPT:
-            self._begin_tag(b"<")
-        elif self._until is _COMMENT:
-            self._until = _TEXT
+    def _begin(self, found: bytes) -> None:
+        """Start the tag or the comment that ends a text or a script."""
+        if found == b"<!--":
+            self._until, self._lost = _COMMENT, False
+            self._comment.clear()
+        else:
+            self._until, self._tag = _TAG, bytearray(found)
+
+    def _turn(self, found: bytes, given: list[bytes]) -> None:
+        """Change the state after the end of a comment, of a quoted value or of a tag."""
+        if self._until is _COMMENT:
+            self._until = self._text
         elif self._until is not _TAG:
             self._until = _TAG
-        elif found == b">":
-            self._until = _SCRIPT if _IS_SCRIPT.match(self._tag) else _TEXT
-        else:
+        elif found != b">":
             self._until = _VALUES[found[-1:]]
+        else:
+            if not self._tag.startswith((b"<!", b"<?")):
+                given.append(bytes(self._tag))
+            self._until = _SCRIPT if _IS_SCRIPT.match(self._tag) else self._text
+            self._tag.clear()
 
-    def _begin_tag(self, begin: bytes) -> None:
-        self._until, self._tag, self._length = _TAG, begin, 0
-
-    def _put(self, octets: bytes, given: bytearray) -> None:
-        if self._until is _COMMENT:
+    def _put(self, octets: bytes, given: list[bytes]) -> None:
+        if self._until is self._text:
+            given += [octets] if octets else []
+        elif self._until is _COMMENT:
             self._comment += octets
             if len(self._comment) > _MAX_COMMENT:
                 self._comment.clear()
                 self._lost = True
-            return
-        given += octets
-        if self._until in (_TEXT, _SCRIPT):
-            return
-        self._length += len(octets)
-        if len(self._tag) < _LONGEST_SCRIPT:
-            self._tag += octets[:_LONGEST_SCRIPT]
-        if self._length > self._most:
-            raise LimitExceeded("line", f"a tag of the page is longer than {self._most} bytes")
+        elif self._until is not _SCRIPT:
+            self._tag += octets
+            if len(self._tag) > self._most:
+                raise LimitExceeded("line", f"a tag of the page is longer than {self._most} bytes")
 
-    def finish(self, findings: list[Finding]) -> bytes:
+    def finish(self, findings: list[Finding]) -> list[bytes]:
         """Return the rest of the page; an unterminated comment is returned as text."""
-        rest, self._rest = self._rest, b""
-        if self._until is not _COMMENT:
-            return rest
-        if self._lost:
+        if self._until is _COMMENT and self._lost:
             detail = f"a comment of more than {_MAX_COMMENT} bytes is not closed and may hide names"
             findings.append(Finding("http:index-hidden", "warn", detail))
-            return b""
-        return b"<!" + bytes(self._comment[2:]) + rest
+            return []
+        given: list[bytes] = []
+        if self._until is _COMMENT:
+            rest, self._rest = bytes(self._comment) + self._rest, b""
+            self._text = self._until = _TEXT_WITHOUT_COMMENTS
+            given = self.feed(rest.partition(b">")[2])
+        if self._until in (self._text, _SCRIPT):
+            return [*given, self._rest] if self._rest and self._until is self._text else given
+        findings.append(Finding("http:index-hidden", "warn", "the page ends inside a tag and may hide names"))
+        return given
 
 
 # Decide whether a page is the index of its directory. A false positive would list the links of an ordinary
@@ -453,17 +454,15 @@ class MarkupReader:
         self._limits = limits
         self._findings = findings
         self._page = IndexPage(IndexDirectory(url), limits.lines)
-        # The bytes are recoded before parsing, so a charset declaration of the page must not change the
-        # encoding.
-        self._parser = etree.HTMLParser(target=cast("etree.ParserTarget", self._page), encoding="utf-8")
+        self._parser = parser_of(self._page)
         self._octets = 0
-        self._uncommented = CommentStripper(limits.line)
+        self._filter = MarkupFilter(limits.line)
         self._index: RowContainer | None = None
         self._seen: OrderedDict[str, None] = OrderedDict()
 
     def feed(self, octets: bytes) -> Iterable[Entry]:
         self._octets += len(octets)
-        self._parse(self._uncommented.feed(octets))
+        self._parser.feed(self._filter.feed(octets))
         if self._index is None and self._page.held >= _HELD:
             self._judge()
         elif self._index is None and self._octets > LONGEST:
@@ -473,17 +472,11 @@ class MarkupReader:
         return self._entries()
 
     def finish(self) -> Iterable[Entry]:
-        self._parse(self._uncommented.finish(self._findings))
-        try:
-            self._parser.close()
-        except etree.XMLSyntaxError:  # lxml rejects an empty page
-            self._page.close()
+        self._parser.feed(self._filter.finish(self._findings))
+        self._parser.close()
         if self._index is None:
             self._judge()
         return self._entries()
-
-    def _parse(self, octets: bytes) -> None:
-        self._parser.feed(octets.decode("latin-1").encode("utf-8"))
 
     def _judge(self) -> None:
         self._tell()
