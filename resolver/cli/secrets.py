@@ -1,9 +1,9 @@
 """The sources of passwords: a password file, the configuration, a netrc file, the keyring, and a prompt.
 
 Passwords are never arguments of the command line. A password is sent to the host of a URL from the user.
-After a redirect to another host, a password is sent only if two conditions are true (S11): the configuration
-has a section for the host, and TLS protects the connection. The first available source is used, in this
-order:
+After a redirect to another host, a password is sent only if two conditions are true (S11): a section or a
+netrc entry names the host (and the port, unless it is the default port), and TLS protects the connection.
+The first available source is used, in this order:
 
 1. `--user` with `--password-file`
 2. the section of the host in the configuration
@@ -72,7 +72,7 @@ class CommandSecrets:
         `NotConfigured` if a configured source does not return a password.
         """
         named = (scheme, host, port) in self._places
-        if not named and not _is_protected(scheme, port):
+        if not named and not self._is_protected(scheme, host, port):
             return None
         section = self._section(scheme, host, port, user)
         name = user or (self._user if named else None) or section.name
@@ -85,6 +85,16 @@ class CommandSecrets:
             shown = name.decode("utf-8", "replace")
             password = await self._ask(f"password of {shown} at {host} port {port} ({scheme}): ")
         return None if password is None else Credentials(name, password)
+
+    def _is_protected(self, scheme: str, host: str, port: int) -> bool:
+        """Return whether the scheme always uses TLS, and the user meant this port.
+
+        The port is the default port of the scheme, or a section names the host with this port.
+        """
+        row = registry.find(scheme)
+        if row is None or row.tls != "always":
+            return False
+        return row.default_port == port or names_of(host, port)[0] in self._sections
 
     async def _ask(self, prompt: str) -> bytes | None:
         return await streams.request_secret(prompt)
@@ -182,12 +192,6 @@ class _LoginSection:
 
     def _fault(self, what: str) -> NotConfigured:
         return NotConfigured(f"{self._found.source}: {what}")
-
-
-def _is_protected(scheme: str, port: int) -> bool:
-    """Return whether the scheme always uses implicit TLS, and the port is its default port."""
-    row = registry.find(scheme)
-    return row is not None and row.tls == "always" and row.default_port == port
 
 
 def _octets(text: str) -> bytes:

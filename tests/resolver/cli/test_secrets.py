@@ -112,7 +112,7 @@ def test_netrc_invalid_utf8_is_refused(tmp_path: Path) -> None:
         read_netrc(write(tmp_path / "netrc", b"machine h login u password \xff\n"))
 
 
-HOSTS = {"h": HostSection("u", "p")}
+HOSTS = {"h": HostSection("u", "p"), "s:8443": HostSection("w", "q")}
 DEFAULT = HostSection("anyone", "any")
 
 
@@ -123,6 +123,9 @@ DEFAULT = HostSection("anyone", "any")
         ("https://h:8443/", ("https", "h", 8443), None, "u"),
         ("https://other/", ("https", "h", 443), None, "u"),
         ("https://other/", ("https", "h", 8443), None, None),
+        ("https://other/", ("https", "s", 8443), None, "w"),
+        ("https://other/", ("https", "s", 443), None, None),
+        ("https://other/", ("http", "s", 8443), None, None),
         ("http://h/", ("http", "h", 80), None, "u"),
         ("http://other/", ("http", "h", 80), None, None),
         ("ftp://h/", ("ftp", "h", 21), None, "u"),

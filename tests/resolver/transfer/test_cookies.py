@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,12 +13,15 @@ import pytest
 import trio
 
 import resolver
+from fixtures.__main__ import server_tls
 from fixtures.http import Page, Request, moved, serve
 from protocols.http.cookies import TITLE
 from resolver import Credentials, Event, LocalError, NotConfigured, Options, Refused, Resolver, Warned
 from resolver.files.atomic import update_own
 from tests.hang import HANG
 from tests.resolver.network.peers import start
+
+CHECKOUT = Path(__file__).parents[3]
 
 
 @dataclass
@@ -74,6 +78,43 @@ async def test_login_by_redirects_and_cookies_succeeds(nursery: trio.Nursery) ->
         "/granule.txt",
         "/other.txt",
     ]
+    assert not any(request.values("authorization") for request in data.requests)
+
+
+async def test_command_logs_in_at_the_host_of_a_redirect_with_its_section(
+    nursery: trio.Nursery, tmp_path: Path
+) -> None:
+    """The steps are those of NASA Earthdata: the data host redirects to a login host, over TLS at both hosts.
+
+    Two files need one login. Without a section for the port, the password is not sent.
+    """
+    tls, cafile = server_tls(tmp_path)
+    guard = CookieGuard("data_session=7")
+    names = ("/granule.nc", "/next.nc")
+    site = {name: Page(f"{name}\n".encode(), guard=guard) for name in names}
+    data = await serve(
+        nursery, {**site, "/login": setting("data_session=7; Path=/", names[0])}, ssl_context=tls
+    )
+    desk = LoginGuard(data.url("/login?code=3"))
+    login = await serve(nursery, {"/oauth/authorize": Page(b"who?\n", guard=desk)}, ssl_context=tls)
+    guard.elsewhere = login.url("/oauth/authorize?client=9")
+    section = f"['127.0.0.1:{login.port}']\nuser = 'me'\npassword = 'secret'\n"
+    for text, status in (("", 6), (section, 0)):
+        (tmp_path / "c.toml").write_text(text)
+        (tmp_path / "c.toml").chmod(0o600)
+        words = ["get", "-j", "1", "--config", "c.toml", "--cacert", str(cafile), *map(data.url, names)]
+        with trio.fail_after(HANG):
+            done = await trio.run_process(
+                [sys.executable, "-m", "resolver", *words],
+                cwd=tmp_path,
+                env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
+                capture_stderr=True,
+                check=False,
+            )
+        assert done.returncode == status, done.stderr
+        assert b"secret" not in done.stderr
+    assert [(tmp_path / name[1:]).read_text() for name in names] == [f"{name}\n" for name in names]
+    assert [request.path for request in data.requests[-4:]] == ["/granule.nc", "/login", *names]
     assert not any(request.values("authorization") for request in data.requests)
 
 
