@@ -111,8 +111,8 @@ def make_gateway_headers(media_type: str) -> Mapping[str, str]:
     """Return the headers of a gateway response.
 
     The response has the same origin as the pages of the web UI, so a browser must not run its content (XSS).
-    A list of all media types that browsers run would never be complete. So browsers are told to save all
-    types (`attachment`).
+    A list of all media types that browsers run would never be complete. So the headers
+    make browsers save content of all types (`attachment`).
     """
     return {
         **make_header("content-type", media_type),
