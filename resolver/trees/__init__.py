@@ -1,5 +1,5 @@
-"""Trees: the entries below a directory of any server, listed and returned as tasks for a batch.
+"""Recursive retrieval of directory trees from any server, as tasks for a batch.
 
-`scope` defines the limits of a tree, the selection of files, the detection of loops and the local names.
-Found entries wait in a `spool`, and `walk` visits the directories one by one.
+`scope` defines the limits of a tree, the selection of files, loop detection and local names. `spool` stores
+the found entries, and `walk` visits the directories.
 """

@@ -1,7 +1,9 @@
-"""A directory of a tree: its listing is read into the spool with retries, then its entries get names.
+"""The listing of one directory of a tree, which is read into the spool with retries.
 
-Entries without a URL in the tree are skipped: text, searches, links to other servers. If the listing is
-incomplete, the entries that arrived are still returned, and the directory is reported as failed.
+After the listing is complete, its entries get local names.
+
+Entries whose URL is not in the tree are skipped, such as info text, searches and links to other servers. If a
+listing is truncated, the received entries are still used, and the directory is reported as failed.
 """
 
 from __future__ import annotations
@@ -46,18 +48,18 @@ from resolver.trees.spool import (
 from resolver.url import registry
 from resolver.url.parsing import build, parse
 
-#: The number of entries that are stored or named before other tasks run.
+#: The number of entries that are stored or named before other tasks can run (checkpoint).
 _AT_ONCE = 64
 
 _DIRECTORIES = frozenset({Kind.DIRECTORY, Kind.GROUP})
 _FILES = frozenset({Kind.DOCUMENT, Kind.ARTICLE})
-#: The kinds of entries that may be a directory or a file. Only a request shows which.
+#: The kinds of entries that may be a directory or a file. Only a request shows whether it is a directory.
 _EITHER = frozenset({Kind.LINK, Kind.UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True)
 class ListedDirectory:
-    """A listed directory: the number of entries that belong to the tree, and the findings."""
+    """The result of listing a directory: the number of entries in the tree, and the findings."""
 
     url: str
     entries: int
@@ -65,7 +67,7 @@ class ListedDirectory:
 
 
 class TreePlace(Protocol):
-    """The directory to be listed, and the settings of its tree."""
+    """The interface of a directory to list, with the settings of its tree."""
 
     @property
     def url(self) -> Url: ...
@@ -99,9 +101,7 @@ class TreePlace(Protocol):
 
 
 class DirectoryListing:
-    """The listing of a directory, while it is read.
-
-    It implements the store interface that retries use.
+    """A listing of a directory, while it is read. It implements the interface `Store` for retries.
 
     Attributes:
         is_none: Whether the response is not a listing.
@@ -130,14 +130,14 @@ class DirectoryListing:
         self.media_type: str | None = None
 
     async def read(self) -> ListedDirectory:
-        """Read the listing and return its entries through the spool.
+        """Read the listing, and store its entries in the spool.
 
         Raises:
-            Declined: The reply is not a listing.
-            ResolveError: The listing failed; the entries read by then are in the spool.
+            Declined: The response is not a listing.
+            ResolveError: The listing failed; the entries received before the failure are in the spool.
         """
         place = self._place
-        self.restart()  # An earlier run of this task may have stored some entries before it was requeued.
+        self.restart()  # Before a requeue, this task may already have stored some entries.
         try:
             reply = await place.session.read_listing(
                 self._asked, self, self._fill, place.origin, place.referrer
@@ -159,12 +159,12 @@ class DirectoryListing:
         return self._list_directory(reply)
 
     def _take_stock(self, proofs: tuple[str, ...]) -> None:
-        """Record in the inventory that all entries of the directory are known.
+        """Record in the inventory that the listing of the directory is complete.
 
-        The entries are not recorded as complete in three cases. The listing may be truncated. An entry was
-        not understood, or was skipped for a reason other than its name. The listing is empty, because a
-        server may list an unreadable directory as empty. If the protocol gives no proof of completeness, a
-        finding is reported instead.
+        The listing is not recorded as complete in these cases:
+        - The listing may be truncated. If the protocol does not prove completeness, a finding is reported.
+        - An entry was not understood, or was skipped for a reason other than its name.
+        - The listing is empty, because servers may list an unreadable directory as empty.
         """
         place, inventory = self._place, self._place.inventory
         if inventory is None:
@@ -185,7 +185,7 @@ class DirectoryListing:
     def _asked(self) -> Url:
         """Return the URL to request.
 
-        If a listing says that the entry is a directory, this is the URL of a directory.
+        If the parent listing states that the entry is a directory, the URL has the form of a directory URL.
         """
         url, tree = self._place.url, tree_of(self._place.url)
         return url if tree is None or self._place.row.parent is None else parse(build(tree.directory(url)))
@@ -200,7 +200,7 @@ class DirectoryListing:
         return b""
 
     async def remember(self, known: Validators) -> None:
-        """Ignore the validators: each attempt reads the listing from its start."""
+        """Ignore the validators, because each attempt reads the listing from the start."""
 
     def restart(self) -> None:
         self._spool.drop_listed(self._number)
@@ -240,13 +240,13 @@ class DirectoryListing:
         rows.clear()
 
     def _row(self, entry: Entry) -> SpooledEntry | None:
-        """Return the row of an entry; None for an entry that is outside the tree or not selected."""
+        """Return the spool row of an entry, or None if the entry is outside the tree or not selected."""
         if entry.url is None or entry.kind not in _DIRECTORIES | _FILES | _EITHER:
             self._is_partial |= entry.kind in (Kind.UNKNOWN, Kind.ERROR)
             return None
         try:
             url = parse(entry.url)
-        except InvalidUrl:  # The listing itself reports this error.
+        except InvalidUrl:  # The listing reader already reports this error.
             return None
         names = names_of(url)
         leads_back = names == self._names[: len(names)]
@@ -289,13 +289,13 @@ class DirectoryListing:
         return LINKED if (entry.extra or {}).get("link") else DIRECTORY
 
     def _leave_out(self, name: bytes) -> None:
-        """Record a file that the user's patterns exclude: an existing local copy stays."""
+        """Record a file that the user's patterns exclude, so that its local copy is not removed."""
         if self._place.inventory is not None:
             with suppress(Refused):
                 self._left_out.append(local_name(name))
 
     def _leads_back(self) -> bool:
-        """Return whether the directory is the same as one of its parents (a loop)."""
+        """Return whether the directory is the same as one of its parents (loop detection)."""
         if self._is_too_deep:
             self._report("index-loop", f"{DEEPEST} nested directories: deeper ones are not entered")
         if self._is_known or not self.position:
@@ -312,7 +312,7 @@ class DirectoryListing:
     # -- names
 
     async def _give_out(self) -> None:
-        """Name all entries before the first of them is requested, then mark them ready.
+        """Assign local names to all entries of the listing, then mark the entries as ready.
 
         Raises:
             LocalError: The local directory cannot be created.
@@ -348,7 +348,7 @@ class DirectoryListing:
         self._spool.forget_names(self._number)
 
     def _path(self, row: SpooledEntry, number: int, taken: DirectoryNames) -> str | None:
-        """Return the local path of an entry; None for an entry that was visited already."""
+        """Return the local path of an entry, or None if the entry was already visited."""
         if row.role == FILE:
             if row.kind == Kind.LINK and row.mark and self._spool.is_visited(row.tree, row.mark):
                 return None
@@ -362,14 +362,14 @@ class DirectoryListing:
 
 
 def marks_of(row: SpooledEntry) -> list[str]:
-    """Return the marks that identify a directory within its tree."""
+    """Return the identifiers of a directory in its tree: the normalized URL and the server's identifier."""
     return [mark_of(parse(row.url)), *([] if row.mark is None else [row.mark])]
 
 
 def index_file(place: TreePlace, media_type: str | None) -> SpooledEntry | None:
-    """Return an entry for the document that the server sent in place of a listing, named `index`.
+    """Return a file entry named `index` for a document that the server sent instead of a listing.
 
-    None if the selection excludes that name.
+    Returns None if the selection excludes this name.
     """
     name = f"index{index_suffix(media_type)}"
     if place.row.role not in (DIRECTORY, LINKED) or not place.selection.takes(name.encode(), place.url.text):

@@ -1,7 +1,7 @@
-"""Lists of files with names, sizes, digests and mirrors: Metalink 4 and lines of digests, without I/O.
+"""Parsers of file lists with names, sizes, digests and mirrors: Metalink 4 and checksum files, without I/O.
 
-Each reader returns one `ListedFile` per file. An error of a file is reported in its place, and reading
-continues.
+Each parser returns a `ListedFile` for each file of the list. If a file is invalid, its error is returned
+instead, and parsing continues.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from resolver.transfer.verification import Checksum
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedFile:
-    """A file of a list.
+    """A file in a list.
 
     Attributes:
         urls: The mirrors of the file, in order of preference.
-        name: A path below the output directory, safe in each part; None if the list has none.
-        size: The size in bytes; None if the list has none.
-        checksum: The preferred digest; None if the list has none.
+        name: The sanitized path of the file below the output directory, or None.
+        size: The size in bytes, or None.
+        checksum: The digest with the preferred algorithm, or None.
         findings: The findings about this file.
     """
 
@@ -38,12 +38,13 @@ class ListedFile:
 
 
 class BadItem(ValueError):
-    """A file of a list that cannot be fetched with the list's data. The message gives the reason."""
+    """The error for an invalid file in a list. The message contains the reason."""
 
 
-# The name of a file in a list: a path below the output directory that never leads out of it (S14).
+# File names in lists are untrusted. A name is converted to a path below the output directory (S14, path
+# traversal).
 
-#: The maximum length of a name in bytes, as common systems limit a path.
+#: The maximum length of a name in bytes: the maximum length of a path on common operating systems.
 _LONGEST = 4_096
 
 
@@ -61,21 +62,21 @@ def parts_of(name: str) -> list[bytes]:
 
 
 def safe_path(parts: list[bytes]) -> str:
-    """Return the local path, each component sanitized like any file name. Raises `BadItem`."""
+    """Return the local path with each component sanitized. Raises `BadItem`."""
     try:
         return local_path(parts)
     except Refused as error:
         raise BadItem(error.message) from error
 
 
-# Lines of digests: the formats of `sha256sum` and related tools, and of the BSD tools.
+# Checksum files, in the formats of `sha256sum` and similar tools, and of the BSD tools.
 #
 #     HEX  name    HEX *name    HEX name    SHA256 (name) = HEX    SHA256(name)= HEX
 #
-# A backslash before the line means that the name has escapes: `\\`, `\n`, `\r`. Without an algorithm, the
-# length of the digest selects MD5, SHA-1 or a member of SHA-2.
+# A backslash at the start of the line means that the name contains escape sequences: `\\`, `\n`, `\r`. If the
+# line does not name an algorithm, the length of the digest determines it: MD5, SHA-1 or SHA-2.
 
-#: The pattern requires a space, which a URL cannot contain. So no URL matches.
+#: Matches a line in the format of `sha256sum`. A URL never matches, because a URL cannot contain a space.
 _PLAIN = re.compile(r"(\\?)([0-9A-Fa-f]{32,128})[ \t][ *]?(.+)", re.DOTALL)
 _TAGGED = re.compile(r"(\\?)([A-Z][A-Za-z0-9/-]{1,15}) ?\((.+)\) ?= ?([0-9A-Fa-f]{32,128})", re.DOTALL)
 _ALGORITHMS = {32: "md5", 40: "sha1", 56: "sha224", 64: "sha256", 96: "sha384", 128: "sha512"}
@@ -84,17 +85,17 @@ _ESCAPE = re.compile(r"\\.?", re.DOTALL)
 
 
 class ListedDigest(NamedTuple):
-    """A file name and its digest."""
+    """A file name and its digest from a checksum file."""
 
     name: str
     checksum: Checksum
 
 
 def parse_sum(line: str) -> ListedDigest | None:
-    """Parse one line without its line end; None for a line of another format.
+    """Parse one line of a checksum file, without the line end; return None for another format.
 
     Raises:
-        BadItem: The algorithm or an escape is unknown.
+        BadItem: The algorithm or an escape sequence is unknown.
     """
     if (tagged := _TAGGED.fullmatch(line)) is not None:
         escaped, algorithm, name, digest = tagged.groups()
@@ -119,32 +120,35 @@ def _unescape_name(name: str) -> str:
     return _ESCAPE.sub(meaning, name)
 
 
-# Metalink 4 (RFC 5854): files with their locations, sizes and digests, parsed while the bytes arrive.
+# Metalink 4 (RFC 5854): files with mirrors, sizes and digests, parsed incrementally.
 #
-# Hostile XML has no effect. A document type (DTD) is an error, so entities cannot be defined, and external
-# resources are not read. Memory is bounded: the parser holds one file at a time. The number of locations, the
-# depth and the length of a text are limited. Elements of other names or namespaces, and elements inside
-# ignored elements (`pieces`, signatures), are skipped (RFC 5854 section 3). The element `location` is
-# ignored, because the client's own location is unknown.
+# Protection against malicious XML (XXE, billion laughs): a document type (DTD) is an error. So entities
+# cannot be defined, and external resources are not read. To limit memory, the parser stores only one file at
+# a time, and the number of mirrors, the nesting depth and the length of a text are limited.
+#
+# Unknown elements and elements of other namespaces are skipped, including their content (RFC 5854 section 3).
+# The elements `pieces` and `signature` are skipped too. The attribute `location` is ignored, because the
+# client does not know its own geographical location.
 
 _NAMESPACE = "urn:ietf:params:xml:ns:metalink"
 _OLD_NAMESPACE = "http://www.metalinker.org/"
 
-#: The start of an XML file. No URL starts like this, not even in angle brackets.
+#: Matches the start of an XML file. A URL never matches, also in angle brackets.
 _XML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:\?xml\s|!--|(?:[A-Za-z_][\w.-]{0,63}:)?metalink[\s>/])")
 
-_DEEPEST = 32  # Levels of nested elements. A Metalink has five.
-_LONGEST_TEXT = 65_536  # The maximum of characters in a text, the same as of a URL.
-_MOST_PLACES = 1_000  # The maximum of URLs of one file.
-#: The maximum of bytes in one tag, comment or text, which the parser must hold completely.
+_DEEPEST = 32  # Maximum nesting depth of elements. A Metalink file has five levels.
+_LONGEST_TEXT = 65_536  # Maximum number of characters in a text, which equals the maximum of a URL.
+_MOST_PLACES = 1_000  # Maximum number of URLs (mirrors) of one file.
+#: Maximum size in bytes of one tag, comment or text, which the parser must buffer completely.
 _MOST_HELD = 1_048_576
-#: Bytes per call of the parser. Before 2.6, expat rescanned its whole buffer for each byte that arrived
-#: (CVE-2023-52425). So each call passes at least as many bytes as the parser holds, up to this number.
+#: Maximum number of bytes per call of the parser. Before 2.6, expat rescanned its complete buffer in each
+#: call, which takes quadratic time (CVE-2023-52425). So each call passes at least as many bytes as the parser
+#: has buffered, up to this maximum.
 _AT_ONCE = 65_536
-_MOST_TOLD = 8  # The maximum of unknown digest types that a finding names.
-_LAST = 1_000_000  # A URL without a priority follows all URLs that have one (RFC 5854 section 4.2.16).
+_MOST_TOLD = 8  # Maximum number of unknown digest types in a finding.
+_LAST = 1_000_000  # The default priority of a URL, after all others (RFC 5854 section 4.2.16).
 
-#: The supported digests by IANA name, in order of preference.
+#: The supported digest algorithms by IANA name, in order of preference.
 _ALGORITHM_BY_HASH_TYPE = {
     "sha-256": "sha256",
     "sha-512": "sha512",
@@ -158,16 +162,16 @@ Item: TypeAlias = "ListedFile | BadItem"
 
 
 class BrokenList(ValueError):
-    """A list that cannot be read further. The message gives the reason and the line."""
+    """The error for a list that cannot be parsed further. The message contains the reason and the line."""
 
 
 def is_metalink(beginning: bytes) -> bool:
-    """Return whether a list with this beginning is XML."""
+    """Return whether a list that begins with these bytes is XML."""
     return _XML.match(beginning) is not None
 
 
 class MetalinkReader:
-    """An incremental parser of Metalink 4, which yields each file when it is complete, in order."""
+    """An incremental parser of Metalink 4, which yields each file as soon as it is complete."""
 
     def __init__(self) -> None:
         self._parser = expat.ParserCreate(namespace_separator=" ")
@@ -190,7 +194,7 @@ class MetalinkReader:
         """Parse more bytes and yield the complete files.
 
         Raises:
-            BrokenList: The XML is invalid; raised after the files before that position.
+            BrokenList: The XML is invalid. The files before the error are yielded first.
         """
         view = memoryview(octets)
         for start in range(0, len(view), _AT_ONCE):
@@ -199,7 +203,7 @@ class MetalinkReader:
                 yield from self._parse(last=False)
 
     def finish(self) -> Iterator[Item]:
-        """Parse the rest and yield the last files. Raises `BrokenList` if the end is missing."""
+        """Parse the remaining bytes, and yield the last files. Raises `BrokenList` for a truncated list."""
         yield from self._parse(last=True)
 
     def _parse(self, *, last: bool) -> Iterator[Item]:
@@ -268,7 +272,10 @@ class MetalinkReader:
 
 
 class _MetalinkFile:
-    """A `file` element while it is parsed. Its first error is kept until its end."""
+    """A `file` element while it is parsed.
+
+    The first error is stored, and is returned instead of the file at the end of the element.
+    """
 
     TEXTS = ("hash", "size", "url", "metaurl")
 
@@ -282,7 +289,7 @@ class _MetalinkFile:
         self._wrong: BadItem | None = None
 
     def add(self, element: str, attributes: Mapping[str, str], text: str) -> None:
-        """Process a child element that has ended."""
+        """Process a complete child element."""
         try:
             match element:
                 case "url":
@@ -320,7 +327,7 @@ class _MetalinkFile:
         self._size = size
 
     def make_item(self) -> Item:
-        """Return the file, or its error with its name."""
+        """Return the parsed file, or the error of the file with its name."""
         name = "a file without a name" if self._name is None else repr(self._name[:200])
         try:
             return self._make_file()
@@ -353,7 +360,7 @@ class _MetalinkFile:
 
 
 def _number(text: str, what: str) -> int:
-    """Parse a number of at most 18 digits; no file size has more."""
+    """Parse a number of at most 18 digits, which is sufficient for all file sizes."""
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise BadItem(f"the {what} is not a number: {text[:64]!r}")
     return int(text)

@@ -1,13 +1,14 @@
-"""Surplus of a local tree: files that its source no longer has, which `--delete` removes.
+"""Removal of surplus files from a local mirror (`--delete`): local files that the server no longer has.
 
-A missing listing never causes a removal. Only a directory whose listing is `Proven` and not empty can have
-surplus, because servers also list an unreadable directory as empty. Files with these names are never removed,
-because a listing proves little about them:
+Files are removed only from a directory whose listing is proven to be complete (`Proven`) and is not empty. An
+empty listing is not sufficient, because servers list an unreadable directory as empty. These files are never
+removed:
 
-- names that begin with a dot, which servers leave out;
-- names that the user's patterns exclude;
-- links, and all other entries that are not regular files or directories;
-- partial files, and the files that a transfer keeps next to its file;
+- files with a name that begins with a dot, because servers omit them from listings;
+- files that the user's patterns exclude;
+- symlinks, and other entries that are not regular files or directories;
+- partial files, and other files that a transfer creates next to its file (but a sidecar is removed together
+  with its surplus file);
 - ledgers.
 """
 
@@ -31,14 +32,14 @@ CREATE TABLE kept (path BLOB PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE listed (path BLOB PRIMARY KEY, certain INTEGER NOT NULL, url TEXT NOT NULL) WITHOUT ROWID;
 """
 
-#: The suffixes of the files that SQLite keeps next to a database.
+#: The suffixes of the files that SQLite creates next to a database.
 _OF_SQLITE = ("-wal", "-shm", "-journal")
 
 
 class SurplusFile(NamedTuple):
-    """A surplus file or directory: the path components, and the numbers that identify it.
+    """A surplus file or directory: the path components, and the device and inode numbers.
 
-    `certain` is False if listings of its source may leave names out.
+    `certain` is False if listings of the server may omit names.
     """
 
     parts: tuple[str, ...]
@@ -53,10 +54,10 @@ class SurplusFile(NamedTuple):
 
 
 class Proven:
-    """The proof that a listing is complete, as the protocol provides it.
+    """The proof that a listing is complete, from the protocol.
 
-    A proof is one of these: a terminator, a length, a final reply, or TLS close_notify. The end of a
-    connection is not a proof, because any host on the network path can cause it.
+    A proof is a terminator, a length, a final reply, or a TLS close_notify. The end of a connection is not a
+    proof, because an attacker on the network path can close a connection (truncation attack).
     """
 
     __slots__ = ("proofs",)
@@ -68,10 +69,10 @@ class Proven:
 
 
 class Inventory:
-    """The local paths of all entries that the listings contained; must be closed.
+    """The local paths of all entries in the listings of a run. The inventory must be closed.
 
-    A temporary database holds the paths, because their number has no limit. Methods raise `LocalError` if the
-    disk is full.
+    The paths are stored in a temporary database, because their number is not limited. Methods raise
+    `LocalError` if the disk is full.
     """
 
     def __init__(self) -> None:
@@ -83,7 +84,7 @@ class Inventory:
         self._database.close()
 
     def keep(self, paths: Collection[str]) -> None:
-        """Record paths that the source has."""
+        """Record local paths of entries that the server has."""
         values = [(os.fsencode(path),) for path in paths]
         with faults():
             self._database.execute("BEGIN")
@@ -107,9 +108,9 @@ class Inventory:
         return self._find("SELECT 1 FROM kept WHERE path = ?", path) is not None
 
     def find_listing(self, path: str) -> tuple[bool, str] | None:
-        """Return whether the listing of this directory is certain, and its URL.
+        """Return whether the complete listing of a directory is certain, and the URL of the directory.
 
-        None if the directory has no recorded listing.
+        Returns None if a complete listing of the directory was not recorded.
         """
         found = self._find("SELECT certain, url FROM listed WHERE path = ?", path)
         return None if found is None else (bool(found[0]), str(found[1]))
@@ -123,13 +124,13 @@ class Inventory:
 
 
 class Pruner:
-    """The search for surplus in one tree.
+    """The search for surplus files in one tree, and their removal.
 
     Args:
-        path: The local directory.
-        inventory: The entries that the source has.
-        takes: Returns whether the selection includes a file name at a URL.
-        spared: Device and inode of files that must stay, because this process has them open.
+        path: The local directory of the tree.
+        inventory: The entries that the server has.
+        takes: Returns whether the selection includes the file with a given name and URL.
+        spared: The device and inode numbers of files that this process has open, which are never removed.
     """
 
     def __init__(
@@ -145,12 +146,12 @@ class Pruner:
         self._spared = frozenset(spared)
 
     def list_surplus(self) -> Iterator[SurplusFile]:
-        """Yield the surplus; the entries of a directory come before the directory."""
+        """Yield the surplus files and directories; the entries of a directory precede the directory."""
         with closing(SurplusWalk(self._path)) as below:
             yield from self._list_surplus(below, ())
 
     def drop(self, each: SurplusFile) -> bool:
-        """Remove the file and return whether it is gone. Raises `LocalError` if it cannot be removed."""
+        """Remove a surplus file or directory, and return whether it was removed. Raises `LocalError`."""
         with closing(SurplusWalk(self._path)) as below:
             return below.drop(each.parts, each.device, each.inode)
 
@@ -171,9 +172,9 @@ class Pruner:
     def _remove_item(
         self, below: SurplusWalk, parts: tuple[str, ...], found: DirectoryItem, certain: bool, url: str
     ) -> Generator[SurplusFile, None, bool]:
-        """Yield a surplus entry and its content; return whether all of it is surplus."""
+        """Yield a surplus entry and the entries in it; return whether all of them are surplus."""
         if self._inventory.has(self._join_path(*parts)) or self._stays(parts, found, url):
-            return False  # The directory may contain another tree of the run.
+            return False  # The directory may contain the files of another tree of the same run.
         if found.is_file and self._is_account(below, parts):
             return False
         goes = True
@@ -189,7 +190,7 @@ class Pruner:
         return goes
 
     def _is_account(self, below: SurplusWalk, parts: tuple[str, ...]) -> bool:
-        """Return whether the file is a ledger, or a file that SQLite keeps next to a ledger."""
+        """Return whether the file is a ledger, or a file that SQLite creates next to a ledger."""
         *above, name = parts
         stem = next((name.removesuffix(each) for each in _OF_SQLITE if name.endswith(each)), name)
         return is_ledger(below.head((*above, stem), HEAD))
@@ -202,7 +203,7 @@ class Pruner:
             return is_kept_beside(name)
         stem = name.removesuffix(META_SUFFIX)
         if stem != name and not self._inventory.has(self._join_path(*parts[:-1], stem)):
-            name = stem  # A sidecar is removed together with its file.
+            name = stem  # A sidecar is surplus if its file is surplus.
         elif is_kept_beside(name):
             return True
         return not found.is_file or not self._takes(name, f"{url}{name}")

@@ -1,9 +1,9 @@
-"""The robots.txt rules of a tree's servers (RFC 9309), requested once for each server.
+"""The robots.txt rules (RFC 9309) for recursive retrieval, requested once for each server.
 
-A URL that the user typed is always requested. A URL that was found below it is requested only if the rules
-allow that. A server without the file, or with a 4xx response, has no rules. If the rules are unknown (5xx,
-timeout, no connection), a found URL is not requested, and its error is `TryLater`. The rules are read again
-after a day.
+A URL from the user is always requested. A URL from a listing is requested only if the rules allow the URL. A
+4xx response means that the server does not have rules. If the rules are unknown (5xx, timeout, no
+connection), URLs from listings are not requested, and their error is `TryLater`. The rules are requested
+again after a day.
 """
 
 from __future__ import annotations
@@ -27,35 +27,35 @@ from resolver.url.parsing import parse
 if TYPE_CHECKING:
     from protego import Protego
 
-#: The product token for which the rules are selected (RFC 9309 section 2.2.1). The token is a part of the
-#: `User-Agent`.
+#: The product token that selects the rules for this client (RFC 9309 section 2.2.1). The `User-Agent`
+#: contains this token.
 TOKEN = "resolve"
 
-#: The maximum of bytes read; at least 500 KiB are required (RFC 9309 section 2.5).
+#: Maximum number of bytes of robots.txt that are parsed. RFC 9309 section 2.5 requires at least 500 KiB.
 MOST = 512_000
 
-#: Seconds until the rules are read again (RFC 9309 section 2.4).
+#: Cache lifetime of the rules in seconds (RFC 9309 section 2.4).
 _KEPT = 86_400.0
 
-#: The path of the file itself.
+#: The path of robots.txt, which is always allowed.
 _ITSELF = (b"robots.txt",)
 
-#: The maximum of seconds between two requests to a server. A larger Crawl-delay is reduced to it.
+#: Maximum Crawl-delay in seconds. A larger Crawl-delay is reduced to this value.
 LONGEST_DELAY = 60.0
 
-#: The maximum of lines that are searched for the line that forbids a URL.
+#: Maximum number of lines that are searched for the rule that forbids a URL.
 _MOST_SHOWN = 256
 
 _BOM = b"\xef\xbb\xbf"
 
 
 class RobotsRules:
-    """The rules of one robots.txt. The parser accepts any content."""
+    """The rules of one robots.txt file. Invalid lines are ignored, so parsing never fails."""
 
     def __init__(self, octets: bytes) -> None:
-        from protego import Protego  # Imported lazily: few runs walk through web pages.
+        from protego import Protego  # Imported lazily: few runs retrieve web pages recursively.
 
-        octets = octets.removeprefix(_BOM)  # With a byte order mark, the parser would ignore the first group.
+        octets = octets.removeprefix(_BOM)  # Protego would ignore the first group after a byte order mark.
         if len(octets) > MOST:
             octets = octets[: octets.rfind(b"\n", 0, MOST) + 1]
         self._text = octets.decode("utf-8", "replace")
@@ -65,15 +65,15 @@ class RobotsRules:
 
     @property
     def delay(self) -> float:
-        """Return the seconds between two requests; 0 if the rules have no delay."""
+        """Return the Crawl-delay in seconds; 0 if the rules do not contain a Crawl-delay."""
         return min(self.wanted_delay, LONGEST_DELAY)
 
     def allows(self, url: str) -> bool:
-        """Return whether the URL, as it is sent, may be requested."""
+        """Return whether the rules allow a request for the URL; `url` is in the form that is sent."""
         return self._rules.can_fetch(url, TOKEN)
 
     def line(self, url: str) -> str | None:
-        """Return the longest line that forbids the URL; None if the first 256 do not."""
+        """Return the longest rule that forbids the URL; None if the first 256 lines do not forbid it."""
         found = [
             path
             for path in islice(self._paths(), _MOST_SHOWN)
@@ -94,9 +94,9 @@ def _disallow_path(path: str) -> Protego:
 
 @dataclass(slots=True)
 class _RobotsServer:
-    """A server by scheme, host and port, with its rules.
+    """A server (scheme, host and port) with its rules.
 
-    `failed` is the error because of which the rules are unknown.
+    `failed` is the error of the request for robots.txt if the rules are unknown.
     """
 
     lock: AbstractAsyncContextManager[object]
@@ -109,9 +109,9 @@ class Robots:
     """The robots rules of all servers of a run.
 
     Args:
-        session: The session that requests the rules.
-        slow: Called with a host and the seconds between two requests that its rules demand.
-        report: Called with the URL of the rules and a finding about them.
+        session: The session for requests of robots.txt.
+        slow: Called with a host and its Crawl-delay in seconds.
+        report: Called with the URL of robots.txt and a finding about the rules.
     """
 
     def __init__(
@@ -124,12 +124,12 @@ class Robots:
         self._servers: dict[str, _RobotsServer] = {}
 
     async def check(self, url: Url, origin: Origin, referrer: Referrer | None) -> Finding | None:
-        """Return the finding for a URL that must not be requested; None if it may be.
+        """Return a finding if the rules forbid the URL; None if they allow it.
 
         Args:
             url: The URL to check.
-            origin: The origin of the tree's top, used for the request of the rules.
-            referrer: The referrer of the tree's top, used likewise.
+            origin: The origin for the request of robots.txt: the origin of the top URL of the tree.
+            referrer: The referrer for the request of robots.txt: the referrer of the top URL.
 
         Raises:
             TryLater: The rules are unknown.
@@ -164,8 +164,8 @@ class Robots:
             if not (error.code or "").startswith("4"):
                 server.failed = error
         except Refused:
-            # Too many redirects count as no rules (RFC 9309 section 2.3.1.2). A refused address is refused
-            # for each URL of the server.
+            # After too many redirects, a server counts as without rules (RFC 9309 section 2.3.1.2). If the
+            # policy refuses the address of the server, it refuses all URLs of the server anyway.
             pass
         except ResolveError as error:
             server.failed = error
@@ -177,7 +177,7 @@ class Robots:
                 self._report(url.shown, Finding("http:crawl-delay", "warn", words))
 
     async def _read(self, url: Url, origin: Origin, referrer: Referrer | None) -> bytes:
-        """Return the first `MOST` bytes and one more. Raises `ResolveError`."""
+        """Fetch robots.txt, and return at most `MOST` + 1 bytes. Raises `ResolveError`."""
         memory = MemoryStore()
 
         async def fill(reply: StreamingResponse) -> None:

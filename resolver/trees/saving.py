@@ -1,7 +1,7 @@
-"""The work of `Resolver.save_tree`: a walk whose files are saved and reported one by one.
+"""The implementation of `Resolver.save_tree`: a walk whose files are saved by a batch.
 
-Found files wait in the walk's own database. A task keeps its slot until the caller has received its outcome.
-So memory stays small for a tree of any size.
+Found files wait in a temporary database. A task occupies its slot until the caller has consumed its outcome
+(backpressure). So memory use is small for a tree of any size.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
     from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
 
 
-# A walk with a ledger: each file of a tree gets a ledger row before its request. Directories do not have a
-# row, because their listings are not files. Each run reads the listings again, because they name the files.
+# A walk with a ledger: each file of a tree gets a ledger row before its request. A directory does not have a
+# ledger row, because each run requests all listings again to find the files.
 
 
 async def with_rows(
     walk: TreeWalk, ledger: Ledger | None
 ) -> AsyncIterator[tuple[TreeFile | TreeDirectory, LedgerEntry | None]]:
-    """Yield the items of the walk, each file with its ledger row.
+    """Yield the files and directories of the walk, and for each file its ledger row.
 
-    If the row says that the file is done, the caller must not request the file, and calls its `close`
-    instead.
+    If a file is done according to its ledger row, the caller must not request the file, but must call its
+    `close` method.
 
     Raises:
         LedgerFault: The ledger cannot be read or written.
@@ -78,7 +78,7 @@ def _make_row(file: TreeFile) -> RequestRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TreeRequest:
-    """The arguments of `Resolver.save_tree`, except the URL. `below` is the prefix of all paths."""
+    """The arguments of `Resolver.save_tree`, except the URL. `below` is the parent directory of all files."""
 
     session: Resolver
     network: Network
@@ -116,7 +116,10 @@ def save_tree(
     origin: Origin,
     referrer: tuple[str, str | None] | None,
 ) -> RunningBatch[Outcome]:
-    """Return the iterator of `Resolver.save_tree`; the walk begins at its first use. Raises `ValueError`."""
+    """Return the iterator of `Resolver.save_tree`; the walk starts at the first iteration.
+
+    Raises `ValueError` for an invalid argument.
+    """
     if depth is not None and depth < 1:
         raise ValueError("depth must be at least 1")
     wish = TreeRequest(
@@ -140,7 +143,7 @@ def save_tree(
 
 async def _save_tree(url: UrlLike, wish: TreeRequest, hand_over: HandOver) -> None:
     async def take(result: TaskResult[Outcome | None]) -> None:
-        if result.error is not None:  # The ledger failed, so no further request is made.
+        if result.error is not None:  # stop, because the ledger failed
             raise result.error
         if result.value is not None:
             await hand_over(result.value)
@@ -164,7 +167,7 @@ async def _save_tree(url: UrlLike, wish: TreeRequest, hand_over: HandOver) -> No
 
 
 def _top(url: Url, wish: TreeRequest) -> WalkRequest:
-    """Return the request for the top. Raises `Refused` (S14) for a URL that gives no file name."""
+    """Return the walk request for the top URL. Raises `Refused` (S14) for a URL without a file name."""
     name = local_file_name(url) if tree_of(url) is None else path_of_top(url, host=False, cut=None)
     return WalkRequest(
         url=url,
@@ -202,18 +205,15 @@ def _make_earlier_outcome(item: TreeFile | TreeDirectory, row: LedgerEntry) -> O
 
 
 def lane_of(task: BatchTask[Outcome | None]) -> Hashable:
-    """Return the lane of a task.
-
-    The queue keeps tasks of the same lane together, so that they share a connection.
-    """
+    """Return the lane of a task. Tasks of the same lane run in sequence, so that they share a connection."""
     assert isinstance(task, _TreeSaveTask)
     return task.lane
 
 
 class _TreeSaveTask:
-    """A file or a directory as a task of the batch.
+    """A batch task for a file or a directory.
 
-    A directory has an outcome only if it fails or is skipped.
+    A directory has an outcome only if it failed or was skipped.
     """
 
     def __init__(self, item: TreeFile | TreeDirectory, row: LedgerEntry | None, wish: TreeRequest) -> None:
@@ -223,7 +223,10 @@ class _TreeSaveTask:
         self.host, self.scheme, self.lane = item.host, item.scheme, item.lane
 
     async def run(self) -> Outcome | None:
-        """Save or list the item. Raises `LedgerFault` and `Requeue`; other errors become outcomes."""
+        """Save the file or list the directory.
+
+        Raises `LedgerFault` and `Requeue`; other errors become outcomes.
+        """
         current_row.set(self._row)
         item, began = self._item, running().current_time()
         try:
@@ -243,7 +246,7 @@ class _TreeSaveTask:
         return outcome
 
     async def _forget(self) -> None:
-        """Remove the row of a file that turned out to be a directory."""
+        """Remove the ledger row of a file that turned out to be a directory."""
         if self._row is not None:
             await self._row.forget()
 
@@ -283,19 +286,16 @@ def _make_failed_outcome(
     return outcome_of_failure(error, url, elapsed, judge_failed(error, url, wish.network, origin, referrer))
 
 
-# The articles of a newsgroup as messages of one mailbox: all articles that the mailbox lacks, in the order of
-# their numbers. An article that the server has removed since the listing is counted and skipped. No other
-# articles are skipped.
+# A mailbox (mbox) with the articles of a newsgroup. Articles that are missing in the mailbox are appended in
+# the order of their numbers. Only articles that the server has removed since the listing are skipped; they
+# are counted.
 
-#: Articles that are requested concurrently.
+#: Number of articles that are requested concurrently.
 _AHEAD = 16
 
 
 def source_of(url: Url) -> str:
-    """Return the source of the article numbers: the group and its server.
-
-    The numbers are unique only within it.
-    """
+    """Return the newsgroup and the server of a URL, because article numbers are unique only within them."""
     place = url.scheme
     if isinstance(url, HostUrl):
         place = url.host.lower() + ("" if url.port in (None, url.default_port) else f":{url.port}")
@@ -303,7 +303,10 @@ def source_of(url: Url) -> str:
 
 
 class GroupMailbox:
-    """A copy of a group into a mailbox at `path`. The `session` must return all entries of a listing."""
+    """A copy of a newsgroup to a mailbox at `path`.
+
+    The settings of `session` must not limit the number of entries of a listing.
+    """
 
     def __init__(
         self,
@@ -324,7 +327,10 @@ class GroupMailbox:
         self._loop = running()
 
     async def run(self) -> Saved:
-        """Copy the missing articles. Raises `ResolveError`; articles before the failed one are saved."""
+        """Append the missing articles to the mailbox.
+
+        Raises `ResolveError`; the articles before the failed article are saved.
+        """
         clock = Clock(None)
         await self._loop.in_thread(self._box.open)
         try:
@@ -351,7 +357,7 @@ class GroupMailbox:
         )
 
     async def _list_missing(self) -> list[Entry]:
-        """Return the entries of the group that the mailbox lacks."""
+        """Return the entries of the newsgroup that are missing in the mailbox."""
         held, found = self._box.numbers, []
         listing = self._session.listing(self._url, origin=self._origin, referrer=self._referrer)
         async with listing as reply:
@@ -363,7 +369,10 @@ class GroupMailbox:
         return sorted(found, key=lambda entry: int(entry.name))
 
     async def _take(self, entries: Sequence[Entry]) -> None:
-        """Fetch some articles and save them in order. Raises the error of the first failed one."""
+        """Fetch articles concurrently, and save the articles in order.
+
+        Raises the error of the first failed article.
+        """
         came: list[Response | ResolveError | None] = [None] * len(entries)
         async with self._loop.open_nursery() as nursery:
             for at, entry in enumerate(entries):

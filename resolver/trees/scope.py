@@ -1,7 +1,7 @@
-"""The scope of a tree: URLs of the same scheme, host and port whose path begins with the top URL's path.
+"""The scope of a tree: the URLs with the same scheme, host and port below the path of the top URL.
 
-URLs outside the scope are not requested, even if a redirect leads to them. The module also selects files,
-detects loops and names the entries of a directory.
+URLs outside the scope are not requested, even after a redirect. The module also selects files, detects loops
+and assigns local names to the entries of a directory.
 """
 
 from __future__ import annotations
@@ -23,46 +23,46 @@ from resolver.policy.files import local_name, local_path, name_key, number_name
 from resolver.url import registry
 from resolver.url.parsing import parse
 
-#: Names that may lead to another directory. A decoded name must not contain them as a component.
+#: Path components that may lead to another directory (path traversal). A decoded name must not contain them.
 _NOWHERE = frozenset({b"", b".", b".."})
 
 
 def tree_of(url: Url) -> Tree | None:
-    """Return how URLs of this scheme form trees; None if they do not."""
+    """Return the tree rules of the URL's scheme, or None if the scheme does not have directory trees."""
     row = registry.find(url.scheme)
     return None if row is None else row.tree
 
 
 def walked_as(url: Url) -> Url:
-    """Return the URL to walk in place of this one: the URL itself, or its equivalent in another scheme."""
+    """Return the URL to use for the walk: the URL itself, or an equivalent URL of another scheme."""
     row = registry.find(url.scheme)
     text = None if row is None or row.walked_as is None else row.walked_as(url)
     return url if text is None else parse(text)
 
 
 def names_of(url: Url) -> tuple[bytes, ...]:
-    """Return the path components from the root of the server."""
+    """Return the path components of a URL, from the root directory of the server."""
     tree = tree_of(url)
     return () if tree is None else tree.names(url)
 
 
 def place_of(url: Url) -> str:
-    """Return scheme, host and port, which all URLs of a tree share."""
+    """Return the scheme, host and port of a URL, as text."""
     if isinstance(url, HostUrl):
         return f"{url.scheme}://{comparable_host(url.host)}:{url.effective_port}"
     return f"{url.scheme}:"
 
 
 def path_of_top(url: Url, *, host: bool, cut: int | None) -> str:
-    """Return the local path of a tree's top: its last name, or its host if it has no name.
+    """Return the local path for the top of a tree: the last path component, or the host without a path.
 
     Args:
-        url: The URL of the top.
-        host: Whether the path begins with the host.
+        url: The top URL of the tree.
+        host: Whether the local path begins with the host.
         cut: The number of leading directories to omit; None omits all, unless `host` is true.
 
     Raises:
-        Refused: The name is not allowed (S14).
+        Refused: The local name is not allowed (S14).
     """
     names = names_of(url)
     place = [url.host.encode()] if isinstance(url, HostUrl) and url.host else []
@@ -84,23 +84,26 @@ class TreeScope:
         return cls(place_of(url), names_of(url))
 
     def covers(self, url: Url, names: tuple[bytes, ...] | None = None) -> bool:
-        """Return whether the URL is the top of the tree or below it; `names` are its path components."""
+        """Return whether the URL is the top URL of the tree or below the top URL.
+
+        `names` are the path components of `url`, if they are already known.
+        """
         names = names_of(url) if names is None else names
         top = len(self.names)
         return names[:top] == self.names and place_of(url) == self.place and _NOWHERE.isdisjoint(names[top:])
 
 
-# The selection of files by name and by complete URL. Directories are always entered, for their files.
+# The selection of files by name and by URL. The patterns do not apply to directories.
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Patterns that select files; case matters.
+    """Case-sensitive patterns that select files.
 
     Args:
-        accept: Shell patterns for names (`*.iso`), one of which must match, if there are any.
-        reject: Shell patterns for names, none of which may match.
-        pattern: A regular expression that the URL must contain.
+        accept: Glob patterns for names (`*.iso`). If there are any, a name must match at least one of them.
+        reject: Glob patterns for names that are excluded.
+        pattern: A regular expression that must match somewhere in the URL.
 
     Raises:
         ValueError: `pattern` is not a valid regular expression.
@@ -119,11 +122,11 @@ class Selection:
         return not self.accept and not self.reject and self.pattern is None
 
     def takes_local(self, name: str, url: str) -> bool:
-        """Return whether a local file is selected."""
+        """Return whether the selection includes a local file."""
         return self.takes(os.fsencode(name), url)
 
     def takes(self, name: bytes, url: str) -> bool:
-        """Return whether the file of this name at `url` is selected."""
+        """Return whether the selection includes the file with this name and URL."""
         if self.takes_all:
             return True
         text = name.decode("utf-8", "surrogateescape")
@@ -155,43 +158,41 @@ def _any_of(globs: Sequence[str]) -> re.Pattern[str] | None:
     return re.compile("|".join(map(translate, globs))) if globs else None
 
 
-# Loops: evidence that two URLs name the same directory.
+# Loop detection, for example for symlinks on the server. Two URLs name the same directory in these cases:
 #
-# The evidence is one of these:
-#
-# - the same URL after normalization;
-# - the same identifier from the server (`unique` of MLSD, `i` of EPLF, the real path of a directory);
-# - the target of a link, if the listing states it.
+# - The normalized URLs are equal.
+# - The identifiers from the server are equal (`unique` of MLSD, `i` of EPLF, the real path of a directory).
+# - The listing states the target of a link, and the target is the other directory.
 #
 # HTTP provides neither an identifier nor a link target. For HTTP, a directory counts as a loop if two of its
 # parents have the same listing.
 
-#: The maximum depth of directories; no real tree is deeper.
+#: Maximum nesting depth of directories, which is greater than the depth of real trees.
 DEEPEST = 64
 
-#: The maximum of equal listings on one path. One repetition is allowed, because a directory may contain a
-#: copy of itself.
+#: Maximum number of equal listings among a directory and its parents. Two are allowed, because a directory
+#: may contain a copy of itself.
 _MOST_ALIKE = 2
 
 _MANY = 1 << 256
 
 
 def mark_of(url: Url) -> str:
-    """Return the normalized URL: escapes and dot segments are resolved (RFC 3986 section 6.2.2)."""
+    """Return the normalized URL (RFC 3986 section 6.2.2), for comparisons."""
     return f"{place_of(url)}/{'/'.join(quote(name, safe='') for name in names_of(url))}"
 
 
 def identity_of(place: str, extra: Mapping[str, JsonValue] | None) -> str | None:
     """Return the server's identifier of an entry, or None.
 
-    Equal identifiers mean the same entry; different identifiers prove nothing.
+    Two entries with equal identifiers are the same. Entries with different identifiers may also be the same.
     """
     unique = (extra or {}).get("unique")
     return f"{place} {unique}" if isinstance(unique, str) and unique else None
 
 
 def leads_up(entry: Entry, names: Sequence[bytes]) -> bool:
-    """Return whether the entry is a link from the directory `names` to that directory or a parent."""
+    """Return whether an entry of the directory `names` is a link to this directory or to a parent of it."""
     target = (entry.extra or {}).get("link")
     if not isinstance(target, str):
         return False
@@ -206,10 +207,7 @@ def leads_up(entry: Entry, names: Sequence[bytes]) -> bool:
 
 
 class DirectoryDigest:
-    """A digest of a listing that does not depend on the order of its entries.
-
-    Two digests are equal if names, sizes and dates are equal.
-    """
+    """A digest of a listing, computed from names, sizes and dates. The order of entries does not matter."""
 
     def __init__(self) -> None:
         self._sum = 0
@@ -228,34 +226,34 @@ class DirectoryDigest:
 
 
 def is_too_alike(count: int) -> bool:
-    """Return whether a listing proves a loop, if it is the `count`th equal listing on its path."""
+    """Return whether a directory is a loop; `count` is the number of equal listings on its path."""
     return count > _MOST_ALIKE
 
 
-# The local names of the entries of one directory (S14). Each name is safe, and two names never mean the same
-# file on any file system.
+# The local names of the entries of one directory (S14). Names are sanitized. On all file systems, the names
+# of two entries are different.
 #
-# Names are assigned in the byte order of the server's names, directories before files. The order of the
-# listing does not matter. So another run assigns the same names, as long as no entry is added or removed. If
-# a file system may treat several names as equal (for example upper and lower case), the first name stays and
-# the next ones are numbered.
+# Names are assigned in the byte order of the server's names, first to directories and then to files. The
+# order of the listing does not matter. So another run assigns the same names if entries are neither added nor
+# removed. If a file system may treat several names as equal (for example, names that differ only in case),
+# the first entry gets the unchanged name, and the next entries get numbered names.
 
 
 class TakenNames(Protocol):
-    """The keys of the names taken in a directory, each with the last number assigned."""
+    """The interface of the names in use in a directory, each with the last assigned number."""
 
     def find_last_number(self, key: str) -> int:
-        """Return the last number of a key; 0 if the key is free."""
+        """Return the last assigned number of a name key, or 0 if the name is not in use."""
         ...
 
     def take(self, key: str, number: int) -> None: ...
 
 
 def name_for(raw: bytes, taken: TakenNames) -> str:
-    """Return the local name of the server's name `raw`, and mark it as taken.
+    """Return the local name for the server's name `raw`, and record that the local name is in use.
 
     Raises:
-        Refused: No allowed character is left (S14).
+        Refused: The sanitized name is empty (S14).
     """
     wanted = local_name(raw)
     key = name_key(wanted)

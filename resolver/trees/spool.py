@@ -1,12 +1,12 @@
-"""The spool of found entries: a temporary database, so that memory does not grow with the number of entries.
+"""The spool of found entries: a temporary SQLite database, so that memory use does not grow with a tree.
 
-The database has no file name, so other processes cannot open it. It is removed when the connection closes. An
-entry has one of three states:
+The database file does not have a name, so other processes cannot open it. It is deleted when the connection
+is closed. An entry has one of three states:
 
-- `LISTED`, until all entries of its directory are listed and it has a local name;
-- `READY`, until it is returned;
-- `GIVEN`, for a directory that was returned, because the detection of loops needs it. A returned file is
-  deleted from the spool.
+- `LISTED`: the entry is stored, but does not have a local name yet.
+- `READY`: the entry has a local name, and waits to be taken from the spool.
+- `GIVEN`: the directory was taken from the spool. It stays in the database for loop detection. A file is
+  deleted when it is taken.
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ from protocols.errors import LocalError
 
 LISTED, READY, GIVEN = 0, 1, 2
 
-#: Names of one directory that are held in memory.
+#: Maximum number of names of one directory that are stored in memory.
 _FEW = 1_000
 
-#: The role of an entry; entries are named in this order. DIRECTORY: entered. LINKED: entered after all
-#: DIRECTORY entries. PERHAPS: entered after all LINKED entries, if the server lists it. FILE: saved.
+#: The roles of entries, in the order in which entries get local names:
+#: - DIRECTORY: a directory to enter.
+#: - LINKED: a link to a directory, to enter after all DIRECTORY entries.
+#: - PERHAPS: an unknown kind, to enter after all LINKED entries if the server returns a listing.
+#: - FILE: a file to save.
 DIRECTORY, LINKED, PERHAPS, FILE = 0, 1, 2, 3
 
 _SCHEMA = """
@@ -52,15 +55,15 @@ _INSERT = f"INSERT INTO entry ({_COLUMNS}, state) VALUES ({', '.join('?' * (_COL
 
 
 class SpooledEntry(NamedTuple):
-    """An entry of a listing.
+    """An entry of a listing, as a database row.
 
     Attributes:
-        mark: The identifier within the tree, if the entry can be found at two paths.
-        size: The size, if the listing has an exact one.
-        modified: The time, if the listing has an exact one.
-        path: The local path, once the entry has a name.
+        mark: The server's identifier of the entry, for loop detection.
+        size: The size in bytes, if the listing has an exact size.
+        modified: The modification time, if the listing has an exact time.
+        path: The local path, after a local name was assigned.
         referrer: The URL of the listing.
-        address: The address of the server that sent the listing.
+        address: The IP address of the server that sent the listing.
     """
 
     number: int | None
@@ -91,7 +94,7 @@ class EntrySpool:
         self._database.close()
 
     def add(self, rows: Iterable[SpooledEntry], state: int) -> int:
-        """Store the entries, and return the number of the last one."""
+        """Store entries with a state, and return the number of the last entry."""
         with self._open_transaction():
             self._database.executemany(_INSERT, [(*row, state) for row in rows])
         [(last,)] = self._do("SELECT last_insert_rowid()")
@@ -99,16 +102,16 @@ class EntrySpool:
         return last
 
     def drop_listed(self, parent: int) -> None:
-        """Delete the listed entries of a directory before its listing starts again."""
+        """Delete the `LISTED` entries of a directory before its listing is requested again."""
         self._do("DELETE FROM entry WHERE parent = ? AND state = 0", parent)
 
     def next_listed(self, parent: int, most: int) -> list[SpooledEntry]:
-        """Return the next entries without names, in the order of naming."""
+        """Return the next entries without local names, in the order in which names are assigned."""
         order = "ORDER BY role, raw, number LIMIT ?"
         return self._rows("WHERE state = 0 AND parent = ? " + order, parent, most)
 
     def settle(self, ready: Sequence[tuple[str, int]], dropped: Sequence[int]) -> None:
-        """Set the paths of some entries, and delete others."""
+        """Set the paths of the `ready` entries, and delete the `dropped` entries."""
         with self._open_transaction():
             self._database.executemany("UPDATE entry SET path = ?, state = 1 WHERE number = ?", ready)
             self._database.executemany("DELETE FROM entry WHERE number = ?", [(each,) for each in dropped])
@@ -131,7 +134,10 @@ class EntrySpool:
         return found
 
     def take_directory(self, *, linked: bool) -> SpooledEntry | None:
-        """Take the next ready directory; links and doubtful entries only if `linked`."""
+        """Take the next ready directory from the spool, or None.
+
+        With `linked`, links and entries of unknown kind are taken too.
+        """
         most = PERHAPS if linked else DIRECTORY
         found = self._rows("WHERE state = 1 AND role <= ? ORDER BY role, number LIMIT 1", most)
         for each in found:
@@ -141,7 +147,7 @@ class EntrySpool:
     # -- visited directories
 
     def visit(self, tree: int, number: int, *marks: str) -> bool:
-        """Record the marks of an entry; return whether no other entry of its tree has them."""
+        """Record the identifiers of an entry; return whether they are new in its tree (loop detection)."""
         first = True
         for mark in marks:
             self._do("INSERT OR IGNORE INTO visited VALUES (?, ?, ?)", tree, mark, number)
@@ -155,11 +161,11 @@ class EntrySpool:
         return self._do("SELECT number FROM visited WHERE tree = ? AND mark = ?", tree, mark)
 
     def describe(self, number: int, alike: str) -> None:
-        """Store the digest of a directory's listing."""
+        """Store the digest of the listing of a directory."""
         self._do("UPDATE entry SET alike = ? WHERE number = ?", alike, number)
 
     def count_above(self, number: int, alike: str) -> int:
-        """Return the number of equal listings among the directory and its parents."""
+        """Return how many of a directory and its parents have a listing with the same digest."""
         above = """
             WITH RECURSIVE above (number, parent, alike) AS (
                 SELECT number, parent, alike FROM entry WHERE number = ? UNION ALL SELECT e.number, e.parent,
@@ -176,7 +182,7 @@ class EntrySpool:
         return int(str(found[0][0])) if found else 0
 
     def take(self, parent: int, numbers: Mapping[str, int]) -> None:
-        """Store the last number of each key."""
+        """Store the last assigned number of each name key."""
         values = [(parent, key, number) for key, number in numbers.items()]
         with self._open_transaction():
             self._database.executemany("INSERT OR REPLACE INTO taken VALUES (?, ?, ?)", values)
@@ -206,7 +212,7 @@ class EntrySpool:
 
 
 class DirectoryNames:
-    """The names taken in one directory, in memory as long as they are few."""
+    """The names in use in one directory, in memory for few names and otherwise in the database."""
 
     def __init__(self, spool: EntrySpool, parent: int) -> None:
         self._spool = spool

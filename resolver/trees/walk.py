@@ -1,8 +1,8 @@
-"""The walk of a tree: a source of tasks for a batch, each a directory to list or a file to save.
+"""The walk of one or more trees: a source of batch tasks, each with a directory to list or a file to save.
 
-`plant` adds a tree. The top of the tree is its first task, and the entries of its listing are the next tasks.
-The files of a directory come before the next directory. Because a running task may still add entries, the
-source ends only when `no_more` was called and all its tasks are finished.
+`plant` adds a tree. The first task of a tree is its top directory, and the entries of a listing become
+further tasks. The files of a directory precede the next directory. A running task may add entries, so the
+walk ends only after `no_more` was called and all tasks are finished.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from resolver.url.parsing import parse
 
 T = TypeVar("T")
 
-#: Files that are taken from the spool in one query.
+#: Number of files that are taken from the spool in one query.
 _AT_ONCE = 100
 
 
@@ -44,15 +44,15 @@ def _ignore() -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WalkRequest:
-    """A tree to be walked.
+    """A tree to walk.
 
     Attributes:
-        url: The URL of the top.
-        below: The output directory, a prefix of `path`.
+        url: The top URL of the tree.
+        below: The output directory, which is a prefix of `path`.
         path: The local path of the top.
-        depth: The maximum number of directories on a path, the top included.
-        owner: A value of the caller, returned with each item.
-        over: Called when no task of the tree is left.
+        depth: The maximum number of directory levels, including the top.
+        owner: A value of the caller, which each item of the tree returns.
+        over: Called when all tasks of the tree are finished.
     """
 
     url: Url
@@ -67,9 +67,9 @@ class WalkRequest:
 
 
 class TreeTop:
-    """A planted tree, with the data that all its items share.
+    """A tree of a walk, with the data that all its items share.
 
-    `left` counts the items that are ready or running.
+    `left` is the number of ready or running items.
     """
 
     def __init__(self, session: Resolver, top: WalkRequest) -> None:
@@ -88,17 +88,17 @@ class TreeTop:
         )
 
     def _judge(self, start: Url, target: Url) -> None:
-        """Raise `Refused` (S10) if a redirect leads out of the tree.
+        """Raise `Refused` (S10) if a redirect leads to a URL outside the tree.
 
-        A mirror that the user named is outside the tree from the start, so it may redirect anywhere.
+        A redirect from a mirror of the user is always allowed, because the mirror itself is outside the tree.
         """
         if self.scope.covers(start) and not self.scope.covers(target):
             raise Refused("S10", f"the redirect leads out of the tree, to {target.shown}")
 
     def _judge_file(self, start: Url, target: Url) -> None:
-        """Raise `Refused` (S10) if a redirect of a file leads out of the tree.
+        """Raise `Refused` (S10) if a redirect of a file leads to a URL outside the tree.
 
-        If the redirect only adds a trailing slash, the file is a directory, and `NoDocument` is raised.
+        If the redirect only adds a trailing slash, the file is a directory. Then `NoDocument` is raised.
         """
         self._judge(start, target)
         if target.text.endswith("/") and not start.text.endswith("/") and names_of(start) == names_of(target):
@@ -106,7 +106,7 @@ class TreeTop:
 
 
 class TreeItem:
-    """A task of the walk. `host` and `scheme` are for the batch; `path` is the local path."""
+    """A file or directory of the walk, as a batch task. `path` is the local path."""
 
     def __init__(self, walk: TreeWalk, tree: TreeTop, row: SpooledEntry) -> None:
         assert row.path is not None
@@ -120,7 +120,10 @@ class TreeItem:
 
     @property
     def lane(self) -> Hashable:
-        """Return the directory that the connection must have selected for this item; None if any is fine."""
+        """Return the lane: the directory that the item needs as the current directory of its connection.
+
+        Returns None if the current directory does not matter.
+        """
         if not self.tree.stays:
             return None
         is_directory = isinstance(self, TreeDirectory)
@@ -139,12 +142,12 @@ class TreeItem:
         return self.tree.top.origin if self.is_top else "derived"
 
     def close(self) -> None:
-        """End the item without a request."""
+        """Finish the item without a request."""
         self._walk.end(self)
 
     @contextmanager
     def _until_over(self) -> Iterator[None]:
-        """End the item after the block, unless it was requeued."""
+        """Finish the item at the end of the block, except after `Requeue`."""
         try:
             yield
         except Requeue:
@@ -164,7 +167,7 @@ class TreeItem:
     async def _left_alone(self) -> Saved | None:
         """Return the outcome of an item that robots.txt forbids (RFC 9309); None for an allowed item.
 
-        A URL that the user typed is always allowed. Raises `TryLater` if the rules are unknown.
+        A URL from the user is always allowed. Raises `TryLater` if the rules are unknown.
         """
         robots, top = self._walk.robots, self.tree.top
         if robots is None or self.is_top or not registry.is_of_the_web(self.scheme):
@@ -190,7 +193,7 @@ class TreeItem:
 
 
 class TreeFile(TreeItem):
-    """A file to be saved at `path`, with the `session` of its tree."""
+    """A file to save at `path`, with the `session` of its tree."""
 
     @property
     def session(self) -> Resolver:
@@ -198,18 +201,19 @@ class TreeFile(TreeItem):
 
     @property
     def listed(self) -> Validators:
-        """Return the size and time of the file, if the listing states them exactly."""
+        """Return the size and modification time of the file from the listing, if they are exact."""
         said = self.row.modified
         return Validators(self.row.size, None if said is None else datetime.fromisoformat(said))
 
     async def fetch(self, save: Callable[[], Awaitable[T]]) -> T | Saved | None:
-        """Save the file with `save`, unless robots.txt forbids it.
+        """Save the file with `save`, except if robots.txt forbids the file.
 
         Returns:
-            None if the file turned out to be a directory; the walk enters it and returns its entries later.
+            The result of `save`, or the outcome of a forbidden file. None if the file turned out to be a
+            directory, which the walk then enters.
 
         Raises:
-            ResolveError: `save` failed, or the robots rules are unknown.
+            ResolveError: `save` failed, or the robots.txt rules are unknown.
         """
         with self._until_over():
             try:
@@ -227,22 +231,22 @@ class TreeFile(TreeItem):
 
     @property
     def _is_open(self) -> bool:
-        """Return whether the listing does not say if this is a file or a directory."""
+        """Return whether the listing does not state the kind of the entry (file or directory)."""
         return self.row.kind in (Kind.LINK, Kind.UNKNOWN)
 
     @property
     def _was_directory(self) -> bool:
-        """Return whether an earlier run found a directory here.
+        """Return whether the local path is a directory, because an earlier run found a directory.
 
-        This counts only if the listing leaves the type open, or on the web, where a redirect may reveal a
-        directory.
+        The local path is checked only for an entry of unknown kind and for web pages, because a web server
+        may redirect the URL of a file to a directory.
         """
         is_certain = not (self._is_open or registry.is_of_the_web(self.scheme))
         return not (self.is_top or is_certain) and is_directory(self.path)
 
 
 class TreeDirectory(TreeItem):
-    """A directory to be listed."""
+    """A directory to list."""
 
     session = property(lambda self: self.tree.session)
     scope = property(lambda self: self.tree.scope)
@@ -253,13 +257,14 @@ class TreeDirectory(TreeItem):
     deepest = property(lambda self: min(self.tree.top.depth, DEEPEST))
 
     async def run(self) -> ListedDirectory | Saved | None:
-        """List the directory, unless robots.txt forbids it; its entries follow in the walk.
+        """List the directory, except if robots.txt forbids it. The walk then returns its entries.
 
         Returns:
-            None if the URL turned out to be a file, which follows in the walk.
+            The listing result, or the outcome of a forbidden directory. None if the URL turned out to be a
+            file, which the walk then returns.
 
         Raises:
-            ResolveError: The listing failed; the entries listed by then follow all the same.
+            ResolveError: The listing failed. The walk still returns the entries before the failure.
         """
         listing = DirectoryListing(self, self._walk.spool)
         with self._until_over():
@@ -280,15 +285,16 @@ class TreeDirectory(TreeItem):
 
 
 class TreeWalk:
-    """An async iterator of items, for one consumer; must be closed.
+    """An async iterator over the items of trees, for one consumer. The walk must be closed.
 
-    The consumer runs or fetches each item to its end. `plant` may be called until `no_more`.
+    The consumer must call `run`, `fetch` or `close` of each item. `plant` may be called until `no_more` is
+    called.
 
     Args:
         session: The session for all requests.
-        robots: The robots rules; None ignores them.
-        inventory: Receives all listed entries.
-        dry_run: Whether no local directory is created.
+        robots: The robots.txt rules; None means that robots.txt is ignored.
+        inventory: The inventory that records all listed entries.
+        dry_run: Whether to omit the creation of local directories.
     """
 
     def __init__(
@@ -319,7 +325,7 @@ class TreeWalk:
             await self._room.wait()
 
     def plant(self, top: WalkRequest) -> None:
-        """Add a tree; a URL of a scheme without trees becomes a file. Raises `LocalError`."""
+        """Add a tree. If the scheme does not have trees, the URL becomes a file. Raises `LocalError`."""
         self._planted += 1
         tree = self._trees[self._planted] = TreeTop(self._session, top)
         role = DIRECTORY if tree_of(top.url) else FILE
@@ -334,7 +340,7 @@ class TreeWalk:
         self._changed.set()
 
     def no_more(self) -> None:
-        """Announce that no tree follows."""
+        """Declare that `plant` will not be called again."""
         self._ended = True
         self._changed.set()
 
@@ -353,7 +359,7 @@ class TreeWalk:
         return found
 
     def at_hand(self) -> list[TreeFile]:
-        """Return the next files that can be taken without waiting for a listing."""
+        """Return the next files that are available without waiting for a listing."""
         files = [TreeFile(self, self._trees[row.tree], row) for row in self._files]
         self._files.clear()
         return files
@@ -372,15 +378,15 @@ class TreeWalk:
         return None
 
     def _is_new(self, row: SpooledEntry) -> bool:
-        """Return whether a link leads to an unvisited directory.
+        """Return whether a link leads to a directory that was not visited yet.
 
-        Links are checked last, so that a directory is visited under its own name.
+        Links are visited last, so that a directory is visited by its own name and not by the name of a link.
         """
         assert row.number is not None
         return self.spool.visit(row.tree, row.number, *marks_of(row))
 
     def announce(self, item: TreeItem, count: int) -> None:
-        """Count `count` more ready entries of the item's tree."""
+        """Add `count` to the number of ready entries of the item's tree."""
         item.tree.left += count
         self._changed.set()
 
@@ -399,7 +405,10 @@ class TreeWalk:
             tree.top.over()
 
     def enter(self, file: TreeFile) -> None:
-        """Enter a file that turned out to be a directory, unless it was visited or is too deep."""
+        """Add a file that turned out to be a directory to the directories of the walk.
+
+        A directory that was already visited or is too deep is skipped.
+        """
         row = file.row
         if row.depth > min(file.tree.top.depth, DEEPEST):
             return
@@ -413,7 +422,7 @@ class TreeWalk:
             self.announce(file, 1)
 
     def take_as_file(self, directory: TreeDirectory, media_type: str | None) -> None:
-        """Save a directory that turned out to be a document."""
+        """Add a directory that turned out to be a document to the files of the walk."""
         if directory.is_top and not is_index(directory.url):
             found: SpooledEntry | None = directory.row._replace(number=None, role=FILE)
         else:
