@@ -1,6 +1,6 @@
 """Adapters for other libraries: one module or package for each library.
 
-`fields` is shared by two of them. An adapter uses only the public names of `resolver` and its own library, so
-any program could do the same. No other package needs an adapter, except that the command `resolve mcp`
-imports `mcp`.
+Two adapters share `fields`. An adapter uses only the public API of `resolver` and the adapted library, so a
+program can contain its own adapter. Other packages do not import adapters, except the command `resolve mcp`,
+which imports `mcp`.
 """

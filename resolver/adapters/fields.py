@@ -1,8 +1,8 @@
-"""Header fields that another client passes with a URL of a scheme without header fields.
+"""Header fields that an http client passes in a request for a scheme without header fields, such as ftp.
 
-A login (`Authorization: Basic`) goes to the host and port of the URL. A field is left out if the client sends
-it by default and any response satisfies it. Every other field is an error, because the caller would believe
-that the peer received the field.
+A login (`Authorization: Basic`) is sent only to the host and port of the URL. A default header field of the
+client is ignored if all responses satisfy it. All other header fields are errors, because the caller would
+believe that the server received the field.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ Place: TypeAlias = tuple[str, str, int]
 Answer: TypeAlias = Awaitable[resolver.Credentials | None] | resolver.Credentials | None
 Given: TypeAlias = Callable[[str, str, int, bytes | None], Answer] | Mapping[Place, resolver.Credentials]
 
-#: The URL and the connection define the first two; a response without a content coding satisfies the third.
+#: Header fields that can be ignored: the URL and the connection determine the first two fields, and a
+#: response without a content coding satisfies the third field.
 _SATISFIED = frozenset({"host", "connection", "accept-encoding"})
 
 
 class PlaceLogin(NamedTuple):
-    """The login of a request, for the scheme, host and port of its URL alone (S11)."""
+    """The login of a request, which is valid only for the scheme, host and port of its URL (S11)."""
 
     place: Place
     credentials: resolver.Credentials
 
     def override_source(self, given: Given | None) -> Given:
-        """Return a credentials source with this login for its place, and `given` for other places."""
+        """Return a credentials source with this login for its place, and `given` for all other hosts."""
         if given is None or isinstance(given, Mapping):
             return {**(given or {}), self.place: self.credentials}
 
@@ -43,7 +44,7 @@ class PlaceLogin(NamedTuple):
 
 
 def login_of(url: str, fields: Iterable[tuple[str, str]], own_agent: str) -> PlaceLogin | None:
-    """Return the login in the header fields of a request; None without one, or if the URL contains it.
+    """Return the login in the header fields of a request; None without a login, or if the URL has the login.
 
     Args:
         url: The URL of the request.
@@ -51,7 +52,7 @@ def login_of(url: str, fields: Iterable[tuple[str, str]], own_agent: str) -> Pla
         own_agent: The default `User-Agent` of the client.
 
     Raises:
-        ValueError: A field cannot be passed on.
+        ValueError: A header field cannot be sent with this scheme.
         resolver.InvalidUrl: The URL is not valid.
     """
     parsed, login = resolver.parse(url), None
@@ -89,6 +90,6 @@ def _login(url: resolver.Url, held: resolver.Credentials) -> PlaceLogin | None:
 
 
 def _has_user(url: resolver.HostUrl) -> bool:
-    """Return whether the grammar of the scheme has a user before the host (S06)."""
+    """Return whether URLs of this scheme may contain a user (S06)."""
     findings = resolver.check(replace(url, user=b"user")).findings
     return all(finding.rule != "S06" for finding in findings)

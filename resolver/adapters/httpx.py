@@ -1,13 +1,13 @@
-"""Transports of httpx for schemes other than http, for both of its clients.
+"""httpx transports for schemes other than http, for `httpx.Client` and `httpx.AsyncClient`.
 
     httpx.Client(mounts=resolver.adapters.httpx.mounts())
     httpx.AsyncClient(mounts=resolver.adapters.httpx.mounts())
 
-`resolver.HttpxTransport` is the transport for http. The results of protocols without status codes are mapped
-to http's: 200 for success, 404 for a missing resource, 401 and 403 for a required login or denied access, 503
-for a temporary refusal, 502 for any other refusal. A failure raises an exception of httpx with the library's
-error as its cause. Only GET is supported. Of the header fields only a login is passed on; other parts of a
-request are an error before anything is sent.
+`resolver.HttpxTransport` is the transport for http. Results of other schemes are converted to http status
+codes: 200 for success, 404 for a missing resource, 401 for a required login, 403 for denied access, 503 for a
+temporary refusal, and 502 for any other refusal. A failure raises an exception of httpx, with the error of
+this library as its cause. Only GET is supported. The only supported header field is a login. All other parts
+of a request (header fields, body, extensions) raise an error before data is sent.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _EXCEPTIONS: tuple[tuple[type[resolver.ResolveError], type[httpx.TransportError]
 
 
 def mounts(**settings: Unpack[resolver.Settings]) -> dict[str, Transport]:
-    """Return the argument `mounts` of a client: every scheme that httpx does not support.
+    """Return the argument `mounts` of an httpx client, with all schemes that httpx does not support.
 
     Args:
         settings: The settings of a `Resolver`.
@@ -45,23 +45,24 @@ def mounts(**settings: Unpack[resolver.Settings]) -> dict[str, Transport]:
 
 
 class _Given(resolver.Settings, total=False):
-    """The arguments of `resolver.stream` besides the URL."""
+    """The arguments of `resolver.stream` except the URL."""
 
     origin: Literal["user", "chosen", "derived"]
     referrer: tuple[str, str | None] | None
 
 
-#: The key with which `HttpxTransport` marks a request that was redirected; httpx copies it to the next hop.
+#: The extension key by which `HttpxTransport` marks a redirected request. httpx copies the extensions to the
+#: next request.
 _MARK = "resolver.hop"
 _AGENT = f"python-httpx/{httpx.__version__}"
 
 
 class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
-    """A transport for schemes without header fields.
+    """An httpx transport for schemes without header fields.
 
-    The client's timeouts `connect` and `read` apply, each to one wait. The timeouts `write` and `pool` are
-    not needed, because a request is a single line. The extensions `origin` and `referrer` of a request apply
-    as for `resolver.stream`.
+    The client's timeouts `connect` and `read` apply to each single wait. The timeouts `write` and `pool` are
+    ignored, because a request is a single line. The request extensions `origin` and `referrer` have the same
+    meaning as for `resolver.stream`.
     """
 
     def __init__(self, **settings: Unpack[resolver.Settings]) -> None:
@@ -98,7 +99,7 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
         limits = said.get("limits") or resolver.Limits()
         asked = extensions.pop("timeout", {})
         said["limits"] = limits.waiting(asked.get("connect"), asked.get("read"))
-        # the fields of another host and port are not sent (S11)
+        # header fields for another host and port are not sent after a redirect (S11)
         if (hop := extensions.pop(_MARK, None)) is not None:
             said["origin"], said["referrer"] = "derived", hop.referrer
             return said
@@ -156,13 +157,13 @@ def _response(
 
 
 def _make_declined_response(error: resolver.Declined) -> httpx.Response:
-    """Return a response with the peer's refusal as its body."""
+    """Return an http error response with the error message of the server as its body."""
     return httpx.Response(resolver.http_status(error), text=error.message)
 
 
 @contextmanager
 def _translate_errors(request: httpx.Request) -> Iterator[None]:
-    """Raise errors of the library as exceptions of httpx."""
+    """Convert errors of this library to exceptions of httpx."""
     try:
         yield
     except resolver.ResolveError as error:

@@ -1,4 +1,4 @@
-"""The transport for httpx: it checks, sends and answers each request, with httpx's errors and timeouts."""
+"""The http transport for httpx, with policy checks (SSRF), and with the exceptions and timeouts of httpx."""
 
 from __future__ import annotations
 
@@ -63,18 +63,18 @@ if TYPE_CHECKING:
     from resolver.transfer.archives import TryRecording
 
 
-# The library's errors are converted to the exceptions that httpx promises its users, only in this module.
+# The conversion of errors of this library to the documented exceptions of httpx.
 
 
 class RequestRefused(Refused, httpx.TransportError):
-    """A request of httpx that the policy refused: an error of both libraries."""
+    """A refusal of an httpx request by the policy: an exception of both libraries."""
 
     def __init__(self, refused: Refused) -> None:
         super().__init__(refused.rule, refused.message)
         vars(self).update(vars(refused))
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Allow httpx to set the request on each of its errors."""
+        """Set an attribute; httpx sets the attribute `request` of each exception."""
         if name == "request":
             object.__setattr__(self, name, value)
         else:
@@ -96,7 +96,7 @@ _TRANSLATIONS: tuple[tuple[type[ResolveError], type[httpx.TransportError]], ...]
 def translate_error(
     error: ResolveError, timed_out: Callable[[str], httpx.TimeoutException]
 ) -> httpx.TransportError:
-    """Return the httpx exception for an error; for a timeout, `timed_out` makes it from the message."""
+    """Return the httpx exception for an error; `timed_out` returns the exception for a timeout message."""
     if isinstance(error, Refused):
         return RequestRefused(error)
     if isinstance(error, TimedOut):
@@ -107,25 +107,25 @@ def translate_error(
     return httpx.TransportError(error.message)
 
 
-# Redirects that a client follows, and the headers that are sent along (S10, S11).
+# Redirects that the httpx client follows, and the headers of the redirected requests (S10, S11).
 #
-# httpx makes each hop a separate request, with headers that it selects and with the extensions of the
-# redirected request. Each request with a redirect as its response is therefore marked in its extensions. A
-# request with the mark of another request is a hop, regardless of how the client came to send it. The same
-# request sent again, for example for authentication, is not a hop.
+# For each redirect, httpx creates a new request, which has the extensions of the redirected request. So this
+# transport stores a mark in the extensions of each request that gets a redirect response. A request with the
+# mark of another request is a redirected request. If the same request is sent again, for example for
+# authentication, it is not a redirected request.
 
 _MARK = "resolver.hop"
 Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
 
 class _RedirectMark(NamedTuple):
-    """The mark of a request with a redirect as its response.
+    """The mark of a request that got a redirect response.
 
     Attributes:
-        request: The redirected request.
-        referrer: The location of the redirect.
-        hops: The number of hops so far.
-        left: Whether a hop has left the host and port of the first request.
+        request: The request that got the redirect response.
+        referrer: The URL and address of this request.
+        hops: The number of redirects so far.
+        left: Whether a redirect has led to a host or port other than the first request's.
         clock: The clock that started with the first request.
     """
 
@@ -137,7 +137,10 @@ class _RedirectMark(NamedTuple):
 
 
 class RequestRoute(NamedTuple):
-    """The origin of a request: `hops` redirects precede it; `left` and `clock` as in `_RedirectMark`."""
+    """The origin of a request.
+
+    `hops` is the number of redirects before the request. `left` and `clock` are as in `_RedirectMark`.
+    """
 
     origin: Origin
     referrer: Referrer | None
@@ -146,11 +149,12 @@ class RequestRoute(NamedTuple):
     clock: Clock | None = None
 
     def retry(self, url: Url, headers: Headers, policy: Policy) -> tuple[RequestRoute, Url, Headers]:
-        """Return the URL and headers that may be sent with a hop to `url`.
+        """Return the route, URL and headers for a redirect to `url`.
 
-        Credentials for one host and port are not sent to another. After a hop to another host or port they
-        are not sent again, even if a later hop returns. httpx would repeat a user name in a redirect; the
-        user name is removed here (S06: passwords sent without encryption).
+        Credentials for one host and port are not sent to another. After a redirect to another host or port,
+        the credentials are not sent again, even if a later redirect leads back to the first host. httpx would
+        send a user name from the URL of a redirect, so it is removed here (S06: passwords sent without
+        encryption).
         """
         if self.origin != "derived" or self.referrer is None:
             return self, url, headers
@@ -161,13 +165,13 @@ class RequestRoute(NamedTuple):
         return self._replace(left=True), there, select_harmless(headers)
 
     def mark(self, request: httpx.Request, found_in: Referrer, clock: Clock) -> None:
-        """Mark a redirected request, because the client may follow the redirect."""
+        """Mark a request that got a redirect response, because the client may follow the redirect."""
         mark = _RedirectMark(ref(request), found_in, self.hops + 1, self.left, clock)
         request.extensions = {**request.extensions, _MARK: mark}
 
 
 def route_of(request: httpx.Request, origin: Origin) -> RequestRoute:
-    """Return the route of a request: a hop by its mark, otherwise by its extensions or the default."""
+    """Return the route of a request, from its redirect mark, its extensions or the default origin."""
     mark = cast("_RedirectMark | None", request.extensions.get(_MARK))
     if mark is not None and mark.request() is not request:
         return RequestRoute("derived", mark.referrer, mark.hops, mark.left, mark.clock)
@@ -176,10 +180,11 @@ def route_of(request: httpx.Request, origin: Origin) -> RequestRoute:
     return RequestRoute(chosen, None if led_by is None else Referrer(*led_by))
 
 
-# The gate of one httpx request: its connections observe the timeouts of the client.
+# The gate of one httpx request. The connections of the gate apply the timeouts of the httpx client.
 #
-# httpx has a timeout for each phase: to connect, for one write, for one read. The shorter of that timeout and
-# our limit ends the request. The time for the response head begins when the request is completely sent.
+# httpx has a timeout for each phase: connect, one write, and one read. If the timeout of httpx or the limit
+# of this library is reached, the request fails. The timeout for the response head starts when the request has
+# been completely sent.
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -193,12 +198,12 @@ _TIMED_OUT: Mapping[Phase, type[httpx.TimeoutException]] = {
 
 
 class HttpxTimeouts:
-    """The timeouts of one request; see `Bounds`.
+    """The timeouts of one request, as an implementation of `Bounds`.
 
     Args:
-        timeouts: httpx's timeouts in seconds by phase; None is no timeout.
-        clock: The clock of all hops of a request.
-        head: Seconds for the response head; None is no limit.
+        timeouts: The timeouts of httpx in seconds by phase; None means no timeout.
+        clock: The clock of a request and its redirects.
+        head: The timeout for the response head in seconds; None means no timeout.
     """
 
     def __init__(self, timeouts: Mapping[str, float | None], clock: Clock, head: float | None) -> None:
@@ -212,10 +217,9 @@ class HttpxTimeouts:
 
     @property
     def late(self) -> Phase:
-        """Return the phase whose timeout counts.
+        """Return the phase of the timeout that ended the request.
 
-        A request may still be sent while its response is already read. During that time a read timeout is not
-        an error, but it may occur in the same turn as an actual timeout.
+        While the request body is still being sent, a read timeout is not an error, so it is not recorded.
         """
         return self._late
 
@@ -225,51 +229,51 @@ class HttpxTimeouts:
             self._late = phase
 
     def begin_saying(self) -> None:
-        """Start sending and receiving concurrently."""
+        """Start the phase in which the request is sent and the response is read concurrently."""
         self._saying = True
         self.leave_head()
 
     def end_saying(self) -> None:
-        """End sending; the time for the response head starts."""
+        """End the phase of sending, and start the timeout for the response head."""
         self._saying = False
         self.await_head()
 
     def begin(self, phase: Phase) -> None:
-        """Start the client's timeout for a phase."""
+        """Start the httpx timeout for a phase."""
         seconds = self._timeouts.get(phase)
         self._until[phase] = _NEVER if seconds is None else self._clock.loop.current_time() + seconds
         if phase == "connect":
             self.leave_head()
 
     def record_connected(self) -> None:
-        """Start the time for the response head: a short request follows the connection."""
+        """Start the timeout for the response head, because a short request is sent immediately."""
         self.await_head()
 
     def deadline(self, phase: Phase) -> float:
-        """Return the end of the client's timeout for a phase."""
+        """Return the deadline of the httpx timeout for a phase."""
         return self._until.get(phase, _NEVER)
 
     def compute_deadline(self, phase: Phase, silent: float) -> float:
-        """Return the end of one wait in a phase."""
+        """Return the deadline for one wait in a phase; `silent` is the deadline of the idle timeout."""
         return silent if phase == "connect" else min(silent, self.deadline(phase))
 
     def make_timeout(self, phase: Phase) -> TimedOut:
-        """Return the error for a phase that exceeded the client's timeout."""
+        """Return the error for a phase that exceeded the timeout of httpx."""
         return TimedOut(f"timed out after {self._timeouts[phase]:g} s (timeout of the client)")
 
     def leave_head(self) -> None:
-        """Suspend the time for the response head: the peer cannot have responded yet."""
+        """Suspend the timeout for the response head, because the server cannot have responded yet."""
         if self.scope is not None:
             self.scope.deadline = self._clock.deadline
 
     def await_head(self) -> None:
-        """Start the time for the response head: the request is completely sent."""
+        """Start the timeout for the response head, because the request has been completely sent."""
         if self.scope is not None and self._head is not None:
             self.scope.deadline = min(self._clock.deadline, self._clock.loop.current_time() + self._head)
 
 
 class TimeoutGate(UrlGate):
-    """A gate with the timeouts of one request; see `UrlGate`."""
+    """A `UrlGate` with the httpx timeouts of one request."""
 
     def __init__(
         self, admission: Admission, timeouts: Mapping[str, float | None], clock: Clock | None
@@ -279,11 +283,11 @@ class TimeoutGate(UrlGate):
         self._times = self._connector.bounds = HttpxTimeouts(timeouts, self.clock, self.limits.head)
 
     def timed_out(self, message: str) -> httpx.TimeoutException:
-        """Return httpx's error for the phase that timed out."""
+        """Return the httpx exception for the phase that timed out."""
         return _TIMED_OUT[self._times.late](message)
 
     async def enter(self, conversation: AbstractAsyncContextManager[Reply]) -> Reply:
-        """Receive the response head within its time limit, if there is one."""
+        """Receive the response head within its timeout."""
         if self.limits.head is None:
             with self.clock.limit_time():
                 return await conversation.__aenter__()
@@ -297,7 +301,7 @@ class TimeoutGate(UrlGate):
     async def first_of(
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
     ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
-        """Run both concurrently; only a request that is still being sent uses this method."""
+        """Run both callables concurrently: one sends the request, and the other reads the response."""
         self._times.begin_saying()
         try:
             return await super().first_of(first, second)
@@ -308,8 +312,8 @@ class TimeoutGate(UrlGate):
 class RequestBody:
     """The body of a request.
 
-    `octets` is the body if it is known in advance, else None; `next_piece` then returns the body in pieces.
-    Closing it also closes the client's iterator, which may not be exhausted.
+    `octets` is the complete body, or None for a streaming body. `next_piece` returns the chunks of a
+    streaming body. `aclose` also closes the iterator of the client, even if the iterator is not exhausted.
     """
 
     def __init__(self, request: httpx.Request) -> None:
@@ -326,7 +330,7 @@ class RequestBody:
             )
 
     async def next_piece(self) -> bytes:
-        """Return the next bytes; empty at the end."""
+        """Return the next chunk, or empty bytes at the end of the body."""
         assert self._pieces is not None, "the body is known in advance"
         async for octets in self._pieces:
             if octets:
@@ -334,19 +338,19 @@ class RequestBody:
         return b""
 
     async def aclose(self) -> None:
-        """Close the client's iterator; no more of the body is sent."""
-        if isinstance(self._pieces, AsyncGenerator):  # httpx's bodies are async generators
+        """Close the iterator of the client, so that no further chunks are sent."""
+        if isinstance(self._pieces, AsyncGenerator):  # httpx uses async generators for streaming bodies
             await self._pieces.aclose()
 
 
 async def _iterate_in_thread(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the pieces of a blocking client's body, each read in the client's own thread."""
+    """Yield the chunks of a body from a blocking client; each chunk is read in the thread of the client."""
     while (octets := await ask(partial(next, pieces, None))) is not None:
         yield octets
 
 
 class ResponseBody(httpx.AsyncByteStream):
-    """The body of a response; closing it returns its connection to the pool or closes the connection."""
+    """The body of a response. `aclose` returns the connection to the pool, or closes the connection."""
 
     def __init__(
         self,
@@ -389,7 +393,7 @@ class ResponseBody(httpx.AsyncByteStream):
 
 
 class HeldBody(httpx.SyncByteStream):
-    """The response body for a blocking client; closing it closes the response."""
+    """The response body for a blocking client. `close` closes the response."""
 
     def __init__(self, body: ResponseBody, held: OpenResource) -> None:
         self._body = WaitingBody(body, held)
@@ -403,17 +407,17 @@ class HeldBody(httpx.SyncByteStream):
 
 
 class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
-    """A transport for `httpx.AsyncClient`, under trio or asyncio, or for `httpx.Client`, in any thread.
+    """A transport for `httpx.AsyncClient` (with trio or asyncio) or `httpx.Client` (in any thread).
 
-    One object serves one of the two: that of its first request. If the policy refuses a request,
-    `RequestRefused` is raised, a `Refused` and an `httpx.TransportError`, and nothing was sent. Any other
-    error is an exception of httpx, with the library's error as its cause. The timeouts of the client and the
-    limits both apply; the earlier one ends the request.
+    One transport object cannot be used with both kinds of clients; its first request determines the kind. If
+    the policy refuses a request, `RequestRefused` is raised before data is sent. `RequestRefused` is a
+    subclass of `Refused` and `httpx.TransportError`. All other errors are exceptions of httpx, with the error
+    of this library as their cause. Both the timeouts of the client and the limits of this library apply.
 
     Args:
         origin: The origin of the URLs.
-        lookup: The DNS lookup.
-        settings: The settings of a network session. `limits.body` applies only with `body_everywhere`.
+        lookup: The DNS lookup function.
+        settings: The network settings. `limits.body` applies only with `body_everywhere`.
 
     Examples:
         >>> import httpx
@@ -439,12 +443,12 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         self._portal: Portal | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Handle a request of an `httpx.AsyncClient`, also each one that follows a redirect."""
+        """Handle a request of an `httpx.AsyncClient`, including requests after a redirect."""
         self._serve("httpx.AsyncClient")
         return await self._answer(request)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Handle a request of an `httpx.Client`, also each one that follows a redirect."""
+        """Handle a request of an `httpx.Client`, including requests after a redirect."""
         self._serve("httpx.Client")
 
         async def answer() -> AbstractAsyncContextManager[httpx.Response]:
@@ -453,7 +457,10 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         return PortalContext(self._home, answer, _hold_response).__enter__()
 
     def _serve(self, client: str) -> None:
-        """Refuse to serve both clients: pooled connections are bound to the loop or the thread of one."""
+        """Raise an error if both kinds of clients use this transport.
+
+        Pooled connections belong to one event loop or one thread.
+        """
         if self._client not in (None, client):
             raise RuntimeError(f"HttpxTransport already serves {self._client} (create another for {client})")
         self._client = client
@@ -515,7 +522,7 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
     def _prepare(
         self, request: httpx.Request, sent: RequestBody
     ) -> tuple[RequestRoute, TimeoutGate, HttpUrl, Dialogue[None]]:
-        """Return the route, gate and URL of a request, and its protocol exchange."""
+        """Return the route, the gate, the URL and the protocol exchange of a request."""
         try:
             route, gate, url, relayed = self._judge(request, sent)
         except ResolveError as error:
@@ -567,14 +574,14 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
 
 @lru_cache(maxsize=64)
 def _filter_codings(value: bytes, undone: frozenset[str]) -> bytes:
-    """Keep only those content codings of the client that can be decoded here."""
+    """Remove the content codings that this library cannot decode from an Accept-Encoding value."""
     named = [coding.strip() for coding in value.decode("latin-1").split(",")]
     known = [coding for coding in named if coding.partition(";")[0].strip().lower() in undone]
     return ", ".join(known).encode("latin-1") or b"identity"
 
 
 def _hold_response(response: httpx.Response, held: OpenResource) -> httpx.Response:
-    """Return the response for a blocking client."""
+    """Convert a response to a response for a blocking client."""
     body = response.stream
     assert isinstance(body, ResponseBody)
     response.stream = HeldBody(body, held)
@@ -591,15 +598,16 @@ async def _begin(conversation: AbstractAsyncContextManager[Reply], gate: Timeout
 def _goes_in_frames(request: httpx.Request, body: RequestBody) -> bool:
     """Return whether a request may use HTTP/2.
 
-    A request with a body may not use it, because the peer must grant flow-control window for each piece.
-    CONNECT may not use it either, because its fields differ in HTTP/2 (RFC 9113 8.5).
+    HTTP/2 is not used for a request with a body, because the server must grant a flow-control window for each
+    chunk. HTTP/2 is not used for CONNECT, because the header fields of CONNECT are different in HTTP/2 (RFC
+    9113 8.5).
     """
     bodiless = body.octets == b"" and "transfer-encoding" not in request.headers
     return bodiless and request.method != "CONNECT"
 
 
 def _response(reply: Reply, gate: TimeoutGate, body: ResponseBody) -> httpx.Response:
-    """Convert a response; httpx chooses the reason phrase of a status that has none."""
+    """Convert a response to an httpx response; httpx adds a missing reason phrase."""
     facts = reply.extra or {}
     reason = str(facts["reason"]).encode("latin-1")
     return httpx.Response(

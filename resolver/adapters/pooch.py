@@ -2,8 +2,8 @@
 
     pooch.retrieve("gopher://gopher.example/9/data.bin", known_hash="sha256:…", downloader=Downloader())
 
-pooch compares the hash as usual. A truncated transfer is an error before that, and is resumed as often as by
-the command.
+pooch verifies the hash of the file. A truncated transfer is resumed, with as many attempts as the command
+`get` makes. If it stays truncated, an error is raised before the hash is verified.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Downloader:
-    """A downloader with the settings of a `Resolver`.
+    """A pooch downloader with the settings of a `Resolver`.
 
     Args:
-        progressbar: Whether to draw a progress bar with tqdm, as pooch's own downloaders do.
+        progressbar: Whether to show a progress bar with tqdm, as the downloaders of pooch do.
         settings: The settings of a `Resolver`.
     """
 
@@ -38,7 +38,10 @@ class Downloader:
         pooch: pooch.Pooch | None,
         check_only: bool = False,
     ) -> bool | None:
-        """Download to the file, or return whether the URL is available; raises as `resolver.save` does."""
+        """Download a URL to a file, or return whether the URL is available (`check_only`).
+
+        Raises the same errors as `resolver.save`.
+        """
         if check_only:
             return self._is_there(url)
         with ExitStack() as stack:
@@ -66,8 +69,8 @@ def _copy(url: str, file: BinaryIO, settings: resolver.Settings) -> None:
 
 
 def _drawing(stack: ExitStack, watcher: Callable[[Any], None] | None) -> Callable[[Any], None]:
-    """Return an event listener that draws the progress of one transfer and passes the events on."""
-    from tqdm import tqdm  # pooch has it as an extra, too
+    """Return an event listener that shows the progress of one transfer, and passes events to `watcher`."""
+    from tqdm import tqdm  # imported lazily: tqdm is an optional dependency, as in pooch
 
     bar = stack.enter_context(tqdm(unit="B", unit_scale=True, leave=True))
 

@@ -4,16 +4,16 @@
     resolver.adapters.requests.mount(session)
     session.get("gopher://gopher.example/0/about.txt").text
 
-http and https, where they are mounted, use `resolver.HttpxTransport`. Method, header fields and body are sent
-as requests made them; redirects, logins and cookies are those of the session.
+If http and https are mounted, they use `resolver.HttpxTransport`. The method, the header fields and the body
+of a request are sent unchanged. The requests session handles redirects, logins and cookies.
 
-The results of protocols without status codes are mapped to http's, with the peer's text as the `reason`: 200
-for success, 404 for a missing resource, 401 and 403 for a required login or denied access, 503 for a
-temporary refusal, 502 for any other refusal. Only GET is supported there. Of the header fields only a login
-is passed on; other parts of a request are an error before anything is sent.
+Results of other schemes are converted to http status codes: 200 for success, 404 for a missing resource, 401
+for a required login, 403 for denied access, 503 for a temporary refusal, and 502 for any other refusal. The
+message of the server is the `reason`. Only GET is supported for these schemes. The only supported header
+field is a login. Other header fields and a request body raise an error before data is sent.
 
-A failure raises an exception of requests with the library's error as its cause. A redirect is checked as
-derived from the URL that led there (S10), regardless of the adapter that received the redirect.
+A failure raises an exception of requests, with the error of this library as its cause. The policy checks a
+redirect with the origin `derived` (S10), regardless of the adapter that received the redirect.
 """
 
 from __future__ import annotations
@@ -50,30 +50,31 @@ _EXCEPTIONS: tuple[tuple[type[resolver.ResolveError], type[exceptions.RequestExc
 )
 
 
-#: Settings of a `Resolver` that http by requests takes from another object, and that object.
+#: Settings of a `Resolver` that cannot be used for http with requests, and the object to configure instead.
 _ELSEWHERE = {
     "archive": "resolver.Resolver",
     "cookies": "session.cookies",
     "credentials": "session.auth",
     "headers": "session.headers",
 }
-#: The same for fields of `Options`.
+#: Fields of `Options` that cannot be used for http with requests, and the object to configure instead.
 _OPTIONS_ELSEWHERE = {
     "headers": "session.headers",
     "raw": "resolver.Resolver",
     "user_agent": "session.headers",
 }
 
-#: The key for the request's origin in `PreparedRequest.hooks`, which requests copies to each hop.
+#: The key for the origin of a request in `PreparedRequest.hooks`. requests copies the hooks to each
+#: redirected request.
 _WAY = "resolver.way"
 
 
 def mount(session: Session, *, http: bool = False, **settings: Unpack[resolver.Settings]) -> Session:
-    """Mount the adapter for every scheme and return the session.
+    """Mount the adapter for all schemes, and return the session.
 
     Args:
         session: The session.
-        http: Whether to mount http and https, too.
+        http: Whether to mount the adapter also for http and https.
         settings: The settings of a `Resolver`.
     """
     if http:
@@ -81,7 +82,7 @@ def mount(session: Session, *, http: bool = False, **settings: Unpack[resolver.S
     adapter = Adapter(**settings)
     for scheme in resolver.schemes(web=http):
         own = f"{scheme}://"
-        session.mount(own if own in session.adapters else f"{scheme}:", adapter)  # the longest prefix is used
+        session.mount(own if own in session.adapters else f"{scheme}:", adapter)  # the longest prefix wins
     rebuild_auth = session.rebuild_auth
 
     def note_hop(request: PreparedRequest, response: Response) -> None:
@@ -89,40 +90,42 @@ def mount(session: Session, *, http: bool = False, **settings: Unpack[resolver.S
         request.hooks = hooks
         rebuild_auth(request, response)
 
-    vars(session)["rebuild_auth"] = note_hop  # requests calls it for each hop of any adapter
+    vars(session)["rebuild_auth"] = note_hop  # requests calls `rebuild_auth` for each redirect
     return session
 
 
 class _Way:
-    """The origin of a hop; `extensions` are those of its request to `HttpxTransport`."""
+    """The origin of a redirected request; `extensions` are its extensions for `HttpxTransport`."""
 
     def __init__(self, response: Response) -> None:
         self.referrer = response.url, None
-        #: The extensions of the redirected request have the marks of `HttpxTransport`, which contain more
-        #: than the URL.
+        #: The extensions include the redirect mark of `HttpxTransport`, which contains more than the URL.
         self.extensions = {
             "origin": "derived",
             "referrer": self.referrer,
             **getattr(response, "extensions", {}),
         }
-        self.extensions.pop("target", None)  # of the redirected request
+        self.extensions.pop("target", None)  # `target` is only for the previous request
 
     def __getstate__(self) -> dict[str, object]:
         return {"referrer": self.referrer, "extensions": {"origin": "derived", "referrer": self.referrer}}
 
 
 class _Answer(Response):
-    """A response of http; `extensions` are those of the httpx request, with the marks of its transport."""
+    """An http response; `extensions` are the extensions of the httpx request, with the redirect mark."""
 
     extensions: Mapping[str, Any] = {}
 
 
 class Adapter(BaseAdapter):
-    """An adapter with the settings of a `Resolver`.
+    """A requests adapter with the settings of a `Resolver`.
 
-    A request may override some settings: `timeout` applies to each wait for the peer, `verify` is a file of
-    certificate authorities, `cert` a certificate with its key, `proxies` the proxy of its scheme.
-    Certificates are always verified: `verify=False` is an error.
+    The arguments of a request override some settings:
+    - `timeout` is the idle timeout, which applies to each wait for the server.
+    - `verify` is a file of certificate authorities. `verify=False` is an error, because certificates are
+      always verified.
+    - `cert` is a client certificate with its key.
+    - `proxies` has the proxy for the scheme of the URL.
     """
 
     def __init__(self, **settings: Unpack[resolver.Settings]) -> None:
@@ -171,7 +174,7 @@ class Adapter(BaseAdapter):
             return self._send(request, said)
 
     def _send_http(self, request: PreparedRequest, said: _RawHeaders) -> Response:
-        """Send the request unchanged, and return the response unchanged, even a redirect."""
+        """Send the request unchanged, and return the response unchanged, even if it is a redirect."""
         if said not in self._transports:
             self._transports.setdefault(
                 said, resolver.HttpxTransport(**_settings_of_http(said.override_settings(self._settings)))
@@ -182,7 +185,7 @@ class Adapter(BaseAdapter):
             request.url or "",
             headers=[(_octets(name), _octets(value)) for name, value in request.headers.items()],
             content=cast("bytes | None", request.body),
-            # httpx would rewrite the target
+            # the extension `target`, because httpx would normalize the request target
             extensions={"target": request.path_url.encode("ascii")} if way is None else {**way.extensions},
         )
         answer = self._transports[said].handle_request(asked)
@@ -191,7 +194,7 @@ class Adapter(BaseAdapter):
         _describe(response, request, answer.status_code, answer.reason_phrase, answer.headers.items())
         response.raw = _HttpBody(answer, request)
         extract_cookies_to_jar(response.cookies, request, response.raw)
-        vars(response)["connection"] = self  # for logins that need a second request, as HTTPDigestAuth
+        vars(response)["connection"] = self  # for a second request with a login (HTTPDigestAuth)
         return response
 
     def _send(self, request: PreparedRequest, said: _RawHeaders) -> Response:
@@ -201,7 +204,7 @@ class Adapter(BaseAdapter):
                 f"method {request.method} is not supported, expected GET without a body (nothing was sent)"
             )
         way = cast("_Way | None", request.hooks.get(_WAY))
-        if way is None:  # the fields of another host and port are not sent (S11)
+        if way is None:  # header fields for another host and port are not sent after a redirect (S11)
             said = said._replace(login=_login_of(request))
         if said not in self._resolvers:
             self._resolvers.setdefault(
@@ -226,7 +229,7 @@ class Adapter(BaseAdapter):
 
 
 class _RawHeaders(NamedTuple):
-    """The settings of a request besides its URL; requests with equal settings share connections."""
+    """The settings of a request except its URL; requests with equal settings share a connection pool."""
 
     connect: float | None
     idle: float | None
@@ -236,7 +239,7 @@ class _RawHeaders(NamedTuple):
     login: PlaceLogin | None = None
 
     def override_settings(self, settings: resolver.Settings) -> resolver.Settings:
-        """Return the settings with these values in place of the existing ones."""
+        """Return the settings, overridden by the settings of the request."""
         changed = settings.copy()
         limits = settings.get("limits") or resolver.Limits()
         changed["limits"] = limits.waiting(self.connect, self.idle)
@@ -255,7 +258,7 @@ def _settings_of_http(settings: resolver.Settings) -> resolver.NetworkSettings:
     """Return the settings for `HttpxTransport`.
 
     Raises:
-        TypeError: A setting would be dropped.
+        TypeError: A setting is not supported by `HttpxTransport`.
     """
     given = {name for name in _ELSEWHERE if settings.get(name) is not None}
     if given:
@@ -287,14 +290,14 @@ def _octets(text: str | bytes) -> bytes:
 
 
 class _HttpBody(io.BufferedReader):
-    """The decoded body of an http response, as requests reads one of urllib3."""
+    """The decoded body of an http response, with the interface of a urllib3 response for requests."""
 
     def __init__(self, answer: httpx.Response, request: PreparedRequest) -> None:
         super().__init__(_Pieces(answer, request))
         message = Message()
         for name, value in answer.headers.multi_items():
             message[name] = value
-        self._original_response = SimpleNamespace(msg=message)  # requests reads cookies from it
+        self._original_response = SimpleNamespace(msg=message)  # requests reads cookies from this attribute
 
     def read(self, size: int | None = -1, decode_content: bool | None = None) -> bytes:
         return super().read(size)
@@ -347,7 +350,7 @@ def _describe(
 
 
 def _make_declined_response(request: PreparedRequest, error: resolver.Declined) -> Response:
-    """Return a response with the peer's refusal as its body."""
+    """Return an http error response with the error message of the server as its body."""
     status, reason = resolver.http_status(error), error.text or error.message
     response = _describe(Response(), request, status, reason, ())
     response.raw = io.BytesIO(error.message.encode())
@@ -357,7 +360,7 @@ def _make_declined_response(request: PreparedRequest, error: resolver.Declined) 
 
 @contextmanager
 def _translate_errors(request: PreparedRequest) -> Iterator[None]:
-    """Raise errors of the library as exceptions of requests."""
+    """Convert errors of this library to exceptions of requests."""
     try:
         yield
     except resolver.ResolveError as error:

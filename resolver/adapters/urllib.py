@@ -1,11 +1,12 @@
-"""`urllib.request.urlopen` for schemes that it does not support, and for ftp.
+"""urllib handlers, so that `urllib.request.urlopen` supports all schemes of this library.
 
     resolver.adapters.urllib.install()
     urllib.request.urlopen("gopher://gopher.example/0/about.txt").read()
 
-All libraries that pass URLs to urllib then support these schemes: pandas, numpy, xarray, feedparser. http and
-https stay with urllib, redirects included, unless `http=True`. The handlers are read-only: data to send, and
-methods other than GET, are an error before anything is sent.
+After `install`, libraries that use urllib support these schemes too: pandas, numpy, xarray, feedparser. The
+handler for ftp replaces urllib's handler. By default, urllib itself handles http and https, including
+redirects; `http=True` changes this. The handlers are read-only: a request body or a method other than GET
+raises an error before data is sent.
 """
 
 from __future__ import annotations
@@ -23,30 +24,30 @@ import resolver
 
 
 def install(*, http: bool = False, **settings: Unpack[resolver.Settings]) -> None:
-    """Make `urlopen` read every scheme from now on; this replaces the installed opener.
+    """Install an opener for all schemes, which `urlopen` uses from now on.
 
     Args:
-        http: Whether to handle http and https, too.
+        http: Whether to handle also http and https.
         settings: The settings of a `Resolver`.
     """
     urllib.request.install_opener(opener(http=http, **settings))
 
 
 def opener(*, http: bool = False, **settings: Unpack[resolver.Settings]) -> urllib.request.OpenerDirector:
-    """Return an opener for one caller: `opener().open(url)`.
+    """Return an opener for all schemes without installing it: `opener().open(url)`.
 
     Args:
-        http: Whether to handle http and https, too.
+        http: Whether to handle also http and https.
         settings: The settings of a `Resolver`.
     """
     return urllib.request.build_opener(Handler(http=http, **settings))
 
 
 class Handler(urllib.request.BaseHandler):
-    """A handler for `build_opener`, which may be combined with other handlers.
+    """A urllib handler for `build_opener`, which can be combined with other handlers.
 
-    The timeout of a request applies to each wait for the peer, as for a socket. The header fields of a
-    request replace those of the settings.
+    The timeout of a request is an idle timeout, which applies to each wait for the server. The header fields
+    of a request replace the header fields of the settings.
     """
 
     handler_order = 400  # before urllib's own handler for ftp
@@ -54,7 +55,7 @@ class Handler(urllib.request.BaseHandler):
     def __init__(self, *, http: bool = False, **settings: Unpack[resolver.Settings]) -> None:
         self._settings = settings
         self._resolver = resolver.blocking.Resolver(**settings)
-        for scheme in resolver.schemes(web=http):  # urllib finds the methods of a handler by name
+        for scheme in resolver.schemes(web=http):  # urllib calls a handler method such as `gopher_open`
             setattr(self, f"{scheme}_open", self._open)
 
     def close(self) -> None:
@@ -70,11 +71,11 @@ class Handler(urllib.request.BaseHandler):
             raise _translate_error(error, request.full_url) from error
         body = resolver.blocking.as_file(reply, opened.close, partial(_translate_error, url=reply.url))
         answer = addinfourl(body, _message(reply), reply.url, reply.status)
-        vars(answer)["msg"] = "OK"  # urllib's own http handlers read it
+        vars(answer)["msg"] = "OK"  # the http handlers of urllib read this attribute
         return answer
 
     def _stream(self, request: urllib.request.Request) -> AbstractContextManager[resolver.blocking.LiveReply]:
-        """Open the URL; a URL that urllib reached by a redirect counts as derived."""
+        """Open the URL of a request; after a redirect, the origin of the URL is `derived`."""
         origin: Literal["user", "derived"] = "derived" if request.unverifiable else "user"
         said = self._said_by(request)
         if not said:
@@ -85,10 +86,10 @@ class Handler(urllib.request.BaseHandler):
 
     def _said_by(self, request: urllib.request.Request) -> resolver.Settings:
         said = resolver.Settings()
-        if isinstance(seconds := request.timeout, (int, float)):  # otherwise urllib's sentinel for no timeout
+        if isinstance(seconds := request.timeout, (int, float)):  # otherwise a sentinel for no timeout
             limits = self._settings.get("limits") or resolver.Limits()
             said["limits"] = limits.waiting(seconds, seconds)
-        if request.headers:  # set by the caller
+        if request.headers:  # the caller has set header fields
             said["headers"] = request.headers
         return said
 
@@ -101,7 +102,7 @@ def _message(reply: resolver.blocking.LiveReply) -> HTTPMessage:
 
 
 def _translate_error(error: resolver.ResolveError, url: str) -> URLError:
-    """Return the error as an `OSError`, which callers of urllib expect; the original is its `reason`."""
+    """Convert an error to `URLError`, which callers of urllib expect; its `reason` is the original error."""
     scheme = url.partition(":")[0].lower()
     if isinstance(error, resolver.Declined) and scheme not in resolver.schemes(web=False):
         return HTTPError(url, resolver.http_status(error), error.text, HTTPMessage(), io.BytesIO())

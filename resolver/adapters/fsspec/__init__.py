@@ -1,14 +1,14 @@
-"""File systems of fsspec, one for each scheme with listings: for pandas, dask, xarray and others.
+"""fsspec file systems, one for each scheme with listings, for pandas, dask, xarray and other libraries.
 
     fsspec.open("gopher://gopher.example/0/data.csv")
     dask.dataframe.read_csv("resolve+ftp://ftp.example/pub/*.csv", storage_options={"policy": "untrusted"})
 
-Entry points register each file system by its scheme, and by `resolve+` and its scheme. Where fsspec has its
-own file system of that name, or pandas opens it in another way, only the second name is registered, until
-`clobber` is called.
+Entry points register each file system with two protocol names: the scheme, and `resolve+` with the scheme. If
+fsspec has a file system with the first name, or pandas handles this scheme itself, only the second name is
+registered. `clobber` also registers the first name.
 
-A name in a file system is a URL without its scheme and its password: `ftp.example/pub/a%20b.csv`. The file
-systems are read-only, and check each request against the policy. An incomplete transfer is an `OSError`.
+A path in a file system is a URL without its scheme and its password: `ftp.example/pub/a%20b.csv`. The file
+systems are read-only. The policy checks each request. An incomplete transfer raises `OSError`.
 """
 
 from resolver.adapters.fsspec.filesystem import (

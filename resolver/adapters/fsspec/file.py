@@ -1,4 +1,4 @@
-"""A file of an fsspec file system, with fsspec's caches, and the reader of its ranges."""
+"""A file of an fsspec file system with fsspec's caches, and random access to the bytes of an object."""
 
 from __future__ import annotations
 
@@ -11,28 +11,29 @@ from fsspec.spec import AbstractBufferedFile
 import resolver
 from resolver.adapters.fsspec.listings import translate_errors
 
-# The bytes of one object, from any position.
+# Random access to the bytes of one object.
 #
-# Sequential reads use one connection. A read at another position opens a new connection and starts there, by
-# REST (FTP) or Range (HTTP). All ranges are from one version of the object; otherwise the read raises
-# `Changed`. After a disconnect the transfer resumes after the received bytes, as long as each attempt
-# receives some bytes.
+# Sequential reads use one connection. A read at another position opens a new connection with a range request:
+# REST (FTP) or Range (HTTP). All ranges must be of the same version of the object; otherwise a read raises
+# `Changed`. After a disconnect, the transfer resumes after the received bytes. If a retry does not receive
+# new bytes, the read fails.
 
-#: Bytes up to this distance are read and dropped, which is faster than a new connection.
+#: Maximum distance in bytes of a forward seek without a new connection. To discard 1 MiB is faster than to
+#: connect.
 _NEAR = 1_048_576
 
-#: Open responses. The garbage collector collects an unclosed file together with the objects that only it
-#: refers to, in any order. This set keeps the objects that must be closed first.
+#: The open responses. The garbage collector finalizes an unclosed file and its objects in an arbitrary order.
+#: This set has references to the responses, so that they can still be closed by the finalizer of the file.
 _HELD: set[ExitStack] = set()
 
 
 class ObjectBytes(Protocol):
-    """An object of known size."""
+    """The interface for random access to an object of known size."""
 
     size: int
 
     def read(self, start: int, end: int) -> bytes:
-        """Return exactly the bytes of a range, or fewer at the end of the object.
+        """Return the bytes of a range, or fewer bytes at the end of the object.
 
         Raises:
             ResolveError: The bytes cannot be read completely.
@@ -42,7 +43,7 @@ class ObjectBytes(Protocol):
     def close(self) -> None: ...
 
     def forget(self) -> None:
-        """Schedule closing without blocking, in any thread; no further reads follow."""
+        """Schedule the close of the connection without blocking, from any thread. Do not read afterwards."""
 
 
 class WholeObject:
@@ -59,13 +60,14 @@ class WholeObject:
         self._octets = b""
 
     def forget(self) -> None:
-        """Return without effect: this object has no connection."""
+        """Return without effect, because this object does not use a connection."""
 
 
 class RemoteObject:
-    """An object on its server; `known` identifies its version.
+    """An object on a server; `known` are the validators of its version.
 
-    Threads may share it: one reads at a time. fsspec's cache `background` uses a separate thread.
+    The object is thread-safe: a lock allows one read at a time. fsspec's cache `background` reads in a
+    separate thread.
     """
 
     def __init__(
@@ -98,7 +100,7 @@ class RemoteObject:
         return bytes(octets)
 
     def _read(self, at: int, end: int) -> bytes:
-        """Return some bytes at a position; at the end of the object, its transfer must end without error."""
+        """Return some bytes from a position; at the end of the object, check its size."""
         reply = self._standing_at(at)
         octets = reply.body.read_some(end - at)
         self._at += len(octets)
@@ -136,7 +138,7 @@ class RemoteObject:
             self._leave()
 
     def _leave(self) -> None:
-        """Close the current response; the next read opens another."""
+        """Close the current response; the next read opens a new response."""
         self._reply = None
         self._open.close()
         self.forget()
@@ -146,12 +148,12 @@ class RemoteObject:
 
 
 class UrlFile(AbstractBufferedFile):
-    """A file open for reading; `octets` reads the current bytes of the object.
+    """A file that is open for reading; `octets` gives random access to the bytes of the object.
 
-    Threads may share the file: one thread at a time uses fsspec's cache. The threads share the position, as
-    for any file. After concurrent use has begun, a read that follows a seek starts at the position to which
-    its own thread sought. DuckDB's `read_parquet` needs this, because it passes one file to all its threads,
-    without a lock around seek and read.
+    The file is thread-safe: a lock protects fsspec's cache. Threads share the file position, as for other
+    files. After concurrent use was detected,
+    a read after a seek of the same thread starts at the position of this seek. DuckDB's `read_parquet` needs
+    this, because its threads share one file without a lock around seek and read.
     """
 
     def __init__(
@@ -165,7 +167,7 @@ class UrlFile(AbstractBufferedFile):
     ) -> None:
         self._octets = octets
         self._lock = threading.Lock()
-        # `sought`: a position that this thread sought and has not read from yet
+        # `sought`: the position of the last seek in this thread, until the next read
         self._own = threading.local()
         self._is_contended = False
         super().__init__(
@@ -205,6 +207,6 @@ class UrlFile(AbstractBufferedFile):
                 self._octets.close()
 
     def __del__(self) -> None:
-        """Release the connection without blocking: the garbage collector may run in any thread."""
+        """Release the connection without blocking, because the garbage collector may run in any thread."""
         if not self.closed:
             self._octets.forget()

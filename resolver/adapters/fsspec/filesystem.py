@@ -1,7 +1,7 @@
-"""File systems with URLs as names, one for each scheme: fsspec's methods on `resolver.blocking`.
+"""fsspec file systems with URLs as paths, one for each scheme, based on `resolver.blocking`.
 
-`open`, `get` and `ukey` ask the server, even if a listing is cached. Connections are pooled; a forked process
-opens new ones. The file systems are read-only.
+`open`, `get` and `ukey` send a request even if a listing is cached. Connections are pooled, and a forked
+process has its own connection pool. The file systems are read-only.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from resolver.adapters.fsspec.listings import (
 
 
 class UrlFileSystem(Walks):
-    """The files of all servers of one scheme, for reading.
+    """A read-only file system with the files of all servers of one scheme.
 
-    Storage options are the settings of a `Resolver` (`policy`, also by its name, `limits`, `timeout`,
-    `headers`, `proxy`, …), those of fsspec, and `host`, `port`, `username` and `password`. A password goes
-    only to that host. If a host is given, names may begin with a slash. Options that stand in the URL with
-    which the file system was opened have the same effect.
+    The storage options are the settings of a `Resolver` (`policy`, `limits`, `timeout`, `headers`, `proxy`,
+    …), the options of fsspec, and `host`, `port`, `username` and `password`. `policy` may be the name of a
+    policy. The password is sent only to `host`. With `host`, paths may begin with a slash. Credentials in the
+    URL that opens the file system have the same effect as these options.
     """
 
     def __init__(
@@ -65,15 +65,15 @@ class UrlFileSystem(Walks):
             self._host = f"{quote(username, safe='')}@{self._host}"
         self._waiting = threading.local()
         self._opened = {}
-        resolver.blocking.Resolver(**self._settings)  # raises for invalid settings now instead of later
+        resolver.blocking.Resolver(**self._settings)  # raise errors of invalid settings early
 
     # Bytes
 
     def _octets(self, name: str) -> ObjectBytes:
-        """Return the bytes of an object.
+        """Return an object for random access.
 
-        If the scheme and the server support ranges, the object is read from any position. Otherwise it is
-        fetched completely, up to the limit for memory.
+        If the scheme and the server support range requests, ranges of the object are requested. Otherwise the
+        complete object is fetched into memory, up to the memory limit.
         """
         with translate_errors(name):
             if self.ranges:
@@ -118,7 +118,7 @@ class UrlFileSystem(Walks):
         on_error: Literal["return", "raise"] = "return",
         **kwargs: Any,
     ) -> list[Any]:
-        """Read ranges of several objects; each object is opened once and read in order, gaps included."""
+        """Read ranges of several objects; each object is opened once and read in order, including gaps."""
         if not isinstance(paths, list):
             raise TypeError("'paths' must be a list")
         begins, stops = _expand_per_path(starts, len(paths)), _expand_per_path(ends, len(paths))
@@ -133,7 +133,7 @@ class UrlFileSystem(Walks):
         return found
 
     def _parts(self, path: str, wanted: dict[int, slice]) -> Iterator[tuple[int, bytes | OSError]]:
-        """Yield each range of one object, or its error."""
+        """Yield the bytes or the error of each range of one object."""
         with ExitStack() as stack:
             octets: ObjectBytes | None = None
             for at, part in wanted.items():
@@ -152,10 +152,10 @@ class UrlFileSystem(Walks):
         outfile: Any = None,
         **kwargs: Any,
     ) -> None:
-        """Download a file; it appears only when it is complete.
+        """Download a file atomically: the local file is created when the transfer is complete.
 
-        The partial file of an interrupted transfer is kept for the next attempt. A file object as target is
-        written to as the bytes arrive.
+        After an interrupted transfer, the partial file stays on the disk for the next attempt. If the target
+        is a file object, bytes are written to it during the transfer.
         """
         target = lpath if outfile is None and isfilelike(lpath) else outfile
         if target is not None:
@@ -180,7 +180,7 @@ class UrlFileSystem(Walks):
 
     @contextmanager
     def _report_to(self, callback: Callback) -> Iterator[None]:
-        """Report progress in this thread to the callback."""
+        """Report the progress of transfers in this thread to the callback."""
         self._waiting.callback = callback
         try:
             yield
@@ -197,9 +197,9 @@ class UrlFileSystem(Walks):
     # The version of an object
 
     def ukey(self, path: str) -> str:
-        """Return a key that changes with the object, from the server's current size, date and entity tag.
+        """Return a key that changes if the object changes, from its current size, date and entity tag.
 
-        If the server reports none of these, the key is a digest of the content.
+        If the server does not report size, date or entity tag, the key is a digest of the content.
         """
         name = self._resolve_name(path)
         with translate_errors(name):
@@ -213,10 +213,10 @@ class UrlFileSystem(Walks):
         return int(self.ukey(path), 16)
 
     def modified(self, path: str) -> datetime:
-        """Return the modification time.
+        """Return the modification time of an object.
 
         Raises:
-            OSError: The server does not report it.
+            OSError: The server does not report the modification time.
         """
         name = self._resolve_name(path)
         with translate_errors(name):
@@ -259,7 +259,7 @@ class UrlFileSystem(Walks):
 
 
 def _expand_per_path(given: int | Sequence[int | None] | None, count: int) -> Sequence[int | None]:
-    """Return one value for each path.
+    """Return a list with one value for each path.
 
     Raises:
         ValueError: The number of values differs from the number of paths.
@@ -275,7 +275,7 @@ def _found_by(protocol: str) -> tuple[str, str]:
 
 
 class FtpFileSystem(UrlFileSystem):
-    """Files of FTP servers; if a listing does not tell the type of a link, the server is asked."""
+    """Files of FTP servers. If a listing does not state the target type of a symlink, it is requested."""
 
     protocol = _found_by("resolve+ftp")
     ranges = True
@@ -283,13 +283,13 @@ class FtpFileSystem(UrlFileSystem):
 
 
 class FtpsFileSystem(FtpFileSystem):
-    """Files of FTP servers with TLS from the start of the connection."""
+    """Files of FTP servers with implicit TLS."""
 
     protocol = _found_by("resolve+ftps")
 
 
 class HttpFileSystem(UrlFileSystem):
-    """Documents of web servers; an index page is a directory of the URLs below it."""
+    """Documents of web servers; an index page is a directory that contains the linked URLs below it."""
 
     protocol = _found_by("resolve+http")
     ranges = True
@@ -299,17 +299,17 @@ class HttpFileSystem(UrlFileSystem):
 
 
 class HttpsFileSystem(HttpFileSystem):
-    """Documents of web servers with TLS."""
+    """Documents of web servers over TLS."""
 
     protocol = _found_by("resolve+https")
 
 
 class GopherFileSystem(UrlFileSystem):
-    """Gopher menus as directories, with their items on gopher servers.
+    """Gopher menus as directories, with the menu items as files and directories.
 
-    The type of an item begins its path, but is ignored when names are compared or matched: `host/0/pub/*.txt`
-    finds the matching items of all types in the menu `/pub`. A type that the selector repeats, and the text
-    that Gopher+ appends, are ignored as well.
+    A path begins with the item type, as in `host/0/pub/*.txt`. Comparisons and glob patterns ignore the item
+    type, so this pattern matches items of all types in the menu `/pub`. An item type that is repeated in the
+    selector and Gopher+ text after the selector are also ignored.
     """
 
     protocol = _found_by("resolve+gopher")
@@ -334,25 +334,25 @@ class GopherFileSystem(UrlFileSystem):
 
 
 def _selector(path: str) -> str:
-    """Return the selector of a path without the type before it, or a repeated type within it."""
+    """Return the selector of a path, without the item type and without a repeated item type."""
     selector = path[1:]
     return selector[1:] if selector[:1] == path[:1] and selector[1:2] == "/" else selector
 
 
 class GophersFileSystem(GopherFileSystem):
-    """Gopher menus with TLS."""
+    """Gopher menus over TLS."""
 
     protocol = _found_by("resolve+gophers")
 
 
 class NntpFileSystem(UrlFileSystem):
-    """Newsgroups as directories, articles as files."""
+    """Newsgroups as directories, and articles as files."""
 
     protocol = _found_by("resolve+nntp")
 
 
 class WaisFileSystem(UrlFileSystem):
-    """Search results (`server/database?words`) and the documents in them."""
+    """Search results (`server/database?words`) as directories, and the found documents as files."""
 
     protocol = _found_by("resolve+wais")
     magic = "*["

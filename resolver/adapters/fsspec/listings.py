@@ -1,7 +1,7 @@
-"""Listings, names, options and errors of an fsspec file system, and the walks over it.
+"""Listings, paths, storage options and errors of an fsspec file system, and recursive walks.
 
-A cached listing is trusted. Facts that a listing lacks, and names in no listing, are requested from the
-server.
+Metadata from a cached listing is used without a request. Metadata that is missing in a cached listing is
+requested from the server.
 """
 
 from __future__ import annotations
@@ -26,23 +26,26 @@ from fsspec.utils import glob_translate, stringify_path
 
 import resolver
 
-# The options of a file system (`storage_options`) and the `Resolver` that they configure.
+# The options of a file system (`storage_options`), which configure a `Resolver`.
 #
-# fsspec identifies file systems by the text of their options, and gives an existing file system to a caller
-# with the same text. An option must therefore not contain a secret that its text does not show.
+# fsspec caches file system instances by the `repr` of their options. Callers with the same `repr` get the
+# same instance. So the value of an option must not contain a secret that is hidden in its `repr`: another
+# caller would get an instance with this secret.
 
-#: fsspec's own options, which any file system may be given.
+#: The options of fsspec itself, which are valid for each file system.
 _FSSPEC = frozenset(
     {"asynchronous", "loop", "listings_expiry_time", "max_paths", "use_listings_cache", "batch_size"}
 )
 
 
 def settings_of(options: Mapping[str, Any]) -> resolver.Settings:
-    """Return the settings of a `Resolver` out of storage options.
+    """Return the settings of a `Resolver` from storage options.
+
+    The `Resolver` may raise the same errors for other options.
 
     Raises:
-        TypeError: An option has the wrong type, here or when the `Resolver` is made.
-        ValueError: An option has an invalid value, here or when the `Resolver` is made.
+        TypeError: An option has the wrong type.
+        ValueError: An option has an invalid value.
     """
     given = {name: value for name, value in options.items() if name not in _FSSPEC}
     _check_written(given)
@@ -64,7 +67,7 @@ def _check_written(settings: Mapping[str, Any]) -> None:
 def login_of(
     scheme: str, host: str | None, port: int | None, username: str | None, password: str | None
 ) -> dict[tuple[str, str, int], resolver.Credentials] | None:
-    """Return the credentials, for their host and port only (S11)."""
+    """Return the credentials, which are valid only for their scheme, host and port (S11)."""
     if password is None:
         return None
     if host is None:
@@ -81,7 +84,7 @@ def place(scheme: str, host: str, port: int | None) -> str:
 
 
 def options_in(scheme: str, url: str) -> dict[str, str | int]:
-    """Return the storage options in a URL: with a password, its user, host and port."""
+    """Return the storage options in a URL: user, password, host and port if the URL has a password."""
     login, _, place = url.partition("://")[2].partition("/")[0].rpartition("@")
     username, colon, password = login.partition(":")
     if not colon:
@@ -96,19 +99,19 @@ def options_in(scheme: str, url: str) -> dict[str, str | int]:
     return found if parsed.port is None else {**found, "port": parsed.port}
 
 
-# Names in a file system and their URLs.
+# Names (paths) in a file system, and their URLs.
 #
-# A name is a URL without its scheme, and without a password, because names are displayed and stored. It stays
-# encoded, so that no byte is mistaken for a delimiter. Characters that a URL cannot contain are encoded on
-# input.
+# A name is a URL without its scheme. Passwords are removed, because names are displayed and stored. Names
+# stay percent-encoded, because a decoded byte could be confused with a delimiter. Invalid characters in a
+# name from the caller are percent-encoded.
 
-#: Characters that no URL contains (RFC 3986 2), except a bracket, which may begin a pattern, and `%`, which
-#: may begin an encoded byte.
+#: Matches characters that are not allowed in URLs (RFC 3986 2). Brackets do not match, because they may be
+#: part of a glob pattern, and `%` does not match, because it may begin a percent-encoded byte.
 _FOREIGN = re.compile(r"[^!-~]+|[\"<>\\^`{|}]+")
 
 
 def plain(name: str) -> str:
-    """Return the name without a password and with invalid characters encoded; idempotent."""
+    """Return a name without a password and with invalid characters percent-encoded; idempotent."""
     authority, slash, path = name.partition("/")
     if "@" in authority:
         login, _, host = authority.rpartition("@")
@@ -121,7 +124,7 @@ def _encode_match(found: re.Match[str]) -> str:
 
 
 def strip_scheme(url: str) -> str:
-    """Return the name of a URL."""
+    """Return the name (path) of a URL, without the scheme."""
     return plain(url.partition("://")[2])
 
 
@@ -135,11 +138,11 @@ def get_last_segment(name: str) -> str:
     return name.rstrip("/").rpartition("/")[2]
 
 
-# The library's errors as errors of the standard library, which callers of fsspec catch: an `OSError`, with
-# the original error as its cause.
+# The conversion of errors to `OSError`, which callers of fsspec expect. The original error is the
+# `__cause__`.
 
-#: The first match is used. Each class must be the one that Python derives from the error number, so that the
-#: error can be pickled.
+#: Error classes in order; the first match is used. Each `OSError` class must be the class that Python derives
+#: from the errno, so that the error can be pickled.
 _FAULTS: tuple[tuple[type[resolver.ResolveError], type[OSError], int], ...] = (
     (resolver.NotFound, FileNotFoundError, errno.ENOENT),
     (resolver.AccessDenied, PermissionError, errno.EACCES),
@@ -156,7 +159,7 @@ _FAULTS: tuple[tuple[type[resolver.ResolveError], type[OSError], int], ...] = (
 
 @contextmanager
 def translate_errors(name: str) -> Iterator[None]:
-    """Raise errors of the library as `OSError` with this name."""
+    """Convert errors of the library to `OSError` with this name."""
     try:
         yield
     except resolver.ResolveError as error:
@@ -181,17 +184,17 @@ def read_only(name: str) -> NoReturn:
 
 
 class NamedByUrls(AbstractFileSystem):
-    """A file system with URLs as names; with a `_host`, names may begin with a slash."""
+    """A file system with URLs as names; with `_host`, names may begin with a slash."""
 
     cacheable = True
     root_marker = ""
-    #: The names in the registry of fsspec; the last is `resolve+` and the scheme.
+    #: The protocol names in the registry of fsspec; the last protocol name is `resolve+` with the scheme.
     protocol: ClassVar[tuple[str, ...]]
-    #: Whether files may be read from any position.
+    #: Whether the scheme supports random access (range requests).
     ranges: ClassVar[bool] = False
-    #: Whether the name of a directory has a slash at its end in its URL.
+    #: Whether the URL of a directory ends in a slash.
     slashed: ClassVar[bool] = False
-    #: The wildcard characters; `?` is not a wildcard where it begins a query.
+    #: The wildcard characters of glob patterns; without `?` for schemes in which `?` begins a query.
     magic: ClassVar[str] = "*?["
     #: Whether a document may also be a listing.
     pages: ClassVar[bool] = False
@@ -208,7 +211,7 @@ class NamedByUrls(AbstractFileSystem):
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
-        """Return the name, or the names of a list; idempotent."""
+        """Return the name for a path, or the names for a list of paths; idempotent."""
         if isinstance(path, list):
             return [cls._strip_protocol(each) for each in path]
         name = stringify_path(path)
@@ -229,16 +232,16 @@ class NamedByUrls(AbstractFileSystem):
 
     @classmethod
     def key(cls, name: str) -> str:
-        """Return the key by which names are compared to find their parent."""
+        """Return the key of a name for comparisons of names and for the search of a parent."""
         return name
 
     @classmethod
     def menu(cls, name: str) -> str:
-        """Return the name in the form of a directory."""
+        """Return the name of a directory in its canonical form."""
         return name
 
     def _resolve_name(self, path: Any) -> str:
-        """Return the complete name of a caller's path."""
+        """Return the complete name for a path from the caller."""
         name: str = self._strip_protocol(path)
         if self._host is not None and (not name or name.startswith("/")):
             return f"{self._host}{name}"
@@ -252,25 +255,26 @@ class NamedByUrls(AbstractFileSystem):
         return f"{self.scheme}://{name}{slash}"
 
 
-#: `name`, `size` (None if unknown), `type` (file, directory or other), and other facts.
+#: An fsspec record of a file: `name`, `size` (None if unknown), `type` (file, directory or other), and
+#: further metadata.
 Record: TypeAlias = dict[str, Any]
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 
-#: fsspec's type of anything that can be opened.
+#: The fsspec type of all names that can be opened.
 FILE = "file"
 
 DIRECTORIES = frozenset({resolver.Kind.DIRECTORY, resolver.Kind.GROUP})
-#: Kinds without content, or without content before a request is made of them.
+#: Kinds of entries without content, or with content that is unknown before a request.
 _OTHERS = frozenset({resolver.Kind.SEARCH, resolver.Kind.SERVICE, resolver.Kind.ADDRESS, resolver.Kind.LINK})
-#: Kinds of entries in a listing that are not names.
+#: Kinds of listing entries that are only text and do not name an object.
 _WORDS = frozenset({resolver.Kind.INFO, resolver.Kind.ERROR})
-#: Kinds that a listing does not determine.
+#: Kinds for which a listing does not state whether the entry is a file or a directory.
 OPEN = frozenset({resolver.Kind.UNKNOWN, resolver.Kind.LINK})
 
 
 class UrlFacts(NamedTuple):
-    """The server's current facts about a URL; `url` is its location after redirects."""
+    """The current metadata of a URL from the server; `url` is the final URL after redirects."""
 
     url: str
     kind: resolver.Kind
@@ -286,10 +290,10 @@ async def facts_of(url: str, session: resolver.Resolver) -> UrlFacts:
 
 
 async def entries_of(url: str, session: resolver.Resolver) -> list[resolver.Entry]:
-    """Return the names in a listing, up to the limit of entries.
+    """Return the entries of a listing that name an object.
 
     Raises:
-        LimitExceeded: The listing has more entries.
+        LimitExceeded: The listing has more entries than the limit.
     """
     found: list[resolver.Entry] = []
     async with session.entries(url) as entries:
@@ -321,23 +325,23 @@ def record_of(
 
 
 class FileSystemListings(NamedByUrls):
-    """Directories and their contents, with one session for each process."""
+    """A file system with directory listings, and with one session per process."""
 
     _settings: resolver.Settings
     _opened: dict[int, resolver.blocking.Resolver]
 
     def _session(self) -> resolver.blocking.Resolver:
-        """Return the session of this process; a forked process leaves its parent's session alone."""
+        """Return the session of this process. A forked process does not use the session of its parent."""
         here = os.getpid()
         if here not in self._opened:
             session = resolver.blocking.Resolver(**self._settings)
-            session.__enter__()  # registers its own exit handlers first, which therefore run after this one
+            session.__enter__()  # registers exit handlers first, which run after the handler below
             atexit.register(session.close)
             self._opened[here] = session
         return self._opened[here]
 
     def close(self) -> None:
-        """Close the pooled connections; the next use opens new ones."""
+        """Close the connection pool; the next use opens a new connection pool."""
         session = self._opened.pop(os.getpid(), None)
         if session is not None:
             atexit.unregister(session.close)
@@ -359,14 +363,14 @@ class FileSystemListings(NamedByUrls):
         return None if record is None or record["type"] == "directory" else [record]
 
     def _find_known(self, name: str) -> Record | None:
-        """Return the facts about a name in a cached listing."""
+        """Return the record of a name from a cached listing, or None."""
         beside: dict[str, Record] = self.dircache.get(self._parent(name), {})
         if name in beside:
             return beside[name]
         return record_of(name, resolver.Kind.DIRECTORY, 0, None) if name in self.dircache else None
 
     def _list_records(self, name: str) -> list[Record]:
-        """Return the contents of a directory, or the record of a file itself."""
+        """Return the records in a directory, or the record of a file."""
         try:
             return self._directory(name)
         except resolver.Declined:
@@ -376,7 +380,7 @@ class FileSystemListings(NamedByUrls):
             return [record]
 
     def _directory(self, name: str) -> list[Record]:
-        """Return the contents of a directory.
+        """Return the records in a directory.
 
         Raises:
             Declined: The name is not a directory.
@@ -390,9 +394,10 @@ class FileSystemListings(NamedByUrls):
         return self._session().run(partial(entries_of, self._url(name, listing=True)))
 
     def _make_record(self, entry: resolver.Entry) -> Record | None:
-        """Return the record of an entry; the server is asked if the listing leaves its kind open.
+        """Return the record of an entry.
 
-        An entry outside this scheme has no record.
+        If the listing does not state the kind of the entry, a request is sent to the server. Returns None for
+        an entry of another scheme.
         """
         url = entry.url or ""
         if not url.startswith(f"{self.scheme}://"):
@@ -426,7 +431,7 @@ class FileSystemListings(NamedByUrls):
             return self._record(name, facts)
 
     def _is_index(self, name: str, facts: UrlFacts) -> bool:
-        """Return whether a document is a page that lists the URLs below it."""
+        """Return whether a document is an index page, which lists the URLs below it."""
         if not self.pages or not facts.url.endswith("/"):
             return False
         try:
@@ -439,7 +444,7 @@ class FileSystemListings(NamedByUrls):
         """Return whether the name exists.
 
         Raises:
-            OSError: The server does not give an answer.
+            OSError: The request failed, so it is not known whether the name exists.
         """
         return self._type(path) is not None
 
@@ -464,23 +469,26 @@ class FileSystemListings(NamedByUrls):
                 self.dircache.pop(name, None)
 
 
-# Names below a directory, and the patterns that select them.
+# Recursive walks below a directory, and glob patterns.
 #
-# A server chooses the contents of a directory, which may be endless. Therefore no directory is entered twice.
-# Links, names outside the directory of their listing, and directories deeper than `DEEPEST` are not entered.
+# Directory trees of a server are untrusted and may be infinite. So each directory is entered only once.
+# Links, names outside the listed directory, and directories deeper than `DEEPEST` are not entered.
 
 DEEPEST = 100
 
 
 class WalkLevel(NamedTuple):
-    """The contents of a directory, by their names in it."""
+    """The files and directories in a directory, by name."""
 
     directories: dict[str, Record]
     files: dict[str, Record]
 
 
 def level_of(name: str, records: Iterable[Record]) -> WalkLevel:
-    """Split records into directories and files; a second entry of the same name gets its complete name."""
+    """Split records into directories and files.
+
+    If several entries have the same name, the second entry is listed by its complete name.
+    """
     level = WalkLevel({}, {})
     for record in records:
         called = "" if record["name"] == name else get_last_segment(record["name"])
@@ -497,15 +505,16 @@ def check_depth(name: str, depth: int) -> None:
 
 
 def is_excused(error: OSError) -> bool:
-    """Return whether a walk may leave out a directory, as `find` does: it is missing or not readable.
+    """Return whether a walk may skip a directory after an error, because it is missing or not readable.
 
-    Any other failure is an error, because the result would be incomplete.
+    The command `find` skips such directories too. All other errors are raised, because the result would be
+    incomplete.
     """
     return isinstance(error, FileNotFoundError) or isinstance(error.__cause__, resolver.AccessDenied)
 
 
 class GlobPattern:
-    """A name with wildcards; only the characters in `magic` are wildcards in this file system."""
+    """A glob pattern for names; only the characters in `magic` are wildcards in this file system."""
 
     def __init__(self, name: str, magic: str) -> None:
         authority, slash, path = name.partition("/")
@@ -516,7 +525,10 @@ class GlobPattern:
         self.root = name if found is None else f"{authority}{slash}{path[: found.start()]}".rpartition("/")[0]
 
     def depth(self, most: int | None) -> int | None:
-        """Return the levels below the root that can match; None for all; `most` limits the first `**`."""
+        """Return the number of directory levels that can match; None for all levels.
+
+        `most` is the maximum number of levels that the first `**` matches.
+        """
         if "**" not in self.name:
             return self._levels
         if most is None:
@@ -530,7 +542,7 @@ class GlobPattern:
     def select_matching(
         self, key: str, records: Mapping[str, Record], keys: Mapping[str, str], *, directories: bool
     ) -> dict[str, Record]:
-        """Return the records whose key matches the pattern; with `directories`, only directories."""
+        """Return the records whose key matches the glob pattern; with `directories`, only directories."""
         slash = "/" if directories else ""
         pattern = re.compile(glob_translate(self._escape_host(key) + slash))
         append = directories or key.endswith("/**")
@@ -547,7 +559,7 @@ class GlobPattern:
 
 
 class WalkableTree(Protocol):
-    """The methods that a walk needs of a file system."""
+    """The interface of a file system for a walk."""
 
     def ls(self, path: str, detail: bool = True, refresh: bool = False) -> list[Record]: ...
 
@@ -555,13 +567,13 @@ class WalkableTree(Protocol):
 
 
 class FileSystemWalk:
-    """A walk, with the directories that it has entered.
+    """A recursive walk, with the set of visited directories.
 
     Args:
         tree: The file system.
-        depth: The number of levels; None for all.
+        depth: The maximum number of levels; None for all levels.
         topdown: Whether a directory precedes its contents.
-        on_error: fsspec's argument of the same name.
+        on_error: The argument `on_error` of fsspec's `walk`.
         detail: Whether records are returned instead of names.
     """
 
@@ -576,7 +588,7 @@ class FileSystemWalk:
         self._entered: set[str] = set()
 
     def walk_below(self, name: str, depth: int = 1) -> Iterator[tuple[str, Any, Any]]:
-        """Yield the contents of a directory and of all below it; `depth` is its own level."""
+        """Yield the contents of a directory and of all directories below it; `depth` is the current level."""
         records = self._records(name, depth)
         if records is None:
             return
@@ -610,7 +622,7 @@ class FileSystemWalk:
 
 
 class Walks(FileSystemListings):
-    """Walks through complete trees of directories."""
+    """A file system with recursive walks, glob patterns and total sizes."""
 
     def walk(
         self,
@@ -621,9 +633,9 @@ class Walks(FileSystemListings):
         detail: bool = False,
         **kwargs: Any,
     ) -> Iterator[tuple[str, Any, Any]]:
-        """Walk through a directory as fsspec does.
+        """Walk recursively through a directory as fsspec does.
 
-        Directories that the server reports as missing or not readable are left out; other failures are
+        Directories that are missing or not readable according to the server are skipped. Other errors are
         raised.
         """
         if maxdepth is not None and maxdepth < 1:
@@ -650,7 +662,7 @@ class Walks(FileSystemListings):
         return super().cat(self._resolve_names(path), recursive, on_error, **kwargs)
 
     def _resolve_names(self, path: Any) -> Any:
-        """Return the complete name of a path, or of each path in a list."""
+        """Return the complete name for a path, or for each path of a list."""
         return (
             self._resolve_name(path)
             if isinstance(path, str | PathLike)
@@ -665,7 +677,10 @@ class Walks(FileSystemListings):
         withdirs: bool = True,
         **kwargs: Any,
     ) -> Any:
-        """Return the matching names; a host has no wildcards, nor is `?` one where it begins a query."""
+        """Return the names that match a glob pattern.
+
+        Wildcards in the host are not supported. In schemes with a query, `?` is not a wildcard.
+        """
         if maxdepth is not None and maxdepth < 1:
             raise ValueError("maxdepth must be at least 1")
         pattern = GlobPattern(self._resolve_name(path), self.magic)
@@ -688,10 +703,10 @@ class Walks(FileSystemListings):
         return pattern.select_matching(self.key(pattern.name), records, keys, directories=directories)
 
     def du(self, path: str, total: bool = True, maxdepth: int | None = None, **kwargs: Any) -> Any:
-        """Return the total size, or the sizes by name.
+        """Return the total size of all files in bytes, or the sizes by name.
 
         Raises:
-            OSError: A total is requested, and the server does not report all sizes.
+            OSError: The total size is requested, but the server does not report all sizes.
         """
         sizes: dict[str, int | None] = super().du(path, False, maxdepth, **kwargs)
         if not total:

@@ -1,9 +1,9 @@
-"""The address checks alone, for programs that keep their own HTTP client.
+"""SSRF protection for programs with another HTTP client: only the checks of IP addresses.
 
-A name is resolved once, `resolver.guard` checks its addresses, and the connection goes to one of these
-addresses (S08, S09).
+A host name is resolved once, `resolver.guard` checks the IP addresses, and the client connects to one of the
+checked addresses (S08, S09). So DNS rebinding has no effect.
 
-`sockets` and `streams` are for a program's own code (blocking and asyncio), `requests` and `aiohttp` for
-these libraries. The default policy is `untrusted`. Only the connection is guarded: the client remains
-responsible for URLs, headers and bodies.
+`requests` and `aiohttp` are for these libraries. `sockets` (blocking) and `streams` (asyncio) are for other
+code. The default policy is `untrusted`. Only connections are checked; the client is responsible for URLs,
+headers and bodies.
 """

@@ -1,10 +1,11 @@
-"""aiohttp: a connector that checks each request and redirect, and connects to checked addresses only.
+"""SSRF protection for aiohttp: a connector that checks each request and redirect, and each IP address.
 
     async with aiohttp.ClientSession(connector=GuardedConnector()) as session: ...
 
-A resolver alone is not enough, because aiohttp does not call it for a host that is an address. The connector
-therefore checks the URL, its resolver the addresses of a name, and its socket factory each address again
-before a socket exists. A refusal raises `resolver.Refused` or `resolver.InvalidUrl`.
+aiohttp does not call its resolver for a host that is an IP address, so a check in the resolver is not
+sufficient. The connector checks the URL. The resolver of the connector checks the addresses of a host name.
+The socket factory checks each address again before it creates a socket. A refusal raises `resolver.Refused`
+or `resolver.InvalidUrl`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ AddressInfo = aiohttp.AddrInfoType
 
 
 class GuardedResolver(AbstractResolver):
-    """A resolver that returns only allowed addresses from `lookups`, by default the system's resolver."""
+    """A resolver that returns only allowed addresses.
+
+    `lookups` is the resolver for the DNS lookups; the default is the system's resolver.
+    """
 
     def __init__(
         self, policy: resolver.Policy | str | None = None, lookups: AbstractResolver | None = None
@@ -45,10 +49,10 @@ class GuardedResolver(AbstractResolver):
 
 
 class GuardedConnector(aiohttp.TCPConnector):
-    """A connector with a policy, by default `untrusted`; `lookups` is a resolver to use.
+    """A connector with a policy; the default policy is `untrusted`.
 
-    A proxy is refused under `untrusted` (S09) unless the policy trusts it. The proxy's own address is checked
-    too.
+    `lookups` is the resolver for the DNS lookups. The policy `untrusted` refuses each proxy except its
+    `trusted_proxy` (S09). The IP address of a proxy is checked too.
     """
 
     def __init__(
@@ -65,7 +69,7 @@ class GuardedConnector(aiohttp.TCPConnector):
         traces: list[Trace],
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109
     ) -> Connection:
-        """Check each request and redirect, also those on a pooled connection."""
+        """Check each request and redirect, including requests over a pooled connection."""
         url = str(req.url)
         proxy = "none" if req.proxy is None else str(req.proxy)
         error = resolver.check(url, policy=self._policy, proxy=proxy).error(resolver.parse(url))

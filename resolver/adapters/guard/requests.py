@@ -1,11 +1,11 @@
-"""requests: an adapter that checks each request and redirect, and connects to checked addresses only.
+"""SSRF protection for requests: an adapter that checks each request and redirect, and each IP address.
 
     session = requests.Session()
     session.mount("http://", GuardedAdapter())
     session.mount("https://", GuardedAdapter())
 
-A refusal raises `resolver.Refused` or `resolver.InvalidUrl`, which are not `RequestException`: code that
-retries after network errors does not retry refusals.
+A refusal raises `resolver.Refused` or `resolver.InvalidUrl`. These are not subclasses of `RequestException`,
+so code that retries after network errors does not retry refusals.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from resolver.adapters.guard.sockets import connect_first, look_up
 
 
 class GuardedAdapter(HTTPAdapter):
-    """An adapter for http and https with a policy, by default `untrusted`.
+    """An adapter for http and https with a policy; the default policy is `untrusted`.
 
-    A proxy is refused under `untrusted` (S09) unless the policy trusts it, because the proxy resolves names.
-    A pooled connection was checked under the same policy when it was opened.
+    The policy `untrusted` refuses each proxy except its `trusted_proxy` (S09), because a proxy resolves host
+    names. A pooled connection was checked by the same policy when it was opened.
     """
 
     __attrs__ = [*HTTPAdapter.__attrs__, "_policy"]  # noqa: RUF012 - attributes that pickling keeps
@@ -41,31 +41,31 @@ class GuardedAdapter(HTTPAdapter):
         self._policy = resolver.Policy.of("untrusted" if policy is None else policy)
         super().__init__(connections, connections)
 
-    # requests and subclasses replace the manager for other pool sizes and TLS contexts (`init_poolmanager`).
-    # The property guards each new manager, regardless of the code that assigns it.
+    # requests and subclasses replace the pool manager to set pool sizes and TLS contexts
+    # (`init_poolmanager`). This property adds the address checks to each new pool manager.
     @property
     def poolmanager(self) -> PoolManager:
         return self._poolmanager
 
     @poolmanager.setter
     def poolmanager(self, manager: PoolManager) -> None:
-        manager.clear()  # pools that the manager made before have unguarded connections
+        manager.clear()  # existing pools of the manager do not check addresses
         manager.pool_classes_by_scheme = _make_guarded_pools(self._policy)
         self._poolmanager = manager
 
     def proxy_manager_for(self, proxy: str, **proxy_kwargs: Any) -> Any:
-        """Return the manager of a proxy that the policy allows (S09).
+        """Return the pool manager for a proxy that the policy allows (S09).
 
-        The check here covers subclasses that override `request_url`.
+        The policy check is repeated here for subclasses that override `request_url`.
 
         Raises:
-            resolver.Refused: The policy does not allow the proxy. Nothing was sent.
+            resolver.Refused: The policy does not allow the proxy. No data was sent.
         """
         self._check("http://proxied.invalid/", proxy)
         return super().proxy_manager_for(proxy, **proxy_kwargs)
 
     def request_url(self, request: requests.PreparedRequest, proxies: dict[str, str] | None) -> str:
-        """Check the URL and the proxy of each request before anything is sent."""
+        """Check the URL and the proxy of each request before data is sent."""
         url = request.url or ""
         self._check(url, select_proxy(url, proxies) or "none")
         return super().request_url(request, proxies)
@@ -95,7 +95,7 @@ def _make_guarded_pools(policy: resolver.Policy) -> dict[str, type[HTTPConnectio
 
 
 def _connect_socket(connection: HTTPConnection, scheme: str, policy: resolver.Policy) -> socket.socket:
-    """Connect as urllib3 does, but to a checked address; TLS still verifies the name."""
+    """Connect as urllib3 does, but only to a checked address; TLS verifies the host name."""
     host = connection.host
     try:
         addresses = look_up(host, connection.port, scheme=scheme, policy=policy)

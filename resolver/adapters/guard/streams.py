@@ -1,4 +1,4 @@
-"""asyncio: `getaddrinfo` as a loop has it, and `open_connection`, to checked addresses only."""
+"""SSRF protection for asyncio: `getaddrinfo` and `open_connection` with checks of IP addresses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import resolver
 
-#: A result of a DNS lookup as in `socket`: family, type, protocol, canonical name, and address.
+#: A result of `socket.getaddrinfo`: family, type, protocol, canonical name, and address.
 AddressInfo: TypeAlias = tuple[
     socket.AddressFamily,
     socket.SocketKind,
@@ -22,10 +22,10 @@ AddressInfo: TypeAlias = tuple[
 async def getaddrinfo(
     host: str, port: int, *, scheme: str = "http", policy: resolver.Policy | str | None = None
 ) -> list[AddressInfo]:
-    """Return the allowed addresses out of the system's DNS lookup.
+    """Return the allowed addresses from a DNS lookup of the system.
 
-    They are in the form that `loop.sock_connect` and `aiohappyeyeballs.start_connection` take. If the policy
-    refuses a host before its addresses are known, it is not looked up.
+    The results have the format of `loop.getaddrinfo`, for `loop.sock_connect` and
+    `aiohappyeyeballs.start_connection`. If the policy refuses the host itself, no DNS lookup is made.
 
     Raises:
         resolver.Refused: The policy forbids the host or all its addresses.
@@ -60,12 +60,12 @@ async def open_connection(
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect as `asyncio.open_connection` does, to the first checked address that accepts.
 
-    TLS verifies the given name.
+    TLS verifies the name `host`.
 
     Raises:
         resolver.Refused: The policy forbids the host or all its addresses.
         resolver.InvalidUrl: The host is not valid.
-        OSError: All addresses failed; the error is that of the last one.
+        OSError: All addresses failed; the error of the last address is raised.
     """
     failure: OSError | None = None
     for info in await getaddrinfo(host, port, scheme="http" if tls is None else "https", policy=policy):

@@ -1,11 +1,11 @@
-"""Tools for agents, by the Model Context Protocol: fetch, list, info, explain, check.
+"""Tools for AI agents over the Model Context Protocol (MCP): fetch, list, info, explain, check.
 
-An agent fetches untrusted content, which may tell it where to go next. The policy is therefore always
-`untrusted`. Only the operator who starts the server can relax it for a host (`ToolGrant`). Results are
-limited and returned page by page, and text is escaped for display (S15).
+An agent fetches untrusted content, which may contain instructions to fetch other URLs (prompt injection,
+SSRF). So the policy is always `untrusted`. Only the operator of the server can relax the policy for a host
+(`ToolGrant`). The size of results is limited, with pagination. Text is escaped for display (S15).
 
-`serve` speaks lines of JSON over any streams (`resolve mcp` uses the standard streams). `server` is the same
-as a `Server` of the official SDK, for other transports.
+`serve` is a server for newline-delimited JSON over any streams; `resolve mcp` uses standard input and output.
+`server` returns a `Server` of the official SDK, for other transports.
 """
 
 from resolver.adapters.mcp.server import serve, server

@@ -1,7 +1,8 @@
-"""The tools as a server of the official SDK, and that server over lines of JSON.
+"""The MCP server: the tools as a server of the official SDK, and its transport over newline-delimited JSON.
 
-A line that is not JSON gets the error -32700 (JSON-RPC 2.0, 5.1). JSON that is not a message of the protocol
-is skipped by the SDK, and the session continues. If the client cancels a call, its connections are closed.
+The response to a line that is not JSON is the error -32700 (JSON-RPC 2.0, 5.1). The SDK skips JSON that is
+not an MCP message, and the session continues. If the client cancels a call, the connections of the call are
+closed.
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ from mcp_types import (
 
 from resolver.adapters.mcp.tools import INSTRUCTIONS, TOOLS, ToolAnswer, ToolGrant, Tools
 
-#: Maximum number of concurrent calls; others wait.
+#: Maximum number of concurrent tool calls; further calls wait.
 AT_ONCE = 8
 
 
 class _McpSession:
-    """The state that the calls of one session share."""
+    """The state that all tool calls of one session share."""
 
     def __init__(self, tools: Tools) -> None:
         self.tools = tools
@@ -49,7 +50,9 @@ class _McpSession:
 
 
 def server(grant: ToolGrant, *, version: str = "") -> Server[_McpSession]:
-    """Return a server of the tools, for any transport of the SDK; each session has separate connections.
+    """Return an MCP server with the tools, for any transport of the SDK.
+
+    Each session has a separate connection pool.
 
     Args:
         grant: The permissions of the agents.
@@ -93,7 +96,7 @@ async def _call_tool(
 
 
 def _words(answer: ToolAnswer) -> ContentBlock:
-    """Return the record as text: many clients show their model only the text."""
+    """Return the record as text, because many clients pass only the text to their model."""
     return TextContent(text=json.dumps(answer.record, ensure_ascii=False))
 
 
@@ -118,12 +121,13 @@ async def serve(
     *,
     version: str = "",
 ) -> None:
-    """Serve one client until its `lines` end.
+    """Serve one client until the iterator `lines` ends.
 
     Args:
         grant: The permissions of the agents.
-        lines: The client's lines, one JSON message each; None is a line that was too long to be read.
-        put: Sends bytes to the client, complete lines at a time.
+        lines: The lines from the client, each with one JSON message; None stands for a line above the size
+            limit.
+        put: Sends one or more complete lines to the client.
         version: The version that the server reports.
     """
     served = server(grant, version=version)
@@ -149,7 +153,7 @@ async def _hear(
                     await said.send(SessionMessage(_NOT_JSON))
                 else:
                     await heard.send(message)
-            except anyio.BrokenResourceError:  # the server has stopped reading
+            except anyio.BrokenResourceError:  # the server no longer reads messages
                 return
 
 
@@ -161,12 +165,12 @@ _NOT_JSON = JSONRPCError(
 
 
 def _message(line: bytes | None) -> SessionMessage | Exception | None:
-    """Return the message in a line; None if the line is not JSON, or was too long to be read."""
+    """Return the message in a line; None if the line is not JSON or is above the size limit."""
     if line is None:
         return None
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
-    except ValueError as error:  # not JSON, or JSON that is not a message
+    except ValueError as error:  # not JSON, or JSON that is not an MCP message
         return error if _is_json(line) else None
 
 

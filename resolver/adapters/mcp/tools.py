@@ -1,7 +1,7 @@
-"""The tools for agents, independent of the protocol that calls them: actions, pages of results, catalog.
+"""The tools for agents, independent of MCP: tool calls, pagination of results, and tool descriptions.
 
-A tool gets its arguments as JSON values, and returns a `ToolAnswer`. The caller cannot change the policy: it
-is the one of the `ToolGrant`, and every URL counts as untrusted.
+A tool gets its arguments as JSON values, and returns a `ToolAnswer`. The caller cannot change the policy,
+which is part of the `ToolGrant`. All URLs are untrusted.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from mcp_types import Tool, ToolAnnotations
 
 import resolver
 
-# Untrusted text is escaped for an agent and its user.
+# Untrusted text is escaped for an agent and its user (prompt injection).
 #
-# Control and bidirectional characters are escaped (S15). The tag characters of Unicode and their plane are
-# escaped, too: people do not see these characters, and models read them as letters. Such letters could hide
-# instructions from the user.
+# Control characters and bidirectional characters are escaped (S15). Unicode tag characters and all other
+# characters of their plane are escaped too. These characters are invisible to users, but models read them as
+# letters. So they could hide instructions from the user.
 
 T = TypeVar("T")
 
-#: Maximum number of characters of a text in a record, and approximately of a complete record. A URL of a page
-#: in a deep tree is shorter.
+#: Maximum number of characters of a text in a record, and approximate maximum number of characters of a
+#: record. URLs in deep directory trees are shorter than 4,096 characters.
 TEXT, RECORD = 4_096, 20_000
 
 _UNSEEN = re.compile("[\U000e0000-\U000e0fff]")
 
 
 def safe_text(text: str) -> str:
-    """Escape invisible characters; line feeds and tabs are kept, and CR LF becomes a line feed."""
+    """Escape invisible characters, except LF and tab; replace CR LF by LF."""
     return _UNSEEN.sub(_show_match, resolver.escape_controls(text))
 
 
@@ -42,12 +42,12 @@ def _show_match(match: re.Match[str]) -> str:
 
 
 class Record(dict[str, object]):
-    """The facts about a resource for an agent: JSON with escaped texts, limited as a whole.
+    """The metadata of a resource for an agent: a JSON object with escaped texts and a limited size.
 
     A text longer than `TEXT` characters is truncated and ends in `…`. After `RECORD` characters, further
-    texts become empty, and further members of nested values are left out. `shortened` is set in both cases.
-    The limits are needed because a server chooses most of these texts: a redirect, a reason or a media type
-    may have 64 KiB each.
+    texts are replaced by empty texts, and further members of nested values are omitted. In both cases,
+    `shortened` is set. The limits are necessary because most texts are from the server: a redirect, a reason
+    or a media type may have 64 KiB each.
     """
 
     def __init__(self, told: Mapping[str, object]) -> None:
@@ -58,7 +58,7 @@ class Record(dict[str, object]):
             self["shortened"] = True
 
     def with_page(self, facts: Mapping[str, object]) -> Record:
-        """Return the record with the facts of a page, which has a separate limit."""
+        """Return the record with the members of a result page, which has a separate size limit."""
         whole = Record({})
         whole.update(self)
         whole.update(facts)
@@ -96,31 +96,34 @@ class Record(dict[str, object]):
 
 
 def cut(text: str, most: int) -> str:
-    """Truncate a text to `most` characters and mark the truncation."""
+    """Truncate a text to `most` characters; a truncated text ends in `…`."""
     return text if len(text) <= most else f"{text[:most]}…"
 
 
-# Pages of results: the stored objects for further pages, and the cursors that name them.
+# Pagination of results, with stored objects and cursors.
 #
-# A page has a number of characters of text, a number of entries, or a number of bytes. A further page is of
-# the same object and sends no request to its server. Only the newest objects are stored; a late request for a
-# page must fetch the URL again.
+# The size of a page is limited in characters of text, in entries, or in bytes. Further pages are read from
+# the stored object, without a request to the server. Only the newest objects are stored. If an object was
+# discarded, the agent must fetch the URL again.
 
-#: Approximate maximum size in bytes of the stored objects.
+#: Approximate maximum size in bytes of all stored objects together.
 HELD = 33_554_432
-#: Maximum size in bytes of binary data on one page; base64 makes it a third longer.
+#: Maximum size in bytes of binary data on one page, before base64, which adds a third.
 OCTETS = 262_144
 
 Content: TypeAlias = "str | bytes | tuple[dict[str, object], ...]"
 
 
 class NoSuchPage(Exception):
-    """The cursor is invalid, or its object was dropped."""
+    """The cursor is invalid, or its object was discarded."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredResult:
-    """A stored object; `record` is on each of its pages, `weight` is its approximate size in bytes."""
+    """A stored object.
+
+    `record` is the metadata for each page of the object, and `weight` is the approximate size in bytes.
+    """
 
     record: Record
     content: Content
@@ -128,7 +131,7 @@ class StoredResult:
 
 
 class ResultPage(NamedTuple):
-    """A page from `position` on; `cursor` names the next page; the last page has none."""
+    """A page of an object from `position`; `cursor` identifies the next page; None on the last page."""
 
     held: StoredResult
     content: Content
@@ -137,12 +140,12 @@ class ResultPage(NamedTuple):
 
     @property
     def facts(self) -> dict[str, object]:
-        """Return the position of the page in the complete object."""
+        """Return the position of the page in the complete object, as members of a record."""
         return {"position": self.position, "total": len(self.held.content), "next_cursor": self.cursor}
 
 
 class ResultStore:
-    """The stored objects, the newest last."""
+    """A cache of objects for further pages, with the newest object last."""
 
     def __init__(self, most: int = HELD) -> None:
         self._most = most
@@ -150,7 +153,7 @@ class ResultStore:
         self._count = 0
 
     def store_first_page(self, held: StoredResult, length: int, width: int) -> ResultPage:
-        """Return the first page of a new object, which is stored if it has further pages."""
+        """Return the first page of a new object; store the object if it has further pages."""
         page = self._page(self._count + 1, held, 0, length, width)
         if page.cursor is not None:
             self._count += 1
@@ -159,10 +162,10 @@ class ResultStore:
         return page
 
     def find_page(self, cursor: str, length: int, width: int) -> ResultPage:
-        """Return the page of a cursor.
+        """Return the page for a cursor.
 
         Raises:
-            NoSuchPage: The cursor is invalid, or its object was dropped.
+            NoSuchPage: The cursor is invalid, or its object was discarded.
         """
         match = re.fullmatch(r"([0-9]{1,18})-([0-9]{1,18})", cursor, re.ASCII)
         number, position = (int(match[1]), int(match[2])) if match else (0, 0)
@@ -177,7 +180,10 @@ class ResultStore:
         return ResultPage(held, held.content[position:end], position, cursor)
 
     def _make_room(self) -> None:
-        """Drop old objects; the newest is kept at any size, which the limits of a retrieval bound."""
+        """Discard old objects above the size limit, but never the newest object.
+
+        The limits of a retrieval already limit the size of the newest object.
+        """
         left = sum(held.weight for held in self._held.values())
         for number in list(self._held)[:-1]:
             if left <= self._most:
@@ -186,9 +192,9 @@ class ResultStore:
 
 
 def _end(content: Content, position: int, length: int, width: int) -> int:
-    """Return the end of a page of `length` characters or `width` entries.
+    """Return the end position of a page with `length` characters or `width` entries.
 
-    A page of entries has at most as many characters as a page of text, except for a single entry.
+    A page of entries has at most `length` characters, except a page with a single long entry.
     """
     if isinstance(content, bytes):
         return min(position + OCTETS, len(content))
@@ -211,14 +217,15 @@ def _count_fitting(entries: tuple[dict[str, object], ...], length: int) -> int:
 LENGTH, MOST_LENGTH = 20_000, 100_000
 #: The default and maximum number of entries on a page.
 WIDTH, MOST_WIDTH = 100, 1_000
-#: Maximum numbers of entries that are read of a listing, of their characters, and of characters in a name.
+#: Maximum number of entries of a listing, maximum number of characters of all these entries, and maximum
+#: number of characters in a name.
 ENTRIES, ENTRY_CHARACTERS, NAME = 10_000, 8_388_608, 1_000
 #: The default maximum size of an object in bytes.
 BODY = 8_388_608
 
 
 def limit_body(limits: resolver.Limits) -> resolver.Limits:
-    """Return the limits with a default limit for bodies if they have none."""
+    """Return the limits, with the default `BODY` if the body size is not limited."""
     return limits if limits.body_everywhere else replace(limits, body=BODY, body_everywhere=True)
 
 
@@ -232,7 +239,7 @@ def _environment() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolGrant:
-    """The permissions of agents: the `untrusted` policy with its overrides, and the network settings.
+    """The permissions of agents: the policy `untrusted` with overrides by the operator, and network settings.
 
     Raises:
         ValueError: The policy is not `untrusted`.
@@ -256,7 +263,7 @@ class ToolGrant:
             raise ValueError(f"policy for agents must be untrusted, with overrides, got {self.policy.name}")
 
     def session(self) -> resolver.Resolver:
-        """Return a session for agents, without any logins."""
+        """Return a session for agents, without credentials."""
         return resolver.Resolver(
             policy=self.policy,
             limits=self.limits,
@@ -277,7 +284,7 @@ class BadToolArguments(Exception):
 
 
 class ToolAnswer(NamedTuple):
-    """The result of a tool: `record` has its facts, `content` one page of data, or None."""
+    """The result of a tool call: `record` is the metadata, and `content` is one page of data, or None."""
 
     record: Record
     content: str | bytes | None = None
@@ -288,7 +295,7 @@ ToolFunction: TypeAlias = "Callable[[Arguments], Awaitable[ToolAnswer]]"
 
 
 class Arguments:
-    """The arguments of a tool call; each method raises `BadToolArguments`."""
+    """The arguments of a tool call. Each method raises `BadToolArguments` for an invalid argument."""
 
     def __init__(self, values: Mapping[str, object], known: frozenset[str]) -> None:
         self._values = values
@@ -319,7 +326,7 @@ class Arguments:
 
     @property
     def cursor(self) -> str | None:
-        """Return the cursor of a further page; exactly one of `url` and `cursor` is required."""
+        """Return the cursor of a further page, or None. Exactly one of `url` and `cursor` is required."""
         cursor = self.text("cursor")
         if (cursor is None) == (self.text("url") is None):
             raise BadToolArguments("expected either url or cursor, not both")
@@ -350,7 +357,7 @@ class Tools:
         }
 
     async def call(self, name: str, values: Mapping[str, object]) -> ToolAnswer:
-        """Call a tool and return its result or error.
+        """Call a tool, and return its result or error.
 
         Raises:
             KeyError: The tool does not exist.
@@ -424,13 +431,13 @@ class Tools:
 
 
 def _with_line_ends(step: Mapping[str, object]) -> dict[str, object]:
-    """Show the CR characters of the bytes to send, because the reader of a plan needs them."""
+    """Show CR characters in the bytes to send, because they are relevant in a plan."""
     octets = step.get("octets")
     return {**step, "octets": octets.replace("\r", "\\x0d")} if isinstance(octets, str) else dict(step)
 
 
 def _make_answer(page: ResultPage) -> ToolAnswer:
-    """Return the result for a page; entries are part of the record."""
+    """Return the tool result for a page; entries become members of the record."""
     if isinstance(page.content, tuple):
         return ToolAnswer(page.held.record.with_page({**page.facts, "entries": list(page.content)}))
     return ToolAnswer(page.held.record.with_page(page.facts), page.content)
@@ -465,7 +472,10 @@ def _make_stored_result(response: resolver.Response) -> StoredResult:
 
 
 def _text(response: resolver.Response) -> str | None:
-    """Return escaped text; None for binary data; without a media type, valid UTF-8 without NUL is text."""
+    """Return the escaped text of a response, or None for binary data.
+
+    Without a media type, valid UTF-8 without NUL counts as text.
+    """
     text = response.text
     if text is None and response.media_type is None and b"\0" not in response.content:
         try:
@@ -476,7 +486,7 @@ def _text(response: resolver.Response) -> str | None:
 
 
 def _entry(entry: resolver.Entry) -> Record:
-    """Return the facts of an entry, with very long names truncated."""
+    """Return the metadata of an entry, with long names truncated."""
     whole = entry.as_json()
     record: dict[str, object] = {
         name: whole[name] for name in ("name", "url", "kind", "size", "modified", "title")
@@ -497,7 +507,7 @@ def _make_misuse_answer(message: str) -> ToolAnswer:
 
 
 def _make_error_answer(error: resolver.ResolveError) -> ToolAnswer:
-    """Return an error as the command does with --json: class, message, rule, and exit code."""
+    """Return an error with class, message, rule and exit status, as the command does with `--json`."""
     code = next(each.__name__ for each in type(error).__mro__ if each.__name__ in resolver.__all__)
     reason: dict[str, object] = {"code": code, "message": error.message}
     rule = "S01" if isinstance(error, resolver.InvalidUrl) else getattr(error, "rule", None)
@@ -507,9 +517,10 @@ def _make_error_answer(error: resolver.ResolveError) -> ToolAnswer:
     return ToolAnswer(Record(record), failed=True)
 
 
-# The description of the tools for an agent: names, purposes, arguments. An agent reads no other manual.
+# The description of the tools for an agent: names, purposes and arguments. Agents do not read other
+# documentation.
 
-#: Sent once, before any tool is called.
+#: The instructions for the agent, sent once at the start of a session.
 INSTRUCTIONS = """\
 Fetches http, https, ftp, ftps, gopher, nntp, news, wais and prospero URLs. Read-only. Non-public addresses \
 and other unsafe requests are refused with "exit": 9 and a "rule"; retrying with another spelling of the \
