@@ -45,7 +45,7 @@ AT_REST = 64
 class BatchTask(Protocol[T_co]):
     """A task of a batch.
 
-    `host` is the name of the host, without the scheme. It is empty for `file:` URLs.
+    `host` is the name of the host, without the scheme. For `file:` URLs, `host` is empty.
     """
 
     @property
@@ -314,7 +314,7 @@ class Batch(Generic[T]):
 
 # A batch that runs while the caller iterates over the results.
 #
-# The batch runs as a separate task. This task ends after the last result, on `aclose`, or when the event loop
+# The batch runs as a separate task. The task ends after the last result, on `aclose`, or when the event loop
 # ends. A result occupies a slot of the batch until the caller consumes the result (backpressure). So a slow
 # caller slows down the batch.
 

@@ -1,6 +1,6 @@
 """Saving of many objects in one call, as the command `get` does.
 
-Requests are scheduled by host. They are read lazily, and new requests wait until earlier outcomes are
+Requests are scheduled by host. Requests are read lazily, and new requests wait until earlier outcomes are
 consumed (backpressure). So memory use does not grow with the number of requests. A failure is reported as an
 outcome and does not stop other requests.
 """

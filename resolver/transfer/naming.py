@@ -242,7 +242,7 @@ _NAMED, _HELD = 1, 2
 class NameReservations:
     """The reserved file paths of a run below one directory.
 
-    `is_free` is called with a path and a URL. It returns whether the URL may use the path, for example
+    `is_free` is called with a path and a URL. `is_free` returns whether the URL may use the path, for example
     because the file does not exist yet.
     """
 

@@ -184,7 +184,7 @@ class QueuedTask(Generic[T]):
 class HostScheduler(Generic[T]):
     """The scheduler of a batch, with a queue and a cap for each host.
 
-    This machine is the host with an empty name. It does not have limits.
+    The host with an empty name is this machine, which does not have limits.
 
     Args:
         cap_of: returns the maximum number of running tasks at one host.

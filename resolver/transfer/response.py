@@ -1,8 +1,8 @@
 """Completed responses: `Response`, `Saved`, `Outcome`, and their http header fields and status codes.
 
-`Response` has a complete body in memory, and `Saved` has a complete body in a file. Both contain the metadata
-of the response (`protocols.contract.Facts`) and its provenance. Both are immutable. Passwords in them are
-redacted.
+`Response` has a complete body in memory, and `Saved` has a complete body in a file. Both classes are
+immutable, and contain the metadata of the response (`protocols.contract.Facts`) and its provenance. Passwords
+in them are redacted.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def is_textual(media_type: str | None) -> bool:
 def looks_like_text(octets: bytes) -> bool:
     """Return whether bytes of unknown media type look like text (content sniffing).
 
-    Text is valid UTF-8, possibly truncated within a character. It contains only control characters of plain
+    Text is valid UTF-8, possibly truncated within a character. Text contains only control characters of plain
     text and terminals.
     """
     if any(octet < 0x20 and octet not in b"\b\t\n\f\r\x1b" for octet in octets):

@@ -85,8 +85,8 @@ class Retrieval:
     - The limit on the number of redirects also limits the number of requested alternatives.
 
     If `heard` is not None, the retrieval is a segment of a segmented download. A segment does not report its
-    start, progress and end, because the download reports them. It reports only policy warnings that are not
-    in `heard`.
+    start, progress and end, because the download reports them. A segment reports only policy warnings that
+    are not in `heard`.
     """
 
     def __init__(

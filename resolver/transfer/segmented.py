@@ -4,14 +4,15 @@ First, the metadata of the object is requested. A segmented download is not poss
 - The metadata does not identify the version of the object.
 - The object is too small.
 - The location does not support range requests.
-Then `run` returns None, and the caller retrieves the object over one connection.
+
+In these cases, `run` returns None, and the caller retrieves the object over one connection.
 
 Each segment is written directly to its offset in NAME.part. If the response for a segment is of another
 object, its location is not used again. A failed segment is requested again, from another location if
 possible.
 
-The ranges of completed segments are recorded every 2 s, after the segments were flushed to the disk. They are
-also recorded when the file is closed.
+The ranges of completed segments are recorded every 2 s, after the segments were flushed to the disk. The
+ranges are also recorded when the file is closed.
 """
 
 from __future__ import annotations

@@ -150,9 +150,9 @@ class Resolver:
     ) -> AbstractAsyncContextManager[StreamingResponse]:
         """Open a streaming response whose body starts at an offset, to resume an earlier transfer.
 
-        The body is the object as the server stores it (http: without a content coding). It starts at `start`
-        if the server supports range requests and the object is unchanged. Otherwise the body starts at 0.
-        `reply.start` is the actual offset.
+        The body is the object as the server stores it (http: without a content coding). The body starts at
+        `start` if the server supports range requests and the object is unchanged. Otherwise the body starts
+        at 0. `reply.start` is the actual offset.
 
         Args:
             url: as for `fetch`.
@@ -314,8 +314,8 @@ class Resolver:
     ) -> str:
         """Return the suffix of the file name `index` for a URL with a trailing slash, for example `.html`.
 
-        The suffix depends on the media type. It is empty if the URL does not end in a slash, or if the server
-        does not report the media type before the body.
+        The suffix depends on the media type. The suffix is empty if the URL does not end in a slash, or if
+        the server does not report the media type before the body.
         """
         parsed = url_of(url, strict=self._strict, origin=origin)
         if (row := registry.find(parsed.scheme)) is None or not row.suggests or not is_index(parsed):
@@ -558,8 +558,8 @@ class Resolver:
 class ConfinedSession(Resolver):
     """A view of another session that is confined to one tree of URLs.
 
-    The view shares the connections, limits and host state of the other session. It is not used as a context
-    manager. The view differs from the other session:
+    The view shares the connections, limits and host state of the other session. The view is not used as a
+    context manager. The view differs from the other session:
     - `leads` restricts the redirects of files, and `lists` restricts the redirects of listings.
     - Files are written only below the directory `below`, and never through a symbolic link.
     - Listings are requested complete and with metadata.

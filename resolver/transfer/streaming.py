@@ -1,7 +1,7 @@
 """Streaming responses with an open connection and a body that can be read once, and stores for their bytes.
 
-`StreamingResponse` is the value of `Resolver.stream`. It has the metadata of the response, a body with the
-limits of the retrieval, and the entries of a listing with their provenance.
+`StreamingResponse` is the value of `Resolver.stream`. A `StreamingResponse` has the metadata of the response,
+a body with the limits of the retrieval, and the entries of a listing with their provenance.
 """
 
 from __future__ import annotations
@@ -270,9 +270,9 @@ class LineStream:
 def settle(entry: Entry, found_in: Referrer) -> Entry:
     """Return the entry with its provenance (origin and referrer).
 
-    The link of an entry is untrusted server data. It is removed if the URL parser rejects it (S20). A
-    password in the link is removed, because entries are displayed and stored (S17). The origin of the link is
-    `derived`, because a program may fetch it without confirmation by the user.
+    The link of an entry is untrusted server data. If the URL parser rejects the link, the link is removed
+    (S20). A password in the link is removed, because entries are displayed and stored (S17). The origin of
+    the link is `derived`, because a program may fetch it without confirmation by the user.
     """
     referrer = entry.referrer or found_in
     if isinstance(entry.url, BuiltUrl) and len(entry.url) <= LONGEST:

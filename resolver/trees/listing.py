@@ -101,7 +101,7 @@ class TreePlace(Protocol):
 
 
 class DirectoryListing:
-    """A listing of a directory, while it is read. It implements the interface `Store` for retries.
+    """A listing of a directory, while it is read. The class implements `Store` for retries.
 
     Attributes:
         is_none: Whether the response is not a listing.

@@ -170,8 +170,8 @@ def _any_of(globs: Sequence[str]) -> re.Pattern[str] | None:
 #: Maximum nesting depth of directories, which is greater than the depth of real trees.
 DEEPEST = 64
 
-#: Maximum number of equal listings among a directory and its parents. Two are allowed, because a directory
-#: may contain a copy of itself.
+#: Maximum number of equal listings among a directory and its parents. Two equal listings are allowed, because
+#: a directory may contain a copy of itself.
 _MOST_ALIKE = 2
 
 _MANY = 1 << 256

@@ -1,12 +1,12 @@
 """The spool of found entries: a temporary SQLite database, so that memory use does not grow with a tree.
 
-The database file does not have a name, so other processes cannot open it. It is deleted when the connection
-is closed. An entry has one of three states:
+The database file does not have a name, so other processes cannot open it. The file is deleted when the
+connection is closed. An entry has one of three states:
 
 - `LISTED`: the entry is stored, but does not have a local name yet.
 - `READY`: the entry has a local name, and waits to be taken from the spool.
-- `GIVEN`: the directory was taken from the spool. It stays in the database for loop detection. A file is
-  deleted when it is taken.
+- `GIVEN`: the directory was taken from the spool. The directory stays in the database for loop detection. A
+  file is deleted when it is taken.
 """
 
 from __future__ import annotations

@@ -98,7 +98,8 @@ class TreeTop:
     def _judge_file(self, start: Url, target: Url) -> None:
         """Raise `Refused` (S10) if a redirect of a file leads to a URL outside the tree.
 
-        If the redirect only adds a trailing slash, the file is a directory. Then `NoDocument` is raised.
+        If the redirect only adds a trailing slash, the file is a directory. In this case, `NoDocument` is
+        raised.
         """
         self._judge(start, target)
         if target.text.endswith("/") and not start.text.endswith("/") and names_of(start) == names_of(target):

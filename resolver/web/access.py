@@ -40,8 +40,8 @@ from resolver.web.headers import SessionKeys
 PREFIX = b"/u/"
 #: The prefix that browsers require for a scheme whose protocol handler is a web page.
 _WEB = "web+"
-#: The placeholder for the page ID in links from another site, without a URL from the user. A page never
-#: has this ID.
+#: The placeholder for the page ID in links from another site, without a URL from the user. A page never has
+#: this ID.
 ASKED = "asked"
 _MOST_FIELDS = 200
 #: The percent-encoding of each ASCII character; the percent sign must be replaced first.

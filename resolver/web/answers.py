@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 # A page is sent while it is generated.
 #
 # Starlette's `StreamingResponse` is not used. `StreamingResponse` listens for a disconnect while it sends,
-# and is cancelled during its last message. As a result, Hypercorn would not close connections and
-# would not apply its idle timeout.
+# and is cancelled during its last message. As a result, Hypercorn would not close connections and would not
+# apply its idle timeout.
 
 
 class StreamedPage(Answer):

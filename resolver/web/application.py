@@ -38,8 +38,9 @@ from resolver.web.reading import PageReader, ReadRequest, while_wanted
 from resolver.web.session import ContentDocument, SessionLink, UrlOrigin, WebSession
 
 # The gateway for other clients. The user configures a client with the address of the gateway, which contains
-# a secret. The body of a response is the body of the target URL. A refusal by the policy is an error status.
-# The gateway refuses all requests from browsers, regardless of the page that sends the request.
+# a secret. The body of a response is the body of the target URL. If the policy refuses the URL, the response
+# has an error status. The gateway refuses all requests from browsers, regardless of the page that sends the
+# request.
 
 _GATEWAY_PATH = b"/g/"
 
@@ -305,8 +306,8 @@ def _is_form(verdict: Verdict) -> bool:
     return "S05" in verdict.rules
 
 
-# The content port serves untrusted documents from other servers at a separate origin (sandbox). It serves
-# only stored documents, by random IDs that cannot be guessed, and ignores cookies. The
+# The content port serves untrusted documents from other servers at a separate origin (sandbox). The content
+# port serves only stored documents, by random IDs that cannot be guessed, and ignores cookies. The
 # Content-Security-Policy of its responses blocks scripts and network requests of the documents.
 
 _PREFIX = "/d/"

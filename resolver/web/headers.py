@@ -111,8 +111,8 @@ def make_gateway_headers(media_type: str) -> Mapping[str, str]:
     """Return the headers of a gateway response.
 
     The response has the same origin as the pages of the web UI, so a browser must not run its content (XSS).
-    A list of all media types that browsers run would never be complete. So the headers
-    make browsers save content of all types (`attachment`).
+    A list of all media types that browsers run would never be complete. So the headers make browsers save
+    content of all types (`attachment`).
     """
     return {
         **make_header("content-type", media_type),
@@ -134,8 +134,8 @@ def file_name(name: str | bytes, otherwise: str = "document") -> str:
 def disposition(name: str | bytes, *, inline: bool) -> str:
     """Return a Content-Disposition value (RFC 6266) with `filename*` and an ASCII `filename`.
 
-    The ASCII `filename` is for clients that do not support `filename*`.
-    The percent sign is removed from the ASCII name, because some clients decode percent-encoding in it.
+    The ASCII `filename` is for clients that do not support `filename*`. The percent sign is removed from the
+    ASCII name, because some clients decode percent-encoding in it.
     """
     safe = file_name(name)
     while len(safe.encode("utf-8", "replace")) > _LONGEST_NAME:

@@ -27,7 +27,8 @@ from resolver.web.pages.own import OpenedUrl
 
 _MAX_LISTINGS = 3
 _MOST_OCTETS = 67_108_864
-#: Maximum number of entries of a listing that is stored unchanged. Such a listing has one or two pages.
+#: Maximum number of entries of a listing that is stored unchanged. A listing of this length has one or two
+#: pages.
 _FEW = 1_000
 #: The approximate size in bytes of an entry without its texts, and of its scheme-specific fields if they are
 #: not shared with other entries.

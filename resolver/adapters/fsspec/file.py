@@ -151,9 +151,9 @@ class UrlFile(AbstractBufferedFile):
     """A file that is open for reading; `octets` gives random access to the bytes of the object.
 
     The file is thread-safe: a lock protects fsspec's cache. Threads share the file position, as for other
-    files. After concurrent use was detected,
-    a read after a seek of the same thread starts at the position of this seek. DuckDB's `read_parquet` needs
-    this, because its threads share one file without a lock around seek and read.
+    files. After concurrent use was detected, a read after a seek of the same thread starts at the position of
+    this seek. DuckDB's `read_parquet` needs this, because its threads share one file without a lock around
+    seek and read.
     """
 
     def __init__(

@@ -4,8 +4,8 @@
     session.mount("http://", GuardedAdapter())
     session.mount("https://", GuardedAdapter())
 
-A refusal raises `resolver.Refused` or `resolver.InvalidUrl`. These are not subclasses of `RequestException`,
-so code that retries after network errors does not retry refusals.
+A refusal raises `resolver.Refused` or `resolver.InvalidUrl`. Neither class is a subclass of
+`RequestException`, so code that retries after network errors does not retry refusals.
 """
 
 from __future__ import annotations

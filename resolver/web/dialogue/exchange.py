@@ -16,8 +16,8 @@ milliseconds from the start.
 A message has these members:
 - at: the time of the message; null if the time is unknown.
 - kind: `open` `close` `tls` `say` `hear` `body` `ask` `answer` (both DNS) `note` `gap`.
-- from, to: the lanes of the sender and the receiver. They are the same lane for an action of one side alone,
-  and null for a note.
+- from, to: the lanes of the sender and the receiver. For an action of one side alone, both are the same lane.
+  For a note, both are null.
 - lines: the lines of text, each at most 60 cells wide.
 - octets: the size of a body or of binary data; otherwise null.
 - secured: whether the message was sent over TLS.
@@ -128,8 +128,8 @@ def lanes_of(
 # Credentials and tokens are redacted as `****`.
 #
 # Secrets in events are already redacted (S17: no secrets in output). A second redaction is done here, by
-# matching the text before a secret such as `PASS`. This protects against a third-party scheme without
-# redaction, because a diagram may be shown to other people.
+# matching the text before a secret such as `PASS`. The second redaction protects against a third-party scheme
+# without redaction, because a diagram may be shown to other people.
 
 #: Maximum width of a line in cells (character columns).
 CELLS = 60

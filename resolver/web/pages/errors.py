@@ -1,7 +1,7 @@
 """Error pages: the failure, its cause, possible next steps, and the position of the error in the URL.
 
-The page of a refusal shows the policy rules, and states that no data was sent. It does not have a button to
-override the refusal.
+The page of a refusal shows the policy rules, and states that no data was sent. The page does not have a
+button to override the refusal.
 """
 
 from __future__ import annotations
