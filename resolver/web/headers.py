@@ -134,7 +134,7 @@ def file_name(name: str | bytes, otherwise: str = "document") -> str:
 def disposition(name: str | bytes, *, inline: bool) -> str:
     """Return a Content-Disposition value (RFC 6266) with `filename*` and an ASCII `filename`.
 
-    The ASCII `filename` is for clients that do not support `filename*`. The percent sign is removed from the
+    The ASCII `filename` is for clients that do not support `filename*`. The percent sign is replaced in the
     ASCII name, because some clients decode percent-encoding in it.
     """
     safe = file_name(name)
@@ -148,8 +148,8 @@ def disposition(name: str | bytes, *, inline: bool) -> str:
 # The secrets of a run: entry tokens, which authenticate a browser once, the session cookie, which a browser
 # gets for an entry token, and the CSRF tokens of forms.
 #
-# Secrets are generated in each run and stored only in memory. Secrets are compared in constant time (timing
-# attack).
+# Secrets are generated at the start of a run, and are invalid after the run. Secrets are compared in constant
+# time (timing attack).
 
 #: Lifetime of an entry token in seconds, and maximum number of unused entry tokens.
 _TOKEN_LASTS = 60.0

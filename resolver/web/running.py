@@ -59,7 +59,7 @@ def find_server() -> RunningServer | None:
     """Read `serve.json`; return None if it does not exist.
 
     Raises:
-        NotConfigured: The file cannot be trusted, for example because other users can write it.
+        NotConfigured: The file cannot be trusted, for example because other users can read it.
     """
     path = _path()
     if path is None:
