@@ -1,1 +1,1 @@
-"""Files of this machine: files and directories that URLs name, and files that this package writes."""
+"""Local files: files and directories that file URLs name, and files that this package writes."""

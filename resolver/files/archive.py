@@ -1,4 +1,4 @@
-"""Archives named by the user, read at any offset; archives that are written; and spools of bytes."""
+"""Reading archives with random access, writing archives, and spooling bytes in memory or on disk."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from resolver.files.faults import check_spare, writing_fault
 
 
 class ArchiveFile:
-    """An archive that is open for reading. Methods raise `LocalError` if the disk fails."""
+    """An archive that is open for reading. Methods raise `LocalError` for an I/O error."""
 
     def __init__(self, path: str, fd: int) -> None:
         self.path = path
         self._fd = fd
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Return `size` bytes that start at `offset`, or fewer at the end of the file."""
+        """Return `size` bytes from `offset` on, or fewer bytes at the end of the file."""
         octets = b""
         try:
             while len(octets) < size:
@@ -36,7 +36,11 @@ class ArchiveFile:
 
 @contextmanager
 def open_archive(path: str) -> Iterator[ArchiveFile]:
-    """Open an archive for reading. Raises `LocalError` if it is unreadable or not a regular file."""
+    """Open an archive for reading.
+
+    Raises:
+        LocalError: The archive is not readable or not a regular file.
+    """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:
@@ -53,10 +57,10 @@ def _fault(error: OSError) -> LocalError:
     return LocalError(f"cannot read the archive: {os.strerror(error.errno or 0)}")
 
 
-# A written archive is created or extended, and it is locked against a second writer. The file only grows,
-# with one exception: the incomplete last record of an interrupted run is removed.
+# Writing creates a new archive or appends to an existing archive. A file lock prevents a second writer. Data
+# is only appended, except that the incomplete last record of an interrupted run is removed.
 
-#: The maximum of bytes in the write buffer.
+#: The maximum size of the write buffer in bytes.
 _AT_ONCE = 1_048_576
 
 
@@ -69,7 +73,7 @@ class ArchiveOutput:
 
     Attributes:
         mode: The permissions of the file.
-        size: The size in bytes, buffered bytes included.
+        size: The size of the archive in bytes, including buffered bytes.
     """
 
     def __init__(self, path: str, mode: int) -> None:
@@ -93,7 +97,7 @@ class ArchiveOutput:
             os.close(self._fd)
             raise
         self.size = os.lseek(self._fd, 0, os.SEEK_END)
-        self._held = bytearray()  # Bytes not yet passed to the system.
+        self._held = bytearray()  # The write buffer.
 
     @property
     def source(self) -> ArchiveFile:
@@ -111,17 +115,17 @@ class ArchiveOutput:
         self.size = size
 
     def write(self, octets: bytes) -> None:
-        """Append bytes to the buffer. `settle` passes them to the system if no earlier call did."""
+        """Append bytes to the write buffer, and write the buffer to the file if it is full."""
         self._held += octets
         self.size += len(octets)
         if len(self._held) >= _AT_ONCE:
             self.settle()
 
     def flush(self) -> None:
-        """Keep the buffer at the end of a record, because related records may follow. `settle` writes it."""
+        """Leave the record in the buffer, so that `settle` writes related records in one call."""
 
     def settle(self) -> None:
-        """Pass the buffer to the system. Short related records are written together by one call."""
+        """Write the buffer to the file."""
         held, self._held = memoryview(bytes(self._held)), bytearray()
         try:
             while held:
@@ -137,12 +141,12 @@ class ArchiveOutput:
             raise writing_fault(error, self.path) from error
 
     def close(self) -> None:
-        """Close the archive, and release its lock."""
+        """Close the archive and release the lock."""
         os.close(self._fd)
 
 
 def put_beside(path: str, lines: Iterable[bytes], mode: int) -> None:
-    """Write a file of these lines with the permissions `mode`, and replace an existing file.
+    """Write the lines to a file with the permissions `mode`, and replace an existing file.
 
     Raises:
         LocalError: The file cannot be written.
@@ -153,15 +157,15 @@ def put_beside(path: str, lines: Iterable[bytes], mode: int) -> None:
         raise writing_fault(error, path) from error
 
 
-#: The maximum of bytes that stay in memory.
+#: The maximum number of bytes that a spool holds in memory.
 IN_MEMORY = 1_048_576
 _SPOOL_CHUNK = 262_144
 
 
 class ByteSpool:
-    """A spool of bytes in memory, then in a temporary file in `directory`.
+    """A spool that moves its bytes from memory to a temporary file if they exceed `IN_MEMORY`.
 
-    Methods raise `LocalError` if the disk is full.
+    The temporary file is in `directory`. Methods raise `LocalError` if the disk is full.
     """
 
     def __init__(self, directory: str) -> None:
@@ -173,14 +177,17 @@ class ByteSpool:
         """Append bytes."""
         try:
             self._file.write(octets)
-            if self.size <= IN_MEMORY < self.size + len(octets):  # The bytes move from memory to a file here.
+            if self.size <= IN_MEMORY < self.size + len(octets):  # Now the bytes move to a temporary file.
                 check_spare(self._file.fileno())
         except OSError as error:
             raise writing_fault(error, self._directory) from error
         self.size += len(octets)
 
     def pieces(self, begin: int = 0) -> Iterator[bytes]:
-        """Yield the bytes from offset `begin` on; no byte may be written meanwhile."""
+        """Yield the bytes from offset `begin` on, in blocks.
+
+        The caller must not write during the iteration.
+        """
         try:
             self._file.seek(begin)
             while octets := self._file.read(_SPOOL_CHUNK):
@@ -190,7 +197,7 @@ class ByteSpool:
             raise writing_fault(error, self._directory) from error
 
     def read_first(self, most: int) -> bytes:
-        """Return the first bytes, at most `most`."""
+        """Return at most the first `most` bytes."""
         try:
             self._file.seek(0)
             octets = self._file.read(most)
@@ -200,5 +207,5 @@ class ByteSpool:
         return octets
 
     def close(self) -> None:
-        """Remove the spool."""
+        """Discard the bytes and remove the temporary file."""
         self._file.close()

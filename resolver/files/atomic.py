@@ -1,4 +1,4 @@
-"""Files that are written in one step, and files that a process reads, locks or holds by name."""
+"""Atomic writes, private files, file locks, reports, and the files of ledgers."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from resolver.files.faults import reason, writing_fault
 def whole_file(
     fd: int, lines: Iterable[bytes], remove: Callable[[], None], *, sync: bool = True
 ) -> Iterator[os.stat_result]:
-    """Write a new file completely and yield its status; the caller then renames it to its final name.
+    """Write a new file and yield its `stat` result; the caller then renames the file to the final name.
 
     Args:
-        fd: A descriptor that the caller created under a temporary name.
-        lines: The content.
-        remove: A callback that removes the temporary name if writing or the caller's block fails.
-        sync: Whether the bytes are synced to the disk before the block begins.
+        fd: The descriptor of a file that the caller created under a temporary name.
+        lines: The content of the file.
+        remove: A callback that removes the temporary file if the write or the `with` block fails.
+        sync: Whether the bytes are synced to the disk before the `with` block begins.
     """
     try:
         with open(fd, "wb") as file:
@@ -43,16 +43,16 @@ def whole_file(
 
 
 def replace(path: str, lines: Iterable[bytes], mode: int, *, sync: bool = True) -> None:
-    """Replace the file of that name in one step; the existing file stays if this fails.
+    """Replace or create a file atomically; an error leaves an existing file unchanged.
 
     Args:
-        path: The name, which may be free or belong to any file.
-        lines: The content.
-        mode: The permissions, less the user's umask.
-        sync: Whether the bytes are synced to the disk before the renaming.
+        path: The name of the file.
+        lines: The content of the file.
+        mode: The permissions, from which the umask is subtracted.
+        sync: Whether the bytes are synced to the disk before the file is renamed.
 
     Raises:
-        OSError: The file cannot be written; the temporary file is removed.
+        OSError: The file cannot be written. The temporary file is removed.
     """
     new = f"{path}.{os.urandom(8).hex()}"
     fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
@@ -61,15 +61,15 @@ def replace(path: str, lines: Iterable[bytes], mode: int, *, sync: bool = True) 
 
 
 def write_whole(path: str, octets: bytes, mode: int | None = 0o666, *, follow: bool = True) -> None:
-    """Write a complete file in one step, as `replace` does.
+    """Write a file atomically, as `replace` does.
 
     Args:
         path: The name of the file.
-        octets: The content.
-        mode: The permissions, less the umask. None keeps those of an existing file, makes a new file readable
-            for the desktop (0644), and creates its directory.
-        follow: Whether a symbolic link stays and its target is replaced: the link is the user's own name for
-            the file.
+        octets: The content of the file.
+        mode: The permissions, from which the umask is subtracted. With None, an existing file keeps its
+            permissions. A new file then gets the permissions 0644, and its directory is created.
+        follow: Whether to replace the target of a symbolic link instead of the link. The link is the user's
+            own name for the file.
 
     Raises:
         LocalError: The file cannot be written.
@@ -84,19 +84,19 @@ def write_whole(path: str, octets: bytes, mode: int | None = 0o666, *, follow: b
         raise writing_fault(error, path) from error
 
 
-# Private files: another user who could change the configuration could loosen the policy, and a netrc file and
-# cookies are secrets.
+# Private files, such as the configuration, netrc and cookies. A user who can change the configuration of
+# another user could weaken the policy. The netrc file and the cookies are secrets.
 #
-# A private file must be a regular file that belongs to the user or to root, and that no other user may write
-# to. No other user may read a secret file. The check and the read use the same descriptor, so renaming the
-# file between them has no effect.
+# A private file must be a regular file that belongs to the user or to root. No other user may have write
+# permission. For a secret file, no other user may have read permission. The check and the read use the same
+# descriptor, which prevents a TOCTOU attack with a renamed file.
 
 #: The errors for a missing file.
 MISSING = (FileNotFoundError, NotADirectoryError)
 
 
 class OwnFile(NamedTuple):
-    """A file that passed the checks. `private` is true if no other user may read the file."""
+    """The content of a private file; `private` is true if no other user may read the file."""
 
     fd: int
     octets: bytes
@@ -105,20 +105,20 @@ class OwnFile(NamedTuple):
 
 @contextmanager
 def open_own(path: str, what: str, most: int, *, secret: bool) -> Iterator[OwnFile]:
-    """Open a private file for reading, check it, and read it.
+    """Open, check and read a private file.
 
     Args:
         path: The name of the file.
-        what: The kind of file, for messages.
+        what: The kind of file, for error messages.
         most: The maximum size in bytes.
-        secret: Whether other users must not be able to read it.
+        secret: Whether read permission for other users is an error.
 
     Raises:
         FileNotFoundError, NotADirectoryError: The file is missing (`MISSING`).
         NotConfigured: The file is not private, too large or not readable; the message says how to fix it.
     """
     try:
-        # Without O_NONBLOCK, opening a pipe would wait for its writer; `check_own` refuses the pipe.
+        # Without O_NONBLOCK, opening a named pipe waits for a writer. `check_own` rejects the pipe later.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except MISSING:
         raise
@@ -134,7 +134,7 @@ def open_own(path: str, what: str, most: int, *, secret: bool) -> Iterator[OwnFi
 
 
 def check_own(path: str, what: str, found: os.stat_result, *, secret: bool) -> None:
-    """Raise `NotConfigured` unless the file is private."""
+    """Raise `NotConfigured` if the file is not private."""
     mode = stat.S_IMODE(found.st_mode)
     if not stat.S_ISREG(found.st_mode):
         raise NotConfigured(f"{path}: the {what} must be a regular file")
@@ -160,7 +160,7 @@ def _read(path: str, what: str, fd: int, most: int) -> bytes:
 
 
 def make_folder_of(path: str, what: str) -> None:
-    """Create the directory of a file, for its owner only, if it is missing. Raises `LocalError`."""
+    """Create the missing directory of a file, with access only for the owner. Raises `LocalError`."""
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     except OSError as error:
@@ -168,10 +168,10 @@ def make_folder_of(path: str, what: str) -> None:
 
 
 def write_passing(folder: str, suffix: str, what: str, octets: bytes, lasts: float) -> str:
-    """Write a temporary file for a program that the user is about to start, and return its path.
+    """Write a temporary file for another program and return the path of the file.
 
-    Only the owner may read the file. Files of earlier calls are removed if they are more than `lasts` seconds
-    older than the new file.
+    Only the owner may read the file. Files of earlier calls that are more than `lasts` seconds older than the
+    new file are removed.
 
     Raises:
         LocalError: The file cannot be written.
@@ -183,7 +183,7 @@ def write_passing(folder: str, suffix: str, what: str, octets: bytes, lasts: flo
         oldest = os.stat(path).st_mtime - lasts
         with os.scandir(folder) as entries:
             for entry in entries:
-                with suppress(FileNotFoundError):  # Another process removes the same files.
+                with suppress(FileNotFoundError):  # Another process may have removed the file.
                     if entry.name.endswith(suffix) and entry.stat(follow_symlinks=False).st_mtime < oldest:
                         os.unlink(entry)
     except OSError as error:
@@ -194,20 +194,20 @@ def write_passing(folder: str, suffix: str, what: str, octets: bytes, lasts: flo
 def update_own(
     path: str, what: str, most: int, change: Callable[[bytes], bytes], *, make_folder: bool = False
 ) -> None:
-    """Replace the content of a secret file by `change(content)` in one step.
+    """Replace the content of a secret file by `change(content)` atomically.
 
-    A missing file is created. A concurrent update waits until this update releases the lock.
+    A missing file is created. A file lock makes concurrent updates wait for each other.
 
     Args:
         path: The name of the file.
-        what: The kind of file, for messages.
+        what: The kind of file, for error messages.
         most: The maximum size in bytes.
-        change: Returns the new content for the old one.
+        change: A function that returns the new content for the old content.
         make_folder: Whether a missing directory is created.
 
     Raises:
         NotConfigured: The file is not private, or too large.
-        LocalError: The file cannot be written; the old file stays.
+        LocalError: The file cannot be written. The old file stays unchanged.
     """
     if make_folder:
         make_folder_of(path, what)
@@ -222,10 +222,10 @@ def update_own(
 
 @contextmanager
 def _lock_file(path: str, what: str, *, wait: bool = False) -> Iterator[int | None]:
-    """Yield a locked descriptor of the file, which is created if missing.
+    """Lock the file and yield its descriptor; a missing file is created.
 
-    Yields None if another process has the lock and `wait` is False. If another process replaces the file
-    before the lock is taken, the new file is opened instead.
+    If another process holds the lock and `wait` is False, the function yields None. If another process
+    replaces the file before the lock is acquired, the new file is opened and locked.
     """
     while True:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK, 0o600)
@@ -242,30 +242,29 @@ def _lock_file(path: str, what: str, *, wait: bool = False) -> Iterator[int | No
 
 
 def _is_at(path: str, fd: int) -> bool:
-    """Return whether the path still names the open file."""
+    """Return whether `path` is still the name of the open file."""
     try:
         return os.path.samestat(os.stat(path), os.fstat(fd))
     except OSError:
         return False
 
 
-# The file lock, which prevents two transfers from writing to the same file.
+# File locks, which prevent concurrent transfers from writing to the same file.
 
-# The errors of a file system without locks. On such a file system a file is written without a lock, unless
-# `wait` is set.
+# `errno` codes of a file system without locks. There, `lock` without `wait` reports success without a lock.
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS})
 
 
 def lock(fd: int, *, wait: bool = False) -> bool:
-    """Lock an open file until it is closed, and return whether that succeeded.
+    """Lock an open file until the file is closed, and return whether the lock was acquired.
 
     Args:
-        fd: The open file.
+        fd: The descriptor of the file.
         wait: Whether to wait until another process releases the lock, instead of returning False.
 
     Raises:
-        OSError: The lock failed. With `wait`, a file system without locks is such an error, because it could
-            not keep two writers apart.
+        OSError: The lock failed. With `wait`, a file system without locks also raises `OSError`, because
+            concurrent writers could overwrite each other.
     """
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -277,17 +276,17 @@ def lock(fd: int, *, wait: bool = False) -> bool:
     return True
 
 
-# A held file is a small file that is valid as long as its process lives, such as the address of the user's
-# own server. The system releases the lock when a process is killed, so another process can then take over the
-# file.
+# A lock file contains data that is valid as long as its process runs, such as the address of the user's own
+# server. If the process is killed, the system releases the lock, and another process can overwrite the file.
 
 
 @contextmanager
 def hold_file(path: str, what: str, octets: bytes) -> Iterator[bool]:
-    """Hold the file with this content until the end of the block, and yield whether that succeeded.
+    """Create a lock file with the content `octets` for the duration of the `with` block.
 
-    If another process holds the file, the file stays unchanged. Only the owner can access the file. The same
-    is true for the file's directory if this call creates it.
+    The function yields True if the lock was acquired. If another process has locked the file, the function
+    yields False and the file stays unchanged. Only the owner can access the file and a directory that this
+    call creates.
 
     Raises:
         NotConfigured: The existing file is not private.
@@ -308,19 +307,23 @@ def hold_file(path: str, what: str, octets: bytes) -> Iterator[bool]:
 
 
 def _remove_own(path: str, fd: int) -> None:
-    """Remove the file, unless another file has its name."""
+    """Remove the open file if `path` is still the name of the file."""
     if _is_at(path, fd):
         with suppress(OSError):
             os.unlink(path)
 
 
-# Plain files: small desktop files that register the programs which open a URL.
+# Desktop files, which register the programs that open a URL.
 
 _MOST = 4_194_304
 
 
 def read(path: str) -> bytes | None:
-    """Return the content of a file of at most 4 MiB; None if it is missing. Raises `LocalError`."""
+    """Return the content of a file of at most 4 MiB, or None if the file is missing.
+
+    Raises:
+        LocalError: The file cannot be read.
+    """
     try:
         with open(path, "rb") as file:
             octets = file.read(_MOST + 1)
@@ -334,7 +337,7 @@ def read(path: str) -> bytes | None:
 
 
 def take_away(path: str) -> None:
-    """Remove the file, if it exists. Raises `LocalError`."""
+    """Remove the file if it exists. Raises `LocalError`."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -343,14 +346,14 @@ def take_away(path: str) -> None:
         raise LocalError(f"cannot remove {path}: {error.strerror}") from error
 
 
-# A report is a file that a run writes at its end. If the machine crashes, the report is either complete or
-# unchanged.
+# A report is a file that a run writes at the end of the run. The write is atomic: after a crash of the
+# machine, the old report or the complete new report exists.
 
 
 def check_place(path: str) -> None:
-    """Check before the run whether a report can be written there.
+    """Check before the run whether a report can be written to `path`.
 
-    A symbolic link is followed, because it is the user's own name for the file.
+    A symbolic link is followed, because the link is the user's own name for the file.
 
     Raises:
         LocalError: The path is not a regular file, or its directory is missing or not writable.
@@ -371,17 +374,17 @@ def check_place(path: str) -> None:
         raise LocalError(f"cannot write {path!r}: the directory {directory!r} is not writable")
 
 
-# The output directory of a run on a cluster. Each of its files is written in one step.
+# The output directory of a run on a cluster. Each file in the directory is written atomically.
 
 
 class OutputFiles:
-    """A directory of files; names are relative paths with `/`. All methods raise `LocalError`."""
+    """A directory of output files. Names are relative paths with `/`. All methods raise `LocalError`."""
 
     def __init__(self, path: str) -> None:
         self.directory = os.path.abspath(path)
 
     def place(self, name: str) -> str:
-        """Return the path of that name, and create its directory."""
+        """Return the path of a file, and create the directory of the file."""
         path = os.path.join(self.directory, name)
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -390,7 +393,7 @@ class OutputFiles:
         return path
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of the file; None if it is missing."""
+        """Return the content of the file, or None if the file is missing."""
         path = os.path.join(self.directory, name)
         try:
             with open(path, "rb") as file:
@@ -401,10 +404,10 @@ class OutputFiles:
             raise LocalError(f"cannot read {path!r}: {reason(error)}") from error
 
     def write(self, name: str, octets: bytes) -> None:
-        """Write the file in one step, and remove the temporary files of killed writers.
+        """Write the file atomically, and remove the temporary files of killed writers.
 
-        These temporary files are removed because a reader of the directory would read them, too. Only one
-        writer may write to a name at a time.
+        The temporary files are removed because a reader of the directory would otherwise read them. Only one
+        process at a time may write a file of the same name.
         """
         path = self.place(name)
         write_whole(path, octets, follow=False)
@@ -417,7 +420,7 @@ class OutputFiles:
             raise writing_fault(error, path) from error
 
     def names(self, directory: str) -> list[str]:
-        """Return the sorted names in a subdirectory; empty if it is missing."""
+        """Return the sorted names in a subdirectory; the list is empty for a missing subdirectory."""
         path = os.path.join(self.directory, directory)
         try:
             return sorted(os.listdir(path))
@@ -431,25 +434,25 @@ class OutputFiles:
 
 
 def make_scratch_directory(directory: str | None = None) -> TemporaryDirectory[str]:
-    """Create a temporary directory, in `directory` if given, which is removed with its content."""
+    """Create a temporary directory, in `directory` or in the system's default directory."""
     return TemporaryDirectory(prefix="resolve-", dir=directory)
 
 
 def claim_file(path: str) -> None:
-    """Restrict a file that was copied from another machine to its owner."""
+    """Set the permissions of a file from another machine so that only the owner has access."""
     os.chmod(path, 0o600)
 
 
 def forget(path: str) -> None:
-    """Remove an incomplete file, if it exists."""
+    """Remove an incomplete file if it exists."""
     with suppress(FileNotFoundError):
         os.unlink(path)
 
 
-# The file of a ledger: accessible to its owner only, and locked against a second run.
-# SQLite opens the file by its name, and the lock is on a separate descriptor. The descriptor stays open as
-# long as SQLite has the file, because closing any descriptor of a file drops all POSIX locks that this
-# process has on the file.
+# The ledger file, with access only for the owner, and with a lock against a second run. SQLite opens the
+# ledger by name, and this module locks the ledger through a separate descriptor. Closing any descriptor of a
+# file drops all POSIX locks of the process on the file. So the separate descriptor stays open as long as
+# SQLite uses the ledger.
 
 
 class HeldByAnother(LocalError):
@@ -459,7 +462,7 @@ class HeldByAnother(LocalError):
 class LedgerFile:
     """The locked file of a ledger. Methods raise `LocalError`.
 
-    Only the owner can access a new file and the files that SQLite keeps next to it.
+    Only the owner can access a new ledger and the -wal and -shm files that SQLite creates next to the ledger.
     """
 
     def __init__(self, path: str) -> None:
@@ -467,7 +470,7 @@ class LedgerFile:
         self._fd = -1
 
     def take(self, *, make: bool = True) -> None:
-        """Open the file, and lock it until `close`."""
+        """Open the ledger and lock it until `close` is called."""
         flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         try:
             self._fd = os.open(self.path, flags | (os.O_CREAT if make else 0), 0o600)
@@ -489,9 +492,9 @@ class LedgerFile:
             raise HeldByAnother(f"the ledger {self.path!r} is locked by another run")
 
     def check_there(self) -> None:
-        """Raise `LocalError` if the name belongs to another file now.
+        """Raise `LocalError` if the ledger was removed or replaced by another file.
 
-        SQLite would otherwise continue to write to a file that no process can open any more.
+        SQLite would otherwise continue to write to a deleted file.
         """
         if not _is_at(self.path, self._fd):
             raise LocalError(f"the ledger {self.path!r} was removed or replaced during the run")
@@ -505,10 +508,10 @@ class LedgerFile:
 def how_to_read(path: str) -> str:
     """Return the URI parameters with which SQLite opens a ledger for reading.
 
-    SQLite opens the file writable if permissions allow that. Then SQLite recovers from a killed run, and
-    removes its own -wal and -shm files afterwards. If the user has only read permission, these files stay, or
-    SQLite reports an error. This function does not open the file, because closing the file would drop the
-    locks that SQLite has on it in this process.
+    With write permission, SQLite opens the ledger in read-write mode. SQLite then recovers the ledger of a
+    killed run and removes the -wal and -shm files at the end. With only read permission, the -wal and -shm
+    files stay, or SQLite reports an error. This function does not open the ledger, because closing a
+    descriptor would drop SQLite's locks on the ledger.
 
     Raises:
         LocalError: The ledger is missing or not readable.
@@ -520,7 +523,8 @@ def how_to_read(path: str) -> str:
         raise _make_unreadable_error(path, error.errno or 0) from error
     if not is_readable:
         raise _make_unreadable_error(path, errno.EACCES)
-    # SQLite cannot create files in a directory without write permission, so no other process writes there.
+    # In a read-only directory, SQLite cannot create the -wal and -shm files, so no process writes to the
+    # ledger.
     if os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
         return "mode=rw" if os.access(path, os.W_OK) else "mode=ro"
     return "mode=ro" if os.path.exists(f"{path}-wal") else "mode=ro&immutable=1"

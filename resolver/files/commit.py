@@ -1,8 +1,8 @@
-"""The commit of complete files: their data is synced to the disk, then they get their names (S14).
+"""The commit of complete files: the data is synced to the disk, then the files get their final names (S14).
 
-One call of syncfs(2) syncs the whole file system and thus several files, and it costs little more than the
-sync of one file. Since Linux 5.8 syncfs reports write errors. On other systems each file is synced
-separately, after writeback was started for all of them.
+One call of syncfs(2) syncs all files of a file system, and costs little more than the fsync(2) of one file.
+Since Linux 5.8 syncfs reports write errors. On other systems, writeback is first started for all files, and
+then each file is synced separately.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from resolver.files.part import PartFile
 from resolver.files.part_state import set_time, write_all
 from resolver.loops import Background, Loop, running
 
-#: From this number of files on, one syncfs is cheaper than an fsync per file.
+#: The minimum number of files for which one syncfs is cheaper than an fsync for each file.
 _SEVERAL = 3
 
 #: FALLOC_FL_KEEP_SIZE of fallocate(2).
 _KEEP_SIZE = 1
 
-#: The bytes of an integer that holds the size of any file.
+#: The size in bytes of an integer that can hold any file size.
 _WIDE = 8
 
-#: Since Linux 5.8 syncfs(2) reports write errors.
+#: The first Linux version in which syncfs(2) reports write errors.
 _TELLS = (5, 8)
 
 
 def bring(fds: Sequence[int]) -> dict[int, OSError]:
-    """Sync these files to the disk; return the errors by descriptor."""
+    """Sync the files to the disk and return the errors by descriptor."""
     sync_file_system = _sync_file_system() if len(fds) >= _SEVERAL else None
     if sync_file_system is None:
         return _sync_each(fds)
@@ -46,17 +46,17 @@ def bring(fds: Sequence[int]) -> dict[int, OSError]:
 
 
 def set_going(fd: int, begin: int, end: int) -> None:
-    """Ask the system to start writeback of these bytes, or of all bytes for (0, 0). Never raises."""
+    """Start writeback of the bytes from `begin` to `end`, or of all bytes for (0, 0). Never raises."""
     if hasattr(os, "posix_fadvise"):
-        with suppress(OSError):  # Linux starts writeback of dirty pages marked DONTNEED.
+        with suppress(OSError):  # POSIX_FADV_DONTNEED makes Linux start the writeback of dirty pages.
             os.posix_fadvise(fd, begin, end - begin, os.POSIX_FADV_DONTNEED)
 
 
 def allocate(fd: int, begin: int, end: int) -> None:
-    """Ask the system to allocate disk space for these bytes before they arrive.
+    """Preallocate disk space for the bytes from `begin` to `end`.
 
-    With allocated space, writeback in small blocks is faster. The size of the file does not change. Never
-    raises: a full disk is reported when the bytes are written.
+    Preallocation makes writeback in small blocks faster. The size of the file does not change. The function
+    never raises an error. A full disk is reported when the bytes are written.
     """
     if (fallocate := _fallocate()) is not None:
         fallocate(fd, _KEEP_SIZE, begin, end - begin)
@@ -84,7 +84,10 @@ def _by_file_system(fds: Sequence[int]) -> dict[int, list[int]]:
 
 @cache
 def _sync_file_system() -> Callable[[int], bool] | None:
-    """Return syncfs(2), which Python lacks; None if the system's syncfs does not report write errors."""
+    """Return syncfs(2), which Python does not provide.
+
+    None means that syncfs is missing or does not report write errors.
+    """
     if not _tells_of_errors():
         return None
     try:
@@ -97,9 +100,9 @@ def _sync_file_system() -> Callable[[int], bool] | None:
 
 @cache
 def _fallocate() -> Callable[[int, int, int, int], int] | None:
-    """Return fallocate(2), since Python's version changes the size of the file.
+    """Return fallocate(2), because Python's `os.posix_fallocate` changes the size of the file.
 
-    None if the system lacks it, or its file offsets have fewer than 64 bits.
+    None means that fallocate is missing, or that file offsets have fewer than 64 bits.
     """
     try:
         import ctypes  # Imported lazily: only large files need it.
@@ -119,29 +122,28 @@ def _tells_of_errors() -> bool:
     return system == "Linux" and all(map(str.isdecimal, numbers)) and tuple(map(int, numbers)) >= _TELLS
 
 
-# The last steps of a complete file (S14): sync its data, then give it its name. A worker thread performs
-# them.
+# The last steps of a complete file (S14), in a worker thread: sync the data, then give the file its name.
 #
-# - NAME.part is renamed.
-# - A file that was held in memory is written to an unnamed file (O_TMPFILE) and linked to NAME. A killed
-#   process leaves either the complete file or nothing, so this file needs no state, token or lock.
-# - A file that was held in memory takes all the steps of `resolver.files.part` in four cases: the file system
-#   lacks unnamed files, the file replaces another one, another process created NAME.part meanwhile, or a
-#   sidecar must describe exactly this file.
+# - NAME.part is renamed to NAME.
+# - A file in memory is written to an unnamed file (O_TMPFILE), which is then linked to NAME. A killed process
+#   leaves the complete file or nothing, so the file does not need a state file, a token or a lock.
+# - A file in memory takes all the steps of `resolver.files.part` in four cases: the file system does not
+#   support unnamed files, the file replaces an existing file, another process has created NAME.part, or a
+#   sidecar is written.
 
 
 class PendingFile(Protocol):
-    """A file during its last steps. Methods raise `OSError` and `LocalError`."""
+    """A complete file during the commit. Methods raise `OSError` and `LocalError`."""
 
     def complete(self) -> int:
         """Write the bytes that are still in memory, and return the descriptor."""
         ...
 
     def settle(self, *, durable: bool) -> None:
-        """Give the synced file its name, and close it.
+        """Give the synced file its final name, and close the file.
 
         Args:
-            durable: Whether the directory is synced, too.
+            durable: Whether the directory is also synced.
         """
         ...
 
@@ -167,11 +169,11 @@ class PendingPartFile:
         self._part.settle(self._meta, durable=durable)
 
     def close(self) -> None:
-        """Leave NAME.part to its owner."""
+        """Leave NAME.part open, because the `PartialFile` closes it."""
 
 
 class UnopenedPart:
-    """A pending file whose bytes are in memory, while NAME.part is not open."""
+    """A pending file whose bytes are in memory, before NAME.part exists."""
 
     def __init__(
         self, part: PartFile, octets: bytes | bytearray, modified: datetime | None, meta: bytes | None
@@ -193,7 +195,7 @@ class UnopenedPart:
         return fd
 
     def _grow(self) -> int:
-        """Write the bytes to NAME.part. An empty file needs no state file before that."""
+        """Write the bytes from memory to NAME.part."""
         self._part.begin_with(self._octets)
         return PendingPartFile(self._part, self._modified, self._meta).complete()
 
@@ -221,25 +223,27 @@ class UnopenedPart:
         self._fd = -1
 
 
-# Group commit: files that end at the same time are synced together, before any of them gets its name.
+# Group commit: files that are completed at the same time are synced together, before the files get their
+# names.
 #
-# Two groups exist at a time: a worker thread syncs one group while the next group collects files. A file
-# never waits for other files to arrive: a single file forms its own group. A group is passed to a thread
-# once, however many files it has. `sync` sets the guarantee for a file that has its name:
+# At most two groups exist at a time: a worker thread syncs one group while the next group collects files. A
+# file never waits for further files, so a group may contain only one file. `sync` sets the guarantee for a
+# file with its final name:
 #
-# - `always`: its data and its name are on the disk before the save is reported. Each file is synced alone;
-# - `group`: its data is on the disk. The name follows when the system writes it, and never before the data;
-# - `never`: no guarantee. A loss of power may leave an empty or truncated file under its name. The end of the
-#   process, for any cause, cannot.
+# - `always`: The data and the name are on the disk before the save is reported. Each file is synced
+#   separately.
+# - `group`: The data is on the disk. The system writes the name later, never before the data.
+# - `never`: No guarantee after a loss of power, which may leave an empty or truncated file under the final
+#   name. A crash of only the process cannot leave such a file.
 
 Sync: TypeAlias = Literal["always", "group", "never"]
 
-#: A callback that receives the inode of a file on the disk, before the file gets its name.
+#: A callback that receives the inode number of the synced file, before the file gets its name.
 Ready: TypeAlias = Callable[[int], Awaitable[None]]
 
 
 class GroupCommit:
-    """The group commit of a `Resolver`, for one run of an event loop at a time.
+    """The group commit of a `Resolver`, which runs in one event loop at a time.
 
     Raises:
         ValueError: `sync` is not a value of `Sync`.
@@ -253,14 +257,14 @@ class GroupCommit:
         self._gathering: _CommitGroup | None = None
 
     async def finish(self, landing: PendingFile, ready: Ready | None = None) -> None:
-        """Complete the file, sync it, wait for `ready`, and give it its name.
+        """Complete the file, sync it, wait for `ready`, and give the file its final name.
 
-        A cancellation does not interrupt these steps and takes effect after them. Under trio it takes effect
-        at the caller's next await, so that the caller still learns that the file has its name.
+        A cancellation takes effect after the last step. With trio, the cancellation takes effect at the
+        caller's next await, so that the caller still gets the result of the commit.
 
         Args:
-            landing: The file; its errors are raised.
-            ready: A callback between the sync and the renaming; its errors are raised.
+            landing: The file. The errors of its methods are raised.
+            ready: A callback between the sync and the renaming. The errors of the callback are raised.
         """
         try:
             if ready is None:
@@ -271,7 +275,7 @@ class GroupCommit:
             landing.close()
 
     async def _take_twice(self, landing: PendingFile, ready: Ready) -> None:
-        """Take both steps in a background task, so that a cancellation cannot come between them."""
+        """Sync and rename the file in a background task, which a cancellation cannot interrupt."""
         ended: list[Exception | None] = []
 
         async def take() -> None:
@@ -318,13 +322,13 @@ class GroupCommit:
 
 
 async def _raise_left(loop: Loop) -> NoReturn:
-    """Raise the cancellation or the error that ended the background task before its work was done."""
+    """Raise the cancellation or the error that ended the background task too early."""
     await loop.checkpoint_if_cancelled()
     raise LocalError("the event loop ended before the file was on the disk")
 
 
 class _CommitGroup:
-    """The steps that one worker thread takes together."""
+    """The commit steps that a worker thread performs together."""
 
     work: Background
 
@@ -334,7 +338,7 @@ class _CommitGroup:
 
 
 class _CommitStep:
-    """A step of one file; `error` is the exception that it raised."""
+    """A commit step of one file; `error` is the exception that the step raised."""
 
     __slots__ = ("_landing", "completes", "error", "fd", "inode", "settles")
 
@@ -362,7 +366,7 @@ class _CommitStep:
 
 
 def _perform(steps: Sequence[_CommitStep], sync: Sync) -> None:
-    """Take the steps. Runs in a worker thread, because the disk may need seconds."""
+    """Perform the commit steps in a worker thread, because the disk may need seconds."""
     completed = []
     for step in steps:
         if step.completes:

@@ -1,7 +1,8 @@
-"""A directory for saved files, held open so that renaming it cannot redirect the files elsewhere (S14).
+"""The directory handle for saved files: an open descriptor that prevents path traversal and races (S14).
 
-Names are relative to the directory. No call follows a symbolic link, and only `replace` overwrites an
-existing name. The module also removes directories that stayed empty, and surplus files.
+If the directory is renamed, files are still saved in the same directory. Names are relative to the directory.
+No method follows a symbolic link, and only `replace` overwrites an existing file. The module also removes
+directories that stayed empty, and surplus files.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from typing import NamedTuple
 from protocols.errors import LocalError
 from resolver.files.faults import spare_descriptor, writing_fault
 
-# The directories that this process created for files that have not arrived yet. When the last file that
-# waited for a directory ends, the directory is removed if it is empty. Another process that uses the same
-# directory may find it removed, and creates it again.
+# Removal of empty directories. This process creates a directory before the files in the directory arrive.
+# When the last pending file of the directory is saved or has failed, an empty directory is removed. Another
+# process that uses the same directory creates the directory again.
 
 _lock = Lock()
 
@@ -31,18 +32,18 @@ class _CreatedDirectory:
         self.waiting = 1
 
 
-#: The created directories that a file waits for, keyed by the path in the caller's spelling.
+#: The created directories with pending files, by the path as the caller passed it.
 _made: dict[str, _CreatedDirectory] = {}
 
 
 class DirectoryHold:
-    """The directories that one pending file keeps from being removed."""
+    """The directories that must not be removed while one file is pending."""
 
     def __init__(self) -> None:
         self._paths: list[str] = []
 
     def join(self, path: str) -> None:
-        """Keep the directory and its parents until `end`, if this process created them."""
+        """Prevent the removal of the directory and its parents until `end` is called."""
         if _made:
             with _lock:
                 while path in _made:
@@ -74,7 +75,7 @@ class DirectoryHold:
             self._paths.append(path)
 
     def end(self) -> None:
-        """Remove the empty directories that no other file waits for."""
+        """Remove the empty directories without other pending files."""
         with _lock:
             for path in sorted(self._paths, key=len, reverse=True):
                 made = _made.get(path)
@@ -96,21 +97,20 @@ def stay(path: str) -> None:
 
 
 def _remove(path: str, status: os.stat_result) -> None:
-    """Remove the directory, unless it has entries or another directory has its name (S14)."""
+    """Remove the directory if it is empty and `status` identifies it (S14)."""
     with suppress(OSError):
         if os.path.samestat(os.lstat(path), status):
             os.rmdir(path)
 
 
-#: O_NONBLOCK, because opening a pipe without it would wait for a writer.
+#: The flags for opening a file. Without O_NONBLOCK, opening a named pipe waits for a writer.
 _FLAGS = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
 
-#: The errors of a file system without hard links (FAT, some network file systems).
+#: `errno` codes of a file system without hard links (FAT, some network file systems).
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 
 
-#: The errors of a system without unnamed files (kernel, file system, or the layer below), and of a removed
-#: directory.
+#: `errno` codes of a kernel or file system without unnamed files (O_TMPFILE), and of a removed directory.
 _NO_NAMELESS = frozenset(
     {errno.EISDIR, errno.ENOENT, errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS, errno.EPERM}
 )
@@ -118,16 +118,17 @@ _NO_NAMELESS = frozenset(
 
 @cache
 def _has_nameless() -> bool:
-    """Return whether an unnamed file can be linked to a name, which needs the file's descriptor in /proc."""
+    """Return whether an unnamed file can get a name, which needs /proc/self/fd."""
     return hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")
 
 
-#: With O_PATH, search permission is enough to hold a directory. Systems other than Linux need read
-#: permission.
+#: The flags for opening a directory. With O_PATH, search permission is sufficient. Systems other than Linux
+#: need read permission.
 _HELD = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-#: The maximum of attempts to create a directory, if another process finds it empty and removes it each time.
+#: The maximum number of attempts to create a directory. Another process may remove the empty directory each
+#: time.
 _MAKES = 100
 
 
@@ -137,10 +138,10 @@ class DirectoryHandle:
     Args:
         path: The directory.
         make: Whether `hold` creates a missing directory.
-        below: A prefix of the path. A symbolic link after this prefix is an error, because another user's
-            link would lead elsewhere.
-        passing: Whether `close` removes a directory that `hold` created. A directory with entries stays, and
-            so does a directory for which other files of this process wait.
+        below: A prefix of the path. A symbolic link after this prefix is an error, because another user could
+            redirect files with the link (symlink attack).
+        passing: Whether `close` removes a directory that `hold` created. A directory with entries or with
+            other pending files of this process is not removed.
     """
 
     def __init__(self, path: str, *, make: bool, below: str | None = None, passing: bool = False) -> None:
@@ -152,7 +153,7 @@ class DirectoryHandle:
         self.fd = -1
 
     def hold(self) -> None:
-        """Open the directory, and create it if requested.
+        """Open the directory, and create a missing directory if `make` is set.
 
         Raises:
             LocalError: A directory after `below` is a symbolic link.
@@ -238,14 +239,14 @@ class DirectoryHandle:
         return os.access(".", os.W_OK | os.X_OK, dir_fd=self.fd)
 
     def status_of(self, name: str) -> os.stat_result | None:
-        """Return the status of a name, without following a link; None if the name is free."""
+        """Return the `stat` result of a name without following a symlink, or None if the name is free."""
         try:
             return os.stat(name, dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:
             return None
 
     def names(self, name: str, file: os.stat_result) -> bool:
-        """Return whether the name belongs to this file."""
+        """Return whether `name` is the name of the file that `file` identifies."""
         found = self.status_of(name)
         return found is not None and os.path.samestat(found, file)
 
@@ -267,9 +268,9 @@ class DirectoryHandle:
             raise
 
     def create_nameless(self) -> int | None:
-        """Create and open an unnamed file; None if the system has no unnamed files.
+        """Create and open an unnamed file (O_TMPFILE); return None if the system does not support them.
 
-        No other process can open the file. It is removed with its descriptor unless it gets a name.
+        No other process can open the file. Closing the descriptor removes a file without a name.
         """
         if not _has_nameless():
             return None
@@ -283,7 +284,7 @@ class DirectoryHandle:
             return None
 
     def give_name(self, fd: int, name: str) -> bool:
-        """Give an unnamed file a name, and return whether the system supports that.
+        """Link an unnamed file to a name, and return whether the system supports this.
 
         Raises:
             FileExistsError: The name is taken.
@@ -297,20 +298,20 @@ class DirectoryHandle:
         return True
 
     def open(self, name: str, access: int = os.O_RDWR) -> int:
-        """Open a file for reading and writing: the digest is computed by reading the written file."""
+        """Open a file for reading and writing; the digest needs read access to the written file."""
         return spare_descriptor(os.open(name, _FLAGS | access, dir_fd=self.fd))
 
     def make_foreign_error(self, name: str) -> LocalError:
-        """Return the error for a file that has a name of this package but was not created by it."""
+        """Return the error for a file that another program created under a reserved name."""
         path = os.path.join(self._shown, name)
         return LocalError(
             f"{path!r} exists and was not created by resolve: move or remove it, or choose another name"
         )
 
     def sync(self) -> None:
-        """Sync the directory, if the file system supports that.
+        """Sync the directory if the file system supports this.
 
-        A renaming or removal made after this call reaches the disk after all earlier changes.
+        A later rename or removal reaches the disk after all earlier changes.
         """
         with suppress(OSError):
             fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.fd)
@@ -320,16 +321,18 @@ class DirectoryHandle:
                 os.close(fd)
 
     def forget(self, name: str) -> None:
-        """Remove a file of this package, if it exists and can be removed."""
+        """Remove a file of this package; errors are ignored."""
         with suppress(OSError):
             os.unlink(name, dir_fd=self.fd)
 
     def replace(self, old: str, new: str) -> None:
-        """Rename a file and overwrite an existing file of the new name."""
+        """Rename a file and overwrite an existing file with the new name."""
         os.replace(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd)
 
     def rename(self, old: str, new: str) -> None:
-        """Rename a file without overwriting: rename(2) would overwrite, a hard link never does.
+        """Rename a file without overwriting another file.
+
+        The method creates a hard link, which fails if the name is taken. rename(2) would overwrite the file.
 
         Raises:
             FileExistsError: The new name is taken.
@@ -343,24 +346,24 @@ class DirectoryHandle:
                 raise
             self._rename_without_links(old, new)
         else:
-            # A concurrent run removed the name, because it found that this run was finished.
+            # A concurrent run may have removed the old name, because the file already had the new name.
             with suppress(FileNotFoundError):
                 os.unlink(old, dir_fd=self.fd)
 
     def _rename_without_links(self, old: str, new: str) -> None:
-        """Reserve the name with an empty file, then overwrite that file."""
+        """Create an empty file with the new name, and then overwrite the empty file with rename(2)."""
         os.close(self.create(new))
         self.replace(old, new)
 
 
 class DirectoryGone(LocalError):
-    """The output directory was removed or replaced during the run, and its files are gone."""
+    """The output directory and its files were removed or replaced during the run."""
 
 
 class OutputDirectory:
-    """The output directory of a run, held open from the first saved file on; must be closed.
+    """The output directory of a run, which stays open from the first saved file until `close`.
 
-    While the directory is open, the system cannot reuse its inode number for another directory.
+    While the directory is open, the system cannot reuse the inode number of the directory.
     """
 
     def __init__(self, path: str) -> None:
@@ -369,11 +372,11 @@ class OutputDirectory:
 
     @property
     def is_held(self) -> bool:
-        """Return whether a file was saved yet."""
+        """Return whether the directory is open."""
         return self._fd != -1
 
     def check(self) -> None:
-        """Raise `DirectoryGone` if the path names another directory than it did for the first file."""
+        """Raise `DirectoryGone` if the directory was removed or replaced after the first saved file."""
         try:
             there = os.stat(self._path)
             if self._fd == -1:
@@ -391,17 +394,17 @@ class OutputDirectory:
         self._fd = -1
 
 
-# Surplus files below a directory are found and removed without following links and never outside (S14).
+# Removal of surplus files below a directory, without following symlinks (S14).
 #
-# Each directory on the way down is opened relative to its parent. So a renamed directory, or a link in its
-# place, cannot lead the search elsewhere. A file is identified by device and inode: if a newer file has the
-# same name, that file stays. Another file system that is mounted below is not entered.
+# Each subdirectory is opened relative to its parent directory. So a renamed directory or a symlink cannot
+# redirect the search to another directory. A file is removed only if its device and inode number match, so a
+# newer file with the same name stays. Mounted file systems are not searched.
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class DirectoryItem(NamedTuple):
-    """An entry of a directory: its name, its type, and the numbers that identify it.
+    """A directory entry with its name, its type, its device and its inode number.
 
     Both type flags are false for an entry that is neither a regular file nor a directory.
     """
@@ -414,7 +417,13 @@ class DirectoryItem(NamedTuple):
 
 
 class SurplusWalk:
-    """An open directory of the user in which surplus files are found; must be closed. Raises `LocalError`."""
+    """An open directory in which surplus files are searched.
+
+    The caller must call `close`.
+
+    Raises:
+        LocalError: The directory cannot be opened.
+    """
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -428,10 +437,10 @@ class SurplusWalk:
         os.close(self._fd)
 
     def names(self, parts: Sequence[str]) -> list[DirectoryItem] | None:
-        """Return the entries of the directory at `parts`, sorted by name.
+        """Return the entries of the directory with the path components `parts`, sorted by name.
 
-        None if the path leads through a link, to another file system or to an unreadable or missing
-        directory.
+        None means that the directory is missing or not readable, that the path contains a symlink,
+        or that the path leads to another file system.
         """
         try:
             with self._open_directory(parts) as fd:
@@ -441,7 +450,7 @@ class SurplusWalk:
         return [each for each in found if each is not None]
 
     def head(self, parts: Sequence[str], most: int) -> bytes:
-        """Return the first `most` bytes of the regular file at `parts`; empty if it is missing."""
+        """Return the first `most` bytes of a regular file; the result is empty for a missing file."""
         *above, name = parts
         try:
             with self._open_directory(above) as fd:
@@ -457,7 +466,7 @@ class SurplusWalk:
         """Remove the file, or the empty directory, if it has this device and inode number.
 
         Returns:
-            False if another file has its name, or the directory is not empty.
+            False if the file is missing, if another file has the name, or if the directory is not empty.
 
         Raises:
             LocalError: The file cannot be removed.
@@ -497,7 +506,7 @@ class SurplusWalk:
 
 
 def numbers_of(path: str) -> tuple[int, int] | None:
-    """Return device and inode of the file, with links followed; None if it is missing."""
+    """Return the device and inode number of a file or of a symlink's target; None if the file is missing."""
     try:
         found = os.stat(path)
     except OSError:

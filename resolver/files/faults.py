@@ -1,8 +1,7 @@
-"""System errors about files as `ResolveError`, and the spare descriptors that let them be reported.
+"""Conversion of file system errors to `ResolveError`, and the reserve of file descriptors.
 
-No other module of the package converts these errors. The caller raises the result `from` the original. The
-owner of the file selects the function: `object_fault` is for a file of this machine that a URL names, and
-`writing_fault` for a file that this package writes.
+`object_fault` converts errors of a local file that a URL names. `writing_fault` converts errors of a file
+that this package writes. The caller raises the result `from` the original error.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ import sys
 
 from protocols.errors import AccessDenied, LocalError, NotFound, ResolveError
 
-#: Errors that mean that the object does not exist. ENAMETOOLONG is one of them, because no file can have a
-#: name that is too long for the system.
+#: `errno` codes for a file that does not exist. ENAMETOOLONG is included, because the system cannot
+#: store a file with a name that is too long.
 _MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP})
 _FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
 
-#: The fix for a file of this package that cannot be written.
+#: The fix in the message of a write error, by `errno` code.
 _REMEDIES = {
     errno.ENOSPC: "free some space there, or choose another directory",
     errno.EDQUOT: "the quota is used up: free some space there, or choose another directory",
@@ -36,7 +35,7 @@ _REMEDIES = {
 }
 
 
-#: The errors of a full disk or an exceeded quota.
+#: `errno` codes of a full disk or an exceeded quota.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -48,12 +47,12 @@ def is_full(error: BaseException | None) -> bool:
 
 
 def reason(error: OSError) -> str:
-    """Return the system's text for an error, without numbers and paths."""
+    """Return the system's error message without the error number and the path."""
     return os.strerror(error.errno).lower() if error.errno else str(error)
 
 
 def object_fault(error: OSError, path: bytes) -> ResolveError:
-    """Return the error for an object of this machine that cannot be opened or read."""
+    """Return the error for a local file that a URL names and that cannot be opened or read."""
     shown = repr(os.fsdecode(path))
     if error.errno in _MISSING:
         return NotFound(f"{shown}: {reason(error)}", text=reason(error))
@@ -63,39 +62,40 @@ def object_fault(error: OSError, path: bytes) -> ResolveError:
 
 
 def writing_fault(error: OSError, path: str) -> LocalError:
-    """Return the error for a file of this package that cannot be written: cause, path and fix."""
+    """Return the error for a file that this package cannot write, with the cause, the path and the fix."""
     remedy = _REMEDIES.get(error.errno or 0)
     return LocalError(f"cannot write {path!r}: {reason(error)}" + (f" ({remedy})" if remedy else ""))
 
 
-# Spare descriptors are not used for connections or partial files.
-# POSIX open(2) returns the lowest free number, so the number of a new descriptor tells how many are in use.
-# The spare descriptors are for rare uses late in a run: a module, a database, a DNS lookup. Without spare
-# descriptors, a run that is out of descriptors could not even report that error.
+# The reserve of file descriptors. Connections and partial files do not use the last descriptors of a process.
+# The reserve is for rare uses late in a run, such as a Python module, a database or a DNS lookup. Without the
+# reserve, a run without free descriptors could not even report the error. POSIX open(2) returns the lowest
+# free number, so the number of a new descriptor shows how many descriptors are in use.
 
-#: The number of spare descriptors; a quarter of all descriptors if that is less. A run opens some ten files
-#: late: epoll, a ledger with its two files and its lock, a module, a list, a DNS lookup.
+#: The number of reserved descriptors, or a quarter of all descriptors if that is less. Late in a run, about
+#: ten descriptors are needed: epoll, a ledger with its two files and its lock, a module, a list, and a DNS
+#: lookup.
 SPARE = 16
 
-#: The errors of a process (EMFILE) or a machine (ENFILE) without free descriptors.
+#: `errno` codes of a process (EMFILE) or a machine (ENFILE) without free descriptors.
 _SCARCE = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 def most_descriptors() -> int:
-    """Return the maximum of descriptors of this process."""
+    """Return the maximum number of file descriptors of this process (RLIMIT_NOFILE)."""
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     return sys.maxsize if limit == resource.RLIM_INFINITY else limit
 
 
 def check_spare(fd: int) -> None:
-    """Raise `OSError` (EMFILE) if the descriptor is a spare one."""
+    """Raise `OSError` (EMFILE) if the descriptor is reserved."""
     limit = most_descriptors()
     if fd >= limit - min(SPARE, limit // 4):
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
 
 def spare_descriptor(fd: int) -> int:
-    """Return the descriptor; close a spare one and raise `OSError` (EMFILE)."""
+    """Return the descriptor, or close a reserved descriptor and raise `OSError` (EMFILE)."""
     try:
         check_spare(fd)
     except OSError:
@@ -105,7 +105,7 @@ def spare_descriptor(fd: int) -> int:
 
 
 def is_scarce(error: BaseException | None) -> bool:
-    """Return whether the error was caused by a lack of descriptors."""
+    """Return whether the cause of the error is a lack of file descriptors."""
     while error is not None and not isinstance(error, OSError):
         error = error.__cause__
     return error is not None and error.errno in _SCARCE

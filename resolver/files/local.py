@@ -1,9 +1,12 @@
-"""Files and directories of this machine that a URL names (S12); no other module opens them.
+"""Local files and directories that a file URL names (S12). Only this module opens them.
 
-Only regular files and directories are opened, unless the policy allows other types. A file is checked before
-it is opened, since opening a device can have effects, and again afterwards. All calls are made on the event
-loop: a call takes microseconds to milliseconds even if the disk is read, and passing the call to a thread
-would double that time. Only the names of a complete directory, which may be large, are read in a thread.
+Only regular files and directories are opened, unless the policy allows other file types. A file is checked
+before it is opened, because opening a device can have side effects. The file is checked again afterwards,
+because another process may have replaced the file (TOCTOU).
+
+System calls run in the thread of the event loop. A call takes microseconds to milliseconds even if the disk
+is read, and a worker thread would double the time. Only the names in a directory, which may be large, are
+read in a worker thread.
 """
 
 from __future__ import annotations
@@ -25,26 +28,26 @@ from resolver.files.faults import object_fault
 from resolver.loops import Loop, running
 from resolver.policy.subject import refusal
 
-# Access below one directory only (S12, `file_root`).
+# Protection against path traversal: access only below one directory (S12, `file_root`).
 #
-# A path is walked component by component. Each component is opened relative to the previous one, without
-# following links. This module reads the links itself and walks their targets. A link or a `..` that would
-# leave the root is refused, even if the rest of the path would return below the root. So a URL cannot probe
-# which files exist outside the root. Directories are held open during the walk, so renaming a directory
-# cannot redirect the walk.
+# Each component of a path is opened relative to the previous directory, without following symlinks. This
+# module reads symlinks itself and resolves their targets in the same way. A symlink or a `..` that leaves the
+# root is refused, even if the following components return below the root. So a URL cannot probe which files
+# exist outside the root. The directories stay open, so another process cannot redirect the resolution by
+# renaming a directory.
 
-#: The maximum of links in one walk, as in Linux itself (path_resolution(7)).
+#: The maximum number of symlinks in one path, as in the Linux kernel (path_resolution(7)).
 MOST_LINKS = 40
 
-# With O_PATH, search permission is enough to enter a directory; systems other than Linux need read
-# permission.
+# The flags for opening a directory. With O_PATH, search permission is sufficient. Systems other than Linux
+# need read permission.
 _PASS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class FileRoot:
-    """The root directory, as the user spelled it and as its real path.
+    """The root directory, with the path that the user configured and the real path.
 
-    A path may begin with either spelling.
+    The path of a URL may begin with either path.
     """
 
     def __init__(self, path: str) -> None:
@@ -53,7 +56,11 @@ class FileRoot:
         self._spellings = tuple(_parts(spelling) for spelling in (spelt, self._real))
 
     def strip_root(self, parts: Sequence[bytes]) -> list[bytes]:
-        """Return the components after the root. Raises `Refused` (S12) for a path outside of it."""
+        """Return the path components below the root.
+
+        Raises:
+            Refused: The path is outside the root (S12).
+        """
         given = [part for part in parts[:-1] if part not in (b"", b".")] + list(parts[-1:])
         for root in self._spellings:
             if given[: len(root)] == root:
@@ -70,7 +77,7 @@ class FileRoot:
 
 
 class RootedWalk:
-    """A walk down from the root. `top` is the current directory; `close` ends the walk."""
+    """A path resolution from the root; `top` is the descriptor of the current directory."""
 
     def __init__(self, root: FileRoot) -> None:
         self._root = root
@@ -81,14 +88,15 @@ class RootedWalk:
         return self._held[-1]
 
     def go(self, parts: Sequence[bytes]) -> bytes:
-        """Walk on along `parts`.
+        """Resolve the path components `parts`, relative to the current directory.
 
         Returns:
-            The name in `top` of the file that `parts` lead to, which is not a link; `b"."` for `top` itself.
+            The name of the file in `top`, after the resolution of all symlinks. The name is `b"."` if the
+            path leads to the directory `top`.
 
         Raises:
             OSError: The path does not exist.
-            Refused: The path leads out of the root.
+            Refused: The path leaves the root.
         """
         left = deque(parts)
         links = 0
@@ -112,7 +120,7 @@ class RootedWalk:
         return b"."
 
     def copy(self) -> RootedWalk:
-        """Return another walk whose current directory is the same."""
+        """Return a copy of the path resolution with the same current directory."""
         walk = RootedWalk(self._root)
         walk._held += [os.dup(fd) for fd in self._held[1:]]
         return walk
@@ -147,33 +155,34 @@ def _make_outside_error() -> Refused:
     return refusal("S12", "the path leads out of the directory for file URLs (file_root)")
 
 
-#: Bytes per read. Such a read takes about 0.1 ms from the page cache.
+#: The number of bytes per read. A read from the page cache takes about 0.1 ms.
 READ_SIZE = 262_144
 
-#: Names per sort. Such a sort takes about 1 ms.
+#: The number of names that one call sorts. A call takes about 1 ms.
 _RUN = 2_000
 
-#: Bytes per sendfile call.
+#: The number of bytes per call of sendfile(2).
 _MOVE_SIZE = 1_048_576
 
-# O_NONBLOCK: do not wait for the other end of a pipe. O_NOCTTY: do not make a terminal the controlling one.
-# O_CLOEXEC: do not pass the file to a child process.
+# O_NONBLOCK: do not wait for the writer of a named pipe. O_NOCTTY: do not make a terminal the controlling
+# terminal. O_CLOEXEC: do not pass the descriptor to a child process.
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def open_local(
     segments: tuple[bytes, ...], *, root: FileRoot | None, special: bool, idle: float
 ) -> OpenedFile:
-    """Open the file that the segments name. An empty last segment (a trailing slash) requires a directory.
+    """Open the file that the path segments of a URL name.
 
     Args:
-        segments: The decoded segments of the URL's path.
+        segments: The decoded path segments. With an empty last segment (a trailing slash) the path must be a
+            directory.
         root: The directory that the path must not leave, or None.
         special: Whether devices, pipes and sockets are allowed.
         idle: The idle timeout in seconds.
 
     Raises:
-        Refused: The path is outside the root or, unless `special`, not a regular file or directory (S12).
+        Refused: The path is outside the root, or the file type is not allowed (S12).
         NotFound: The file does not exist.
         AccessDenied: Permissions do not allow the access.
         LocalError: The system reports another error.
@@ -203,9 +212,10 @@ def _open_below(
 
 
 def _open(name: bytes, directory: int | None, special: bool) -> int:
-    """Open a file without following a link.
+    """Open a file and check the file type before and after.
 
-    With a `directory`, the name is opened relative to it. Without one, the system resolves the whole path.
+    With `directory`, the name is relative to the directory, and a symlink is an error. Without `directory`,
+    the system resolves the complete path and follows symlinks.
     """
     before = os.stat(name, dir_fd=directory, follow_symlinks=directory is None)
     _check_mode(before.st_mode, special)
@@ -226,9 +236,10 @@ def _check_mode(mode: int, special: bool) -> None:
 
 
 class OpenedFile:
-    """An open file or directory, see `protocols.contract.LocalFile`.
+    """An open file or directory; see `protocols.contract.LocalFile`.
 
-    It owns its descriptor and, below a root, the descriptors of the walk.
+    Closing the object closes the descriptor of the file and, with a `root`, the descriptors of the
+    directories.
     """
 
     def __init__(self, fd: int, path: bytes, walk: RootedWalk | None, idle: float) -> None:
@@ -249,7 +260,7 @@ class OpenedFile:
         return running()
 
     def _holds_something(self) -> bool:
-        """Return whether a file of size 0 has content. Files in /proc report the size 0 but have content."""
+        """Return whether a file of size 0 has content, as files in /proc do."""
         with suppress(OSError):
             return os.pread(self._fd, 1, 0) != b""
         return False
@@ -266,7 +277,7 @@ class OpenedFile:
     async def _wait(self) -> None:
         """Wait until a pipe or a terminal has data.
 
-        A device such as /dev/zero cannot be polled, so this method does not wait for it.
+        For a device that does not support polling, such as /dev/zero, the method returns immediately.
         """
         with self._loop.move_on_after(self._idle) as scope, suppress(PermissionError):
             await self._loop.wait_readable(self._fd)
@@ -290,9 +301,10 @@ class OpenedFile:
         return moved
 
     async def _send_file(self, sink: Sink) -> int:
-        """Copy with sendfile as far as possible.
+        """Copy bytes with sendfile(2) and return the number of copied bytes.
 
-        If sendfile fails, the caller reads and writes instead, and that reports the error.
+        If sendfile fails, the caller copies the remaining bytes with read and write calls, which report the
+        error.
         """
         moved = 0
         with suppress(OSError):
@@ -314,7 +326,7 @@ class OpenedFile:
         try:
             status = _status(self._stat(name))
             if status.kind is Kind.DIRECTORY:
-                with suppress(OSError):  # The name may be the directory itself, not a link.
+                with suppress(OSError):  # The path may be a directory instead of a symlink.
                     return replace(status, link=os.readlink(name, dir_fd=self._fd))
         except (OSError, ResolveError):
             return FileStatus(Kind.UNKNOWN, None, None)
@@ -341,10 +353,11 @@ class OpenedFile:
 
 
 def _sorted_names(fd: int) -> list[bytes]:
-    """Return the sorted names. Runs in a thread.
+    """Return the sorted names in a directory; the function runs in a worker thread.
 
-    Sorting a million names in one call would hold the interpreter's lock (GIL) for 1 s, and block all other
-    threads. `merge` is Python code, so other threads can run while it merges short sorted lists.
+    One call of `sorted` for a million names would hold the global interpreter lock (GIL) for 1 s and block
+    all other threads. So the function sorts short lists. `heapq.merge` is Python code, so other threads can
+    run during the merge.
     """
     names = list(map(os.fsencode, os.listdir(fd)))
     runs = [sorted(names[start : start + _RUN]) for start in range(0, len(names), _RUN)]
@@ -354,7 +367,7 @@ def _sorted_names(fd: int) -> list[bytes]:
 def _status(found: os.stat_result) -> FileStatus:
     try:
         modified = datetime.fromtimestamp(found.st_mtime, UTC)
-    except (OverflowError, ValueError, OSError):  # The year is beyond 9999.
+    except (OverflowError, ValueError, OSError):  # `datetime` does not support years after 9999.
         modified = None
     if stat.S_ISREG(found.st_mode):
         return FileStatus(Kind.DOCUMENT, found.st_size, modified)

@@ -1,9 +1,9 @@
-"""Articles of a group as messages: in an mbox file (RFC 4155, mboxrd quoting) or in a Maildir.
+"""News articles as messages in an mbox file (RFC 4155, mboxrd quoting) or in a Maildir.
 
-Each message is stored completely or not at all. The article number is stored with the message, so that a
-later run does not request the article again. An mbox grows at its end. While it grows, a state file next to
-it records the size of its complete part (S14). If a run is killed, the next run truncates the mbox to that
-size. A line ends with LF, as in Unix files; no other byte is changed.
+The article number is stored with each message, so a later run does not request the article again. Messages
+are appended to an mbox file. A state file next to the mbox file records the size of the complete messages
+(S14). If a run is killed, the next run truncates the mbox file to the recorded size, so no incomplete message
+stays. Lines end with LF, as in Unix files. All other bytes of an article stay unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _QUOTED = re.compile(rb"^(>*From )", re.MULTILINE)
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
-#: Bytes written between two updates of the state file. At most this number is requested again after a crash.
+#: The number of bytes between two updates of the state file. After a crash, at most so many bytes are
+#: requested again.
 _WHOLE_EVERY = 1_048_576
 
 #: The maximum number of bytes in one read of a line, and in a state file.
@@ -39,11 +40,14 @@ _PIECE = 65_536
 
 
 class Mailbox(Protocol):
-    """The destination of messages. Calls wait for the disk and so run in a thread. Raises `LocalError`."""
+    """A destination for messages. The methods wait for the disk, so they run in a thread.
+
+    Methods raise `LocalError`.
+    """
 
     @property
     def numbers(self) -> set[int]:
-        """Return the numbers of the articles that the mailbox has."""
+        """Return the numbers of the articles in the mailbox."""
         ...
 
     @property
@@ -54,14 +58,20 @@ class Mailbox(Protocol):
     def open(self) -> None: ...
 
     def add(self, number: int, moment: datetime, article: bytes) -> None:
-        """Append an article with that date."""
+        """Append an article with the date `moment`."""
         ...
 
     def close(self) -> None: ...
 
 
 class Mbox:
-    """A single mbox file. `source` names the owner of the article numbers, without spaces."""
+    """An mbox file.
+
+    Args:
+        path: The name of the mbox file.
+        source: The name of the server and group that assigned the article numbers, without spaces.
+        make_directory: Whether a missing directory is created.
+    """
 
     def __init__(self, path: str, source: str, *, make_directory: bool = False) -> None:
         self.numbers: set[int] = set()
@@ -104,7 +114,8 @@ class Mbox:
     def _recover(self, found: os.stat_result) -> None:
         """Truncate the file to the size that a killed run recorded.
 
-        Raises `LocalError` if a message after that size is from another source.
+        Raises:
+            LocalError: Another program has appended messages, or the state describes another file.
         """
         state = self._read_state()
         if state is None or not found.st_size:
@@ -131,12 +142,15 @@ class Mbox:
             self._write(b"\n" if end.endswith(b"\n") else b"\n\n")
 
     def _messages(self, start: int) -> Iterator[tuple[bytes | None, int]]:
-        """Yield source and number of each message after `start`; (None, 0) for a foreign message."""
+        """Yield the source and the article number of each message after the offset `start`.
+
+        For a message of another program, the result is (None, 0).
+        """
         with open(os.dup(self._fd), "rb") as file:
             file.seek(start)
             begins = True
             while line := file.readline(_PIECE):
-                # The last line of an interrupted run may be incomplete.
+                # A line without LF is incomplete, because a run was interrupted.
                 if begins and line.startswith(b"From ") and line.endswith(b"\n"):
                     sender = line.split(b" ", 2)[1]
                     source, _, number = sender.rpartition(b"/")
@@ -167,7 +181,7 @@ class Mbox:
         self.size += len(octets)
 
     def close(self) -> None:
-        """Sync the file, remove its state file, and close it. All messages are complete then."""
+        """Sync the mbox file, remove the state file, and close the mbox file."""
         try:
             if self._fd != -1:
                 with _faults(self._path):
@@ -182,10 +196,10 @@ class Mbox:
         self._fd = -1
         self._directory.close()
 
-    # -- the size of the complete part
+    # -- the state file
 
     def _note(self) -> None:
-        """Sync the file, then record its size in the state."""
+        """Sync the mbox file, and then record its size in the state file."""
         os.fsync(self._fd)
         record = {"format": _FORMAT, "size": self.size, "inode": os.fstat(self._fd).st_ino}
         first = self._state + FIRST_SUFFIX

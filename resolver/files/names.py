@@ -1,4 +1,4 @@
-"""Names of files to be written: whether a name is taken, and which name is free."""
+"""Checks for the names of output files: valid names, existing files, symlinks, and free names."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from resolver.policy.files import PART_SUFFIX, STATE_SUFFIX, is_kept_beside, num
 
 
 def check_name(path: str) -> None:
-    """Raise `LocalError` if the system does not allow this name, which the user chose, for a file."""
+    """Raise `LocalError` if the system does not allow the user's file name."""
     name = os.path.basename(path)
     if name in ("", ".", ".."):
         raise LocalError(f"cannot write {path!r}: this is the name of a directory")
@@ -36,7 +36,7 @@ def check_name(path: str) -> None:
 
 
 def check_way(path: str, below: str) -> None:
-    """Raise `LocalError` if a directory of the path after the prefix `below` is a symbolic link."""
+    """Raise `LocalError` if a directory of `path` after the prefix `below` is a symbolic link."""
     directory = DirectoryHandle(os.path.dirname(path), make=False, below=below)
     try:
         directory.hold()
@@ -49,10 +49,10 @@ def check_way(path: str, below: str) -> None:
 
 
 def make_directory(path: str, below: str) -> None:
-    """Create a directory and its missing parents; after the prefix `below`, no parent may be a symbolic link.
+    """Create a directory and its missing parents.
 
     Raises:
-        LocalError: A parent is a link, or the directory cannot be created.
+        LocalError: A parent after the prefix `below` is a symbolic link, or the directory cannot be created.
     """
     directory = DirectoryHandle(path, make=True, below=below)
     try:
@@ -64,7 +64,7 @@ def make_directory(path: str, below: str) -> None:
 
 
 def is_directory(path: str) -> bool:
-    """Return whether the path is a directory and not a link to one."""
+    """Return whether the path is a directory and not a symbolic link."""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except OSError:
@@ -83,7 +83,7 @@ def check_free(path: str) -> None:
 
 
 class NameTaken(LocalError):
-    """The name is taken by a file, which stays."""
+    """A file with the name exists and stays unchanged."""
 
 
 def make_taken_error(path: str) -> NameTaken:
@@ -114,16 +114,19 @@ def make_shared_error(path: str) -> LocalError:
 
 
 def check_replaceable(there: os.stat_result | None, path: str) -> None:
-    """Raise `LocalError` unless the existing file is a regular file or a link.
+    """Raise `LocalError` if an existing file is not a regular file or a symbolic link.
 
-    A device or a pipe is not a saved file: with enough rights, `/dev/null` could be replaced.
+    A device or a pipe must not be replaced. With root permissions, a rename could replace `/dev/null`.
     """
     if there is not None and not (stat.S_ISREG(there.st_mode) or stat.S_ISLNK(there.st_mode)):
         raise make_irregular_error(path)
 
 
 def state_of(path: str) -> Validators | None:
-    """Return size and time of the regular file; None if it is missing or the path is a dangling link."""
+    """Return the size and modification time of a regular file.
+
+    None means that the file is missing, has another type, or is a dangling symbolic link.
+    """
     try:
         found = os.stat(path)
     except OSError:
@@ -134,7 +137,7 @@ def state_of(path: str) -> Validators | None:
 
 
 def size_of(path: str) -> int:
-    """Return the size of the file in bytes; 0 if the system does not report it."""
+    """Return the size of the file in bytes, or 0 if the size is unknown."""
     try:
         return os.stat(path).st_size
     except OSError:
@@ -142,17 +145,17 @@ def size_of(path: str) -> int:
 
 
 def free_name(path: str, source: str) -> str:
-    """Return `path`, or the first numbered variant of it that is free for a file of `source`."""
+    """Return `path`, or the first numbered form of `path` that is free for a file from the URL `source`."""
     folder, name = os.path.split(path)
     names = (os.path.join(folder, number_name(name, number)) for number in itertools.count(1))
     return next(name for name in names if is_free(name, source))
 
 
 def is_free(path: str, source: str) -> bool:
-    """Return whether the name is free for a file of `source`, and no process is writing to it.
+    """Return whether the name is free for a file from the URL `source`.
 
-    An existing file counts as free if an earlier run for the same source completed that file and was killed
-    before it removed its state file.
+    A name is not free while a process is writing the file. An existing file counts as free if an earlier run
+    for the same URL completed the file, and was killed before the run removed the state file.
     """
     return (not is_there(path) or _was_killed_behind(path, source)) and not _is_busy(path + PART_SUFFIX)
 
@@ -170,7 +173,7 @@ def _was_killed_behind(path: str, source: str) -> bool:
 
 
 def _is_busy(part: str) -> bool:
-    """Return whether another transfer is writing this file."""
+    """Return whether another transfer has locked the partial file."""
     try:
         fd = os.open(part, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -1,19 +1,19 @@
-"""NAME.part from its creation to its final name, and its state for a later run (S14).
+"""The partial file NAME.part, from its creation to its final name, and its state for a later run (S14).
 
-A file with the name NAME.part is in one of these states when a run opens it:
+When a run opens NAME.part, the treatment depends on the existing file:
 
-- absent: the file is created;
-- empty and owned by the user: a run was killed before it wrote the state, so the file is created again;
-- its state file and its mark show that this package created it: the file is resumed if the URL is the same,
-  and truncated if the URL is another one;
-- a copy of such a file: the file is truncated;
-- any other file: another program owns it. The file stays as it is, and an error is raised before a request is
-  sent.
+- A missing file is created.
+- An empty file of the user is created again, because a run was killed before it wrote the state.
+- A file that this package created is resumed for the same URL, and truncated for another URL. The state file
+  and the mark prove that this package created the file.
+- A copy of a file that this package created is truncated.
+- Any other file belongs to another program. The file stays unchanged, and an error is raised before a request
+  is sent.
 
-A process may be killed before each of these steps, so they have this order: create, lock, mark, write the
-state, write bytes, mark the state complete, sync, rename, remove the state, remove the token. The lock keeps
-two runs apart. The token is removed last, because until then the token proves that the state belongs to this
-file.
+The order of the steps allows recovery if the process is killed before any of them: create, lock, mark, write
+the state, write bytes, mark the state as complete, sync, rename, remove the state, remove the token. The lock
+prevents two runs from writing to the same file. The token is removed last, because the token proves that the
+state belongs to the file.
 """
 
 from __future__ import annotations
@@ -57,15 +57,16 @@ from resolver.files.part_state import (
 from resolver.files.sidecar import Sidecar
 from resolver.policy.files import PART_SUFFIX, STATE_SUFFIX
 
-#: The treatment of an existing file of the final name: `fail` before anything is fetched, or `replace`.
+#: The treatment of an existing file with the final name: `fail` before a request is sent, or `replace` the
+#: file.
 Existing: TypeAlias = Literal["fail", "replace"]
 
-#: The errors of opening a file that is a link, a directory, or a pipe without a reader.
+#: `errno` codes of opening a symlink, a directory, or a pipe without a reader.
 _NO_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO})
 
 
 class PartFile:
-    """NAME.part and its state file, with the steps between them.
+    """The partial file NAME.part with its state file.
 
     Methods raise `OSError`, or a `LocalError` that names the failure, the path and the fix.
 
@@ -73,9 +74,9 @@ class PartFile:
         known: The validators of the object that the bytes belong to.
         dropped: The reason why existing bytes could not be resumed, or None.
         kept: Whether a later run could resume the file.
-        adopted: The size of a file that had the final name before, or None.
-        finished: Whether the file has its final name already and only its state file was left.
-        complete: Whether a killed run had completed the file and only the renaming was left.
+        adopted: The size of an existing file with the final name that was renamed to NAME.part, or None.
+        finished: Whether a killed run had already renamed the file but had not removed the state file.
+        complete: Whether a killed run had completed the file but had not renamed it.
         whole: The byte ranges that a file with gaps contains; None for a file without gaps.
     """
 
@@ -115,20 +116,22 @@ class PartFile:
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether `look` has opened the directory but the file is not open yet."""
+        """Return whether the directory is open and the file is not open."""
         return self.fd == -1 and self.directory.fd != -1
 
     @property
     def position(self) -> int:
-        """Return the number of bytes in the file, including bytes that sendfile or splice moved."""
+        """Return the number of bytes in the file, including bytes written by sendfile or splice."""
         return os.lseek(self.fd, 0, os.SEEK_CUR)
 
     def look(self) -> bool:
         """Return whether the file can stay in memory until it is complete.
 
-        Two conditions are necessary. No file has the final name or a related name, except a file that is to
-        be replaced. Permissions seem to allow new files. Raises an error if the file cannot be written at
-        all.
+        The final name and the names of the partial file and the state file must be free, except that an
+        existing file may be replaced. The permissions of the directory must allow new files.
+
+        Raises:
+            LocalError: The file cannot be written.
         """
         self._hold()
         status_of = self.directory.status_of
@@ -147,13 +150,13 @@ class PartFile:
 
     @property
     def is_free(self) -> bool:
-        """Return whether neither the final name nor NAME.part is taken."""
+        """Return whether the final name and NAME.part are free."""
         status_of = self.directory.status_of
         return status_of(self._part) is None and status_of(self.name) is None
 
     @property
     def replaces(self) -> bool:
-        """Return whether the file replaces an existing file of its name."""
+        """Return whether the file may replace an existing file with the final name."""
         return self._exists == "replace"
 
     def _hold(self) -> None:
@@ -163,7 +166,7 @@ class PartFile:
             self._sidecar.check()
 
     def open(self) -> None:
-        """Create NAME.part, or resume the file that an earlier run left for the same source."""
+        """Create NAME.part, or resume the NAME.part of an earlier run for the same URL."""
         if self.directory.fd == -1:
             self._hold()
         state = read_state(self._state, self.directory)
@@ -183,14 +186,14 @@ class PartFile:
         return self._take(state)
 
     def begin_with(self, octets: bytes | bytearray) -> None:
-        """Open the file, and write the bytes that were in memory until now."""
+        """Open the file and write the bytes from memory."""
         known = self.known
         try:
             self.open()
             if self.finished:
                 raise make_taken_error(self.path)
         except BaseException:
-            self._close_file()  # The file may belong to another process, so it is closed but not removed.
+            self._close_file()  # Another process may own the file, so the file is not removed.
             raise
         self.restart()
         self.known = known
@@ -201,9 +204,9 @@ class PartFile:
     # -- existing files
 
     def _was_killed_behind(self, there: os.stat_result, state: PartState | None) -> bool:
-        """Return whether a run was killed after it had renamed this file to its final name.
+        """Return whether an earlier run was killed after the rename to the final name.
 
-        If so, the remaining steps of that run are taken.
+        In this case, the method performs the remaining steps of the earlier run.
         """
         if state is None or state.url != self._source or not (state.complete and state.mark.names(there)):
             return False
@@ -213,7 +216,7 @@ class PartFile:
         try:
             if not (is_own(os.fstat(fd)) and state.mark.is_on(fd)):
                 return False
-            with suppress(OSError, LocalError):  # Another program created that sidecar meanwhile.
+            with suppress(OSError, LocalError):  # Another program may have created a sidecar.
                 self._sidecar.settle()
             self._conclude(fd, state.withheld)
         finally:
@@ -221,9 +224,9 @@ class PartFile:
         return True
 
     def _begin_with(self, there: os.stat_result, state: PartState | None) -> None:
-        """Rename the file of the final name to NAME.part, after the state file names that file.
+        """Write the state file for the existing file with the final name, and rename the file to NAME.part.
 
-        If NAME.part already exists as its replacement, resume NAME.part instead.
+        If NAME.part exists, the method resumes NAME.part instead, as the replacement of the existing file.
         """
         if not stat.S_ISREG(there.st_mode):
             raise make_irregular_error(self.path)
@@ -238,7 +241,7 @@ class PartFile:
         if not is_own(found):
             raise make_shared_error(self.path)
         self._withheld = found.st_mode & OTHERS_WRITE
-        # An earlier run had already removed the write permission of other users.
+        # A killed run had already removed the write permissions of other users from the file.
         if state is not None and state.mark.names(found):
             self._withheld |= state.withheld
         self._mark = put_mark(self.fd)
@@ -259,10 +262,10 @@ class PartFile:
             self._check_free()
 
     def _create(self) -> None:
-        """Create a new file that no other user may write to until it is complete.
+        """Create a new file without write permissions for other users.
 
-        If the file was writable by other users for a moment, it is replaced by a new file without that
-        permission.
+        If the umask allows write permissions for other users, the file is replaced by a second new file.
+        Another user may already have opened the first file.
         """
         self.fd = self.directory.create(self._part)
         self._withheld = os.fstat(self.fd).st_mode & OTHERS_WRITE
@@ -273,16 +276,13 @@ class PartFile:
         self._lock(self._part)
 
     def _check_free(self) -> None:
-        """Check again that the final name is free.
-
-        Another run may have renamed its NAME.part since the first check.
-        """
+        """Raise an error if another run has created a file with the final name since the first check."""
         if self._exists == "fail" and self.directory.status_of(self.name) is not None:
             self.directory.forget(self._part)
             raise make_taken_error(self.path)
 
     def _take_up(self, state: PartState | None) -> None:
-        """Resume a file of an earlier run, or raise an error if another program owns it."""
+        """Resume the file of an earlier run, or raise an error for a file of another program."""
         self.fd = self._open_own()
         if not os.fstat(self.fd).st_size:
             return self._create_again()
@@ -321,14 +321,14 @@ class PartFile:
                 raise
             raise self.directory.make_foreign_error(self._part) from error
         self._lock(self._part)
-        # This check follows the lock, because the last step of another transfer leaves the file with two
-        # names for a moment.
+        # During the rename by another transfer, the file has two hard links for a moment. So the check for a
+        # single hard link comes after the lock.
         if not is_own(os.fstat(self.fd)):
             raise self.directory.make_foreign_error(self._part)
         return self.fd
 
     def _create_again(self) -> None:
-        """Replace an empty file, which other users may have been able to open."""
+        """Replace an empty file by a new file, because other users may have opened the empty file."""
         self.directory.forget(self._part)
         os.close(self.fd)
         try:
@@ -338,7 +338,7 @@ class PartFile:
         self._check_free()
 
     def _lock(self, name: str) -> None:
-        """Lock the file, and check its name: the previous holder may have renamed it meanwhile."""
+        """Lock the file and check its name, because the previous owner of the lock may have renamed it."""
         if not lock(self.fd) or not self.directory.names(name, os.fstat(self.fd)):
             raise make_busy_error(self.path)
 
@@ -347,8 +347,8 @@ class PartFile:
     def note(self, known: Validators, *, complete: bool) -> None:
         """Write the state for a later run.
 
-        If the file system cannot keep other users from writing to the file or its state, no later run could
-        trust the two files. In this case the file is not kept.
+        If the file system cannot prevent other users from writing to NAME.part or the state file, `kept`
+        becomes False, because a later run could not trust the files.
         """
         self.known = known
         if self._mark is None:
@@ -362,20 +362,23 @@ class PartFile:
         return write_state(self._state, self.directory, state)
 
     def restart(self) -> None:
-        """Restart at byte 0. An adopted file gets its final name back until the new file replaces it."""
+        """Restart the download at byte 0.
+
+        An adopted file first gets its final name back, and a new NAME.part is created.
+        """
         if self.adopted is not None:
             self._put_back()
         self.cut(0)
         self.known = Validators()
 
     def cut(self, size: int) -> None:
-        """Truncate the file to `size` bytes without gaps, and continue at its end."""
+        """Truncate the file to `size` bytes, and set the file position to the end."""
         os.ftruncate(self.fd, size)
         os.lseek(self.fd, size, os.SEEK_SET)
         self.whole, self.complete = None, False
 
     def open_again(self) -> int:
-        """Open the same file again, with a separate file position."""
+        """Open NAME.part again and return a descriptor with a separate file position."""
         fd = self.directory.open(self._part)
         if not os.path.samestat(os.fstat(fd), os.fstat(self.fd)):
             os.close(fd)
@@ -383,7 +386,7 @@ class PartFile:
         return fd
 
     def _put_back(self) -> None:
-        """Give the adopted file its name back, and continue with a new NAME.part."""
+        """Rename the adopted file to its final name, and create a new NAME.part."""
         self.give_back()
         os.close(self.fd)
         self.fd, self._mark = -1, None
@@ -391,18 +394,18 @@ class PartFile:
         self._take(None)
 
     def give_back(self) -> None:
-        """Rename an adopted file to its final name again, because no byte was added to it."""
+        """Rename an adopted file to its final name, because no bytes were appended."""
         self._check_part()
         self._name_it()
         self.adopted = None
         self._conclude(self.fd, self._withheld)
 
     def settle(self, meta: bytes | None, *, durable: bool = False) -> None:
-        """Rename the file, which is synced to the disk, to its final name, and write its sidecar.
+        """Rename the synced file to its final name, and write the sidecar.
 
         Args:
-            meta: The content of the sidecar; None writes no sidecar.
-            durable: Whether the directory is synced, too.
+            meta: The content of the sidecar, or None for no sidecar.
+            durable: Whether the directory is also synced.
         """
         self._check_part()
         try:
@@ -423,7 +426,7 @@ class PartFile:
         self.close()
 
     def _check_part(self) -> None:
-        """Raise an error unless NAME.part is still this file: other users may write to the directory."""
+        """Raise an error if another user has removed or replaced NAME.part."""
         if not self.directory.names(self._part, os.fstat(self.fd)):
             raise make_replaced_error(self.path)
 
@@ -434,9 +437,9 @@ class PartFile:
             raise make_taken_error(self.path) from error
 
     def _conclude(self, fd: int, withheld: int) -> None:
-        """Restore the permissions and remove the state of a file that has its final name.
+        """Restore the permissions of a renamed file, and remove its state file and then its token.
 
-        The token is removed last, because until then the token proves that the state belongs to this file.
+        The token is removed last, because the token proves that the state belongs to the file.
         """
         if withheld:
             with suppress(OSError):
@@ -445,11 +448,11 @@ class PartFile:
         wipe(fd)
 
     def _forget_state(self) -> None:
-        with suppress(OSError, LocalError):  # Another program owns the state file by now.
+        with suppress(OSError, LocalError):  # Another program may have replaced the state file.
             forget_state(self._state, self.directory)
 
     def discard(self) -> None:
-        """Remove the file and close it; has no effect after `close`."""
+        """Remove and close the file; the call has no effect after `close`."""
         if self.fd != -1:
             with suppress(OSError, LocalError):
                 self._check_part()
@@ -468,7 +471,10 @@ class PartFile:
 
 
 class Segment:
-    """A sink for one range of a file, which refuses bytes beyond the end of the range; a context manager."""
+    """A sink for one byte range of a file, as a context manager.
+
+    Bytes after the end of the range are an error.
+    """
 
     def __init__(self, fd: int, path: str, begin: int, end: int) -> None:
         self._fd = fd

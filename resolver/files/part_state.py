@@ -1,8 +1,8 @@
-"""The state of a partial file: its identity, its source, and the ranges that it holds.
+"""The state of a partial file: its identity, its URL, and the byte ranges that it contains.
 
-The state is a small JSON file next to NAME.part, which only its owner can read. It is written under a
-temporary name and then renamed, so a crash leaves the old state, the new state, or no state. Either name may
-be taken: a file that does not start with the package's own header stays as it is, and is an error.
+The state is a small JSON file next to NAME.part, which only the owner can read. The write is atomic: the
+state is written to a temporary file, which is then renamed. If another program has created a file with either
+name, the file stays unchanged and an error is raised. The first bytes identify the files of this package.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from resolver.files.directory import DirectoryHandle
 from resolver.files.faults import writing_fault
 from resolver.policy.files import FIRST_SUFFIX
 
-# The mark identifies a file that this package created: device, inode number and a token in an extended
-# attribute (S14).
+# The mark identifies a file that this package created by the device, the inode number, and a random token in
+# an extended attribute (S14).
 #
-# The content of a file does not prove its origin: an untrusted server chooses the content, and often the
-# name. So the state file identifies the one file that it describes. The token is missing from a copy of that
-# file, and from a new file that reuses the inode number of a removed file.
+# An untrusted server chooses the content of a file, and often the name. So the content and the name do not
+# prove that this package created the file. The token distinguishes the marked file from a new file that
+# reuses the inode number of a removed file.
 
-#: Write permission for all users but the owner.
+#: The permission bits for writing by users other than the owner.
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 _ATTRIBUTE = "user.url-resolver.part"
@@ -40,9 +40,9 @@ _HAS_ATTRIBUTES = hasattr(os, "setxattr")  # Python supports extended attributes
 
 
 def is_own(found: os.stat_result) -> bool:
-    """Return whether this is a regular file of the effective user with a single name (no other hard links).
+    """Return whether this is a regular file of the effective user with a single hard link.
 
-    Because the file has a single hard link, bytes written to it do not appear under another name.
+    Writing to a file with several hard links would also change the file under its other names.
     """
     return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink == 1
 
@@ -54,9 +54,9 @@ def is_guarded(found: os.stat_result) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """The device and inode number of a file, and its token.
+    """The mark of a file: the device, the inode number and the token.
 
-    If the file system lacks extended attributes, `token` is None.
+    `token` is None on a file system without extended attributes.
     """
 
     device: int
@@ -64,7 +64,7 @@ class FileIdentity:
     token: str | None
 
     def names(self, found: os.stat_result) -> bool:
-        """Return whether the file has this device and inode number."""
+        """Return whether the file has the device and inode number of the mark."""
         return (self.device, self.inode) == (found.st_dev, found.st_ino)
 
     def is_on(self, fd: int) -> bool:
@@ -72,16 +72,16 @@ class FileIdentity:
         return self.names(os.fstat(fd)) and self.token == _token_of(fd) and not self._lacks_token(fd)
 
     def is_copied_to(self, fd: int) -> bool:
-        """Return whether the open file is a copy of the marked file.
+        """Return whether the open file is a copy of the marked file, including the extended attributes.
 
-        The result is also true for the marked file itself, if its device has a new number since a remount.
+        The result is also true for the marked file if a remount has changed the device number.
         """
         return self.token is not None and self.token == _token_of(fd) and not self.names(os.fstat(fd))
 
     def _lacks_token(self, fd: int) -> bool:
-        """Return whether the mark has no token although the file system supports tokens.
+        """Return whether the mark has no token although the file system supports extended attributes.
 
-        Another program made such a mark.
+        In this case another program has created the mark.
         """
         if self.token is not None or not _put_token(fd, "none"):
             return False
@@ -90,14 +90,14 @@ class FileIdentity:
 
 
 def put_mark(fd: int) -> FileIdentity:
-    """Mark an open file, and return the identity of the file."""
+    """Mark an open file and return the mark."""
     found = os.fstat(fd)
     token = secrets.token_hex(16)
     return FileIdentity(found.st_dev, found.st_ino, token if _put_token(fd, token) else None)
 
 
 def wipe(fd: int) -> None:
-    """Remove the token, if there is one."""
+    """Remove the token from the extended attributes of the file."""
     if _HAS_ATTRIBUTES:
         with suppress(OSError):
             os.removexattr(fd, _ATTRIBUTE)
@@ -105,7 +105,7 @@ def wipe(fd: int) -> None:
 
 def _put_token(fd: int, token: str) -> bool:
     if _HAS_ATTRIBUTES:
-        with suppress(OSError):  # The file system has no attributes, or no space for this attribute.
+        with suppress(OSError):  # The file system lacks extended attributes, or space for the attribute.
             os.setxattr(fd, _ATTRIBUTE, token.encode())
             return True
     return False
@@ -123,9 +123,9 @@ Ranges: TypeAlias = "tuple[Range, ...]"
 
 
 def parse_ranges(value: object) -> Ranges | None:
-    """Return the ranges of a JSON value; None unless they are valid.
+    """Return the ranges of a JSON value, or None for invalid ranges.
 
-    Valid ranges are sorted, nonempty, not negative, and have gaps between them.
+    Valid ranges are sorted, nonempty and not negative, and have gaps between them.
     """
     if not isinstance(value, list):
         return None
@@ -142,7 +142,7 @@ def parse_ranges(value: object) -> Ranges | None:
 
 
 def join_ranges(ranges: list[Range]) -> Ranges:
-    """Sort the ranges, and merge ranges that touch or overlap."""
+    """Sort the ranges, and merge adjacent and overlapping ranges."""
     found: list[Range] = []
     for begin, end in sorted(ranges):
         if begin >= end:
@@ -154,12 +154,12 @@ def join_ranges(ranges: list[Range]) -> Ranges:
 
 
 def clip_ranges(ranges: Ranges, size: int) -> Ranges:
-    """Return the sections of the ranges that lie within a file of that size."""
+    """Limit the ranges to a file of `size` bytes."""
     return tuple((begin, min(end, size)) for begin, end in ranges if begin < size)
 
 
 def find_missing(ranges: Ranges, size: int) -> Iterator[Range]:
-    """Yield the gaps between the ranges in a file of that size."""
+    """Yield the ranges that are missing in a file of `size` bytes."""
     behind = 0
     for begin, end in (*ranges, (size, size)):
         if behind < begin:
@@ -177,13 +177,14 @@ def prefix_of(ranges: Ranges) -> int:
     return ranges[0][1] if ranges and not ranges[0][0] else 0
 
 
-_MOST = 1_048_576  # A URL of 65,536 characters in JSON, and the validators.
+_MOST = 1_048_576  # The maximum size in bytes: a URL of 65,536 characters in JSON, and the validators.
 
 _FORMAT = "url-resolver part state 1"
-#: The format of the state of a file with gaps. The name differs, because an older version of this package
-#: would ignore the gaps.
+#: The format name for the state of a file with gaps. The format has a separate name, because older versions
+#: of this package would ignore the gaps.
 _WITH_GAPS = "url-resolver part state 2"
-#: The first bytes of every state file. A run that was killed while it wrote the file leaves a prefix of them.
+#: The first bytes of every state file. A run that was killed during the write may leave a prefix of these
+#: bytes.
 _BEGINNING = b'{"format": "url-resolver part state '
 
 _FOR_THE_OWNER = 0o600
@@ -194,11 +195,11 @@ class PartState:
     """The content of a state file.
 
     Attributes:
-        url: The URL that was requested, without a password.
+        url: The requested URL, without a password.
         known: The validators of the object.
-        mark: The identity of the partial file.
-        withheld: The write permissions that other users get once the file has its name.
-        complete: Whether all bytes are there and verified, and only the renaming is left.
+        mark: The mark of the partial file.
+        withheld: The write permissions for other users that are restored after the rename to the final name.
+        complete: Whether the file is complete and verified, so that only the rename is missing.
         whole: The byte ranges that a file with gaps contains; None for a file without gaps.
     """
 
@@ -211,7 +212,7 @@ class PartState:
 
 
 def read_state(name: str, directory: DirectoryHandle) -> PartState | None:
-    """Read the state in the file `name`; None if the file is missing or invalid.
+    """Return the state from the file `name`, or None if the file is missing or invalid.
 
     Raises:
         LocalError: The state file, or its temporary file, was not created by this package.
@@ -227,17 +228,18 @@ def read_state(name: str, directory: DirectoryHandle) -> PartState | None:
 
 
 def write_state(name: str, directory: DirectoryHandle, state: PartState) -> bool:
-    """Write the state into the file `name` in one step.
+    """Write the state to the file `name` atomically.
 
     Returns:
-        False if the file system cannot restrict a file to its owner, so no state is kept.
+        False if the file system does not support permissions for the owner only. The state is then not
+        stored.
 
     Raises:
         OSError: The file cannot be written.
         LocalError: The state file, or its temporary file, was not created by this package.
     """
     first = make_temporary_name(name)
-    _forget(first, directory)  # A killed run may have left a temporary file.
+    _forget(first, directory)  # A killed run may have left the temporary file.
     fd, octets = directory.create(first, _FOR_THE_OWNER), json.dumps(_record(state)).encode()
     with whole_file(fd, (octets,), partial(directory.forget, first), sync=False) as status:
         _read_own(name, directory)
@@ -249,7 +251,7 @@ def write_state(name: str, directory: DirectoryHandle, state: PartState) -> bool
 
 
 def forget_state(name: str, directory: DirectoryHandle) -> None:
-    """Remove the state file, if it exists and this package created it.
+    """Remove the state file if it exists.
 
     Raises:
         OSError: The file cannot be read.
@@ -260,7 +262,7 @@ def forget_state(name: str, directory: DirectoryHandle) -> None:
 
 
 def make_temporary_name(name: str) -> str:
-    """Return the temporary name under which the state is written first."""
+    """Return the temporary name for the state file `name`."""
     return name + FIRST_SUFFIX
 
 
@@ -270,7 +272,11 @@ def _forget(name: str, directory: DirectoryHandle) -> None:
 
 
 def _read_own(name: str, directory: DirectoryHandle) -> bytes | None:
-    """Return the content of a state file; None if it is missing. Raise `LocalError` for a foreign file."""
+    """Return the content of a state file, or None if the file is missing.
+
+    Raises:
+        LocalError: The file was not created by this package.
+    """
     found = directory.status_of(name)
     if found is None:
         return None
@@ -278,7 +284,7 @@ def _read_own(name: str, directory: DirectoryHandle) -> bytes | None:
         raise directory.make_foreign_error(name)
     try:
         fd = directory.open(name, os.O_RDONLY)
-    except FileNotFoundError:  # A concurrent transfer has just renamed the file.
+    except FileNotFoundError:  # A concurrent transfer has renamed the file.
         return None
     except OSError as error:
         raise directory.make_foreign_error(name) from error
@@ -337,7 +343,7 @@ def _parse(record: dict[str, object]) -> PartState | None:
 
 
 def _parse_ranges(value: object, size: int | None) -> Ranges:
-    """Return the ranges if they fit an object of that size; otherwise none."""
+    """Return the ranges if they are valid for an object of `size` bytes, otherwise an empty tuple."""
     ranges = parse_ranges(value)
     if ranges is None or size is None or (ranges and ranges[-1][1] > size):
         return ()
@@ -345,9 +351,9 @@ def _parse_ranges(value: object, size: int | None) -> Ranges:
 
 
 def position_of(sink: Sink) -> int | None:
-    """Return the number of bytes in a file so far; None for a sink without position.
+    """Return the number of bytes in a sink, or None for a sink without a position.
 
-    The number includes bytes that sendfile or splice moved.
+    The number includes bytes written by sendfile or splice.
     """
     try:
         return os.lseek(sink.fileno(), 0, os.SEEK_CUR)
@@ -356,7 +362,7 @@ def position_of(sink: Sink) -> int | None:
 
 
 def write_all(fd: int, octets: bytes | bytearray | memoryview, path: str) -> None:
-    """Write all bytes; raises `LocalError` with the path."""
+    """Write all bytes. Raises `LocalError` with the path."""
     left = memoryview(octets)
     try:
         while left:
@@ -366,7 +372,10 @@ def write_all(fd: int, octets: bytes | bytearray | memoryview, path: str) -> Non
 
 
 def set_time(fd: int, modified: datetime | None) -> None:
-    """Set the modification time; None, or a time that the file system cannot store, changes nothing."""
+    """Set the modification time of a file.
+
+    None, and a time that the file system cannot store, are ignored.
+    """
     if modified is not None:
         with suppress(OSError, OverflowError, ValueError):
             moment = modified.timestamp()

@@ -1,25 +1,25 @@
-"""Partial files: NAME.part, or memory, which receives a peer's bytes until the file is complete (S14).
+"""Partial files: the file NAME.part or a memory buffer, which stores a download until it is complete (S14).
 
-NAME.part is in the directory of the final name. It is created exclusively, never through a link. It is
-renamed in one step once it is complete and, unless `sync` is `never`, synced to the disk. A small file of
-which no byte is on the disk is held in memory until it is complete. The directory stays open meanwhile, so
-renaming the directory cannot redirect the file. No file is ever made executable.
+NAME.part is in the same directory as the final name. NAME.part is created with O_EXCL, so a symlink is never
+followed. A complete file is synced to the disk, unless `sync` is `never`, and then renamed atomically. A new
+small file stays in memory until it is complete. The directory stays open during the download, so a rename of
+the directory cannot redirect the file. Files are never made executable.
 
 A `PartialFile` is in one of these states:
 
-- held: `_held` is a buffer, and NAME.part does not exist;
-- sequential: NAME.part is open and its bytes are contiguous (`_part.whole is None`);
-- with gaps: segments write at their own offsets, and `_part.whole` lists the ranges that the file contains;
-- closed: committed, kept for a later run, or discarded.
+- Held: `_held` is the memory buffer, and NAME.part does not exist.
+- Sequential: NAME.part is open and its bytes are contiguous (`_part.whole is None`).
+- With gaps: segments write at separate offsets, and `_part.whole` lists the ranges that the file contains.
+- Closed: the file was committed, kept for a later run, or discarded.
 
-`remember` leaves the held state if the object is too large for memory, and `write` leaves it if the buffer is
-full. `fileno`, `keep` and `spread` always leave the held state. `spread` leads to gaps; `gather` and
-`flatten` lead back to a sequential file. `note_whole` syncs the file before the state file lists its ranges.
-`spread` and `keep` list ranges without a sync: these ranges survive the end of the process, but not a loss of
-power.
+`remember` ends the held state if the object is too large for memory, and `write` ends it if the buffer is
+full. `fileno`, `keep` and `spread` always end the held state. `spread` changes to the state with gaps.
+`gather` and `flatten` change back to the sequential state.
 
-`resolver.files.part` and `resolver.files.commit` handle the names. This module handles the bytes, the waiting
-and the texts of system errors.
+`note_whole` syncs the file before the state file lists the ranges. `spread` and `keep` list ranges without a
+sync. These ranges survive a crash of the process, but not a loss of power.
+
+`resolver.files.part` and `resolver.files.commit` handle the names of the files.
 """
 
 from __future__ import annotations
@@ -49,43 +49,43 @@ if TYPE_CHECKING:
 
 _PIECE = 1_048_576
 
-#: Seconds between two starts of writeback. A server on this machine sends about 100 MB in this time.
+#: The interval between two starts of writeback, in seconds. A local server sends about 100 MB in this time.
 _SET_GOING_EVERY = 0.1
 
-#: The maximum of bytes that are allocated on the disk in advance. This limits the disk space that is occupied
-#: without data if a peer sends less than it announced, or if a run is killed.
+#: The maximum number of preallocated bytes on the disk. The limit bounds the wasted disk space if a server
+#: sends fewer bytes than announced, or if a run is killed.
 _AHEAD = 134_217_728
 
-#: Bytes hashed between two checks for cancellation. Hashing them takes about 0.1 s.
+#: The number of bytes hashed between two checks for cancellation. Hashing so many bytes takes about 0.1 s.
 _HASHED_AT_ONCE = 67_108_864
 
 
 class PartialFile:
-    """A file until it is complete: an async context manager around NAME.part.
+    """An output file during the download, as an async context manager.
 
-    Entering creates the file, or resumes the file that an earlier run left for the same `source`. Leaving
-    without `commit` keeps the bytes if a later run can resume them or the caller was cancelled. Otherwise
-    leaving removes the bytes. A file that another process is writing, or that this package did not create, is
-    left unchanged. All errors are `LocalError` and name the failure, the path and the fix.
+    On entry, the file is created, or the partial file of an earlier run for the same URL is resumed. On exit
+    without `commit`, the partial file is kept if a later run can resume the download or the caller was
+    cancelled. Otherwise the partial file is removed. A file that another process is writing, or that another
+    program created, stays unchanged. All errors are `LocalError` and name the failure, the path and the fix.
 
     Args:
         path: The final name.
-        exists: Whether a file with the final name is an error or is replaced.
-        source: The URL without a password. A later run compares it with its own.
-        adopt: Resume a file that already has the final name, if NAME.part does not exist. The file gets the
-            final name back if no byte is added.
-        make_directory: Create the directory first.
-        below: A prefix of the path; no directory after it may be a symbolic link.
-        meta: Check on entering whether a sidecar can be written.
-        holds: The maximum of bytes that stay in memory until the file is complete. An existing file may
-            prevent that.
+        exists: Whether an existing file with the final name is an error or is replaced.
+        source: The URL without a password. A later run resumes the file only for the same URL.
+        adopt: Whether to resume an existing file with the final name if NAME.part does not exist. The file
+            gets the final name back if no bytes are appended.
+        make_directory: Whether a missing directory is created.
+        below: A prefix of the path. A directory after the prefix must not be a symbolic link.
+        meta: Whether to check on entry that a sidecar can be written.
+        holds: The maximum number of bytes that stay in memory until the file is complete. An existing file is
+            never resumed in memory.
         commits: The group commit that syncs the file to the disk.
 
     Attributes:
-        position: The number of bytes that the file already has.
-        known: The validators of the object that these bytes belong to.
+        position: The number of bytes in the file.
+        known: The validators of the object that the bytes belong to.
         dropped: The reason why existing bytes could not be resumed, or None.
-        finished: Whether the file has its final name already and only its state file was left.
+        finished: Whether a killed run had already renamed the file but had not removed the state file.
         left: The number of bytes that are kept for a later run.
     """
 
@@ -108,7 +108,7 @@ class PartialFile:
         self.left = 0
         self._holds = holds
         self._held: bytearray | None = None
-        self.allocated = 0  # Offset up to which the disk space is allocated.
+        self.allocated = 0  # The offset in bytes up to which disk space is preallocated.
         self._commits = commits or GroupCommit()
         self._part = PartFile(
             path,
@@ -153,7 +153,10 @@ class PartialFile:
             self.discard()
 
     def _is_worth_keeping(self, kind: type[BaseException] | None) -> bool:
-        """Return whether the file is kept for a later run. After a cancellation, a single byte is enough."""
+        """Return whether the partial file is kept for a later run.
+
+        A file without validators is kept only after a cancellation.
+        """
         interrupted = kind is not None and is_cancel(kind)
         return self.position > 0 and self._part.kept and (self.known != Validators() or interrupted)
 
@@ -173,7 +176,7 @@ class PartialFile:
         return self._held is not None
 
     def grow(self) -> None:
-        """Create NAME.part with the bytes in memory, and write its state file from `known`."""
+        """Create NAME.part with the bytes in memory, and write the state file."""
         try:
             self._open()
             self._part.note(self.known, complete=False)
@@ -199,9 +202,9 @@ class PartialFile:
         return self._part.dropped
 
     async def remember(self, known: Validators) -> None:
-        """Record the validators of the bytes that follow, before the first of these bytes is written.
+        """Record the validators of the object before its first byte is written.
 
-        An object that is too large for memory is written to NAME.part from this call on.
+        For an object that is too large for memory, NAME.part is created.
         """
         if self._held is not None:
             self._part.known = known
@@ -216,7 +219,7 @@ class PartialFile:
     def restart(self) -> None:
         """Restart at byte 0, because the existing bytes belong to another version of the object.
 
-        An adopted file gets its final name back until the new file replaces it.
+        An adopted file first gets its final name back, and a new NAME.part is created.
         """
         if self._held is not None:
             self._held.clear()
@@ -240,7 +243,7 @@ class PartialFile:
 
     @property
     def position(self) -> int:
-        """Return the number of bytes in the file, including bytes that sendfile or splice moved."""
+        """Return the number of bytes in the file, including bytes written by sendfile or splice."""
         if self._held is not None:
             return len(self._held)
         whole = self._part.whole
@@ -248,12 +251,12 @@ class PartialFile:
 
     @property
     def has_gaps(self) -> bool:
-        """Return whether segments write, or wrote, at several offsets."""
+        """Return whether the file is in the state with gaps."""
         return self._part.whole is not None
 
     @property
     def adopts(self) -> bool:
-        """Return whether the file had the final name before."""
+        """Return whether an existing file with the final name is resumed."""
         return self._part.adopted is not None
 
     @property
@@ -263,10 +266,10 @@ class PartialFile:
         return whole if whole is not None else ((0, position),) if position else ()
 
     async def spread(self, known: Validators, whole: Ranges) -> None:
-        """Switch to segments at several offsets.
+        """Switch to the state with gaps, in which segments write at several offsets.
 
-        The state file lists the ranges of this object before the first segment is written, and after each
-        call of `note_whole`.
+        The state file lists the ranges before the first segment is written. Each call of `note_whole` updates
+        the state file.
 
         Args:
             known: The validators of the object.
@@ -280,7 +283,7 @@ class PartialFile:
         await self.remember(known)
 
     async def note_whole(self, whole: Ranges) -> None:
-        """Sync the file, then record these ranges in the state file."""
+        """Sync the file, and then record the ranges in the state file."""
         try:
             await self._loop.in_thread(os.fdatasync, self._part.fd)
         except OSError as error:
@@ -293,12 +296,12 @@ class PartialFile:
         self._part.whole = whole
 
     def flatten(self) -> None:
-        """Drop the bytes after the first gap, so that the file can be continued at its end."""
+        """Truncate the file at the first gap, so that a sequential download can resume."""
         if self._part.whole is not None:
             self._cut(prefix_of(self._part.whole))
 
     def gather(self, size: int) -> None:
-        """Return to a sequential file, because all `size` bytes are there."""
+        """Change to the sequential state after all `size` bytes have arrived."""
         assert self._part.whole is not None
         assert octets_of(self._part.whole) == size
         self._cut(size)
@@ -310,7 +313,7 @@ class PartialFile:
             raise writing_fault(error, self.path) from error
 
     def segment(self, begin: int, end: int) -> Segment:
-        """Return a sink for the bytes from `begin` to `end`."""
+        """Return a sink for the byte range from offset `begin` to `end`."""
         try:
             return Segment(self._part.open_again(), self.path, begin, end)
         except OSError as error:
@@ -325,10 +328,9 @@ class PartialFile:
         write_all(self._part.fd, octets, self.path)
 
     async def write_back(self, size: int) -> None:
-        """Start writeback of new bytes and allocate space for the next bytes, until cancelled.
+        """Start writeback of new bytes and preallocate space for the next bytes, until cancelled.
 
-        As a result, little is left to sync at the end. If bytes are dropped before the commit, their
-        writeback was useless.
+        Early writeback makes the final sync faster.
 
         Args:
             size: The size of the complete file.
@@ -351,19 +353,19 @@ class PartialFile:
             self.allocated = end
 
     def _give_back(self) -> None:
-        """Release the disk space allocated for bytes that did not arrive."""
+        """Release the preallocated disk space of bytes that did not arrive."""
         with suppress(OSError):
             if self.allocated > self.position == os.fstat(self._part.fd).st_size:
                 os.ftruncate(self._part.fd, self.position)
 
     async def set_going(self) -> None:
-        """Start writeback of all bytes that arrived so far, at any offset."""
+        """Start writeback of all received bytes."""
         await self._loop.in_thread(set_going, self._part.fd, 0, 0)
 
     async def digest(self, algorithm: str) -> str:
-        """Return the digest of the bytes in the file, in hex.
+        """Return the digest (checksum) of the file in hexadecimal form.
 
-        A worker thread reads the file in blocks of at most 64 MiB, so that a cancellation takes effect soon.
+        A worker thread hashes the file in blocks of at most 64 MiB, so that a cancellation takes effect soon.
         """
         if self._held is not None:
             return hashlib.new(algorithm, self._held).hexdigest()
@@ -390,16 +392,16 @@ class PartialFile:
         meta: bytes | None = None,
         ready: Ready | None = None,
     ) -> None:
-        """Sync the file, set its time, rename it to its final name, and write its sidecar.
+        """Sync the file, set the modification time, rename the file to its final name, and write the sidecar.
 
-        A worker thread does this together with other files, because a disk may need seconds. A cancellation
-        does not interrupt these steps.
+        A worker thread performs the steps for several files together, because the disk may need seconds. A
+        cancellation does not interrupt the steps.
 
         Args:
-            modified: The modification time; None leaves the file's own.
-            meta: The content of the sidecar; None writes no sidecar.
-            ready: An async callback that receives the inode when the file is on the disk, before the file
-                gets its name.
+            modified: The modification time, or None to keep the modification time of the file.
+            meta: The content of the sidecar, or None for no sidecar.
+            ready: An async callback that receives the inode number of the synced file, before the file is
+                renamed.
         """
         held = self._held
         part = self._part
@@ -422,21 +424,21 @@ class PartialFile:
             self.grow()
         self.left = self.position
         if self._part.whole is not None:
-            with suppress(OSError, LocalError):  # The state file that was written last is still correct.
+            with suppress(OSError, LocalError):  # After an error, the previous state file is still correct.
                 self._part.note(self.known, complete=False)
         self._part.close()
 
     def discard(self) -> None:
-        """Close the file and remove NAME.part; has no effect after `commit` or `keep`."""
+        """Close the file and remove NAME.part; the call has no effect after `commit` or `keep`."""
         self._held = None
         self._part.discard()
 
 
-# Recovery: files that an earlier run had completed when it was killed, and their remaining steps.
+# Recovery of complete files after a killed run.
 
 
 def has_size(path: str, size: int) -> bool:
-    """Return whether a regular file of that size is there."""
+    """Return whether the path is a regular file of `size` bytes."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):
@@ -445,7 +447,7 @@ def has_size(path: str, size: int) -> bool:
 
 
 def sync_directories(paths: Iterable[str]) -> None:
-    """Sync the directories of these files. If a file system cannot sync directories, its error is ignored."""
+    """Sync the directories of the files; errors of file systems without directory sync are ignored."""
     for directory in {os.path.dirname(path) for path in paths}:
         with suppress(OSError):
             fd = os.open(directory or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -456,18 +458,19 @@ def sync_directories(paths: Iterable[str]) -> None:
 
 
 def finish(path: str, source: str, *, inode: int, size: int, sidecar: bool, below: str | None = None) -> bool:
-    """Return whether a completed file of a killed run has its final name, or was renamed to it now.
-
-    If True is returned, no step is left to do.
+    """Perform the remaining steps for a file that a killed run had completed.
 
     Args:
         path: The final name.
-        source: The URL that the file came from.
-        inode: The inode of the file.
+        source: The URL of the file.
+        inode: The inode number of the file.
         size: The size of the file in bytes.
-        sidecar: Whether the file needs a sidecar. In this case the file is not renamed, because its metadata
+        sidecar: Whether the file needs a sidecar. In this case the file is not renamed, because the metadata
             must be fetched again.
-        below: A prefix of the path; no directory after it may be a symbolic link.
+        below: A prefix of the path. A directory after the prefix must not be a symbolic link.
+
+    Returns:
+        Whether the file now has its final name.
     """
     part = PartFile(path, exists="fail", source=source, adopt=False, make_directory=False, below=below)
     try:
@@ -481,7 +484,7 @@ def finish(path: str, source: str, *, inode: int, size: int, sidecar: bool, belo
 
 
 def is_that(path: str, inode: int, size: int) -> bool:
-    """Return whether the path is the regular file of that inode and size, and not a link."""
+    """Return whether the path is a regular file with the inode number and size, and not a symlink."""
     try:
         found = os.lstat(path)
     except (OSError, ValueError):
@@ -490,8 +493,8 @@ def is_that(path: str, inode: int, size: int) -> bool:
 
 
 def _conclude(part: PartFile) -> bool:
-    """Remove the state file of a run that was killed after the renaming."""
-    with suppress(LocalError):  # No step was left.
+    """Remove the state file of a run that was killed after the rename."""
+    with suppress(LocalError):  # The killed run had performed all steps.
         part.open()
     return True
 

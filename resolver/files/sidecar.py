@@ -1,19 +1,20 @@
-"""NAME.meta.json, the metadata of a saved file: how and from where it was fetched (S21).
+"""The sidecar NAME.meta.json with the metadata of the saved file NAME, such as its URL (S21).
 
-A sidecar never describes a file other than NAME, even if a run is killed or only a part of the disk survives.
-The order of the steps ensures that:
+A sidecar always describes the current file NAME, even after a killed run or a loss of power. The order of the
+steps guarantees this:
 
-1. the new sidecar is written under a temporary name and synced;
-2. the sidecar of the previous file NAME is removed;
-3. the file gets its name;
-4. the new sidecar gets its name.
+1. The new sidecar is written to a temporary file and synced.
+2. The sidecar of the previous file NAME is removed.
+3. The file is renamed to NAME.
+4. The new sidecar is renamed to its final name.
 
-If a run was killed after step 3, the next run takes step 4. The size and the digest in the sidecar show
-whether another program has changed the file since.
+If a run was killed after step 3, the next run performs step 4. The size and the digest in the sidecar show
+whether another program has changed the file later.
 
-Only a sidecar that this package created is replaced or removed: a regular file of the effective user that
-starts with the package's header. A name chosen by a server never ends in this suffix (`policy.filenames`). If
-any other file has the sidecar's name, an error is raised before a request is sent.
+Only a sidecar that this package created is replaced or removed. Such a sidecar is a regular file of the
+effective user, and its first bytes are `_BEGINNING`. If any other file has the name of the sidecar, an error
+is raised before a request is sent. A file name from a server never has the suffix of a sidecar
+(`policy.filenames`).
 """
 
 from __future__ import annotations
@@ -29,18 +30,21 @@ from resolver.files.directory import DirectoryHandle
 from resolver.policy.files import FIRST_SUFFIX, META_SUFFIX
 
 FORMAT = "url-resolver meta 1"
-#: The first bytes of every sidecar. A run that was killed while it wrote a sidecar leaves a prefix of them.
+#: The first bytes of every sidecar. A run that was killed during the write may leave a prefix of these bytes.
 _BEGINNING = b'{\n  "format": "url-resolver meta '
 
 _FOR_ALL_TO_READ = 0o644
 
 
-#: The maximum of bytes read from a sidecar.
+#: The maximum number of bytes that are read from a sidecar.
 _MOST = 1_048_576
 
 
 def sidecar_of(path: str) -> bytes | None:
-    """Return the sidecar of the file `path`; None if it is missing or foreign. Never raises."""
+    """Return the content of the sidecar of the file `path`, or None.
+
+    None means that the sidecar is missing or not readable, or that another program created it.
+    """
     directory = DirectoryHandle(os.path.dirname(path), make=False)
     try:
         directory.hold()
@@ -62,7 +66,7 @@ def sidecar_of(path: str) -> bytes | None:
 class Sidecar:
     """The sidecar of the file `name` in an open directory.
 
-    Methods raise `OSError`, and `LocalError` for a file that this package did not create.
+    Methods raise `OSError`, or `LocalError` for a file that another program created.
     """
 
     def __init__(self, name: str, directory: DirectoryHandle) -> None:
@@ -71,42 +75,48 @@ class Sidecar:
         self._fresh = self._name + FIRST_SUFFIX
 
     def check(self) -> None:
-        """Raise an error if a sidecar cannot be written."""
+        """Raise an error if another program created a file with the name of the sidecar."""
         self._is_ours(self._name)
         self._is_ours(self._fresh)
 
     def prepare(self, octets: bytes) -> None:
-        """Write the sidecar under its temporary name, and sync it."""
+        """Write the sidecar to a temporary file, and sync the temporary file."""
         self._forget(self._fresh)
         fd = self._directory.create(self._fresh, _FOR_ALL_TO_READ)
         with whole_file(fd, (octets,), partial(self._directory.forget, self._fresh)):
             pass
 
     def make_way(self, octets: bytes | None) -> None:
-        """Prepare for the renaming of the file: write the new sidecar and remove the old one.
+        """Write the new sidecar to a temporary file, and remove the old sidecar, before the file is renamed.
 
-        The old sidecar describes the replaced file, so it is removed even if no new sidecar is wanted.
+        The old sidecar describes the replaced file, so it is removed even without a new sidecar.
         """
         if octets is not None:
             self.prepare(octets)
             self.forget()
         else:
             self.drop()
-            with suppress(OSError, LocalError):  # Another program owns that file.
+            with suppress(OSError, LocalError):  # Another program may own the file.
                 self.forget()
 
     def forget(self) -> None:
-        """Remove the sidecar, because its file is about to be replaced."""
+        """Remove the sidecar before its file is replaced."""
         if self._forget(self._name):
             self._directory.sync()
 
     def drop(self) -> None:
-        """Remove the prepared sidecar, because its file is not saved. A foreign file stays."""
+        """Remove the temporary file of the sidecar, because the file is not saved.
+
+        A file of another program stays unchanged.
+        """
         with suppress(OSError, LocalError):
             self._forget(self._fresh)
 
     def settle(self) -> None:
-        """Rename the prepared sidecar, if there is one, to its final name after the file got its name."""
+        """Rename the temporary file of the sidecar, if it exists, to the final name.
+
+        The caller must rename the saved file first.
+        """
         if self._is_ours(self._fresh):
             self._directory.sync()
             try:
@@ -117,7 +127,7 @@ class Sidecar:
                 self._directory.forget(self._fresh)
 
     def _has_both_names(self) -> bool:
-        """Return whether a run was killed between link and unlink, so that the sidecar has both names."""
+        """Return whether the sidecar has both names, because a run was killed between link and unlink."""
         found = self._directory.status_of(self._fresh)
         return found is not None and self._directory.names(self._name, found)
 
@@ -129,7 +139,11 @@ class Sidecar:
         return True
 
     def _is_ours(self, name: str) -> bool:
-        """Return whether the file exists; raise `LocalError` if this package did not create it."""
+        """Return whether the file exists.
+
+        Raises:
+            LocalError: Another program created the file.
+        """
         found = self._directory.status_of(name)
         if found is None:
             return False
@@ -138,7 +152,7 @@ class Sidecar:
             raise foreign
         try:
             fd = self._directory.open(name, os.O_RDONLY)
-        except FileNotFoundError:  # A concurrent transfer has just renamed the sidecar.
+        except FileNotFoundError:  # A concurrent transfer has renamed the sidecar.
             return False
         except OSError as error:
             raise foreign from error

@@ -1,8 +1,8 @@
 """TCP connection attempts to several checked IP addresses, by RFC 8305 ("Happy Eyeballs").
 
 IPv6 is first and the address families alternate. The next address is tried after 250 ms, or immediately when
-an attempt fails. The first socket that connects is used, and the other sockets are closed. This module makes
-no DNS lookups. The caller limits the total time.
+an attempt fails. The first socket that connects is used, and the other sockets are closed. This module does
+not make DNS lookups. The caller limits the total time.
 """
 
 from __future__ import annotations
