@@ -289,13 +289,17 @@ class ProtocolError(ResolveError):
     exit_code = 7
 
 
+#: The settings of the limits that users raise most often.
+_SETTING_BY_LIMIT = {"body": "max_size", "quota": "limit quota=BYTES"}
+
+
 class LimitExceeded(ProtocolError):
     """A reply beyond a limit; `limit` is the field of `Limits` that was exceeded."""
 
     def __init__(self, limit: str, message: str, *, url: str | None = None) -> None:
         self.limit = limit
-        self.exit_code = 14 if limit in ("body", "ratio") else 7
-        self.setting = "max_size" if limit == "body" else None
+        self.exit_code = 14 if limit in ("body", "ratio", "quota") else 7
+        self.setting = _SETTING_BY_LIMIT.get(limit)
         super().__init__(message, url=url)
 
 

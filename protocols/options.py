@@ -31,6 +31,11 @@ class Limits:
     aborted if fewer than `min_rate` bytes arrive per second, averaged over some seconds of waiting. A body
     that has not started after `idle` seconds is also aborted.
 
+    `quota` limits the bytes of all bodies that a session receives, tries that failed included. A body that is
+    announced to be larger than the rest of the quota is refused before its first byte. If other bodies grow
+    beyond the quota, the one that receives the byte too many is aborted, and each later request fails. The
+    quota of a single host is ignored.
+
     Examples:
         >>> await resolver.fetch("http://127.0.0.1:8920/about.txt", limits=resolver.Limits(body=36))
         Traceback (most recent call last):
@@ -49,6 +54,7 @@ class Limits:
     head: float | None = None
     total: float | None = None
     min_rate: int | None = None
+    quota: int | None = None
 
     def waiting(self, connect: float | None, idle: float | None) -> Limits:
         """Return a copy with another library's timeouts in seconds; None leaves a value unchanged."""

@@ -75,7 +75,7 @@ def test_contract_lists_errors_with_exit_statuses() -> None:
         if name not in ("Refused", "LimitExceeded"):  # their status depends on the rule or limit
             assert status == str(kind.exit_code)
     assert told["Refused"][1] == f"{refused('S04')}, with rule S10 {refused('S10')}"
-    assert told["LimitExceeded"][1] == f"{exceeded('line')}, for `body` and `ratio` {exceeded('ratio')}"
+    assert told["LimitExceeded"][1] == f"{exceeded('line')}, for `body`, `ratio` and `quota` {exceeded('ratio')}"
 
 
 def refused(rule: str) -> int:
@@ -83,7 +83,7 @@ def refused(rule: str) -> int:
 
 
 def exceeded(limit: str) -> int:
-    assert errors.LimitExceeded("body", "").exit_code == errors.LimitExceeded("ratio", "").exit_code
+    assert {errors.LimitExceeded(name, "").exit_code for name in ("body", "ratio", "quota")} == {14}
     return errors.LimitExceeded(limit, "").exit_code
 
 

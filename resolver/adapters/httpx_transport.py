@@ -18,6 +18,7 @@ from protocols.errors import (
     InvalidUrl,
     LimitExceeded,
     LocalError,
+    NotConfigured,
     ProtocolError,
     Refused,
     ResolveError,
@@ -419,6 +420,9 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         lookup: The DNS lookup function.
         settings: The network settings. `limits.body` applies only with `body_everywhere`.
 
+    Raises:
+        NotConfigured: `limits.quota` is set, or another setting is invalid.
+
     Examples:
         >>> import httpx
         >>> safe = resolver.HttpxTransport(policy=resolver.Policy.untrusted())
@@ -436,6 +440,8 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
             settings["on_event"] = make_thread_listener(on_event)
         self._origin = origin
         self._network = Network(lookup=lookup, **settings)
+        if self._network.quota is not None:
+            raise NotConfigured("limits.quota is not available here: only a Resolver counts its bodies")
         self._options = Options(codings=codings.find_codings())
         self._undone = frozenset({**ALWAYS, **self._options.codings})
         self._framed = replace(self._options, http2=http2.find_frames())

@@ -411,6 +411,8 @@ def _check_bulk(command: Command) -> None:
         ):
             why = f": {_NOT_HERE[row.name]}" if row.name in _NOT_HERE else ""
             raise UsageError(f"bulk does not take {row.long}{why}")
+    if any(text.startswith("quota=") for text in command.limit):
+        raise UsageError("bulk does not take --limit quota: it limits one process")
     # The configured value of `warc` is ignored: it is the path of a file for other commands.
     command.warc = command.configuration.given.get("warc")
     if command.warc not in (None, "-"):

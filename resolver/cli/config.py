@@ -290,6 +290,8 @@ class _ConfigurationFile:
         for name, each in value.items():
             if (text := _text(each)) is None:
                 self._raise_wrong(name, "expected a number or text", table)
+            if host is not None and name == "quota":
+                self._raise_wrong(name, "cannot be set for a host: it counts the complete run", table)
             try:
                 check_row(key, name, text)
             except BadValue as error:

@@ -374,10 +374,11 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--limit": (
         "Counts are `line` (65,536 bytes), `lines` (1,000 per head), `entries` (100,000), `hops` (10 "
-        "redirects), `body` (unlimited for files and output) and `ratio` (100, decompression). Seconds are "
-        "`connect` (30), `head` (until the body), `idle` (60) and `total`. Counts may have `k`, `M` or `G`, "
-        "seconds `ms`, `m`, `h` or `d`. "
-        "The option may be repeated: `--limit hops=3 --limit entries=1M`."
+        "redirects), `body` (unlimited for files and output) and `ratio` (100, decompression); `k`, `M` or "
+        "`G` may follow. Times are `connect` (30), `head` (until the body), `idle` (60) and `total`; `ms`, "
+        "`m`, `h` or `d` may follow. `quota` counts the bytes of all bodies of the run, which stops with "
+        "status 14 before it exceeds them; complete files stay. The option may be repeated: `--limit "
+        "hops=3 --limit entries=1M`."
     ),
     # proof
     "--ledger": (
@@ -626,7 +627,7 @@ OF_STATUSES: Mapping[int, str] = {
     11: "The partial file is kept. `--connect-timeout`, `--idle-timeout` and `--max-time` set the limits.",
     12: "The message marks the position, and often suggests the correct URL. Quote URLs in the shell.",
     13: "`resolve schemes` lists schemes and missing extras. `--gateway SCHEME=URL` sets a gateway.",
-    14: "`--max-size BYTES` and `--limit ratio=N` set the limits.",
+    14: "`--max-size BYTES`, `--limit ratio=N` and `--limit quota=BYTES` set the limits.",
     15: "`--allow-redirect SCHEME` permits a scheme, and `--limit hops=N` more redirects.",
     130: "A run after Ctrl-C has this status. The same command resumes.",
     141: "For example, `head` reads some lines only. No message is printed.",

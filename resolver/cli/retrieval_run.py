@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from protocols.errors import LocalError, ResolveError
+from protocols.errors import LimitExceeded, LocalError, ResolveError
 from resolver.cli import messages, streams
 from resolver.cli import summary as outcome
 from resolver.cli.arguments import Command
@@ -161,6 +161,7 @@ class _RetrievalRun:
         self._directory = None if command.directory is None else OutputDirectory(command.directory)
         self._statuses: set[int] = set()
         self._stopped: int | None = None
+        self._quota_met = False
         self._scope = trio.CancelScope()
 
     async def run_supervised(self) -> int:
@@ -175,6 +176,8 @@ class _RetrievalRun:
                 nursery.cancel_scope.cancel()
         self._tally.elapsed = trio.current_time() - started
         if self._stopped is None:
+            if self._quota_met and not self._command.is_quiet and (kept := self._watcher.take_kept()):
+                streams.complain(f"the quota ended the run: {messages.way_on(kept, self._again)}")
             return status_of(self._statuses)
         self._report_stop(self._stopped)
         return self._stopped
@@ -409,8 +412,14 @@ class _RetrievalRun:
         if self._several and (is_full(error) or is_scarce(error)):  # each following URL would fail, too
             return self._end_with(error)
         self._statuses.add(error.exit_code)
+        if self._quota_met:  # reported for the first URL; the run is ending
+            return None
         if not self._command.is_silent:
             streams.complain(*messages.describe(error, target.url))
+        if isinstance(error, LimitExceeded) and error.limit == "quota":
+            self._quota_met = True
+            self._scope.cancel()
+            await trio.lowlevel.checkpoint()  # the worker would start another URL, which fails too
         kept = self._watcher.take_kept()
         if kept and not self._command.is_quiet:
             streams.complain(f"{redact(target.url)}: {messages.way_on(kept, self._again)}")

@@ -104,7 +104,7 @@ def check_limit(name: str, value: str) -> None:
     _limit(Limits(), name, value)
 
 
-_COUNTS = frozenset({"line", "lines", "entries", "hops", "body", "ratio"})
+_COUNTS = frozenset({"line", "lines", "entries", "hops", "body", "ratio", "quota"})
 _SECONDS = frozenset({"connect", "head", "idle", "total"})
 
 
@@ -113,6 +113,8 @@ def _limit(limits: Limits, name: str, value: str) -> Limits:
         match name:
             case "body":
                 return replace(limits, body=size(value), body_everywhere=True)
+            case "quota" if size(value) == 0:  # wget's -Q0 means no quota
+                raise BadValue("expected bytes, 1 or more, got 0")
             case _ if name in _COUNTS | _SECONDS:
                 changed: dict[str, Any] = {name: size(value) if name in _COUNTS else seconds(value)}
                 return replace(limits, **changed)

@@ -53,6 +53,30 @@ def max_streamed(limits: Limits) -> int | None:
     return limits.body if limits.body_everywhere else None
 
 
+class Quota:
+    """The number of bytes that the bodies of a session may have together."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._spent = 0
+
+    def check(self, announced: int) -> None:
+        """Raise `LimitExceeded` if the quota is exceeded, or would be by so many announced bytes."""
+        left = self._most - self._spent
+        if left < 0:
+            raise LimitExceeded("quota", f"nothing was requested: the quota of {self._most} bytes is used up")
+        if announced > left:
+            words = f"{announced} bytes are announced, {left} bytes are left of the quota of {self._most}"
+            raise LimitExceeded("quota", words)
+
+    def spend(self, count: int, url: str) -> None:
+        """Count received bytes. Raises `LimitExceeded`."""
+        self._spent += count
+        if self._spent > self._most:
+            words = f"received more bytes than the quota of {self._most} for the complete run"
+            raise LimitExceeded("quota", words, url=url)
+
+
 class LimitedBody:
     """A response body with the limits of the retrieval; it can be read only once.
 
@@ -70,6 +94,7 @@ class LimitedBody:
         report: Callable[[int], None] | None,
         hide: Callable[[str], str],
         throttle: Throttle | None = None,
+        quota: Quota | None = None,
     ) -> None:
         self._body = reply.body
         self._url = url
@@ -77,6 +102,7 @@ class LimitedBody:
         self._clock = clock
         self._loop = clock.loop
         self._most = most
+        self._quota = quota
         self._pace = None if least is None else RateCheck(least)
         self._is_free = least is None and not clock.is_bound
         self._throttle = throttle
@@ -156,7 +182,7 @@ class LimitedBody:
         The bytes are copied in bulk, except if the body has a size limit.
         """
         self._check_open()
-        if self._most is not None:
+        if self._most is not None or self._quota is not None:
             return await _pour(self, sink)
         ahead, self._ahead = self._ahead, b""
         sink.write(ahead)
@@ -203,6 +229,8 @@ class LimitedBody:
                 f"the body is larger than the limit of {self._most} bytes",
                 url=self._url,
             )
+        if self._quota is not None:
+            self._quota.spend(octets, self._url)
         if self._report is not None:
             self._report(self.received)
 

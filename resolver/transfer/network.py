@@ -26,6 +26,7 @@ from resolver.policy.proxy import check_proxy
 from resolver.policy.settings import NOTHING, Host, HostSettings, Policy, normal_pin
 from resolver.policy.subject import NewsServer, endpoint_of
 from resolver.policy.tunnels import ProxyLogins
+from resolver.transfer.limits import Quota
 from resolver.transfer.settings import Settings, limits_of
 
 _ANOTHER_RUN = (
@@ -112,6 +113,7 @@ class Network:
             taps=self.recorder is not None,
         )
         self.limits = self._shared.limits
+        self.quota = None if self.limits.quota is None else Quota(self.limits.quota)
         self.gateways = self._shared.gateways
 
     def _variables(self) -> Mapping[str, str]:

@@ -170,6 +170,8 @@ class Retrieval:
 
     async def _open_request(self, clock: Clock) -> tuple[UrlGate, Reply]:
         request = self._request
+        if self._network.quota is not None:
+            self._network.quota.check(0)
         url_gate = self._admit(request)
         gateways = self._network.gateways
         through = through_gateway(request.url, gateways) if gateways else None
@@ -318,12 +320,22 @@ class Retrieval:
         if most is not None and reply.size is not None and reply.size > most:
             await self._close()
             raise LimitExceeded("body", f"{reply.size} bytes are announced, the limit is {most}")
+        quota = self._network.quota
+        if quota is not None and self._request.options.want != "facts" and not reply.unchanged:
+            end = reply.size if reply.stop is None else reply.stop
+            try:
+                quota.check(max(0, (end or 0) - reply.start))
+            except LimitExceeded:
+                await self._close()
+                raise
         if self._recording is not None:
             reply = self._recording.body_of(reply)
         url = self._shown if self._earlier else self._request.url.shown
         reply.findings[:0] = self._failures
         report = self._progress(reply, url)
-        body = self._body = LimitedBody(reply, url, clock, most, least, report, self._hide, url_gate.throttle)
+        body = self._body = LimitedBody(
+            reply, url, clock, most, least, report, self._hide, url_gate.throttle, quota
+        )
         return StreamingResponse(
             **self._mask.facts(reply),
             request=self._request,

@@ -16,7 +16,8 @@ import trio
 
 from fixtures.faulty import NOBODY, Fault, Manner, serve
 from fixtures.faulty.fault import Moment
-from resolver import Limits, Policy, ResolveError, Resolver, RetryPolicy, TimedOut
+from resolver import LimitExceeded, Limits, Policy, ResolveError, Resolver, RetryPolicy, TimedOut
+from resolver.url import registry
 from tests.faults.cell import CONTENT
 from tests.faults.rows import PLAIN
 from tests.hang import HANG, NEVER
@@ -238,3 +239,29 @@ async def test_limits_end_datagrams_and_pipes(tmp_path: Path, nursery: trio.Nurs
     assert len(found) == 4
     for asked, error in found.items():
         check_names_setting(error, "max_time" if asked.endswith(f" {LIMIT}") else "idle_timeout")
+
+
+@pytest.mark.parametrize("percent", [75, 125])
+@pytest.mark.parametrize("scheme", PLAIN)
+async def test_quota_ends_save_and_next_run_completes(scheme: str, percent: int, tmp_path: Path) -> None:
+    """The server closes at half of the body; the bytes of a body that starts again count again."""
+    path = tmp_path / "object.bin"
+    row = registry.find(scheme)
+    assert row is not None
+    async with trio.open_nursery() as servers:
+        server = await serve(servers, scheme, CONTENT, Manner(fault=Fault("close", "body", 50, times=1)))
+        policy = Policy(allow_port=frozenset({server.port}))
+        limits = Limits(connect=NEVER, idle=NEVER, quota=len(CONTENT) * percent // 100)
+        patience = RetryPolicy(tries=3, delay=0.01, retry_all=True)
+        error = await save_within(server.url(), server.port, limits, patience, path)
+        if percent == 125 and row.resumes:
+            assert error is None
+        else:
+            assert isinstance(error, LimitExceeded)
+            assert (error.limit, error.exit_code, error.url) == ("quota", 14, server.url())
+            assert not [name for name in os.listdir(tmp_path) if ".part" not in name]
+            async with Resolver(policy=policy, patience=patience) as session:
+                await session.save(server.url(), str(path))
+        servers.cancel_scope.cancel()
+    assert await trio.Path(path).read_bytes() == CONTENT
+    assert os.listdir(tmp_path) == ["object.bin"]

@@ -132,6 +132,8 @@ def test_invalid_duration_is_usage_error(option: str, text: str, capfd: pytest.C
         ["x:", "--limit", "line=-1"],
         ["x:", "--limit", "head=0"],
         ["x:", "--limit", "total=inf"],
+        ["x:", "--limit", "quota=0"],  # no quota in wget
+        ["bulk", "list", "--dry-run", "--limit", "quota=1M"],
         ["x:", "--max-size", "k"],
         ["x:", "--max-size", "9" * 30],
         ["x:", "--idle-timeout", "0"],

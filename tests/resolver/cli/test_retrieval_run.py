@@ -63,12 +63,16 @@ def test_config_shows_host_limits() -> None:
 # Retries: a single URL is requested once, unless `--tries` or the configuration sets a number.
 
 FAILED = Page(b"later\n", status=500, reason="Internal Server Error")
+UNANNOUNCED = Page(b"x" * 400_000, headers=(("ETag", '"2"'),), parts=True, framing="chunked")
+PART = Page(b"y" * 100, "application/octet-stream")
 WHOLE = Page(b"x" * 100_000, "application/octet-stream", headers=(("ETag", '"1"'),), parts=True)
 
 
 @pytest.fixture(name="server", scope="module")
 def _server() -> Iterator[HttpServer]:
     site = {"/500": FAILED, "/leaves": FAILED, "/pub/": FAILED, "/cut": WHOLE}
+    site["/unannounced"] = UNANNOUNCED
+    site |= {f"/part/{number}": PART for number in range(5)}
     spoilt = {"/leaves": Behavior(instead=b"", unannounced=True), "/cut": Behavior(cut_at=50_000, times=1)}
     with served(partial(fixtures.http.serve, site=site, behaviors=spoilt)) as server:
         yield server
@@ -467,3 +471,62 @@ def test_raw_body_keeps_content_coding(at: dict[str, str], folder: Path) -> None
 def test_explain_raw_shows_identity_encoding(at: dict[str, str]) -> None:
     plan = resolve("explain", "--raw", "http://h.example/").out
     assert b"Accept-Encoding: identity" in plan
+
+
+# `--limit quota=BYTES`: the run stops, complete files stay, and another run continues.
+
+
+def test_quota_stops_run_and_next_run_continues(server: HttpServer, tmp_path: Path) -> None:
+    urls = [server.url(f"/part/{number}") for number in range(5)]
+    words = (
+        "get",
+        "-j",
+        "1",
+        "--ledger",
+        "ledger",
+        "--failed",
+        "pending",
+        "--allow-port",
+        str(server.port),
+        *urls,
+    )
+    before = len(server.requests)
+    done = resolve(*words, "--json", "--limit", "quota=250", folder=tmp_path)
+    assert done.status == 14
+    assert [record["status"] for record in done.records] == ["done", "done", "failed"]
+    assert done.records[-1]["error"]["code"] == "LimitExceeded"
+    assert "(--limit quota=BYTES)" in done.messages
+    assert [request.target for request in server.requests[before:]] == ["/part/0", "/part/1", "/part/2"]
+    assert (tmp_path / "pending").read_text().splitlines() == urls[2:]
+    assert {path.name for path in tmp_path.iterdir()} == {"0", "1", "ledger", "pending"}
+    again = resolve(*words, "--limit", "quota=300", folder=tmp_path)
+    assert again.status == 0, again.messages
+    assert [(tmp_path / str(number)).read_bytes() for number in range(5)] == [PART.content] * 5
+
+
+def test_quota_amid_body_keeps_partial_file(server: HttpServer, tmp_path: Path) -> None:
+    url, other = server.url("/unannounced"), server.url("/part/0")
+    words = ("get", "-j", "1", "--exists", "skip", "--allow-port", str(server.port), url, other)
+    done = resolve(*words, "--limit", "quota=300000", folder=tmp_path)
+    assert done.status == 14
+    assert "0 of 2 saved, 1 failed (exit 14), 1 left" in done.messages
+    assert "the quota ended the run: " in done.messages
+    assert f"bytes are kept in '{url.rpartition('/')[2]}.part'" in done.messages
+    assert not (tmp_path / "unannounced").exists()
+    assert 0 < (tmp_path / "unannounced.part").stat().st_size <= 300_000
+    assert resolve(*words, folder=tmp_path).status == 0
+    assert (tmp_path / "unannounced").read_bytes() == UNANNOUNCED.content
+
+
+def test_quota_ends_cat_after_complete_bodies(server: HttpServer) -> None:
+    urls = [server.url(f"/part/{number}") for number in range(4)]
+    done = resolve("cat", "--limit", "quota=200", "--allow-port", str(server.port), *urls)
+    assert (done.status, done.out) == (14, PART.content * 2)
+
+
+def test_quota_in_section_of_host_is_error(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text('["h.example"]\nlimits = {quota = "1M"}\n')
+    (tmp_path / "config.toml").chmod(0o600)
+    done = resolve("config", "--config", "config.toml", folder=tmp_path)
+    assert done.status == 2
+    assert "quota: cannot be set for a host" in done.messages

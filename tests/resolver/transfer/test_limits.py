@@ -5,15 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import httpx
 import pytest
 import trio
 
+import resolver
 from fixtures import http
 from fixtures.faulty import Manner, serve
-from resolver import HttpxTransport, LimitExceeded, Limits, Policy, Resolver
+from resolver import HttpxTransport, LimitExceeded, Limits, NotConfigured, Policy, Resolver
 
 #: Larger than a read, and a valid news article.
 CONTENT = b"Subject: a test\r\n\r\n" + b"".join(b"%078d\r\n" % number for number in range(2_000))
@@ -118,3 +120,80 @@ async def test_entries_limit_is_exact(tmp_path: Path) -> None:
         with pytest.raises(LimitExceeded, match="4 entries") as refused:
             await session.fetch(url)
     assert (refused.value.limit, refused.value.url) == ("entries", url)
+
+
+# The quota of a session: the bytes of all its bodies together.
+
+
+@pytest.mark.parametrize("way", [fetch, save, stream], ids=lambda way: way.__name__)
+@pytest.mark.parametrize(("scheme", "framing"), SERVED)
+async def test_quota_is_exact_over_bodies(scheme: str, framing: str, way: Way, tmp_path: Path) -> None:
+    async with served(scheme, framing, tmp_path) as (url, port):
+        policy = Policy(allow_port=frozenset({port}))
+        async with Resolver(policy=policy, limits=Limits(quota=2 * EXACT)) as session:
+            for name in "ab":
+                assert await way(session, url, tmp_path / name) == CONTENT
+        async with Resolver(policy=policy, limits=Limits(quota=2 * EXACT - 1)) as session:
+            assert await way(session, url, tmp_path / "c") == CONTENT
+            with pytest.raises(LimitExceeded) as refused:
+                await way(session, url, tmp_path / "d")
+        error = refused.value
+        assert (error.limit, error.exit_code, error.retryable) == ("quota", 14, False)
+        assert error.url == url
+        assert not (tmp_path / "d").exists()
+
+
+async def test_quota_refuses_announced_body_and_permits_smaller_one(nursery: trio.Nursery) -> None:
+    server = await http.serve(nursery)
+    async with Resolver(limits=Limits(quota=len(http.ABOUT))) as session:
+        with pytest.raises(LimitExceeded):
+            await session.fetch(server.url("/data"))
+        assert (await session.info(server.url("/data"))).size == len(http.DATA)
+        assert (await session.fetch(server.url("/about.txt"))).content == http.ABOUT
+        assert (await session.fetch(server.url("/empty"))).content == b""
+
+
+async def test_exceeded_quota_sends_nothing_more(nursery: trio.Nursery) -> None:
+    server = await http.serve(nursery)
+    async with Resolver(limits=Limits(quota=len(http.DATA) - 1)) as session:
+        for path in ("/data/chunked", "/about.txt", "/empty"):
+            with pytest.raises(LimitExceeded) as caught:
+                await session.fetch(server.url(path))
+            assert (caught.value.limit, caught.value.url) == ("quota", server.url(path))
+    assert [request.target for request in server.requests] == ["/data/chunked"]
+
+
+async def test_quota_counts_each_segment_once(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await http.serve(nursery)
+    url = server.url("/models/model.safetensors")
+    size = len(http.EXAMPLE["/models/model.safetensors"].content)
+    async with Resolver(limits=Limits(quota=size), segments=4) as session:
+        saved = await session.save(url, tmp_path / "whole")
+    assert saved.bytes == size
+    assert len(server.requests) > 1
+    async with Resolver(limits=Limits(quota=size - 1), segments=4) as session:
+        with pytest.raises(LimitExceeded) as caught:
+            await session.save(url, tmp_path / "more")
+    assert caught.value.limit == "quota"
+    assert not (tmp_path / "more").exists()
+
+
+async def test_save_all_over_quota_reports_remaining_urls(nursery: trio.Nursery, tmp_path: Path) -> None:
+    server = await http.serve(nursery)
+    urls = [server.url("/about.txt"), server.url("/data/chunked"), server.url("/pub/a")]
+    async with Resolver(limits=Limits(quota=len(http.ABOUT) + 10)) as session:
+        found = [each async for each in session.save_all(urls, directory=str(tmp_path), concurrency=1)]
+    assert [(each.status, each.exit) for each in found] == [("done", 0), ("failed", 14), ("failed", 14)]
+    assert [request.target for request in server.requests] == ["/about.txt", "/data/chunked"]
+
+
+async def test_quota_of_one_call_and_of_httpx(nursery: trio.Nursery) -> None:
+    server = await http.serve(nursery)
+    url, limits = server.url("/about.txt"), Limits(quota=5)
+    with pytest.raises(LimitExceeded) as caught:
+        await resolver.fetch(url, limits=limits)
+    assert caught.value.limit == "quota"
+    with pytest.raises(LimitExceeded):
+        await trio.to_thread.run_sync(partial(resolver.blocking.fetch, url, limits=limits))
+    with pytest.raises(NotConfigured, match="quota"):
+        HttpxTransport(limits=limits)
