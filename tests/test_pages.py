@@ -75,7 +75,9 @@ def test_contract_lists_errors_with_exit_statuses() -> None:
         if name not in ("Refused", "LimitExceeded"):  # their status depends on the rule or limit
             assert status == str(kind.exit_code)
     assert told["Refused"][1] == f"{refused('S04')}, with rule S10 {refused('S10')}"
-    assert told["LimitExceeded"][1] == f"{exceeded('line')}, for `body`, `ratio` and `quota` {exceeded('ratio')}"
+    assert (
+        told["LimitExceeded"][1] == f"{exceeded('line')}, for `body`, `ratio` and `quota` {exceeded('ratio')}"
+    )
 
 
 def refused(rule: str) -> int:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from resolver.cli.config import Configuration, load
 from resolver.cli.grammar import parse
-from resolver.cli.options import FETCH, LOCAL, CommandOptions, Option, rows
+from resolver.cli.options import FETCH, LOCAL, PIPED, CommandOptions, Option, rows
 from resolver.cli.values import UsageError, pair, suggest_nearest
 from resolver.cli.vocabulary import SHELLS
 from resolver.cli.vocabulary import VERBS as TABLE
@@ -186,6 +186,9 @@ def _command(verb: str, urls: list[str], given: dict[str, Any], extracts: str | 
     if verb == "bulk":  # the arguments are lists, not URLs
         command.lists, command.urls = [*urls, *command.lists], ()
         _check_bulk(command)
+    elif verb in PIPED.split() and "-" in urls:
+        command.lists = [*command.lists, *(url for url in urls if url == "-")]
+        command.urls = tuple(url for url in urls if url != "-")
     _check_urls(command)
     _check_output(command)
     _check_trees(command)
@@ -315,6 +318,8 @@ def _check_words(command: Command) -> None:
 
 def _check_urls(command: Command) -> None:
     without = ("extract", "schemes", "mcp", "serve", "config", "ledger", "man", "help")
+    if command.configuration.given.get("null") and not command.lists:
+        raise UsageError("--null needs a list (-i LIST, or - for standard input)")
     if not command.urls and not command.lists and command.extracts is None and command.verb not in without:
         raise UsageError("missing URL (see resolve --help)")
 

@@ -146,10 +146,16 @@ OF_OPTIONS: Mapping[str, str] = {
         "1,000. Default: only the name of the file. The option cannot be combined with `-O FILE`."
     ),
     "--input": (
-        "LIST is a file, `-`, or a URL that is fetched first; the option may be repeated. A line is a URL "
+        "LIST is a file, `-`, or a URL that is fetched first; the option may be repeated, and the argument "
+        "`-` is short for `-i -`. A line is a URL "
         "or a JSON object with a member `url`; empty lines and lines that start with `#` are skipped. "
         "Digest lists (SHA256SUMS) and Metalink 4 files are recognized, and each of their files must have "
         "the digest of the list. URLs of a fetched list have the origin `derived` (see `--origin`)."
+    ),
+    "--null": (
+        "The items are as with lines: URLs, JSON objects, or digests with names, and comments are skipped. "
+        "Only NUL ends an item, so line ends belong to it, as with `xargs -0`. It applies to all lists: "
+        "`resolve get --null -`."
     ),
     "--out": (
         "Below it are `bodies/`, `outcomes/`, `ledger/` and with `--warc` `warc/`. All workers must reach "

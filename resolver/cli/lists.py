@@ -60,7 +60,7 @@ class ListSource(NamedTuple):
     """A list to parse.
 
     Relative names in the list are resolved against the URL `base`. `fetched` is true if the list was fetched
-    from a URL.
+    from a URL. `end` is the byte that ends each item: a line feed, or NUL.
     """
 
     name: str
@@ -69,6 +69,7 @@ class ListSource(NamedTuple):
     referrer: tuple[str, str | None] | None
     base: Url | None
     fetched: bool
+    end: bytes
 
 
 def is_url(name: str) -> bool:
@@ -82,17 +83,20 @@ def is_url(name: str) -> bool:
 def sources(command: Command, fetched: Mapping[str, FetchedList]) -> Iterator[ListSource]:
     """Yield the lists of the command line, except lists that could not be fetched. Raises `LocalError`."""
     referrer = None if command.referrer is None else (redact(command.referrer), None)
+    end = b"\0" if command.null else b"\n"
     for name in command.lists:
         if (found := fetched.get(name)) is not None:
             led = (found.url.shown, found.address)
-            yield ListSource(redact(name), _pieces(found.octets), "derived", led, found.url, fetched=True)
+            yield ListSource(
+                redact(name), _pieces(found.octets), "derived", led, found.url, fetched=True, end=end
+            )
         elif is_url(name):
             if command.verb not in ONLINE:
                 raise LocalError(f"{redact(name)}: {command.verb} cannot fetch a list: it works offline")
         else:
             base = None if command.referrer is None else parse(command.referrer)
             pieces = streams.read_list(name)
-            yield ListSource(name, pieces, command.origin, referrer, base, fetched=False)
+            yield ListSource(name, pieces, command.origin, referrer, base, fetched=False, end=end)
 
 
 def _pieces(octets: bytes) -> Iterator[bytes]:
@@ -113,7 +117,7 @@ def items(source: ListSource, report: Report) -> Iterator[tuple[str, Item]]:
     for piece in source.pieces:
         held += piece
         first = held.lstrip()
-        if len(first) >= _BEGINNING or b"\n" in first or len(held) >= streams.MOST_LINE:
+        if len(first) >= _BEGINNING or source.end in first or len(held) >= streams.MOST_LINE:
             break
     pieces = chain((held,), source.pieces)
     if is_metalink(held) or source.name.lower().endswith(".meta4"):
@@ -137,10 +141,11 @@ def _files(name: str, pieces: Iterable[bytes], report: Report) -> Iterator[tuple
 
 
 def _lines(source: ListSource, pieces: Iterable[bytes], report: Report) -> Iterator[tuple[str, Item]]:
-    for number, line in enumerate(streams.list_lines(source.name, pieces), 1):
+    item = "line" if source.end == b"\n" else "item"
+    for number, line in enumerate(streams.list_lines(source.name, pieces, source.end), 1):
         if not line.strip() or line.startswith("#"):
             continue
-        where = f"{source.name}, line {number}"
+        where = f"{source.name}, {item} {number}"
         try:
             found = parse_sum(line)
             yield where, line if found is None else _file(found, source, where)

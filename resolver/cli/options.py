@@ -52,6 +52,7 @@ PLAN = f"{FETCH} explain open"
 ASKED = f"{PLAN} bulk"
 SERVED = f"{ASKED} mcp serve"
 READ = f"{PLAN} parse"
+PIPED = f"{FETCH} explain parse"
 TEXT = f"{READ} extract"
 LISTS = f"{TEXT} bulk"
 TABLES = f"{TEXT} schemes config ledger warc bulk"
@@ -139,6 +140,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--cut-dirs",), "N", "save as path/name without the first N directories", SAVED, kind=number),
         Option(("-i", "--input"), "LIST", "read URLs, digests or a Metalink from LIST; - is standard input",
                LISTS, "lists", True, path),
+        Option(("-0", "--null"), None, "read lists whose items end with NUL instead of a line end", PIPED),
         Option(("--out",), "DIR", "write bodies, outcomes, ledgers below DIR or a URL (s3://)",
                "bulk", kind=path),
         Option(("--parquet",), None, "write outcomes as Parquet (default)", "bulk"),
@@ -313,6 +315,7 @@ class CommandOptions:
     host_directories: bool
     cut_dirs: int | None
     lists: list[str]
+    null: bool
     out: str | None
     parquet: bool
     jsonl: bool

@@ -344,12 +344,13 @@ def read_list(name: str) -> Iterator[bytes]:
         yield from _pieces(fd)
 
 
-def list_lines(name: str, pieces: Iterable[bytes]) -> Iterator[str]:
-    """Yield the lines of a list, without line ends."""
-    for line in _lines(pieces):
+def list_lines(name: str, pieces: Iterable[bytes], end: bytes) -> Iterator[str]:
+    """Yield the lines of a list, without line ends; or its items, if `end` is NUL."""
+    for line in _lines(pieces, end):
         if len(line) == MOST_LINE:
             raise LocalError(f"{name}: line too long (more than {MOST_LINE} bytes)")
-        yield line.removesuffix(b"\n").removesuffix(b"\r").decode("utf-8", "surrogateescape")
+        item = line.removesuffix(end)
+        yield (item.removesuffix(b"\r") if end == b"\n" else item).decode("utf-8", "surrogateescape")
 
 
 def is_file(name: str) -> bool:
@@ -456,7 +457,7 @@ def _pieces(fd: int) -> Iterator[bytes]:
         yield octets
 
 
-def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def _lines(pieces: Iterable[bytes], ending: bytes = b"\n") -> Iterator[bytes]:
     """Yield lines with their line ends; the last line may have no line end.
 
     A line longer than `MOST_LINE` bytes is split.
@@ -465,7 +466,7 @@ def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
     for octets in pieces:
         searched = len(held)
         held += octets
-        while (end := held.find(b"\n", searched, MOST_LINE) + 1) or len(held) >= MOST_LINE:
+        while (end := held.find(ending, searched, MOST_LINE) + 1) or len(held) >= MOST_LINE:
             yield bytes(held[: end or MOST_LINE])
             del held[: end or MOST_LINE]
             searched = 0

@@ -92,7 +92,8 @@ def test_option_has_long_name_and_commands(row: Option) -> None:
 def test_switch_flag_sets_option(row: Option) -> None:
     if row.name in ("help", "version"):
         return
-    words = ["serve", "--listen", "192.0.2.1"] if row.name == "insecure" else ["parse", "x:"]
+    needed = {"insecure": ["serve", "--listen", "192.0.2.1"], "null": ["parse", "-"]}
+    words = needed.get(row.name, ["parse", "x:"])
     for flag in row.flags:
         command = read([*words, flag])
         assert command is not None

@@ -1,0 +1,95 @@
+"""The command in a pipe: lists on standard input, items that end with NUL, bodies with a separator."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fixtures.http import ABOUT, EXAMPLE
+from protocols.errors import LocalError
+from resolver.cli import lists
+from resolver.cli.lists import ListSource
+from tests.resolver.cli.command import resolve
+
+WAYS = [("-",), ("get", "-"), ("-i", "-"), ("get", "-i", "-"), ("get", "--input=-"), ("get", "--", "-")]
+
+
+@pytest.mark.parametrize("words", WAYS, ids=" ".join)
+def test_hyphen_reads_list_from_standard_input(
+    words: tuple[str, ...], at: dict[str, str], folder: Path
+) -> None:
+    urls = f"# a list\n{at['http']}/about.txt\n\n{at['http']}/data\r\n".encode()
+    done = resolve("-q", "-j1", "--exists=fail", *words, stdin=urls)
+    assert done == (0, b"", b"")
+    assert sorted(path.name for path in folder.iterdir()) == ["about.txt", "data"]
+
+
+def test_hyphen_follows_urls_of_command_line(at: dict[str, str], folder: Path) -> None:
+    done = resolve("cat", "-q", "-", f"{at['http']}/about.txt", stdin=f"{at['http']}/notes/\n".encode())
+    assert (done.status, done.out) == (0, ABOUT + EXAMPLE["/notes/"].content)
+
+
+@pytest.mark.parametrize("verb", ["cat", "ls", "info", "explain", "parse"])
+def test_each_command_with_urls_reads_hyphen(verb: str, at: dict[str, str], folder: Path) -> None:
+    url = f"{at['http']}/pub/"
+    as_list = resolve(verb, "-", "--allow-port", at["http_port"], stdin=f"{url}\n".encode())
+    assert as_list == resolve(verb, url, "--allow-port", at["http_port"])
+    assert as_list.status == 0
+    assert as_list.out
+
+
+@pytest.mark.parametrize("words", [("--null", "file:///x"), ("get", "-0"), ("extract", "--null")])
+def test_misplaced_hyphen_or_null_is_usage_error(words: tuple[str, ...], folder: Path) -> None:
+    done = resolve(*words)
+    assert (done.status, list(folder.iterdir())) == (2, [])
+
+
+@pytest.mark.parametrize("option", ["--null", "-0"])
+@pytest.mark.parametrize("end", [b"", b"\0", b"\0\0"])
+def test_null_ends_items(option: str, end: bytes, at: dict[str, str], folder: Path) -> None:
+    record = json.dumps({"url": f"{at['http']}/data"}, indent=1)
+    items = (f"{at['http']}/about.txt", "# a comment", record)
+    done = resolve("get", "-q", option, "-", stdin="\0".join(items).encode() + end)
+    assert done == (0, b"", b"")
+    assert sorted(path.name for path in folder.iterdir()) == ["about.txt", "data"]
+
+
+def test_null_item_with_line_end_is_one_invalid_url(at: dict[str, str], folder: Path) -> None:
+    url = f"{at['http']}/about.txt"
+    done = resolve("get", "-q", "--json", "--null", "-", stdin=f"{url}\n{url}\0{url}\0".encode())
+    assert done.status == 12
+    first, second = sorted(done.records, key=lambda record: str(record["status"]), reverse=True)
+    assert [first["status"], second["status"]] == ["refused", "done"]
+    assert [path.name for path in folder.iterdir()] == ["about.txt"]
+
+
+def test_null_list_names_item_of_error(folder: Path) -> None:
+    (folder / "list").write_bytes(b'\0{"url": 3}\0')
+    done = resolve("parse", "--null", "-i", "list")
+    assert (done.status, "list, item 2: " in done.messages) == (3, True)
+
+
+def source_of(*pieces: bytes, end: bytes) -> ListSource:
+    def read() -> Iterator[bytes]:
+        yield from pieces
+        raise AssertionError("the list was read on, before its first item was used")
+
+    return ListSource("-", read(), "user", None, None, fetched=False, end=end)
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\0"])
+def test_first_item_is_used_before_list_ends(end: bytes) -> None:
+    """A pipe may be idle for hours."""
+    found = lists.items(source_of(b"http:", b"//a/" + end, end=end), lambda error: None)
+    assert next(found)[1] == "http://a/"
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\0"])
+def test_endless_item_is_error(end: bytes) -> None:
+    pieces = [b"http://h.example/" + b"x" * 65_536] * 20
+    found = lists.items(ListSource("-", iter(pieces), "user", None, None, fetched=False, end=end), print)
+    with pytest.raises(LocalError, match="too long"):
+        list(found)
