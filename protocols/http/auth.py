@@ -432,8 +432,8 @@ def _quote(text: str) -> str:
 # The login of one run to one HTTP proxy (RFC 9110 11.7). The login is sent only after the proxy responds 407,
 # because some proxies that require no login forward `Proxy-Authorization` to the origin server.
 #
-# After a 407 response the login is sent with every request to the proxy. If the proxy supports Digest, the login
-# uses Digest (RFC 7616; the field differs in each request), otherwise Basic.
+# After a 407 response the login is sent with every request to the proxy. If the proxy supports Digest, the
+# login uses Digest (RFC 7616; the field differs in each request), otherwise Basic.
 
 #: The number of random bytes for `heed`.
 UNGUESSABLE = 16
