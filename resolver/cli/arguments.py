@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from resolver.cli.config import Configuration, load
 from resolver.cli.grammar import parse
-from resolver.cli.options import FETCH, LOCAL, PIPED, CommandOptions, Option, rows
+from resolver.cli.options import FETCH, LOCAL, CommandOptions, Option, rows
 from resolver.cli.values import UsageError, pair, suggest_nearest
 from resolver.cli.vocabulary import SHELLS
 from resolver.cli.vocabulary import VERBS as TABLE
@@ -186,7 +186,7 @@ def _command(verb: str, urls: list[str], given: dict[str, Any], extracts: str | 
     if verb == "bulk":  # the arguments are lists, not URLs
         command.lists, command.urls = [*urls, *command.lists], ()
         _check_bulk(command)
-    elif verb in PIPED.split() and "-" in urls:
+    elif verb == "get" and "-" in urls:
         command.lists = [*command.lists, *(url for url in urls if url == "-")]
         command.urls = tuple(url for url in urls if url != "-")
     _check_urls(command)

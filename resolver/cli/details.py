@@ -146,8 +146,8 @@ OF_OPTIONS: Mapping[str, str] = {
         "1,000. Default: only the name of the file. The option cannot be combined with `-O FILE`."
     ),
     "--input": (
-        "LIST is a file, `-`, or a URL that is fetched first; the option may be repeated, and the argument "
-        "`-` is short for `-i -`. A line is a URL "
+        "LIST is a file, `-`, or a URL that is fetched first; the option may be repeated, and for `get` the "
+        "argument `-` is short for `-i -`. A line is a URL "
         "or a JSON object with a member `url`; empty lines and lines that start with `#` are skipped. "
         "Digest lists (SHA256SUMS) and Metalink 4 files are recognized, and each of their files must have "
         "the digest of the list. URLs of a fetched list have the origin `derived` (see `--origin`)."

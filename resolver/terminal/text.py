@@ -34,7 +34,7 @@ def escape(text: str) -> str:
     r"""Escape control characters for a terminal or for standard error (S15).
 
     Line feeds and tabs are not escaped. No text raises an error.
-
+    Line feeds and tabs are not escaped. The function never raises an exception.
     Args:
         text: untrusted text.
 

@@ -125,7 +125,7 @@ def explain(
 ) -> Plan:
     """Return the plan for the retrieval of one URL.
 
-    An invalid URL does not raise an exception; its verdict is `refuse` (S01).
+    The function never raises an exception for an invalid URL; the verdict of such a plan is `refuse` (S01).
 
     Args:
         url: the URL to explain.

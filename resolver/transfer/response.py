@@ -415,12 +415,10 @@ def judge(
 
 
 def reason_of(error: ResolveError) -> dict[str, JsonValue]:
-    """Return an error as JSON: its public class and message, its policy rule and its status, if any."""
+    """Return an error as JSON: its public class, its message, and the number of its policy rule, if any."""
     reason: dict[str, JsonValue] = {"code": class_name(error), "message": error.message}
-    for name, value in (("rule", _rule_of(error)), ("status", error.status)):
-        if value is not None:
-            reason[name] = value
-    return reason
+    rule = _rule_of(error)
+    return reason if rule is None else {**reason, "rule": rule}
 
 
 def _rule_of(error: ResolveError) -> str | None:

@@ -38,7 +38,10 @@ SITE = {
     "/chunked": Page(REASON, status=404, reason="Not Found", framing="chunked"),
     "/close": Page(REASON, status=404, reason="Not Found", framing="close"),
     "/coded": Page(
-        gzip.compress(REASON), status=404, reason="Not Found", headers=(("Content-Encoding", "gzip"),)
+        gzip.compress(REASON, mtime=0),
+        status=404,
+        reason="Not Found",
+        headers=(("Content-Encoding", "gzip"),),
     ),
     "/unknown": Page(REASON, status=404, reason="Not Found", headers=(("Content-Encoding", "x-no"),)),
     "/none": Page(status=404, reason="Not Found"),
@@ -137,9 +140,6 @@ async def test_error_body_is_in_no_message(nursery: trio.Nursery) -> None:
     again = pickle.loads(pickle.dumps(error))
     assert (again.status, again.body) == (404, REASON)
     assert "item 7" not in f"{error} {error!r} {outcomes[0].as_json()}"
-    reason = outcomes[0].as_json()["error"]
-    assert isinstance(reason, dict)
-    assert (reason["code"], reason["status"]) == ("NotFound", 404)
 
 
 async def test_refusals_option_returns_whole_body(nursery: trio.Nursery) -> None:
