@@ -337,6 +337,8 @@ def _check_output(command: Command) -> None:
         raise UsageError("--warc-cookies needs --warc")
     if verb not in ("get", "explain") and (to_file or command.directory is not None):
         raise UsageError(f"-O FILE and -d DIR are for get: {verb} writes to standard output")
+    if verb == "get" and command.configuration.given.get("separator") and command.output != "-":
+        raise UsageError("--separator is for bodies on standard output: it needs cat, or -O -")
     if command.html and command.json:
         raise UsageError("--html and --json cannot be combined")
     if command.ledger is not None and (verb not in ("get", "ledger") or command.output == "-"):

@@ -281,6 +281,11 @@ OF_OPTIONS: Mapping[str, str] = {
         "N is the number that `ls -l` prints, from 1. The listing is requested first, then the target, "
         "which has the origin `chosen` (S10, S20). An entry without a URL is an error (status 8)."
     ),
+    "--separator": (
+        "The escapes are those of C: `\\n`, `\\0`, `\\t`, `\\r`, `\\xHH`, `\\NNN` (octal), `\\\\`. TEXT is "
+        "written before each URL but the first, also if a URL fails. So N URLs have N parts, and the part of "
+        "a failed URL is empty or incomplete. `get` takes it with `-O -`."
+    ),
     "--show-error-body": (
         "At most 64 KiB of text are printed, with control characters escaped; other bodies are not. The "
         "exit status is still that of the error. It is for http and https."

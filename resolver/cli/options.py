@@ -30,6 +30,7 @@ from resolver.cli.values import (
     regex,
     scheduler,
     seconds,
+    separator,
     size,
 )
 
@@ -176,6 +177,8 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
                f"{OF_ARCHIVES} warc", kind=moment),
         Option(("--under",), "URL", "list only records of URL, and of URLs below it", "warc"),
         Option(("--follow",), "N", "process the target of entry N of the listing", LISTED, kind=entry),
+        Option(("--separator",), "TEXT", "write TEXT between the bodies of several URLs",
+               BODY, kind=separator),
         Option(("--show-error-body",), None, "print the body of a 4xx or 5xx reply to standard error", "cat"),
         Option(("--json",), None, "print one JSON object per line", TABLES),
         Option(("-q", "--quiet"), None, "suppress messages and warnings, except errors",
@@ -344,6 +347,7 @@ class CommandOptions:
     at: str | None
     under: str | None
     follow: int | None
+    separator: str | None
     show_error_body: bool
     json: bool
     quiet: bool

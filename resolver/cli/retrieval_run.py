@@ -33,6 +33,7 @@ from resolver.cli.ledger import (
 )
 from resolver.cli.listing import follow
 from resolver.cli.options import LISTED
+from resolver.cli.output import put
 from resolver.cli.progress import display_of
 from resolver.cli.recording import archive_of, recorder_of
 from resolver.cli.secrets import CommandSecrets, Netrc, password_of_key, read_netrc
@@ -41,6 +42,7 @@ from resolver.cli.streams import OutputFault
 from resolver.cli.summary import RunSummary, add_event_records, combine_watchers
 from resolver.cli.targets import CommandTarget, status_of
 from resolver.cli.trace import Diagrams, Watcher
+from resolver.cli.values import unescape
 from resolver.cli.verbs import VERBS
 from resolver.cli.vocabulary import INTERRUPTED, READER_GONE, STATUS_BY_SIGNAL, TERMINATED
 from resolver.files.directory import DirectoryGone, OutputDirectory
@@ -162,6 +164,9 @@ class _RetrievalRun:
         self._statuses: set[int] = set()
         self._stopped: int | None = None
         self._quota_met = False
+        writes_bodies = command.verb == "cat" or (command.verb == "get" and command.output == "-")
+        self._separator = unescape(command.separator or "") if writes_bodies else b""
+        self._separated = 0
         self._scope = trio.CancelScope()
 
     async def run_supervised(self) -> int:
@@ -360,8 +365,16 @@ class _RetrievalRun:
             with suppress(ResolveError):  # the command reports the error
                 self._secrets.admit(target.parsed(self._command))
 
-    async def _perform(self, session: Resolver, target: CommandTarget) -> Saved | None:
+    async def _separate(self, number: int) -> None:
+        """Write the separator before a target, except before the first, and before one that runs again."""
+        if number > self._separated:
+            if self._separated and self._separator:
+                await put(self._separator)
+            self._separated = number
+
+    async def _perform(self, session: Resolver, place: int, target: CommandTarget) -> Saved | None:
         command = self._command
+        await self._separate(place)
         if (number := command.follow) is not None and command.verb in LISTED.split():
             target = await follow(session, target, command, number)
             # `--search`, `--view` and `--type` were applied to the URL of the listing.
@@ -374,7 +387,7 @@ class _RetrievalRun:
         """Retrieve one target, and report and count its outcome."""
         self._watcher.expect(target)
         self._admit(target)
-        await self.conclude(number, target, lambda: self._perform(session, target), entry)
+        await self.conclude(number, target, lambda: self._perform(session, number, target), entry)
 
     async def conclude(
         self,

@@ -167,6 +167,35 @@ def scheduler(text: str) -> str:
     return text
 
 
+#: The escapes of a separator: those of C, as in `printf`, `find -printf` and `xargs -d`.
+_ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|[0-7]{1,3}|.|\Z)", re.DOTALL)
+_BY_LETTER = dict(zip("abefnrtv\\", b"\a\b\x1b\f\n\r\t\v\\", strict=True))
+
+
+def separator(text: str) -> str:
+    """Check the escapes of a separator, see `unescape`."""
+    unescape(text)
+    return text
+
+
+def unescape(text: str) -> bytes:
+    r"""Decode a text with the escapes of C, such as `\n`, `\0`, `\t`, `\x1e`, `\036` and `\\`."""
+
+    def octet(found: re.Match[str]) -> str:
+        code = found[1]
+        if code[:1] == "x" and len(code) == 3:
+            return chr(int(code[1:], 16))
+        if code[:1].isdigit() and code.isascii() and int(code, 8) < 256:
+            return chr(int(code, 8))
+        if code not in _BY_LETTER:
+            raise BadValue(rf"unknown escape {found[0]} (expected \n, \0, \t, \r, \xHH or \\)")
+        return chr(_BY_LETTER[code])
+
+    # Each byte is one character meanwhile, so an escape may be any byte of the text.
+    octets = text.encode("utf-8", "surrogateescape")
+    return _ESCAPE.sub(octet, octets.decode("latin-1")).encode("latin-1")
+
+
 def path(text: str) -> str:
     """Check the path of a file or directory.
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from fixtures.http import ABOUT, EXAMPLE, Behavior, Page, serve
 from protocols.errors import LocalError
 from resolver.cli import lists
 from resolver.cli.lists import ListSource
+from tests.elsewhere import served
 from tests.resolver.cli.command import resolve
 
 WAYS = [("-",), ("get", "-"), ("-i", "-"), ("get", "-i", "-"), ("get", "--input=-"), ("get", "--", "-")]
@@ -89,3 +92,73 @@ def test_endless_item_is_error(end: bytes) -> None:
     found = lists.items(ListSource("-", iter(pieces), "user", None, None, fetched=False, end=end), print)
     with pytest.raises(LocalError, match="too long"):
         list(found)
+
+
+# `--separator TEXT`: a text between the bodies on standard output.
+
+
+@pytest.mark.parametrize(
+    ("text", "octets"),
+    [
+        ("-+-", b"-+-"),
+        ("\\n", b"\n"),
+        ("\\0", b"\0"),
+        ("\\x1e\\036\\t", b"\x1e\x1e\t"),
+        ("\\xff\\377", b"\xff\xff"),
+        ("a\\\\n", b"a\\n"),
+        ("\\0001", b"\x001"),
+        ("\n\u00e9", "\n\u00e9".encode()),
+        ("", b""),
+    ],
+)
+@pytest.mark.parametrize("words", [("cat",), ("get", "-O", "-")], ids=" ".join)
+def test_separator_is_between_bodies(
+    words: tuple[str, ...], text: str, octets: bytes, at: dict[str, str], folder: Path
+) -> None:
+    urls = [f"{at['http']}{path}" for path in ("/about.txt", "/empty", "/notes/")]
+    done = resolve(*words, "-q", f"--separator={text}", *urls)
+    assert (done.status, done.err) == (0, b"")
+    assert done.out == octets.join([ABOUT, b"", EXAMPLE["/notes/"].content])
+    assert resolve(*words, "-q", f"--separator={text}", urls[0]).out == ABOUT
+
+
+def test_separator_keeps_place_of_failed_url(at: dict[str, str], folder: Path) -> None:
+    urls = [f"{at['http']}{path}" for path in ("/missing", "/about.txt", "/missing")]
+    done = resolve("cat", "-qq", "-t1", "--separator", "\\0", "no url", *urls)
+    assert (done.status, done.out.split(b"\0")) == (1, [b"", b"", ABOUT, b""])
+
+
+def test_separator_is_written_once_before_url_that_runs_again(folder: Path) -> None:
+    """The server asks for a pause with its first answer to the second URL."""
+    site = {"/1": Page(b"one"), "/2": Page(b"two"), "/3": Page(b"three")}
+    busy = b"HTTP/1.1 503 Later\r\nRetry-After: 0\r\nContent-Length: 0\r\n\r\n"
+    spoilt = {"/2": Behavior(instead=busy, times=1)}
+    with served(partial(serve, site=site, behaviors=spoilt)) as server:
+        urls = [server.url(path) for path in site]
+        done = resolve("cat", "-q", "--separator", "|", "--allow-port", str(server.port), *urls)
+    assert (done.status, done.out) == (0, b"one|two|three")
+    assert [request.target for request in server.requests].count("/2") == 2
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("cat", "--separator=\\q"),
+        ("cat", "--separator=\\"),
+        ("cat", "--separator=\\x1"),
+        ("cat", "--separator=\\777"),
+        ("get", "--separator=x"),
+        ("get", "--separator=x", "-O", "file"),
+    ],
+)
+def test_invalid_separator_is_usage_error(words: tuple[str, ...], folder: Path) -> None:
+    done = resolve(*words, "mailto:a@h.example")
+    assert (done.status, list(folder.iterdir())) == (2, [])
+    assert "--separator" in done.messages
+
+
+def test_configured_separator_is_shown_as_given(folder: Path) -> None:
+    (folder / "c.toml").write_text("separator = '\\n'\n")
+    (folder / "c.toml").chmod(0o600)
+    assert b'separator = "\\\\n"  # c.toml, line 1' in resolve("config", "--config", "c.toml").out
+    assert resolve("get", "-q", "--config", "c.toml", "-O", "x", "mailto:a@h.example").status != 2
