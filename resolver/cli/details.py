@@ -135,7 +135,8 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--directory": (
         "Missing directories are created, and removed again if the download fails. Names of files are still "
-        "made from the URLs. Default: the current directory."
+        "made from the URLs. Default: the current directory. At a terminal, the command asks before it "
+        "creates a directory with a name such as `a=1`, because curl's `-d` sends data; `--yes` answers."
     ),
     "--host-directories": (
         "For example, `ftp://h.example/pub/a.txt` is saved as `h.example/pub/a.txt`. The directories are "
@@ -204,7 +205,8 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--yes": (
         "Without it and without a terminal, `--delete` is an error. It is also required before files that "
-        "an http index page does not list are removed, because such a page may hide files."
+        "an http index page does not list are removed, because such a page may hide files. With `-d`, it "
+        "confirms a directory whose name looks like data (`-d a=1`)."
     ),
     "--dry-run": (
         "`get` prints the name of each file; it requests no body and writes nothing, but listings, dates "

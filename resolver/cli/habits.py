@@ -6,6 +6,7 @@ another client has, the message gives the option of `resolve`, or says that ther
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -89,6 +90,15 @@ _BY_ADVICE: Mapping[str, str] = {
 ADVICE_BY_OPTION: Mapping[str, str] = MappingProxyType(
     {option: advice for advice, options in _BY_ADVICE.items() for option in options.split()}
 )
+
+#: The beginnings of data for curl's `-d`: a field (`a=1`), JSON, and the file of `-d @FILE`.
+_DATA = re.compile(r"[^/=]*=|[{\[@]")
+
+
+def looks_like_data(directory: str) -> bool:
+    """Return whether the value of `-d` looks like data for a request, which curl sends with `-d`."""
+    return _DATA.match(directory) is not None
+
 
 ADVICE_BY_COMMAND: Mapping[str, str] = MappingProxyType(
     {

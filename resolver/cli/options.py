@@ -153,7 +153,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--accept-regex",), "RE", "with -r: save only files with RE in the URL", GET, kind=regex),
         Option(("--ignore-robots",), None, "with -r: ignore robots.txt", GET),
         Option(("--delete",), None, "with -r: delete local files that the source no longer has", GET),
-        Option(("--yes",), None, "with --delete: delete without asking", GET),
+        Option(("--yes",), None, "answer yes to the questions of --delete and -d", GET),
         Option(("--dry-run",), None, "print the actions without performing them", SLICED),
         Option(("--format",), "F", "with -r: save a newsgroup as a mailbox",
                GET, choices=MAILBOXES, unsaid=True),

@@ -7,6 +7,7 @@ cases, an incomplete file never has its final name.
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from contextlib import aclosing, closing, suppress
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from protocols.errors import LimitExceeded, LocalError, ResolveError
+from protocols.errors import LimitExceeded, LocalError, NotConfigured, ResolveError
 from resolver.cli import messages, streams
 from resolver.cli import summary as outcome
 from resolver.cli.arguments import Command
@@ -134,6 +135,16 @@ def _retry_policy(command: Command, *, several: bool) -> RetryPolicy:
     return replace(policy, tries_before_data=1) if command.verb == "get" else replace(policy, tries=1)
 
 
+def _may_be_data(command: Command) -> bool:
+    """Return whether `-d` names a directory that does not exist and looks like data of curl's `-d`."""
+    directory = command.configuration.given.get("directory")
+    if directory is None or os.path.lexists(directory):
+        return False
+    from resolver.cli.habits import looks_like_data  # lazy: the table of other clients is long
+
+    return looks_like_data(directory)
+
+
 class _RetrievalRun:
     """A run of a command: its workers, and the exit statuses so far."""
 
@@ -212,6 +223,9 @@ class _RetrievalRun:
         self._scope.cancel()
 
     async def _work_through(self) -> None:
+        if not await self._is_directory_meant():
+            self._statuses.add(NotConfigured.exit_code)
+            return
         try:
             password = await password_of_key(self._command.cert)
             with recorder_of(self._command) as recorder:
@@ -224,6 +238,15 @@ class _RetrievalRun:
             if not self._command.is_silent:
                 streams.complain(error.message)
             self._statuses.add(error.exit_code)
+
+    async def _is_directory_meant(self) -> bool:
+        """Ask at a terminal about a new directory of `-d` that looks like data, which curl would send."""
+        command = self._command
+        if command.yes or command.dry_run or not _may_be_data(command) or not streams.is_conversation():
+            return True
+        name = redact(command.configuration.given["directory"])
+        streams.complain(f"-d {name}: this option names a directory; resolve sends no request body")
+        return await streams.ask(f"save below a new directory {name!r}?")
 
     async def _fetch_all(self, session: Resolver, ledger: Ledger | None) -> None:
         try:

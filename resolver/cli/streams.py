@@ -524,6 +524,11 @@ async def ask(question: str) -> bool:
     return typed is not None and typed.strip().lower() in (b"y", b"yes")
 
 
+def is_conversation() -> bool:
+    """Return whether a user types the input and reads the messages, on a terminal that takes questions."""
+    return input_is_terminal() and is_terminal() and has_terminal()
+
+
 def has_terminal() -> bool:
     """Return whether a terminal is available to ask the user."""
     terminal = _terminal()

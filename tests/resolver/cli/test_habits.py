@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import pytest
 
-from resolver.cli.habits import ADVICE_BY_COMMAND, ADVICE_BY_OPTION
+from resolver.cli.habits import ADVICE_BY_COMMAND, ADVICE_BY_OPTION, looks_like_data
 from resolver.cli.help import page
 from resolver.cli.options import rows
 from resolver.cli.values import UsageError, suggest_nearest
 from resolver.cli.vocabulary import VERBS
 from tests.resolver.cli.command import resolve
+from tests.resolver.cli.terminal import Terminal, on_terminal
 
 FLAGS = {flag for row in rows() for flag in row.flags}
 ADVICE = sorted({*ADVICE_BY_OPTION.values(), *ADVICE_BY_COMMAND.values()})
@@ -96,3 +98,73 @@ def test_help_of_unknown_topic_lists_entries_that_contain_it() -> None:
     assert "--checksum" in page(("digest",), 100)
     with pytest.raises(UsageError, match="unknown help topic 'zzzz'"):
         page(("zzzz",), 100)
+
+
+# `-d a=1`: curl sends this text, and `resolve` saves below a directory of this name.
+
+
+@pytest.mark.parametrize(
+    ("directory", "expected"),
+    [
+        *((name, True) for name in ("a=1", "a=1&b=2", "url=http://h/", "=", '{"a": 1}', "[1]", "@file")),
+        *((name, False) for name in ("out", "./a=1", "out/a=1", "/srv/a=1", "a@b", "a-1", "a{1}")),
+    ],
+)
+def test_directory_looks_like_data(directory: str, expected: bool) -> None:
+    assert looks_like_data(directory) is expected
+
+
+@pytest.mark.parametrize(
+    ("typed", "status", "files"), [(b"y\n", 0, ["a=1"]), (b"n\n", 2, []), (b"\n", 2, []), (b"\x04", 2, [])]
+)
+async def test_directory_like_data_is_confirmed_on_terminal(
+    typed: bytes, status: int, files: list[str], source: Path, folder: Path
+) -> None:
+    terminal = Terminal(80)
+    async with on_terminal(terminal, folder, "-d", "a=1", source.as_uri(), typed=True) as command:
+        rows = await terminal.until(lambda rows: "save below a new directory 'a=1'? [y/N]" in rows)
+        assert "resolve: -d a=1: this option names a directory; resolve sends no request body" in rows
+        assert os.listdir(folder) == []
+        terminal.type(typed)
+        assert await command.status() == status
+    assert os.listdir(folder) == files
+
+
+@pytest.mark.parametrize(
+    "words", [("-d", "a=1", "--yes"), ("-d", "out"), ("-d", "a=1", "--dry-run")], ids=" ".join
+)
+async def test_directory_needs_no_confirmation_on_terminal(
+    words: tuple[str, ...], source: Path, folder: Path
+) -> None:
+    terminal = Terminal(80)
+    async with on_terminal(terminal, folder, *words, source.as_uri(), typed=True) as command:
+        assert await command.status() == 0
+    assert not any("[y/N]" in row for row in terminal.rows)
+
+
+async def test_existing_directory_is_not_confirmed(source: Path, folder: Path) -> None:
+    os.mkdir(folder / "a=1")
+    terminal = Terminal(80)
+    async with on_terminal(terminal, folder, "-d", "a=1", source.as_uri(), typed=True) as command:
+        assert await command.status() == 0
+    assert os.listdir(folder / "a=1") == ["source.txt"]
+
+
+def test_directory_like_data_is_not_confirmed_without_terminal(source: Path, folder: Path) -> None:
+    done = resolve("-q", "-d", "a=1", source.as_uri())
+    assert done == (0, b"", b"")
+    assert os.listdir(folder / "a=1") == ["source.txt"]
+
+
+async def test_directory_like_data_is_not_confirmed_if_input_is_a_pipe(source: Path, folder: Path) -> None:
+    terminal = Terminal(80)
+    async with on_terminal(terminal, folder, "-d", "a=1", source.as_uri()) as command:
+        assert await command.status() == 0
+    assert os.listdir(folder / "a=1") == ["source.txt"]
+
+
+@pytest.fixture(name="source")
+def _source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("source") / "source.txt"
+    path.write_bytes(b"x")
+    return path
