@@ -110,8 +110,11 @@ class Received:
 class Progress:
     """The number of bytes of the object received so far.
 
+    A body that is moved in bulk into a file has five events per second, and one at its end.
+
     Attributes:
-        received: the number of bytes, including the first `start` bytes.
+        received: the number of bytes, including the first `start` bytes. The number is smaller than before if
+            an attempt starts from the beginning.
         expected: the size in bytes that the server announced; None without an announced size.
         start: the number of bytes from earlier attempts.
     """
