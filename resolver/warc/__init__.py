@@ -1,16 +1,17 @@
-"""Archives of retrieved objects, in the format of web archives: WARC 1.0 and 1.1 (ISO 28500).
+"""Web archives of retrieved objects, in the formats WARC 1.0 and 1.1 (ISO 28500).
 
-The bytes of a file are untrusted, whichever program wrote it, and limits apply to reading them. `records`
-reads a file from end to end: it decompresses members, reads the heads of records and reports damage. `check`
-compares records and whole files with their digests and lengths. The readers do not open files; their caller
-passes a `RecordSource`.
+The bytes of a WARC file are untrusted, even if this package wrote the file, so all reads have limits. The
+module `records` reads a file sequentially: it decompresses gzip members, parses record headers and reports
+damage. The module `check` compares records with their digests and lengths. These modules do not open files:
+the caller passes a `RecordSource`.
 
-An `Archive` serves the objects in files. A `catalog` of all records finds a record by its URL (`http`) and
-time (`archive`). The catalog reads blocks on demand and joins the ranges of a response that was received in
-several requests. `metadata` reads the stored dialogue. `replay` retrieves from an archive.
+An `Archive` serves the objects of WARC files. The module `catalog` finds a record by its URL and time, reads
+blocks on demand, and joins the ranges of a resumed download. The module `metadata` reads the recorded
+protocol exchange (dialogue). The module `replay` retrieves objects from an archive.
 
-A `Recorder`, which needs the extra `warc`, writes an archive. Each hop is a `capture`. The capture becomes a
-`group` of records, which `writing` puts into a file, with its `index`.
+A `Recorder` writes an archive and needs the extra `warc`. The module `capture` records the request and the
+response of each redirect. The module `group` converts a capture to records, `writing` writes the records to a
+file, and `index` writes the index of the file.
 """
 
 from __future__ import annotations

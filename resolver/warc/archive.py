@@ -1,4 +1,4 @@
-"""Reading of archives: the class `Archive`, and the parser of the time up to which captures count."""
+"""The class `Archive`, which reads archives, and the parser for the time limit of captures."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _AT = re.compile(rf"([0-9]{{4}})(?:-?([0-9]{{2}})(?:-?([0-9]{{2}})(?:{_TIME})?)?
 
 
 def read_moment(text: str) -> datetime:
-    """Return the end of a time given in W3CDTF in UTC, or as 4 to 14 digits.
+    """Return the end of a period in the form W3CDTF in UTC, or as 4 to 14 digits.
 
-    Missing parts mean the end of the period: `2026-01` is all of January.
+    A text without a day or a time means the end of the period: `2026-01` means the end of January.
 
     Raises:
         NotConfigured: The text is not a time.
@@ -49,7 +49,7 @@ def read_moment(text: str) -> datetime:
 
 
 def _end_of(begin: datetime, said: list[str | None], fraction: str | None) -> datetime:
-    """Return the last microsecond of the given period."""
+    """Return the last microsecond of a period, such as a month."""
     if fraction is not None:
         return begin + timedelta(microseconds=int(fraction[1:7].ljust(6, "0")))
     spans = [None, None, timedelta(days=1), timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)]
@@ -72,15 +72,16 @@ def _no_time(text: str) -> NotConfigured:
 
 
 class Archive:
-    """WARC files that serve a `Resolver(archive=…)` without sending a packet.
+    """WARC files from which a `Resolver(archive=…)` retrieves objects without using the network.
 
-    The files may come from any program. They are read once, from end to end, when the archive is made. An
-    archive must be closed; as a context manager it closes itself. The latest capture of a URL is served. A
-    truncated capture is served only if no complete capture exists.
+    Any program may have written the files. The constructor reads the files once to build a catalog. The
+    caller must close the archive, or use it as a context manager. The response for a URL is its latest
+    complete capture, or a truncated capture if no complete capture exists.
 
     Args:
-        paths: The files.
-        at: The latest time of the captures that count: a datetime, or text as `--at` takes it.
+        paths: The names of the WARC files.
+        at: The time limit: later captures are ignored. The value is a datetime, or text in the form of
+            `--at`.
 
     Raises:
         LocalError: A file is not a WARC file or cannot be read.
@@ -107,8 +108,8 @@ class Archive:
             raise LocalError(f"{path}: {error.message}") from error
 
     def gate(self, admission: Admission) -> UrlGate:
-        """Return the gate of an admitted URL, which opens no connection and responds from the archive."""
-        from resolver.warc.replay import ArchiveGate  # imports warcio, of the extra
+        """Return a gate that responds from the archive instead of the network."""
+        from resolver.warc.replay import ArchiveGate  # Imported lazily: the module needs the extra `warc`.
 
         return ArchiveGate(admission, self.find)
 
@@ -125,7 +126,7 @@ class Archive:
         self._opened.close()
 
     def find(self, url: Url, *, wants_facts: bool = False) -> FoundCapture:
-        """Return the best capture of a URL; raise `NotFound`."""
+        """Return the best capture of a URL. Raises `NotFound`."""
         catalog, sought = self._catalog, normalize_target(url)
         objects, failed = catalog.objects(sought), catalog.find_alone(sought, "failed")
         facts = catalog.find_alone(sought, "info") if wants_facts else []

@@ -1,8 +1,8 @@
-"""The capture of one retrieval of one URL over one hop: connections, dialogue, body and outcome.
+"""The capture of one request for one URL: connections, protocol exchange (dialogue), body and outcome.
 
-A `Capture` receives all bytes of its connections (see `resolver/network/stream_settings.py`), the steps of
-the dialogue, and the body. When the capture ends, it becomes a group of records. It neither waits nor opens
-files.
+Each redirect is a separate capture. A `Capture` receives all bytes of its connections (see
+`resolver/network/stream_settings.py`), the steps of the dialogue, and the body. At the end, the capture is
+converted to a group of records. The module neither waits nor opens files.
 """
 
 from __future__ import annotations
@@ -54,22 +54,22 @@ if TYPE_CHECKING:
     from resolver.network.stream_settings import TappedConnection, TlsFacts
 
 
-# Listings that consist of replies: the replies are archived as received, so that a later reader can parse
-# them again.
+# Listings that consist of replies. The archive stores the received replies, so that a later reader can parse
+# the replies again.
 #
-# The scheme definition selects the replies (`protocols.scheme.KeptListing`): the replies to some commands,
-# the last reply, the packets of the last reply, or the names in a directory of this machine.
+# The scheme definition selects the stored replies (`protocols.scheme.KeptListing`): the replies to some
+# commands, the last reply, the packets of the last reply, or the names in a local directory.
 
 
 class _AnswerSpan(NamedTuple):
-    """The answers to the commands sent by one write; their bytes in the spool start at `begin`."""
+    """The replies to the commands of one write; the replies start at offset `begin` of the spool."""
 
     words: tuple[str, ...]
     begin: int
 
 
 class AnswerListing:
-    """The answers of a listing, selected by `wanted` and written into `spool`."""
+    """The replies of a listing, which `wanted` selects and which are written to `spool`."""
 
     def __init__(self, wanted: KeptListing, spool: SpooledBytes) -> None:
         self._wanted = wanted
@@ -84,7 +84,7 @@ class AnswerListing:
         self._spool.close()
 
     def record_sent(self, octets: bytes) -> None:
-        """Record commands: the bytes received from now on answer them."""
+        """Record sent commands; the bytes received after them are the replies to these commands."""
         self._settle()
         if self._wanted.how == "last":
             self._stretches, self._ranges = [], []
@@ -93,7 +93,7 @@ class AnswerListing:
             words = tuple(self._word(line) for line in octets.splitlines())
             if not all(word.partition("_")[0] in self._wanted.commands for word in words):
                 return
-            # The listing was requested again from the beginning.
+            # The client requested the listing again, so the earlier replies are discarded.
             if self._stretches and words[0] == self._stretches[0].words[0]:
                 self._stretches, self._ranges = [], []
             self._current = _AnswerSpan(words, self._spool.size)
@@ -104,7 +104,7 @@ class AnswerListing:
         return "_".join(words[:2] if words[:1] == ["LIST"] else words[:1])
 
     def record_received(self, octets: bytes) -> None:
-        """Record received bytes as part of an answer."""
+        """Record received bytes as part of a reply."""
         if self._current is not None:
             self._first += octets[: 1 - len(self._first)]
             self._spool.write(octets)
@@ -112,7 +112,7 @@ class AnswerListing:
     def _settle(self) -> None:
         """Complete the replies to the last commands.
 
-        A reply that refuses its command is not part of a listing.
+        An error reply (4xx or 5xx) is not part of a listing.
         """
         current, self._current = self._current, None
         is_no = self._wanted.how == "answers" and self._first in (b"4", b"5")
@@ -122,7 +122,7 @@ class AnswerListing:
         self._first = b""
 
     def record_step(self, step: Step, answer: object) -> None:
-        """Record the answer of a step of the dialogue."""
+        """Record the result of a step of the dialogue."""
         how = self._wanted.how
         if how == "packets" and isinstance(step, ExchangeDatagrams) and isinstance(answer, DatagramReply):
             self._put(b"".join(answer.pieces))
@@ -133,13 +133,13 @@ class AnswerListing:
             self._put(b"".join(_line(name, self._file.status_of(name)) for name in names))
 
     def _put(self, octets: bytes) -> None:
-        """Store the bytes, and discard all bytes that were stored earlier."""
+        """Replace all stored bytes by `octets`."""
         begin = self._spool.size
         self._spool.write(octets)
         self._ranges = [(begin, self._spool.size)]
 
     def finish(self) -> tuple[str, RecordBlock]:
-        """Return the media type of the listing and a block of all answers."""
+        """Return the media type of the listing, and a block with all replies."""
         self._settle()
         commands: list[str] = []
         for stretch in self._stretches:
@@ -157,7 +157,7 @@ class AnswerListing:
 
 
 def take_first_octets(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
-    """Yield the first `size` bytes of these pieces."""
+    """Yield the first `size` bytes of the chunks."""
     for piece in pieces:
         if size <= 0:
             return
@@ -166,14 +166,14 @@ def take_first_octets(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
 
 
 def _drop_repeated(commands: list[str]) -> list[str]:
-    """Return the commands without repetitions of the last one."""
+    """Return the commands without repetitions of the last command."""
     while len(commands) > 1 and commands[-1] == commands[-2]:
         commands = commands[:-1]
     return commands
 
 
 def _line(name: bytes, status: FileStatus) -> bytes:
-    """Return one name of a directory of this machine as a line of JSON."""
+    """Return an entry of a local directory as a line of JSON."""
     modified = None if status.modified is None else status.modified.isoformat().replace("+00:00", "Z")
     said = {
         "name": name.decode("latin-1"),
@@ -184,22 +184,23 @@ def _line(name: bytes, status: FileStatus) -> bytes:
     return json.dumps(said, separators=(",", ":")).encode("ascii") + b"\n"
 
 
-# An HTTP request and its response, as they were on the wire: two records.
+# An HTTP request and its response become two records with the bytes of the connection.
 
 _REQUEST = re.compile(rb"[A-Z]+ [^\r\n]* HTTP/1\.[01]\r\n")
 RESPONSE = "application/http;msgtype=response"
 
 
 def is_request(octets: bytes) -> bool:
-    """Return whether these first bytes start a request, other than a request for a tunnel (CONNECT)."""
+    """Return whether the bytes start an HTTP/1 request other than CONNECT (a proxy tunnel)."""
     return _REQUEST.match(octets) is not None and not octets.startswith(b"CONNECT ")
 
 
 class HttpCaptureFacts(NamedTuple):
     """The records of an HTTP exchange.
 
-    `said` contains the bytes that are not in any record. `body` contains the members of the event that
-    describes the body.
+    Attributes:
+        said: the bytes outside the records, such as interim responses.
+        body: the members of the event that describes the body.
     """
 
     object: CapturedObject | None
@@ -214,7 +215,7 @@ class HttpCaptureFacts(NamedTuple):
 
 
 class HttpCapture:
-    """The request on a connection (`asked`) and the bytes of its response."""
+    """An HTTP request (`asked`) and the bytes of its response."""
 
     def __init__(self, way: Hashable, spool: Callable[[], SpooledBytes], came: SpooledBytes) -> None:
         self.way = way
@@ -230,9 +231,9 @@ class HttpCapture:
         """Return the records of the exchange.
 
         Args:
-            hide: Hides secrets in bytes.
-            is_whole: Whether an answer without a length was received completely.
-            keeps_cookies: Whether cookies that the answer sets stay unmasked.
+            hide: A function that masks secrets in bytes.
+            is_whole: Whether a response without a length was received completely.
+            keeps_cookies: Whether cookie values in the response stay unmasked.
         """
         request = self.asked.read_first(MOST_HEAD)
         is_head = request.startswith(b"HEAD ")
@@ -278,7 +279,7 @@ class HttpCapture:
         size = self._came.size - begin
         length, unchunked = answer.length, ChunkDecoder(answer.head) if answer.coded else None
         if length is not None:
-            size = min(size, length)  # bytes after its end are not part of the body
+            size = min(size, length)  # Bytes after the stated length are not part of the body.
         raw, payload, octets = sha1(usedforsecurity=False), sha256(), 0
         for piece in take_first_octets(self._came.pieces(begin), size):
             made = piece if unchunked is None else unchunked.take(piece)
@@ -317,12 +318,13 @@ _PASSWORD = re.compile(rb"(?m)^(PASS|ACCT) [^\r\n]+")
 
 
 class Capture:
-    """The capture of one retrieval over one hop.
+    """The capture of one request for one URL.
 
-    An HTTP exchange (`_exchange`) is captured as the bytes on the wire. The bytes of any other object are
-    collected in `_block`. Then each byte on the connection is either dialogue (recorded in an event) or body
-    (only counted). `pending` bytes of a connection are assigned to the dialogue when a reader of the dialogue
-    has used them. `_passing` names the source of the body while a `CopyBody` is performed.
+    For HTTP, the bytes of the connection are captured (`_exchange`). For other protocols, the bytes of the
+    object are collected in `_block`. Each received byte then belongs to the dialogue or to the body. Bytes of
+    the dialogue are recorded in events. Bytes of the body are only counted. The `pending` bytes of a
+    connection are received bytes that no reader has consumed. During a `CopyBody` step, `_passing` is the
+    name of the body's source.
     """
 
     def __init__(self, subject: CaptureSubject, keeper: CaptureSink, mask: Mask) -> None:
@@ -357,7 +359,7 @@ class Capture:
     def _add(self, way: int, event: str, members: dict[str, JsonValue]) -> DialogueEvent:
         return self._events.add(self._keeper.now(), way, event, members)
 
-    # bytes of its connections
+    # the bytes of the connections
 
     def record_connected(self, way: Hashable, link: TappedConnection) -> None:
         self._known[way] = link
@@ -381,7 +383,10 @@ class Capture:
         return way
 
     def _way(self, key: Hashable) -> CapturedConnection:
-        """Return a connection of this capture; if it was opened before the capture, add it as reused."""
+        """Return a connection of this capture.
+
+        A connection that was opened before the capture is first added as a reused connection.
+        """
         found = self._ways.get(key)
         return self._take(key, self._known[key]._replace(reused=True)) if found is None else found
 
@@ -422,7 +427,7 @@ class Capture:
             if self._exchange is not None and self._exchange.way == way:
                 self._exchange.asked.write(shown)
                 return
-        # The password of an anonymous login is masked, too.
+        # The password of an anonymous FTP login is usually an email address, so it is masked.
         if self._subject.kept_as == "data" and _PASSWORD.search(shown):
             shown, masked = _PASSWORD.sub(rb"\1 ****", shown), True
         if self._answers is not None:
@@ -459,10 +464,10 @@ class Capture:
             way.body = self._add(way.number, "body", {})
         way.count += octets
 
-    # steps of the dialogue
+    # the steps of the dialogue
 
     def watch_dialogue(self, dialogue: Dialogue[T]) -> Dialogue[T]:
-        """Return the same dialogue, with its steps recorded as they are performed."""
+        """Return a dialogue that records each step of `dialogue`."""
         advance: Callable[[], Step] = lambda: dialogue.send(None)  # noqa: E731
         try:
             while True:
@@ -507,7 +512,7 @@ class Capture:
         way = self._main
         if step.source == "connection" and way is not None and isinstance(answer, CopiedBody):
             over = way.count - answer.octets
-            if 0 < over <= len(way.last):  # these bytes came with the body, and are not part of it
+            if 0 < over <= len(way.last):  # These bytes follow the body in the same received block.
                 way.pending[:0] = way.last[-over:]
                 way.count -= over
             way.ended = "length" if step.count is not None else way.ended
@@ -522,7 +527,7 @@ class Capture:
         return heeding
 
     def _heard(self, way: CapturedConnection, left: int) -> None:
-        """Record all pending bytes except the last `left` as received."""
+        """Record all pending bytes, except the last `left` bytes, as received."""
         heard = bytes(way.pending[: len(way.pending) - left])
         if not heard:
             return
@@ -537,21 +542,21 @@ class Capture:
     # the body
 
     def record_body(self, octets: bytes) -> None:
-        """Record bytes of the body as read."""
+        """Record bytes that were read from the body."""
         if self._subject.kept_as == "body":
             self._block.write(octets)
 
     def body_ended(self) -> None:
-        """Record that the body was read to its end."""
+        """Record that the complete body was read."""
         self._is_whole = True
 
-    # the end
+    # the end of the capture
 
     def end(self, error: BaseException | None, *, late: bool = False) -> None:
-        """End the capture and write it.
+        """End the capture and write its records.
 
         Args:
-            error: The error of the retrieval, if any.
+            error: The error of the retrieval; None after a success.
             late: Whether the total time limit passed.
 
         Raises:
@@ -571,7 +576,7 @@ class Capture:
                     spool.close()
 
     def _end_exchange(self, error: BaseException | None, *, late: bool = False) -> None:
-        """Write the records of an HTTP exchange. A later exchange on the same URL is a new capture."""
+        """Write the records of an HTTP exchange, and start a new capture for a later request for the URL."""
         exchange = self._exchange
         assert exchange is not None
         is_whole = self._is_whole and error is None
@@ -607,7 +612,7 @@ class Capture:
             self._heard(each, 0)
         reply, size = self._reply, self._block.size
         if way is None and error is None and reply is not None and reply.target is not None:
-            return  # The URL only leads to another URL, without an exchange.
+            return  # The URL is a reference to another URL and causes no request.
         is_info = self._subject.wants == "facts" or (reply is not None and reply.unchanged)
         is_session = self._subject.kept_as == "words" and self._is_whole and error is None
         is_object = reply is not None and not (is_info or is_session) and (size > 0 or self._is_whole)
@@ -632,7 +637,7 @@ class Capture:
         self._keep(way, self._subject.protocol, end, kept, None)
 
     def _finish_bodies(self, error: BaseException | None, size: int | None) -> None:
-        """Describe the bytes of the object on each connection; all of these bytes are in the block."""
+        """Add an event about the object's bytes on each connection."""
         bodies = [way for way in list(self._ways.values()) if way.body is not None]
         verified = set() if self._reply is None else self._reply.verified
         for way in bodies:
@@ -681,7 +686,7 @@ def _outcome(truncated: str | None) -> str:
 
 
 def _is_nothing(error: BaseException | None) -> bool:
-    """Return whether the error means that no data of the URL was fetched, so that no record is written."""
+    """Return whether the error occurred before any request, so that no record is written."""
     return isinstance(error, Refused | InvalidUrl | UnsupportedScheme | LocalError)
 
 

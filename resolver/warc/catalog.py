@@ -1,4 +1,4 @@
-"""The catalog of an archive, and the captures that a search in the catalog finds."""
+"""The catalog of all records of an archive, and the captures that a catalog search returns."""
 
 from __future__ import annotations
 
@@ -37,20 +37,22 @@ from resolver.warc.records import (
     read_records,
 )
 
-# The block of one record, read on demand: an archive is never held in memory.
+# Blocks of records are read on demand, so an archive of any size needs little memory.
 
-#: A block up to this size in bytes is compared with its digest before its first byte is returned.
+#: The maximum size in bytes of a block whose digest is verified before the first byte is returned.
 HELD = 1_048_576
 
-#: The number of bytes between two records.
+#: The number of bytes between two records (CR LF CR LF).
 _BEHIND = 4
 
 
 class RecordPosition(NamedTuple):
     """The position of a record in an archive.
 
-    `file` is the number of the file. `offset` is the position at which the record, or the gzip member that
-    contains it, begins. `number` counts the records before this record in the same gzip member.
+    Attributes:
+        file: the number of the file.
+        offset: the start of the record in the file, or of the gzip member that contains the record.
+        number: the number of earlier records in the same gzip member.
     """
 
     file: int
@@ -61,17 +63,18 @@ class RecordPosition(NamedTuple):
 def open_block(
     source: RecordSource, seat: RecordPosition, budget: Budget
 ) -> tuple[RecordHead, Iterator[bytes]]:
-    """Return the head of a record, and its block in pieces.
+    """Return the header of a record, and the block as an iterator of chunks.
 
     Args:
         source: The file.
         seat: The position of the record.
-        budget: The budget for all reads of its member, because each read unpacks all bytes before it.
+        budget: The budget for all reads of the gzip member. The budget is necessary because each read
+            decompresses all earlier bytes of the member.
 
     Raises:
         ProtocolError: The file was modified.
-        ChecksumMismatch: The block differs from the written one. For a long block, this is raised only at
-            its end.
+        ChecksumMismatch: The block does not match its digest. For a block of more than `HELD` bytes, the
+            error is raised at the end of the block.
     """
     stretch = open_stretch(source, seat.offset, budget)
     head = None
@@ -88,10 +91,10 @@ def open_block(
 
 
 def join_pieces(pieces: Iterator[bytes], most: int, what: str) -> bytes:
-    """Return all pieces as one value.
+    """Return the joined chunks.
 
     Raises:
-        LimitExceeded: The pieces have more than `most` bytes in total.
+        LimitExceeded: The chunks have more than `most` bytes in total.
     """
     held = bytearray()
     for octets in pieces:
@@ -122,7 +125,7 @@ def _pieces(stretch: RecordStream, head: RecordHead) -> Iterator[bytes]:
 
 
 def _verify_pieces(head: RecordHead, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the pieces, and compare them with the digest.
+    """Yield the chunks, and compare their digest with the digest of the record.
 
     The digest of a revisit record is ignored, because wget writes the digest of an empty block there.
     """
@@ -148,22 +151,21 @@ def _make_changed(what: str) -> ProtocolError:
     return ProtocolError(f"cannot read the archive again: {what}")
 
 
-# The captures of archives by URL: read once from end to end, and chosen by time.
-#
-# Only complete records count. Records after a damaged span count too.
+# The catalog of captures by URL, which is built by one sequential read of the files. The catalog contains
+# only complete records, including the records after a damaged span.
 
-#: The maximum number of records of all files together; this number takes about 400 MB of memory.
+#: The maximum number of records in all files. A catalog of so many records uses about 400 MB of memory.
 MOST = 1_000_000
 
 _OBJECTS = frozenset({"response", "resource", "revisit"})
 _SERVED = b"GET "
-#: HTTP statuses of responses that are not complete objects: a range (206), and an unchanged object (304).
+#: HTTP status codes of responses without a complete object: Partial Content (206) and Not Modified (304).
 _NO_OBJECTS = frozenset({"206", "304"})
 _EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 
 
 class CatalogRecord(NamedTuple):
-    """A record; `kind` is an HTTP status, the outcome of a retrieval, or the type of the object."""
+    """A catalog entry; `kind` is an HTTP status, the outcome of a retrieval, or the type of the object."""
 
     seat: RecordPosition
     type: str
@@ -175,10 +177,10 @@ class CatalogRecord(NamedTuple):
 
 
 class CatalogQuery(PayloadPeek):
-    """A reader of as much of a block as its kind requires, and of the method of a request.
+    """A block reader that determines the catalog data of a record, including the method of a request.
 
-    `is_short` is true if the head of a response states a longer body than the block has, even if the record
-    does not mark the truncation.
+    `is_short` is true if the `Content-Length` of a response is larger than the body, even if the record does
+    not have a `WARC-Truncated` field.
     """
 
     def __init__(self, head: RecordHead) -> None:
@@ -202,7 +204,7 @@ class CatalogQuery(PayloadPeek):
 
 @dataclass(slots=True)
 class Catalog:
-    """The catalog of the records of all files; `sources` are the files, in the order of their numbers."""
+    """The catalog of the records of all files; `sources` contains the files, ordered by number."""
 
     sources: list[RecordSource]
     _count: int = 0
@@ -213,10 +215,10 @@ class Catalog:
     _unserved: set[bytes] = field(default_factory=set)
 
     def read(self, source: RecordSource) -> None:
-        """Read all records of a further file.
+        """Add all records of a file to the catalog.
 
         Raises:
-            LocalError: The file has another format, or lacks a complete record.
+            LocalError: The file is not a WARC file, or does not contain a complete record.
         """
         file, before = len(self.sources), self._count
         self.sources.append(source)
@@ -266,31 +268,32 @@ class Catalog:
         into.setdefault(sought, []).append(taken)
 
     def objects(self, sought: str) -> list[CatalogRecord]:
-        """Return the records that can be served for a URL."""
+        """Return the records with an object for a URL."""
         found = self._objects.get(_digest(sought), [])
         return [each for each in found if each.id not in self._unserved and each.kind not in _NO_OBJECTS]
 
     def parts(self, sought: str, after: datetime, at: datetime | None) -> list[CatalogRecord]:
-        """Return the ranges of an object that were received at or after the given time, in order."""
+        """Return the ranges of an object that were received between the times `after` and `at`, in order."""
         found = [each for each in self._objects.get(_digest(sought), []) if each.kind == "206"]
         served = [each for each in found if each.id not in self._unserved and each.type == "response"]
         in_time = [each for each in served if each.date >= after and (at is None or each.date <= at)]
         return sorted(in_time, key=lambda each: each.date)
 
     def find_alone(self, sought: str, outcome: str) -> list[CatalogRecord]:
-        """Return the captures of a URL that have an outcome (`failed` or `info`) but not an object."""
+        """Return the captures of a URL with the outcome `failed` or `info`, which do not have an object."""
         return [each for each in self._alone.get(_digest(sought), []) if each.kind == outcome]
 
     def find_metadata(self, taken: CatalogRecord) -> RecordPosition | None:
-        """Return the position of the metadata of a record."""
+        """Return the position of the metadata record of a record."""
         if taken.type == "metadata":
             return taken.seat
         return None if taken.id is None else self._told.get(taken.id)
 
     def original(self, head: RecordHead) -> CatalogRecord | None:
-        """Return the record that a revisit refers to, found by its ID, or else by its URL and date.
+        """Return the original record of a revisit.
 
-        If the reference leads to another revisit, return None.
+        The original record is searched by its ID, and then by its URL and date. If the original is another
+        revisit, the method returns None.
         """
         found = self._by_id.get(_digest(head.get_first("WARC-Refers-To") or ""))
         if found is None:
@@ -306,7 +309,10 @@ class Catalog:
 
 
 def choose_latest(found: list[CatalogRecord], at: datetime | None) -> CatalogRecord | None:
-    """Return the latest complete record, not after `at`; without one, the longest truncated record."""
+    """Return the latest complete record up to the time `at`.
+
+    If all records are truncated, the longest record is returned.
+    """
     by_then = sorted((each for each in found if at is None or each.date <= at), key=lambda each: each.date)
     whole = [each for each in by_then if each.is_whole]
     if whole or not by_then:
@@ -315,7 +321,7 @@ def choose_latest(found: list[CatalogRecord], at: datetime | None) -> CatalogRec
 
 
 def _make_key(target: str) -> bytes | None:
-    """Return the key of a URL, or None if the text is not a URL."""
+    """Return the catalog key of a URL, or None if the text is not a URL."""
     try:
         return _digest(normalize_target(parse(target)))
     except (InvalidUrl, UnicodeError):
@@ -323,12 +329,12 @@ def _make_key(target: str) -> bytes | None:
 
 
 def _digest(text: str) -> bytes:
-    """Return a digest, used as the key because a text may be as long as a line."""
+    """Return a digest as a short key, because the text may be as long as a header line."""
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
-# An HTTP response that was truncated, and the range responses that continued it (RFC 9110 14.4): together one
-# body.
+# A resumed download: a truncated HTTP response and later range responses (RFC 9110 section 14.4) are joined
+# to one body.
 
 _RANGE = re.compile(
     rb"\r?\ncontent-range[ \t]*:[ \t]*bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)[ \t]*(?=\r?\n)",
@@ -340,7 +346,7 @@ _CODING = re.compile(rb"\r?\ncontent-encoding[ \t]*:[ \t]*([^\r\n]*)", re.IGNORE
 
 
 class AnswerPart(NamedTuple):
-    """A record of a response: the length of its block, and a function that opens the block."""
+    """The record of a response, with the length of the block and a function that opens the block."""
 
     length: int
     block: Callable[[], Iterator[bytes]]
@@ -354,23 +360,23 @@ class AnswerPart(NamedTuple):
         return None
 
     def skip_octets(self, count: int) -> Iterator[bytes]:
-        """Yield all bytes except the first `count`."""
+        """Yield all bytes of the block after the first `count` bytes."""
         for octets in self.block():
             yield octets[count:]
             count = max(0, count - len(octets))
 
 
 class AnswerPiece(NamedTuple):
-    """A record of a response, and the number of bytes to skip at the beginning."""
+    """The record of a response, and the number of bytes to skip at the start of the block."""
 
     part: AnswerPart
     skipped: int
 
 
 def find_parts(first: AnswerPart, parts: list[AnswerPart]) -> list[AnswerPiece] | None:
-    """Return the range responses that complete the first response; None if they do not complete it.
+    """Return the range responses that complete the first response, or None without a complete body.
 
-    All responses must be of the same object, as shown by a strong entity tag or by the modification date.
+    All responses must have the same strong entity tag or, without entity tags, the same modification date.
     """
     answer = first.answer()
     if answer is None or answer.status != 200 or answer.length is None:
@@ -407,14 +413,15 @@ def _value(field: re.Pattern[bytes], answer: AnswerSpan) -> bytes | None:
     return None if found is None else found[1].strip()
 
 
-#: The limit of a budget: how many bytes of a member may be decompressed again for each of its compressed
-#: bytes. The limit is about four times the densest compression of deflate, because a member is read for its
-#: head, its facts and its bytes. Usual compression needs about a hundredth of the limit.
+#: The limit of a budget, as protection against zip bombs: the number of bytes that may be decompressed again
+#: for each compressed byte of a gzip member. The limit is about four times the maximum compression ratio of
+#: deflate, because a member is read several times: for its header, its metadata and its bytes. Usual
+#: compression ratios need about a hundredth of the limit.
 _MOST_TIMES = 4_096
 
 
 class FoundCapture:
-    """A capture found in an archive. `address` is the address of the peer that sent it."""
+    """A capture in an archive; `address` is the IP address of the peer that sent the object."""
 
     def __init__(self, catalog: Catalog, taken: CatalogRecord, parts: list[CatalogRecord]) -> None:
         self._catalog = catalog
@@ -426,7 +433,7 @@ class FoundCapture:
 
     @cached_property
     def head(self) -> RecordHead:
-        """Return the head of the capture's record."""
+        """Return the header of the capture's record."""
         return self._open(self._taken.seat)[0]
 
     @property
@@ -435,7 +442,7 @@ class FoundCapture:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether the object is complete, including the parts that continued it."""
+        """Return whether the object is complete, after later ranges are joined."""
         if self._joined is not None:
             return True
         return self._taken.is_whole and (self._original is None or self._original.is_whole)
@@ -465,15 +472,15 @@ class FoundCapture:
 
     @property
     def object_head(self) -> RecordHead:
-        """Return the head of the record that has the object's bytes."""
+        """Return the header of the record with the object's bytes; for a revisit, the original record."""
         original = self._original
         return self.head if original is None else self._open(original.seat)[0]
 
     def block(self) -> Iterator[bytes]:
-        """Return the object's bytes; for HTTP, the head and the body.
+        """Return the bytes of the object; for HTTP, the response head and the body.
 
         Raises:
-            NotFound: The bytes are in another file.
+            NotFound: The bytes are in a file outside the archive.
         """
         original = self._original
         if original is None:
@@ -489,10 +496,10 @@ class FoundCapture:
         return self.head.media_type == "application/http" and 0 < self.head.length <= MOST_HEAD
 
     def _open(self, seat: RecordPosition) -> tuple[RecordHead, Iterator[bytes]]:
-        """Open a block with `open_block`.
+        """Open a block with the budget of its gzip member.
 
-        All reads for one capture share one budget for each member, because a response may have been resumed
-        many times within one member.
+        All reads for one capture share the budget of a member, because a response may have been resumed many
+        times within one member.
         """
         member = seat._replace(number=0)
         if (budget := self._budgets.get(member)) is None:
@@ -501,7 +508,7 @@ class FoundCapture:
 
     @cached_property
     def events(self) -> list[Json]:
-        """Return the events of the dialogue, if the archive has them."""
+        """Return the recorded events of the dialogue; the list is empty without a recorded dialogue."""
         seat = self._catalog.find_metadata(self._taken)
         if seat is None:
             return []
@@ -513,20 +520,20 @@ class FoundCapture:
 
     @cached_property
     def ways(self) -> list[ReplayedConnection]:
-        """Return the connections with the bytes received on each connection."""
+        """Return the recorded connections with the received bytes of each connection."""
         return ways_of(self.events)
 
     @cached_property
     def exchanges(self) -> list[ReplayedConnection]:
-        """Return the exchanges that used datagrams."""
+        """Return the recorded exchanges of datagrams."""
         return [way for way in self.ways if way.transport == "udp" and way.heard]
 
 
 def _join_head(own: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the head of a revisit with the body of the original record.
+    """Yield the response head of a revisit, and the body of the original record.
 
-    The original is yielded unchanged in two cases: the revisit and the original frame their bodies in
-    different ways, or the revisit only states that the object has not changed.
+    In two cases the original record is yielded unchanged: the revisit and the original have different body
+    framing, or the revisit is a Not Modified (304) response.
     """
     held, theirs = b"", None
     for piece in pieces:

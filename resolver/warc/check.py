@@ -1,8 +1,8 @@
-"""The check of an archive, and the list of its records.
+"""The integrity check of an archive, and the list of its records.
 
-The check compares lengths and digests, follows references and parses response heads. A fault makes the file,
-or a record in the file, unusable: damage, or a block that differs from the written block. A finding is
-unusual but may be correct: for example, the referenced record may be in another file.
+The check verifies lengths, digests and references, and parses response heads. A fault makes the file or a
+record unusable, for example damage or a wrong digest. A finding is unusual but may be correct. For example, a
+referenced record may be in another file.
 """
 
 from __future__ import annotations
@@ -25,27 +25,28 @@ from resolver.warc.records import DamagedSpan, RecordHead, RecordSource, WarcRec
 
 # Digests of records (WARC 1.1, 5.8), and the payload that they cover (WARC 1.1, 2).
 #
-# This package writes `sha1:` and 32 characters of base32; other programs write other forms.
-#
-# An algorithm's name may have a hyphen. The length of the value tells whether it is hex, base32 or base64.
-# Letters of any case and a missing `=` are accepted, because existing files have these variants.
+# This package writes `sha1:` and 32 characters of base32. Other programs write other forms: the name of the
+# algorithm may contain a hyphen, and the digest may be in hex, base32 or base64. The length of the digest
+# determines the encoding. Letters in any case and missing `=` padding are accepted, because existing files
+# contain these forms.
 
-#: The result for a digest: `unknown` if it cannot be computed or is not a digest.
+#: The result of a digest check. `unknown` means that the text is not a digest, or that the algorithm is not
+#: supported.
 Verdict: TypeAlias = Literal["verified", "mismatch", "absent", "unknown"]
 
-#: Algorithms by their names without a hyphen, and the sizes of their digests in bytes.
+#: The digest size in bytes, by the name of the algorithm without a hyphen.
 _SIZES = {"md5": 16, "sha1": 20, "sha256": 32, "sha512": 64}
 
 
 class DigestClaim(NamedTuple):
-    """A digest stated by a record: the name of the algorithm in hashlib, and its bytes."""
+    """The digest in a record field: the name of the algorithm in hashlib, and the bytes of the digest."""
 
     algorithm: str
     digest: bytes
 
 
 def read_claim(text: str) -> DigestClaim | None:
-    """Return the digest; None if the text is not a digest or the algorithm is not supported."""
+    """Parse a digest; return None if the text is not a digest or the algorithm is not supported."""
     name, _, value = text.partition(":")
     algorithm = name.strip().lower().replace("-", "")
     size, value = _SIZES.get(algorithm, 0), value.strip().rstrip("=")
@@ -68,10 +69,7 @@ def _pad(value: str, unit: int) -> str:
 
 
 class ComputedDigest:
-    """A digest computed over incoming bytes, to compare with the digest that a field states.
-
-    Without the field, the field's text is None.
-    """
+    """A digest that is computed incrementally, for comparison with the digest in a record field."""
 
     def __init__(self, text: str | None) -> None:
         self._absent = text is None
@@ -90,12 +88,12 @@ class ComputedDigest:
         return "verified" if self._hash.digest() == self._claim.digest else "mismatch"
 
 
-# The payload of a record while its block is read. The payload of an HTTP response is its body without
-# transfer coding; the payload of any other record is its block (WARC 1.1, 2).
+# Extraction of the payload from a block. The payload of an HTTP response is the body without transfer coding.
+# For any other record, the payload is the block (WARC 1.1, 2).
 
 
 class Payload:
-    """The payload of a record. `answer` is the head of an HTTP response, once the head was read."""
+    """An incremental reader of a payload; `answer` is the HTTP response head after it was read."""
 
     def __init__(self, head: RecordHead) -> None:
         self.answer: AnswerSpan | None = None
@@ -104,7 +102,7 @@ class Payload:
         self._unchunked: ChunkDecoder | None = None
 
     def take(self, octets: bytes) -> bytes:
-        """Return the payload in these bytes; empty if the record has no readable head."""
+        """Return the payload bytes in `octets`; the result is empty for an invalid response head."""
         if self._has_head and self.answer is None:
             if len(self._held) > MOST_HEAD:
                 return b""
@@ -119,32 +117,34 @@ class Payload:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether the payload is complete, as far as its chunked coding can show."""
+        """Return whether the payload is complete; only a chunked body can be recognized as incomplete."""
         return self._unchunked is None or self._unchunked.is_whole
 
 
-# The block of a record as it is read: its digests, and the body length that the head of an HTTP response
-# states.
+# Inspection of a block: its digests, and the Content-Length of an HTTP response.
 #
-# The payload of an HTTP message is its body without transfer coding, but most tools hash the body with the
-# framing of its chunks. Both digests are accepted.
+# The payload of an HTTP message is the body without transfer coding. Most tools hash the body with the
+# chunked framing instead, so both digests are accepted.
 
-#: The maximum size of the head of an answer in bytes (S16).
+#: The maximum size of an HTTP response head in bytes (S16).
 _MOST_HEAD = 262_144
 
 _HEAD_ENDS = re.compile(rb"\r?\n\r?\n")
 _STATUS = re.compile(rb"HTTP/[0-9]\.[0-9] ([0-9]{3})(?:[ \r\n]|\Z)")
 _LENGTH = re.compile(rb"\r?\ncontent-length[ \t]*:[ \t]*([0-9]{1,18})[ \t]*(?=\r?\n|\Z)", re.IGNORECASE)
 _CODED = re.compile(rb"\r?\ntransfer-encoding[ \t]*:", re.IGNORECASE)
-#: Statuses of responses without a body, even with a length field.
+#: HTTP status codes of responses without a body, even with a Content-Length field.
 _BODILESS = frozenset({204, 304})
 
 
 class BlockFacts(NamedTuple):
     """The result of an inspection.
 
-    `status` is the HTTP status. `promised` is the length of the body as its head states it, `present` the
-    actual length, both in bytes. `is_cut` is true if the last chunk is missing.
+    Attributes:
+        status: the HTTP status.
+        promised: the body length in bytes that the response head states.
+        present: the actual body length in bytes.
+        is_cut: whether the last chunk of a chunked body is missing.
     """
 
     block: Verdict
@@ -156,19 +156,19 @@ class BlockFacts(NamedTuple):
 
     @property
     def is_short(self) -> bool:
-        """Return whether the body is shorter than its head promises."""
+        """Return whether the body is shorter than the response head states."""
         return self.is_cut or (self.promised is not None and self.present < self.promised)
 
 
 class HttpHead:
-    """The head of an HTTP message; `octets` is empty until the complete head was read."""
+    """An incremental reader of an HTTP head; `octets` is the head, or empty before the head is complete."""
 
     def __init__(self) -> None:
         self.octets: bytes | None = None
         self._held = bytearray()
 
     def take(self, octets: bytes) -> bytes:
-        """Return the part of `octets` that is body."""
+        """Return the bytes of `octets` that belong to the body."""
         if self.octets is not None:
             return octets
         looked_at = max(0, len(self._held) - 3)
@@ -179,7 +179,7 @@ class HttpHead:
         return self._end_head(0 if end is None else end.end())
 
     def end(self) -> bytes:
-        """Return the buffered bytes that turned out to be body, at the end of the block."""
+        """Return the buffered bytes at the end of the block; without a complete head they are the body."""
         return b"" if self.octets is not None else self._end_head(0)
 
     @property
@@ -194,7 +194,7 @@ class HttpHead:
 
 
 class BlockInspection:
-    """The inspection of one record; `facts` is valid after its complete block."""
+    """The inspection of one record; `facts` is valid after the complete block was read."""
 
     def __init__(self, head: RecordHead) -> None:
         self.head = head
@@ -248,7 +248,7 @@ class BlockInspection:
 
 
 class _DecodedBody:
-    """A chunked body, decoded."""
+    """A decoder for a chunked body."""
 
     def __init__(self, head: bytes, claim: str | None) -> None:
         self._digest = ComputedDigest(claim)
@@ -259,7 +259,7 @@ class _DecodedBody:
         self.take(head)
 
     def take(self, octets: bytes) -> None:
-        """Decode bytes; a body that h11 rejects is not decoded, and so not compared."""
+        """Decode bytes; the digest of a body that h11 rejects is not compared."""
         if self._is_over:
             return
         try:
@@ -282,7 +282,8 @@ class _DecodedBody:
         return self._digest.verdict() if self._is_whole else "unknown"
 
 
-#: The maximum number of records, and of references, that are remembered. Both together take about 100 MB.
+#: The maximum number of stored record IDs, and of stored references. Together they use about 100 MB of
+#: memory.
 MOST_KNOWN = 1_000_000
 
 _REFERENCES = ("WARC-Concurrent-To", "WARC-Refers-To", "WARC-Warcinfo-ID")
@@ -291,7 +292,7 @@ _NEEDED = ("WARC-Type", "WARC-Record-ID", "WARC-Date")
 
 
 class ArchiveFinding(NamedTuple):
-    """A finding about a record; `name` is from a fixed list, and `message` is the text to display."""
+    """A finding about a record; `name` identifies the type, and `message` is the text for users."""
 
     file: str
     offset: int
@@ -301,7 +302,12 @@ class ArchiveFinding(NamedTuple):
 
 
 class ArchiveCheck:
-    """A check of related files, which may refer to each other. `records` and `damaged` count."""
+    """A check of files that may contain references to each other.
+
+    Attributes:
+        records: the number of complete records.
+        damaged: the number of damaged spans.
+    """
 
     def __init__(self, most: int = MOST_KNOWN) -> None:
         self.records = 0
@@ -312,7 +318,11 @@ class ArchiveCheck:
         self._knows_all = True
 
     def read(self, source: RecordSource, name: str) -> Iterator[ArchiveFinding]:
-        """Yield the findings about one file, in order; raise `LocalError` for another format."""
+        """Yield the findings about one file, in order.
+
+        Raises:
+            LocalError: The file is not a WARC file.
+        """
         for found in read_records(source, BlockInspection):
             if isinstance(found, DamagedSpan):
                 self.damaged += 1
@@ -324,7 +334,7 @@ class ArchiveCheck:
             self._note(found.head, name, found.offset)
 
     def end(self) -> Iterator[ArchiveFinding]:
-        """Yield the findings about references, after all files were read."""
+        """Yield the findings about references; call this method after all files were read."""
         for wanted in self._wanted:
             known = self._known.get(wanted.digest)
             if known is None and self._knows_all:
@@ -397,7 +407,7 @@ def _check_record(record: WarcRecord[BlockInspection]) -> Iterator[ArchiveFindin
 
 def _check_digests(head: RecordHead, facts: BlockFacts) -> Iterator[ArchiveFinding]:
     if facts.block == "mismatch":
-        # If a revisit has a head, wget writes the digest of an empty block.
+        # For a revisit with a response head, wget writes the digest of an empty block.
         is_fault = head.type != "revisit"
         yield ArchiveFinding("", 0, "warc:digest", "the block does not match its digest", is_fault=is_fault)
     elif facts.payload == "mismatch":
@@ -425,7 +435,7 @@ _LISTINGS = {
     "text/x-ftp-nlst": "directory",
     "text/x-prospero-answer": "directory",
 }
-#: The number of bytes to examine of the last line of a dialogue, which holds its outcome.
+#: The number of bytes that are read at the end of a dialogue, to find the outcome in the last line.
 _MOST_END = 65_536
 _DIALOGUE = b"dialogue: "
 _OUTCOMES = frozenset({"done", "truncated", "failed", "info"})
@@ -462,12 +472,14 @@ class ListedRecord(NamedTuple):
 def list_records(
     source: RecordSource, wanted: Callable[[str], bool] | None = None
 ) -> Iterator[ListedRecord | DamagedSpan]:
-    """Yield each complete record in order, and damaged spans.
+    """Yield the complete records and the damaged spans of a file in order.
 
-    `wanted` selects records by their URLs; None selects all.
+    Args:
+        source: The file.
+        wanted: A filter for URLs. None selects all records.
 
     Raises:
-        LocalError: The file has another format.
+        LocalError: The file is not a WARC file.
     """
     for found in read_records(source, PayloadPeek):
         if isinstance(found, DamagedSpan):
@@ -477,7 +489,7 @@ def list_records(
 
 
 class PayloadPeek:
-    """A reader of as much of a block as its kind requires."""
+    """A block reader that stores only the bytes that determine the kind of the record."""
 
     def __init__(self, head: RecordHead) -> None:
         self.type = head.type
@@ -492,7 +504,7 @@ class PayloadPeek:
             self.http.take(octets)
 
     def kind(self) -> str:
-        """Return an http status, the outcome of a retrieval, or the type of object by its media type."""
+        """Return the HTTP status, the outcome of a retrieval, or the type of the object."""
         if self.type == "metadata":
             return _outcome(self._end)
         if self.http is not None and self.http.status is not None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from resolver.network.stream_settings import TappedConnection
 
 
-#: Python's built-in table, independent of the machine.
+#: Python's built-in table of media types, which does not depend on the files of the machine.
 _TYPES = MimeTypes()
 _ANY = "application/octet-stream"
 
@@ -30,8 +30,11 @@ _ANY = "application/octet-stream"
 class CaptureSubject(NamedTuple):
     """The subject of a capture.
 
-    `target` is the URL as records store it. `shown` is the redacted URL as requested. `via` is the URL that
-    led to it. `hop` is the type of that link: R for a redirect, L for a link.
+    Attributes:
+        target: the URL in the form of a record field.
+        shown: the requested URL, redacted.
+        via: the URL whose response contained this URL.
+        hop: R if this URL comes from a redirect, L if it comes from a link.
     """
 
     target: str
@@ -49,9 +52,13 @@ class CaptureSubject(NamedTuple):
 class CapturedObject(NamedTuple):
     """The received object.
 
-    `size` and `sha256` are of the payload. `head` is the head of an HTTP response. `truncated` is the reason
-    why the object is incomplete. `digest` is the payload's digest, even if the record does not state it.
-    `is_found` is true if the URL alone identifies the object, so that the index lists it.
+    Attributes:
+        size: the size of the payload in bytes.
+        sha256: the SHA-256 digest of the payload.
+        head: the head of an HTTP response.
+        truncated: the reason why the object is incomplete, or None.
+        digest: the digest of the payload, even if the record has no field for the digest.
+        is_found: whether the URL alone identifies the object, so that the index lists the object.
     """
 
     type: Literal["response", "resource"]
@@ -69,7 +76,7 @@ class CapturedObject(NamedTuple):
 
 
 class RecordGroup(NamedTuple):
-    """All records of a capture, in order: the object, the request, the metadata."""
+    """The records of a capture, in order: the object, the request, and the metadata."""
 
     subject: CaptureSubject
     date: datetime
@@ -82,7 +89,7 @@ class RecordGroup(NamedTuple):
 
 
 def resource_of(media_type: str, block: RecordBlock, truncated: str | None) -> CapturedObject:
-    """Return the object, received by a protocol other than HTTP."""
+    """Return the captured object of a protocol other than HTTP."""
     raw, payload = sha1(usedforsecurity=False), sha256()
     for piece in block.pieces():
         raw.update(piece)
@@ -105,8 +112,8 @@ def resource_of(media_type: str, block: RecordBlock, truncated: str | None) -> C
 def type_of(subject: CaptureSubject, reply: Reply, command: bytes, mask: Mask) -> str:
     """Return the media type of an object.
 
-    For a listing from a data connection, the command that requested the listing determines the type. For a
-    file from a data connection, the file name determines the type, because the protocol does not state one.
+    For an FTP listing, the command that requested the listing determines the type. For an FTP file, the file
+    name determines the type, because FTP does not state a media type.
     """
     if subject.kept_as != "data":
         return mask.hide_in_text(reply.media_type or _ANY)
@@ -116,7 +123,7 @@ def type_of(subject: CaptureSubject, reply: Reply, command: bytes, mask: Mask) -
 
 
 def truncation_of(error: BaseException | None, *, late: bool) -> str:
-    """Return the reason why an object is incomplete."""
+    """Return the reason why an object is incomplete, for the field WARC-Truncated."""
     if late:
         return "time"
     match error:
@@ -136,10 +143,10 @@ def end_of(
     masked: list[str] | None = None,
     expected: int | None = None,
 ) -> dict[str, JsonValue]:
-    """Return the members of a dialogue's last event, without secrets.
+    """Return the members of the last event of a dialogue, without secrets.
 
-    `masked` are the names of masked HTTP fields. With `masked`, the event has fewer facts, because the record
-    of the response contains them.
+    `masked` contains the names of masked HTTP fields. With `masked`, the event contains less metadata,
+    because the response record contains the HTTP fields.
     """
     end: dict[str, JsonValue] = {"outcome": outcome}
     if isinstance(error, ResolveError):
@@ -175,7 +182,7 @@ def end_of(
 
 
 def _facts_of(reply: Reply, mask: Mask) -> dict[str, JsonValue]:
-    """Return the other metadata of a reply, as far as the reply has them."""
+    """Return the optional metadata of a reply."""
     masked = mask.facts(reply)
     suggested: bytes | None = masked["suggested"]
     facts: dict[str, JsonValue] = {
@@ -207,16 +214,16 @@ def fields_block(lines: list[str]) -> bytes:
     return "".join(f"{line}\r\n" for line in lines).encode("utf-8")
 
 
-# The dialogue of one object in an archive: format 1, one line of JSON for each event.
+# The recorded dialogue of one object: format 1, with one line of JSON for each event.
 #
-# `docs/how-to/archives.md` describes the events and their members. Bytes are stored as text, one character
-# per byte. Bytes of the object itself are counted and not repeated. The total size is limited.
+# `docs/how-to/archives.md` describes the events and their members. Bytes are stored as text, with one
+# character (Latin-1) per byte. The bytes of the object are only counted. The total size is limited.
 
 FORMAT = 1
 
-#: The maximum size of all lines in bytes; one further line notes the truncation.
+#: The maximum size of all lines in bytes. After the limit, one line records the truncation.
 MOST = 1_048_576
-#: The approximate size of an event without its bytes.
+#: The approximate size in bytes of an event without its data.
 _EACH = 100
 
 _LINE = "dialogue: "
@@ -225,7 +232,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=True, separators=(",", ":"))
 
 @dataclass(slots=True)
 class DialogueEvent:
-    """An event, `at` seconds after the first event. `octets` may grow until the next event."""
+    """An event of a dialogue, `at` seconds after the first event; `octets` may grow until the next event."""
 
     at: float
     way: int
@@ -235,7 +242,7 @@ class DialogueEvent:
 
 
 class DialogueRecord:
-    """The events of one capture. `hide` removes sent secrets from received bytes."""
+    """The events of one capture; `hide` masks sent secrets in received bytes."""
 
     def __init__(self, begun: datetime, hide: Callable[[bytes], bytes]) -> None:
         self.begun = begun
@@ -246,16 +253,13 @@ class DialogueRecord:
         self._last = 0.0
 
     def add(self, now: datetime, way: int, event: str, members: dict[str, JsonValue]) -> DialogueEvent:
-        """Add an event and return it; its members may be changed until the end."""
+        """Add an event and return it; the caller may change its members until `lines` is called."""
         happened = DialogueEvent(self._compute_elapsed(now), way, event, members)
         self._keep(happened, _EACH)
         return happened
 
     def say(self, now: datetime, way: int, event: str, octets: bytes, *, joins: bool, masked: bool) -> None:
-        """Add sent or received bytes.
-
-        They are appended to the previous event if that event is of the same kind.
-        """
+        """Add sent or received bytes, as a new event or at the end of the previous event of the same kind."""
         last = self._events[-1] if self._events else None
         if joins and last is not None and last.octets is not None and (last.way, last.event) == (way, event):
             if self._has_room(len(octets)):
@@ -268,7 +272,7 @@ class DialogueRecord:
         self._keep(happened, _EACH + len(octets))
 
     def last_heard(self, way: int) -> DialogueEvent | None:
-        """Return the last received bytes of a connection, if no other event was recorded after them."""
+        """Return the last event if it contains received bytes of the connection."""
         last = self._events[-1] if self._events else None
         return last if last is not None and (last.way, last.event) == (way, "receive") else None
 
@@ -284,12 +288,12 @@ class DialogueRecord:
         return not self._is_cut
 
     def _compute_elapsed(self, now: datetime) -> float:
-        """Return the seconds since the start; the value never decreases, even if the clock is set back."""
+        """Return the time since the start in seconds, which never decreases if the clock is set back."""
         self._last = max(self._last, (now - self.begun).total_seconds())
         return self._last
 
     def lines(self, now: datetime, end: dict[str, JsonValue]) -> Iterator[str]:
-        """Yield all lines, with `end` as the last one even after a truncation."""
+        """Yield the lines of all events; the last line is `end`, even after a truncation."""
         for happened in self._events:
             yield _LINE + _json(happened, self._hide)
         yield _LINE + _json(DialogueEvent(self._compute_elapsed(now), 0, "end", end), self._hide)
@@ -303,14 +307,14 @@ def _json(happened: DialogueEvent, hide: Callable[[bytes], bytes]) -> str:
     return _ENCODER.encode({**said, **happened.members})
 
 
-# Lines as received: an archive removes the doubled periods at the start of lines (dot-stuffing) and the final
-# period. These functions restore both.
+# Dot-stuffing: an archive stores lines without the doubled periods at the start of lines and without the
+# final period. These functions restore the periods.
 
 _END = b".\r\n"
 
 
 def frame_pieces(pieces: Iterator[bytes], *, has_end: bool) -> Iterator[bytes]:
-    """Yield the pieces with doubled periods, and the final period if `has_end`."""
+    """Yield the chunks with dot-stuffing, and with the final period if `has_end` is true."""
     last = b"\n"
     for octets in pieces:
         doubled = octets.replace(b"\n.", b"\n..")
@@ -321,7 +325,7 @@ def frame_pieces(pieces: Iterator[bytes], *, has_end: bool) -> Iterator[bytes]:
 
 
 class CapturedConnection:
-    """A captured connection: its number, its unassigned bytes, and its part of the object."""
+    """A captured connection, with its number, its unassigned bytes, and its bytes of the object."""
 
     def __init__(self, number: int, link: TappedConnection) -> None:
         self.number = number
@@ -335,20 +339,20 @@ class CapturedConnection:
         self.ended = "stopped"
 
     def turn_into_body(self, events: DialogueRecord) -> None:
-        """Count the last received bytes on this connection as part of the object."""
+        """Assign the last received bytes of this connection to the object instead of the dialogue."""
         found = events.last_heard(self.number)
         if found is not None and self.body is None:
             self.body, self.count = found, len(found.octets or b"")
             found.event, found.octets = "body", None
 
     def describe(self, framing: str, ended: str, block: JsonValue) -> None:
-        """Set the members of the event about the object's bytes on this connection."""
+        """Set the members of the event that describes the object's bytes on this connection."""
         if self.body is not None:
             self.body.members = {"count": self.count, "block": block, "framing": framing, "ended": ended}
 
 
 class SpooledBytes(Protocol):
-    """Bytes that are stored until they are written."""
+    """A spool of bytes that are later written to the archive."""
 
     @property
     def size(self) -> int: ...

@@ -1,6 +1,6 @@
-"""HTTP requests, responses and URLs in the form in which archives store them, without secrets.
+"""HTTP requests, responses and URLs in the form for archives, without secrets.
 
-Fields are never omitted. Only secret values, and passwords in a URL, are replaced.
+All header fields stay. Secret values and the passwords in URLs are masked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from protocols.location import HostUrl, Url
 from resolver.url import registry
 from resolver.url.parsing import build
 
-#: The maximum size in bytes of heads that are parsed, including interim ones.
+#: The maximum size in bytes of the parsed heads, including the heads of interim responses.
 MOST_HEAD = 262_144
 
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
@@ -25,19 +25,19 @@ _STATUS = re.compile(rb"HTTP/(1\.[01]) ([0-9]{3})(?:[ \r\n]|\Z)")
 _LENGTH = re.compile(rb"\r?\ncontent-length[ \t]*:[ \t]*([0-9]{1,18})[ \t]*(?=\r?\n)", re.IGNORECASE)
 _CODED = re.compile(rb"\r?\ntransfer-encoding[ \t]*:", re.IGNORECASE)
 _TYPE = re.compile(rb"\r?\ncontent-type[ \t]*:[ \t]*([^\r\n;]*)", re.IGNORECASE)
-#: The name of a field, the text after the colon, and its continuation lines.
+#: A header field: the name, the colon, and the value with continuation lines.
 _FIELD = re.compile(rb"(?m)^([^\s:]+)([ \t]*:[ \t]*)([^\r\n]*(?:\r?\n[ \t][^\r\n]*)*)")
-#: A line of a head that is not a field.
+#: A line of a head that is not a header field.
 _OTHER = re.compile(rb"(?m)^(?![^\s:]+[ \t]*:|[ \t])[^\r\n]+")
-#: The names of these fields stay even if they equal a sent secret, because readers of a record need them.
+#: Header fields that stay unmasked even if a sent secret occurs in them, because readers of a record need the
+#: fields.
 _FRAMING = frozenset({b"content-encoding", b"content-length", b"content-type", b"transfer-encoding"})
 _MASKED = re.compile(rb"(?m)^([^\s:]+)[ \t]*:[^\r\n]*\*\*\*\*")
-#: For a scheme of more than 64 characters, only its end matches. Otherwise the search would take quadratic
-#: time in a long word.
+#: A URL with a password. The length of the scheme is limited to 64 characters, because otherwise the search
+#: would take quadratic time in a long word.
 _IN_URL = re.compile(rb"(?i)([a-z][a-z0-9+.-]{0,63}://[^\s/?#:@]*:)[^\s/?#@]*@")
 _HIDDEN = b"****"
-#: Fields with a secret for the client, even without a login: a session cookie must be kept from later
-#: readers.
+#: Response fields with a session cookie, which is secret even without a login.
 _COOKIES = frozenset({b"set-cookie", b"set-cookie2"})
 #: Fields whose value is derived from a sent secret.
 _PROVED = frozenset({b"authentication-info"})
@@ -45,7 +45,7 @@ _BODILESS = frozenset({204, 304})
 
 
 class AnswerSpan(NamedTuple):
-    """The position of the heads in an answer: the size of the interim heads in bytes, and the final head."""
+    """The heads of a response: the size of the interim heads in bytes, and the final head."""
 
     interim: int
     head: bytes
@@ -57,7 +57,7 @@ class AnswerSpan(NamedTuple):
 
     @property
     def version(self) -> str | None:
-        """Return the HTTP version as archives write it."""
+        """Return the HTTP version in the form for archives."""
         found = _STATUS.match(self.head)
         return None if found is None else f"http/{found[1].decode('ascii')}"
 
@@ -68,7 +68,7 @@ class AnswerSpan(NamedTuple):
 
     @property
     def length(self) -> int | None:
-        """Return the length of the body in bytes, as the head states it."""
+        """Return the body length in bytes that the head states."""
         if self.status in _BODILESS:
             return 0
         found = None if self.coded else _LENGTH.search(self.head)
@@ -81,7 +81,7 @@ class AnswerSpan(NamedTuple):
 
 
 def find_answer(octets: bytes) -> AnswerSpan | None:
-    """Return the answer in the first received bytes; None without a complete head."""
+    """Return the heads at the start of the received bytes, or None without a complete head."""
     begin = 0
     while (end := _HEAD_END.search(octets, begin)) is not None:
         if not _INTERIM.match(octets, begin):
@@ -99,7 +99,7 @@ def masked_fields(request: bytes) -> list[str]:
 def mask_answer(
     head: bytes, *, asked_secretly: bool, keeps_cookies: bool, hide: Callable[[bytes], bytes]
 ) -> tuple[bytes, list[str]]:
-    """Return one or more heads without secrets, and the names of the masked fields."""
+    """Return the heads with masked secrets, and the names of the masked fields."""
     names: list[str] = []
     given = (frozenset() if keeps_cookies else _COOKIES) | (_PROVED if asked_secretly else frozenset())
 
@@ -118,7 +118,7 @@ def mask_answer(
 
 
 class ChunkDecoder:
-    """A decoder that removes the transfer coding of a body, up to the end or the first violation."""
+    """A decoder for a chunked body, which stops at the end of the body or at invalid data."""
 
     def __init__(self, head: bytes) -> None:
         self._machine = h11.Connection(h11.CLIENT, max_incomplete_event_size=MOST_HEAD)
@@ -128,8 +128,8 @@ class ChunkDecoder:
         self.take(head)
 
     def take(self, octets: bytes) -> bytes:
-        """Return the decoded bytes; empty after the end, or after a violation."""
-        if self._is_over or not octets:  # For h11, an empty value means the end of the connection.
+        """Return the decoded bytes; the result is empty after the end of the body or after invalid data."""
+        if self._is_over or not octets:  # For h11, empty bytes mean the end of the connection.
             return b""
         made: list[bytes] = []
         try:
@@ -146,16 +146,19 @@ class ChunkDecoder:
         return b"".join(made)
 
 
-# The URL of a record in two forms: as records store it, and as the key of a search.
+# The two forms of a record's URL: the form of the record field, and the normalized form for searches.
 
-#: Characters that a URL must not contain (RFC 3986 2).
+#: Characters that a URL must not contain (RFC 3986 section 2).
 _NEVER = re.compile(r"[^!#$&-;=?-\[\]_a-z~%]|%(?![0-9A-Fa-f]{2})")
 
 
 def target_of(url: Url, *, has_user: bool, hide: Callable[[str], str] = str) -> str:
-    """Return the URL as records store it: without a password, and without all text that `hide` removes.
+    """Return the URL in the form of a record field, without the password, the fragment and the zone.
 
-    The user name stays only if `has_user`. The fragment and the zone are removed.
+    Args:
+        url: The URL.
+        has_user: Whether the user name stays.
+        hide: A function that masks secrets in text.
     """
     absent: dict[str, Any] = {
         name: None
@@ -167,10 +170,10 @@ def target_of(url: Url, *, has_user: bool, hide: Callable[[str], str] = str) -> 
 
 
 def normalize_target(url: Url) -> str:
-    """Return the same text for all equivalent spellings of a URL.
+    """Return the normalized form of a URL for searches.
 
-    The text is built from the components, with the host in lower case and without the scheme's default port.
-    Other spellings are not treated as equal.
+    The host is in lower case, and the default port of the scheme is removed. No other normalization is
+    applied.
     """
     row = registry.find(url.scheme)
     plain: dict[str, Any] = {"text": "", "findings": (), "places": (), "fragment": None}
@@ -182,7 +185,7 @@ def normalize_target(url: Url) -> str:
             plain["user"] = None
     text = _NEVER.sub(_escape_match, build(replace(url, **plain)))
     is_bare = row is not None and row.kept_as == "exchange" and "/" not in text.partition("://")[2]
-    return f"{text}/" if is_bare and "?" not in text else text  # RFC 9110 4.2.3
+    return f"{text}/" if is_bare and "?" not in text else text  # RFC 9110 section 4.2.3
 
 
 def _escape_match(found: re.Match[str]) -> str:

@@ -1,8 +1,9 @@
 """Indexes of archives in the formats CDXJ and CDX, and the search for equal payloads (revisits).
 
-An index is written next to each archive; indexes of other programs are read. The key of a record (SURT) is
-the reversed URL, without the components that seldom distinguish objects: scheme, user, `www.`, case, session
-ids. Other programs search by this key; this package does not.
+An index is written next to each archive. Indexes of other programs are read. The key of a record (SURT) is
+the URL with reversed host labels. The key does not contain the scheme, the user, `www.`, upper case and
+session IDs, because they seldom distinguish objects. Other programs search by this key, but this package does
+not.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from resolver.warc.records import Budget, DamagedRecord, RecordHead, RecordSourc
 from resolver.warc.writing import Fields, digest_text
 
 _WWW = re.compile(r"www\d*\.")
-#: Query parameters that identify a session. The surt package removes the same ones.
+#: Query parameters that identify a session. The surt package removes the same parameters.
 _SESSION = re.compile(
     r"(?:^|&)(?:(?:jsessionid|phpsessid|sid)=[0-9a-z]{32}|aspsessionid[a-z]{8}=[a-z]{24})(?=&|$)"
 )
@@ -39,7 +40,7 @@ _INDEXED = frozenset({"response", "resource", "revisit"})
 
 
 class IndexLine(NamedTuple):
-    """A line of an index. `mime` is `None` if unknown."""
+    """A line of an index; `mime` is the media type, or None if the type is unknown."""
 
     url: str
     date: datetime
@@ -62,7 +63,7 @@ class IndexLine(NamedTuple):
 
 
 def key_of(target: str) -> str:
-    """Return the key by which other programs search for a URL."""
+    """Return the SURT key by which other programs search for a URL."""
     try:
         url = parse(target)
     except InvalidUrl:
@@ -70,7 +71,7 @@ def key_of(target: str) -> str:
     if not isinstance(url, HostUrl) or not url.host:
         return _plain(target)
     host = _WWW.sub("", url.host.lower(), count=1) if _WWW.match(url.host.lower()) else url.host.lower()
-    if ":" not in host:  # An IPv6 address stays unchanged. An IPv4 address is reversed like a host name.
+    if ":" not in host:  # Host names and IPv4 addresses are reversed, IPv6 addresses are not.
         host = ",".join(reversed(host.split(".")))
     port = "" if url.port in (None, url.default_port) else f":{url.port}"
     rest = target.partition("://")[2]
@@ -90,14 +91,14 @@ def _plain(target: str) -> str:
 
 
 def _normalize_escapes(text: str) -> str:
-    """Return the text with uniform escapes."""
+    """Return the text with normalized percent-encoding."""
     return quote(unquote_to_bytes(text), safe=_SAFE + "%")
 
 
 class IndexBuilder:
-    """A builder of the index line of a record; the line is known after the complete block.
+    """A builder of the index line of a record, which is complete after the block was read.
 
-    Most types of records do not have a line.
+    Most types of records are not in the index.
     """
 
     def __init__(self, head: RecordHead) -> None:
@@ -138,28 +139,28 @@ class IndexBuilder:
         )
 
 
-# Indexes of other programs: CDXJ, and CDX with its columns named in the first line.
+# Indexes of other programs in the formats CDXJ and CDX. The first line of a CDX index contains the column
+# names.
 #
-# A line is only a hint, whichever program wrote it: it names a record that may have the payload of some
-# digest. An index is untrusted, so the length of a line and the size of an index are limited (S16). An index
-# may be gzip-compressed.
+# An index is untrusted. A line is only a hint that a record may have the payload with a digest. The length of
+# a line and the number of lines are limited (S16). An index may be gzip-compressed.
 
-#: The maximum of bytes in a line, and the maximum of lines in an index.
+#: The maximum length of a line in bytes, and the maximum number of lines in an index.
 MOST_LINE = 65_536
 MOST_LINES = 20_000_000
 
 _OFFSET = re.compile(r"[0-9]{1,18}", re.ASCII)
 _SHA1 = 20
-#: The columns of CDX that are used: checksum, compressed or uncompressed offset, file.
+#: The names of the used CDX columns: the checksum, the compressed or uncompressed offset, and the file name.
 _CHECKSUM, _OFFSETS, _FILE = "k", "Vv", "g"
-#: A revisit does not have a payload.
+#: The media type of index lines for revisit records, which do not have a payload.
 _REVISITS = ('"warc/revisit"', " warc/revisit ")
 
 
 class CdxHint(NamedTuple):
-    """A hint that the payload with this SHA-1 is in the record at `offset` of a file.
+    """A hint that a payload is in the record at `offset` of a file.
 
-    `name` is the file name without a directory.
+    The SHA-1 digest identifies the payload. `name` is the file name without a directory.
     """
 
     digest: bytes
@@ -168,7 +169,9 @@ class CdxHint(NamedTuple):
 
 
 def read_hints(source: RecordSource) -> Iterator[CdxHint | None]:
-    """Yield one hint for each line that is not a revisit, in order; None for a line without useful data.
+    """Yield a hint for each line of an index, except for revisits, in order.
+
+    For a line without useful data, None is yielded.
 
     Raises:
         LocalError: The file is not an index, or has too many lines.
@@ -209,7 +212,7 @@ def _parse_columns(text: str, columns: dict[str, int]) -> CdxHint | None:
 
 
 def _parse_json(text: str) -> CdxHint | None:
-    """Return the hint of a line with a key, a time and a JSON object."""
+    """Return the hint of a CDXJ line, which contains a key, a time and a JSON object."""
     words = text.split(" ", 2)
     if len(words) < 3:
         return None
@@ -223,10 +226,9 @@ def _parse_json(text: str) -> CdxHint | None:
 
 
 def _hint(digest: str, file: str, offset: str) -> CdxHint | None:
-    """Return the hint that consists of these values.
+    """Return the hint with these values, or None for invalid values.
 
-    Some programs write the digest without the name of the algorithm, and the file name with a former
-    directory.
+    Some programs write the digest without the name of the algorithm, or the file name with an old directory.
     """
     claim = read_claim(digest if ":" in digest else f"sha1:{digest}")
     name = file.rpartition("/")[2]
@@ -244,30 +246,31 @@ def _is_name(name: str) -> bool:
     return name not in ("", ".", "..") and "\0" not in name
 
 
-# Payloads that were archived earlier, by this run or in earlier archives, for revisit records (WARC 1.1,
-# 6.7).
+# Deduplication: payloads that this run or an earlier run archived become revisit records (WARC 1.1, 6.7).
 #
-# The key is the SHA-256 of the payload and its length. For a payload without a head, the key includes the
-# media type. For HTTP responses it includes whether they were chunked. The URL may differ.
+# The key of a payload consists of its SHA-256 digest and its length. For an HTTP response, the key also
+# contains whether the body is chunked. For other objects, the key also contains the media type. The URL is
+# not part of the key.
 
-#: The minimum size in bytes of a payload for a revisit record. Below it, the revisit record is not shorter
-#: than the object.
+#: The minimum size in bytes of a payload for deduplication. For a smaller payload, the revisit record is not
+#: shorter than the record of the object.
 LEAST = 512
-#: The maximum number of known payloads, which take about 500 MB. The oldest is removed first.
+#: The maximum number of stored payload keys, which use about 500 MB of memory. The oldest key is removed
+#: first.
 MOST_KNOWN = 1_000_000
 
 _OK = 200
 
 
 class RevisitOriginal(NamedTuple):
-    """A record that has the payload: its ID, its URL and its date, as stored."""
+    """The original record of a payload, with its ID, URL and date as record fields."""
 
     id: str
     target: str
     date: str
 
     def fields(self, profile: str, digest: str) -> Fields:
-        """Return the fields of a revisit record that refers to this one."""
+        """Return the fields of a revisit record that refers to this original record."""
         return [
             ("WARC-Profile", profile),
             ("WARC-Payload-Digest", digest),
@@ -285,11 +288,14 @@ class Revisits:
         self._known: dict[tuple[str, int, str], RevisitOriginal] = {}
 
     def find(self, kept: CapturedObject) -> RevisitOriginal | None:
-        """Return a record with the same payload; None without one, or if a revisit is not worthwhile."""
+        """Return a record with the same payload.
+
+        None means that such a record does not exist, or that a revisit record does not save space.
+        """
         return self._known.get(payload_key(kept)) if is_worthwhile(kept) else None
 
     def note(self, kept: CapturedObject, original: RevisitOriginal) -> None:
-        """Record that the archive has this payload."""
+        """Store `original` as the record with the payload."""
         if not is_worthwhile(kept):
             return
         if len(self._known) >= self._most:
@@ -298,36 +304,36 @@ class Revisits:
 
 
 def is_worthwhile(kept: CapturedObject) -> bool:
-    """Return whether a reference to a record with the same payload saves space."""
+    """Return whether a revisit record would save space."""
     return kept.truncated is None and kept.size >= LEAST and kept.status in (None, _OK)
 
 
 def payload_key(kept: CapturedObject) -> tuple[str, int, str]:
-    """Return the key that equal payloads share.
+    """Return the key of a payload, which is the same for equal payloads.
 
-    A revisit of an HTTP response has its own head, and programs read the body of the original record by that
-    head. So both bodies must be chunked, or neither.
+    Programs use the HTTP head of the revisit record to read the body of the original record. So both bodies
+    must be chunked, or both bodies must not be chunked.
     """
     is_coded = kept.payload_digest is None
     how = kept.content_type if kept.type != "response" else "chunks" if is_coded else ""
     return kept.sha256, kept.size, how
 
 
-# Payloads of earlier archives, found by the indexes that the user named: a repeated payload becomes a revisit
-# record, as within a run.
+# Deduplication with earlier archives, through the indexes that the user configured.
 #
-# A line of an index is only a hint. The hinted record is opened, and its payload is hashed again. A missing
-# record, or a record with other bytes, is ignored. So statements of an index never get into an archive, and
-# two payloads with the same SHA-1 are never confused.
+# A line of an index is only a hint. The record is opened, and its payload is hashed again. A missing record,
+# or a record with another payload, is ignored. So untrusted data of an index never gets into an archive, and
+# a SHA-1 collision has no effect.
 #
-# The hints are in a private temporary database. The database takes about 50 bytes per line on the disk, and a
-# few MB of memory for any number of lines.
+# The hints are stored in a private temporary database. The database needs about 50 bytes per line on the
+# disk, and a few MB of memory for any number of lines.
 
-#: The number of lines per database insert, and of records tried per digest.
+#: The number of lines per database insert, and the maximum number of records that are opened for a digest.
 _AT_ONCE = 10_000
 _MOST_TRIED = 3
 
-#: A value that may be copied into another record: without spaces and line ends.
+#: A field value that may be copied into another record. Spaces and line ends are not allowed (header
+#: injection).
 _WORD = re.compile(r"[!-~]{1,8192}")
 
 _TABLE = "CREATE TABLE hints (digest BLOB, directory INTEGER, name BLOB, offset INTEGER)"
@@ -335,9 +341,10 @@ _QUERY = "SELECT directory, name, offset FROM hints WHERE digest=? ORDER BY rowi
 
 
 class EarlierArchives:
-    """The payloads of earlier archives, found by their indexes.
+    """The payloads of earlier archives, which are searched through indexes.
 
-    `unread` is the number of index lines without useful data.
+    Attributes:
+        unread: The number of index lines without useful data.
 
     Raises:
         LocalError: An index cannot be read, or is not an index.
@@ -351,7 +358,7 @@ class EarlierArchives:
             with _faults():
                 self._database.execute("PRAGMA journal_mode=OFF")
                 self._database.execute(_TABLE)
-                self._database.execute("BEGIN")  # never committed: the data is temporary
+                self._database.execute("BEGIN")  # The transaction is never committed: the data is temporary.
                 for path in indexes:
                     self._read(path)
                 self._database.execute("CREATE INDEX digests ON hints (digest)")
@@ -364,9 +371,9 @@ class EarlierArchives:
         self._database.close()
 
     def find(self, kept: CapturedObject) -> RevisitOriginal | None:
-        """Return the record of an earlier archive with the same payload and the same stated properties.
+        """Return the record of an earlier archive with the same payload key.
 
-        Return None without such a record, or if a revisit is not worthwhile.
+        None means that such a record does not exist, or that a revisit record does not save space.
         """
         claim = read_claim(kept.digest)
         if claim is None or not is_worthwhile(kept):
@@ -406,7 +413,7 @@ def _rows(directory: int, some: list[CdxHint | None]) -> Iterator[tuple[bytes, i
 
 @contextmanager
 def _faults() -> Iterator[None]:
-    """Report an error of SQLite as an error of the disk."""
+    """Convert SQLite errors to `LocalError`."""
     try:
         yield
     except sqlite3.Error as error:
@@ -414,17 +421,21 @@ def _faults() -> Iterator[None]:
 
 
 def _places(directory: str) -> Iterator[str]:
-    """Yield the directories that may contain the files of an index: its own, and pywb's directory."""
+    """Yield the directories in which the files of an index are searched.
+
+    These are the directory of the index, and the archive directory of pywb.
+    """
     yield directory
     if os.path.basename(os.path.abspath(directory)) == "indexes":
         yield os.path.join(directory, os.pardir, "archive")
 
 
 def _original(source: RecordSource, offset: int, kept: CapturedObject) -> RevisitOriginal | None:
-    """Return the record at an offset, if it has this object's payload and a revisit may refer to it.
+    """Return the record at an offset as the original of a revisit record, or None.
 
     Raises:
-        DamagedRecord: The record does not meet these conditions.
+        DamagedRecord: The record is damaged, has another payload, or cannot be the original of a revisit
+            record.
     """
     found = read_one(source, offset, lambda head: _HashedPayload(head, kept))
     head = found.head
@@ -436,7 +447,7 @@ def _original(source: RecordSource, offset: int, kept: CapturedObject) -> Revisi
 
 
 class _HashedPayload:
-    """The payload of one record, compared with `kept` by its SHA-256 and length."""
+    """A comparison of a record's payload with `kept`, by the SHA-256 digest and the length."""
 
     def __init__(self, head: RecordHead, kept: CapturedObject) -> None:
         if head.type != kept.type or head.get_first("WARC-Truncated") is not None:
@@ -455,7 +466,7 @@ class _HashedPayload:
             raise DamagedRecord("payload is longer")
 
     def is_same(self) -> bool:
-        """Return whether the payload is the same, after the complete block."""
+        """Return whether the payload is the same; valid after the complete block was read."""
         answer = self._payload.answer
         if answer is not None and answer.status != _OK:
             return False

@@ -1,6 +1,6 @@
-"""The metadata of a capture: its dialogue, read from the archive.
+"""The parser for the recorded dialogue of a capture.
 
-The text is untrusted. Items that deviate from the format are skipped, and the rest is used only as data.
+The dialogue is untrusted. Invalid items are skipped.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from protocols.errors import (
 )
 from protocols.location import Finding, JsonValue, Kind
 
-#: The maximum number of bytes of metadata that are read: a dialogue, and the few fields before it.
+#: The maximum number of bytes that are read from a metadata record.
 MOST = 2_097_152
 
-#: The maximum nesting of facts. The facts of a scheme have at most four levels.
+#: The maximum nesting depth of metadata values. The metadata of the supported schemes has at most four
+#: levels.
 _DEEPEST = 8
 
 _LINE = b"dialogue: "
@@ -49,7 +50,7 @@ Json = dict[str, JsonValue]
 
 
 def read_events(pieces: Iterator[bytes]) -> list[Json]:
-    """Return the events of a dialogue, in order; empty without a dialogue."""
+    """Return the events of a dialogue in order; the list is empty without a dialogue."""
     octets = b""
     for piece in pieces:
         octets += piece
@@ -68,7 +69,7 @@ def read_events(pieces: Iterator[bytes]) -> list[Json]:
 
 
 def end_of(events: list[Json]) -> Json:
-    """Return the last event if it is of the kind `end`."""
+    """Return the last event if it is an `end` event, otherwise an empty object."""
     return events[-1] if events and events[-1]["event"] == "end" else {}
 
 
@@ -76,8 +77,12 @@ def end_of(events: list[Json]) -> Json:
 class ReplayedConnection:
     """An archived connection to an IP address.
 
-    `sent` and `heard` are its sent and received bytes in order. `has_body` says whether bytes of the object
-    followed, with the given `framing` and the way they `ended`.
+    Attributes:
+        sent: the sent bytes, in order.
+        heard: the received bytes, in order.
+        has_body: whether the connection carried bytes of the object.
+        framing: the framing of the object's bytes, such as dot-stuffing.
+        ended: how the bytes of the object ended.
     """
 
     transport: str
@@ -139,7 +144,7 @@ def moment(event: Json, name: str) -> datetime | None:
 
 
 def reply_of(end: Json) -> Reply | None:
-    """Return the reply with the recorded facts of the object; None if the event has no kind."""
+    """Return a reply with the recorded metadata of the object, or None if the event is incomplete."""
     kind = text(end, "kind")
     if kind not in {each.value for each in Kind}:
         return None
@@ -159,7 +164,7 @@ def reply_of(end: Json) -> Reply | None:
 
 
 def _depth(value: JsonValue, deep: int = 0) -> int:
-    """Return the nesting of a value, counted up to one level above the maximum."""
+    """Return the nesting depth of a value, or a depth above `_DEEPEST` for deeper values."""
     if deep > _DEEPEST or not isinstance(value, dict | list):
         return deep
     inner = value.values() if isinstance(value, dict) else value
@@ -178,7 +183,7 @@ def _pairs(value: JsonValue) -> Iterator[tuple[str, str]]:
 
 
 def findings_of(end: Json) -> list[Finding]:
-    """Return the recorded findings."""
+    """Return the recorded warnings of the policy."""
     told = end.get("findings")
     found = []
     for each in told if isinstance(told, list) else []:
@@ -190,7 +195,7 @@ def findings_of(end: Json) -> list[Finding]:
 
 
 def read_verified(end: Json) -> set[str]:
-    """Return the recorded proofs that the object was complete."""
+    """Return the names of the recorded checks that verified the object."""
     told = end.get("verified")
     return {word for word in told if word in _WORDS} if isinstance(told, list) else set()
 

@@ -1,4 +1,4 @@
-"""The recorder of an archive: it writes each redirect hop as a capture, and an index for each file."""
+"""The recorder, which writes an archive with a capture for each redirect, and an index for each file."""
 
 from __future__ import annotations
 
@@ -45,11 +45,13 @@ _MOST_INFO = 65_536
 class WarcVolume:
     """A file of an archive, open for appending.
 
-    `mode` is the permissions of a new file. `cut` is the number of bytes that were removed because an
-    interrupted run left them after its last complete record.
+    Attributes:
+        mode: The permissions of the file.
+        cut: The number of removed bytes of an incomplete record that an interrupted run left at the end.
 
     Raises:
-        LocalError: The file belongs to another program, is damaged, is being written, or cannot be written.
+        LocalError: Another program created the file, another run has locked the file, or the file is damaged
+            or not writable.
     """
 
     def __init__(self, path: str, mode: int = 0o600) -> None:
@@ -75,17 +77,16 @@ class WarcVolume:
     def write(
         self, type: str, fields: Fields, content_type: str | None, block: RecordBlock
     ) -> tuple[int, int]:
-        """Write one record of an open transaction; return its position and its length in the file."""
+        """Write a record in an open transaction, and return its offset and length in the file."""
         begin = self._file.size
         self._writer.write(type, fields, content_type, block)
         return begin, self._file.size - begin
 
     @contextmanager
     def open_transaction(self) -> Iterator[None]:
-        """Write all records of the block or none.
+        """Start a transaction: after an error, no record of the `with` block stays in the file.
 
-        Without this, a full disk could leave a partial record, which would later be damage in the middle of
-        the file.
+        Otherwise a full disk could leave an incomplete record in the middle of the file.
         """
         begin, rows = self._file.size, len(self._rows)
         try:
@@ -98,7 +99,7 @@ class WarcVolume:
 
     @property
     def rows(self) -> Sequence[IndexLine]:
-        """Return the lines of the index so far."""
+        """Return the index lines of the records that were written."""
         return self._rows
 
     def index(self, row: IndexLine) -> None:
@@ -106,11 +107,11 @@ class WarcVolume:
         self._rows.append(row)
 
     def sync(self) -> None:
-        """Flush the file to the disk."""
+        """Sync the file to the disk."""
         self._file.sync()
 
     def close(self) -> None:
-        """Write the index, sorted by bytes, and release the file for another run."""
+        """Write the index, sorted by bytes, and release the lock on the file."""
         try:
             lines = sorted(row.line(self.name) for row in self._rows)
             put_beside(self.path.removesuffix(".gz").removesuffix(".warc") + ".cdxj", lines, self._file.mode)
@@ -141,7 +142,11 @@ class WarcVolume:
 
 
 def rows_in(path: str) -> Iterator[IndexLine]:
-    """Yield the index lines of a file by its records; raise `LocalError` if it cannot be read."""
+    """Read the records of a file and yield their index lines.
+
+    Raises:
+        LocalError: The file cannot be read.
+    """
     with open_archive(path) as file:
         for found in read_records(file, _IndexedRecord):
             if not isinstance(found, DamagedSpan):
@@ -150,7 +155,7 @@ def rows_in(path: str) -> Iterator[IndexLine]:
 
 
 class _IndexedRecord:
-    """The index line of an existing record, and the record as the origin of revisits."""
+    """The index line of an existing record, and the record as the original of revisit records."""
 
     def __init__(self, head: RecordHead) -> None:
         self.index = IndexBuilder(head)
@@ -168,7 +173,8 @@ class _IndexedRecord:
         return any(line.startswith(_OURS) for line in self._octets.splitlines())
 
 
-#: The size in bytes at which a capture begins another file (WARC 1.1, Annex C).
+#: The default maximum size of a file in bytes, after which the next capture starts a new file (WARC 1.1,
+#: Annex C).
 SIZE = 1_000_000_000
 
 _FORMAT = "WARC File Format 1.1"
@@ -179,30 +185,33 @@ _NAME = re.compile(r"(.*?)(\.warc(?:\.gz)?)", re.DOTALL)
 
 
 class Recorder:
-    """A writer of retrieved objects into an archive.
+    """A writer of retrieved objects to an archive.
 
-    A recorder is made before the first URL is fetched and closed after the last. As a context manager it
-    closes itself. Next to each file is its index, `NAME.cdxj`.
+    Create the recorder before the first URL is fetched, and close it after the last URL, or use it as a
+    context manager. The index of each file is `NAME.cdxj` in the same directory.
 
     Args:
-        path: A new file, or a file of this package that is continued. It ends in `.warc.gz`, or in `.warc`
-            for an uncompressed archive.
-        size: The size in bytes at which further files are begun, with the names `NAME-00001` and so on.
-        sync: Flush each capture to the disk before it counts as written.
-        policy: The policy of the run, noted in the file. It must not hold secrets.
-        command: The command of the run, noted in the file. It must not hold secrets.
-        dedup: Indexes (CDXJ, CDX) of earlier archives, stored next to these archives. If an object has the
-            payload of a record there, a reference to that record (a revisit) is written instead.
-        cookies: Keep the cookies that responses set. Otherwise their values are replaced by `****`.
-        mode: The permissions of new files and their indexes, less the user's umask; by default only the owner
-            has access. An existing file keeps its permissions.
-        once: Do not store an object again if the file has it from an earlier run: the same URL with the same
-            status and payload.
+        path: The name of a new file, or of a file of this package to which records are appended. The name
+            ends in `.warc.gz`, or in `.warc` for an uncompressed archive.
+        size: The size in bytes after which a new file is started. The new files have the names `NAME-00001`
+            and so on.
+        sync: Whether each capture is synced to the disk before it is reported as written.
+        policy: The policy of the run, which is stored in the file. The text must not contain secrets.
+        command: The command of the run, which is stored in the file. The text must not contain secrets.
+        dedup: The indexes (CDXJ, CDX) of earlier archives for deduplication, in the same directory as their
+            archives. If a record of an earlier archive has the same payload as an object, a reference to that
+            record (a revisit) is written instead of the object.
+        cookies: Whether the values of cookies in responses are stored. Otherwise the values are replaced by
+            `****`.
+        mode: The permissions of new files and indexes, from which the umask is subtracted. By default only
+            the owner has access. An existing file keeps its permissions.
+        once: Whether to skip an object that an earlier run stored in the file, with the same URL, status and
+            payload.
 
     Raises:
-        NotConfigured: `path` has another ending.
-        LocalError: The file belongs to another program, is damaged, is being written, or cannot be written;
-            or an index cannot be read.
+        NotConfigured: `path` does not end in `.warc.gz` or `.warc`.
+        LocalError: Another program created the file, another run has locked the file, or the file is damaged
+            or not writable. Or an index is not readable.
     """
 
     def __init__(
@@ -228,7 +237,7 @@ class Recorder:
         self._policy, self._command = policy, command
         self.keeps_cookies, self._mode = cookies, mode
         self._lock = Lock()
-        self._flushing = Lock()  # lock order: `_flushing` before `_lock`
+        self._flushing = Lock()  # Lock order, to prevent a deadlock: `_flushing` before `_lock`.
         self._kept = self._flushed = 0
         self._revisits = Revisits()
         self._once = once
@@ -241,7 +250,7 @@ class Recorder:
             raise
 
     def _open(self) -> None:
-        """Open the last file of an earlier run, or the one after it."""
+        """Open the last file of an earlier run or, if that file is full, a new file."""
         self._number = 0
         while os.path.exists(self._name(self._number + 1)):
             self._number += 1
@@ -259,9 +268,9 @@ class Recorder:
             raise
 
     def _earlier_rows(self) -> Iterator[tuple[str, int | None, str | None]]:
-        """Yield URL, status and digest of the captures in the continued file and in the previous file.
+        """Yield the URL, status and digest of the captures in the current file and in the previous file.
 
-        A run that was killed wrote its last captures to one of these two files.
+        A killed run wrote its last captures to one of these two files.
         """
         before = rows_in(self._name(self._number - 1)) if self._number else ()
         for row in chain(before, self._volume.rows):
@@ -269,11 +278,11 @@ class Recorder:
 
     @property
     def unread(self) -> int:
-        """Return the number of lines of the `dedup` indexes without useful data."""
+        """Return the number of lines without useful data in the `dedup` indexes."""
         return 0 if self._earlier is None else self._earlier.unread
 
     def recording(self, mask: Mask, attempt: int) -> CaptureRecording:
-        """Return the recorder of the captures of one attempt."""
+        """Return the recorder for the captures of one attempt."""
         return CaptureRecording(self, mask, attempt)
 
     def __enter__(self) -> Recorder:
@@ -292,7 +301,7 @@ class Recorder:
                 self._earlier.close()
 
     def begin(self, subject: CaptureSubject, mask: Mask) -> Capture:
-        """Begin the capture of one hop."""
+        """Start the capture of one request."""
         return Capture(subject, self, mask)
 
     def now(self) -> datetime:
@@ -302,7 +311,7 @@ class Recorder:
         return ByteSpool(self._directory)
 
     def keep(self, group: RecordGroup) -> None:
-        """Write all records of a capture, one after the other; raise `LocalError`."""
+        """Write all records of a capture consecutively. Raises `LocalError`."""
         if self._is_there(group):
             return
         if self._volume.size >= self._size:
@@ -316,7 +325,7 @@ class Recorder:
             self._flush(place)
 
     def _is_there(self, group: RecordGroup) -> bool:
-        """Return whether an earlier run wrote the same capture, and mark the earlier capture as used."""
+        """Return whether an earlier run wrote the same capture; each earlier capture matches once."""
         kept = group.object
         if kept is None:
             return False
@@ -328,7 +337,10 @@ class Recorder:
         return True
 
     def _flush(self, place: int) -> None:
-        """Flush this number of captures, and all captures that other threads wrote meanwhile."""
+        """Sync the archive up to the capture with the number `place`.
+
+        One sync includes the captures that other threads wrote before the sync.
+        """
         with self._flushing:
             if self._flushed < place:
                 kept = self._kept
@@ -345,7 +357,7 @@ class Recorder:
         self._volume.write("metadata", self._fields(group) + fields, _FIELDS, metadata)
 
     def _keep_object(self, group: RecordGroup, kept: CapturedObject) -> str:
-        """Write the record of the object, and return its ID."""
+        """Write the record of the object, and return the ID of the record."""
         fields = self._fields(group)
         id, target = fields[0][1], group.subject.target
         original = self._revisits.find(kept)
@@ -371,7 +383,7 @@ class Recorder:
         return id
 
     def _turn(self) -> None:
-        """Open the next file, unless another thread has opened it meanwhile."""
+        """Open the next file if no other thread has opened it."""
         with self._flushing, self._lock:
             if self._volume.size < self._size:
                 return
@@ -421,7 +433,7 @@ class Recorder:
 def _open_earlier(indexes: list[str]) -> EarlierArchives | None:
     if not indexes:
         return None
-    from resolver.warc.index import EarlierArchives  # few runs have indexes, and the import loads a database
+    from resolver.warc.index import EarlierArchives  # Imported lazily: the module loads sqlite3.
 
     return EarlierArchives(indexes)
 
@@ -434,7 +446,7 @@ T = TypeVar("T")
 
 
 class CaptureRecording:
-    """The captures of one try, at most one at a time."""
+    """The captures of one attempt, at most one capture at a time."""
 
     def __init__(self, recorder: Recorder, mask: Mask, attempt: int) -> None:
         self._recorder = recorder
@@ -443,7 +455,7 @@ class CaptureRecording:
         self._capture: Capture | None = None
 
     def begin(self, request: RetrievalRequest, url_gate: UrlGate, via: str | None = None) -> None:
-        """Begin the capture of a hop; `via` is the URL that redirected to it."""
+        """Start the capture of a request; `via` is the URL that redirected to the requested URL."""
         row = url_gate.row
         assert row is not None, "a dialogue has a scheme"
         url = request.url
@@ -467,15 +479,15 @@ class CaptureRecording:
         url_gate.tap(self._capture)
 
     def watch_dialogue(self, dialogue: Dialogue[T]) -> Dialogue[T]:
-        """Return the same dialogue, with its steps recorded."""
+        """Return a dialogue that records each step of `dialogue`."""
         return dialogue if self._capture is None else self._capture.watch_dialogue(dialogue)
 
     @staticmethod
     def options(url: Url, options: Options) -> Options:
-        """Return the options under which an object can be archived completely and as received.
+        """Return the options with which the complete bytes of an object can be archived.
 
-        These options exclude shared connections and HTTP/2 frames, and they include the body of an error
-        response. An object is read from its beginning, unless the archived exchange shows that it is a range.
+        Pipelining and HTTP/2 are disabled. The body of an error response is included. A download is not
+        resumed, unless the archived HTTP exchange shows that the response is a range.
         """
         row = registry.find(url.scheme)
         if (options.start or options.stop is not None) and (row is None or row.kept_as != "exchange"):
@@ -487,27 +499,31 @@ class CaptureRecording:
         return reply if self._capture is None else reply.with_body(RecordedBody(reply.body, self._capture))
 
     async def conclude(self) -> None:
-        """End a capture without an error like `end`, in a thread.
+        """End a successful capture in a worker thread, as `end` does.
 
-        The thread keeps compression and a slow disk from blocking other tasks. A connection that is closed
-        meanwhile may be missing from the record.
+        The worker thread prevents compression and a slow disk from blocking other tasks. If a connection is
+        closed concurrently, the close may be missing from the dialogue.
         """
         if self._capture is None:
             return
         try:
             await running().in_thread(self._capture.end, None)
         finally:
-            self.end(None)  # This call is also made if a cancellation came before the thread started.
+            self.end(None)  # A cancellation before the start of the thread must not lose the capture.
 
     def end(self, error: BaseException | None, *, late: bool = False) -> None:
-        """End the hop and write it; raise `LocalError` if the disk is full or fails."""
+        """End the capture and write its records.
+
+        Raises:
+            LocalError: The disk is full or fails.
+        """
         capture, self._capture = self._capture, None
         if capture is not None:
             capture.end(error, late=late)
 
 
 class RecordedBody:
-    """A body that records each byte as it is read. It is never moved by sendfile or splice."""
+    """A body that records each byte that is read; sendfile and splice are not used."""
 
     def __init__(self, body: Body, capture: Capture) -> None:
         self._body = body

@@ -1,7 +1,7 @@
-"""The records of a WARC file in order: each complete record and its head, and each damaged span.
+"""The parser for WARC files, which returns complete records and damaged spans in order.
 
-A record is complete if three conditions hold: its block has the stated length, CR LF CR LF follows, and its
-gzip member has ended. Damage is reported, and reading continues at the next record.
+A record is complete if its block has the stated length, CR LF CR LF follows, and its gzip member is complete.
+After damage, reading continues at the next record.
 """
 
 from __future__ import annotations
@@ -17,28 +17,30 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from protocols.errors import LocalError
 from protocols.location import Headers
 
-# The decompressed bytes of records: of one gzip member (RFC 1952), or of an uncompressed file.
+# Streams of decompressed bytes, from one gzip member (RFC 1952) or from an uncompressed file.
 #
-# At most 64 KiB of the decompressed bytes are held, and a stated size never determines the size of a buffer.
-# If members and records overlap, a `Budget` limits the bytes that are read and decompressed again.
+# A stream buffers at most 64 KiB of decompressed bytes. A length field in the file never determines the size
+# of a buffer. A `Budget` limits repeated reads and repeated decompression, as protection against zip bombs.
 
-#: The first bytes of a gzip member: its magic number and its only method.
+#: The first bytes of a gzip member: the magic number and the compression method deflate.
 GZIP = b"\x1f\x8b\x08"
 
-#: Bytes taken from a file, and unpacked, in one step.
+#: The maximum number of bytes that one step reads from a file, and that one step decompresses.
 AT_ONCE = 65_536
-#: The number of bytes in the first step. Each further step doubles it, so reading a damaged start is cheap.
+#: The number of bytes in the first step. Each further step doubles the number. So an attempt to read at a
+#: damaged position is cheap.
 AT_FIRST = 1_024
 
-#: zlib's window size for gzip alone, with the largest window.
+#: The `wbits` value of zlib for the gzip format with the maximum window size.
 _GZIP_ONLY = 31
 
 
 class DamagedRecord(Exception):
     """An incomplete record, or bytes that are not a record; the message gives the reason.
 
-    `is_cut` is true if the record is only truncated. `is_other` is true if the record has an unsupported
-    format but seems to be complete.
+    Attributes:
+        is_cut: whether the record is truncated but otherwise valid.
+        is_other: whether the record seems to be complete but has an unsupported format.
     """
 
     def __init__(self, message: str, *, is_cut: bool = False, is_other: bool = False) -> None:
@@ -48,22 +50,24 @@ class DamagedRecord(Exception):
 
 
 class RecordSource(Protocol):
-    """A file with random access. `read_at` returns fewer bytes only at its end."""
+    """A file with random access; `read_at` returns fewer bytes only at the end of the file."""
 
     def read_at(self, offset: int, size: int, /) -> bytes: ...
 
 
 class Budget:
-    """A limit on the bytes that are read again, for a file that is read from `begin` on.
+    """A limit on repeated reads and repeated decompression, for a file that is read from `begin` on.
 
-    The first read of a byte is free, including all bytes to which it decompresses. Reading or decompressing
-    it again is charged. The limit is `times` bytes for each byte read, plus `spare`. The limit is necessary
-    because reading restarts after damage wherever a record or a member may begin. If members overlap, or all
-    lengths reach to the end of the file, the cost would grow with the square of the file size.
+    The first read of a byte, including its decompression, does not count. Each repeated read or decompression
+    counts. The limit is `times` bytes for each byte of the file that was read, plus `spare` bytes.
+
+    After damage, reading restarts at each possible start of a record or a gzip member. In a malicious file,
+    members may overlap, or all lengths may reach to the end of the file. Without a limit, the time would be
+    quadratic in the file size.
     """
 
-    #: The maximum number of bytes that deflate produces from one byte (1032, zlib.net/zlib_tech.html), plus
-    #: the byte itself.
+    #: The maximum compression ratio of deflate (1032 bytes for one byte, zlib.net/zlib_tech.html), plus 1 for
+    #: the compressed byte.
     _DENSEST = 1_033
 
     def __init__(self, begin: int, *, times: int = 8, spare: int = 67_108_864) -> None:
@@ -73,10 +77,10 @@ class Budget:
         self._again = 0
 
     def take(self, begin: int, end: int, made: int) -> None:
-        """Count the bytes from `begin` to `end`, and the `made` bytes unpacked from them.
+        """Count the read bytes from offset `begin` to `end`, and the `made` bytes decompressed from them.
 
         Raises:
-            LocalError: The budget is spent.
+            LocalError: The limit is exceeded.
         """
         fresh = max(0, end - max(begin, self._furthest))
         self._furthest = max(self._furthest, end)
@@ -89,7 +93,7 @@ class Budget:
 
 
 class RecordStream:
-    """The bytes of the source from `offset` on, unchanged; `line` and `read` only move forward."""
+    """A stream of the uncompressed bytes of the source from `offset` on."""
 
     def __init__(self, source: RecordSource, offset: int, budget: Budget) -> None:
         self._source = source
@@ -101,11 +105,11 @@ class RecordStream:
 
     @property
     def end(self) -> int:
-        """Return the position in the file after the bytes read so far."""
+        """Return the current offset in the file."""
         return self._next - (len(self._held) - self._at)
 
     def read(self, size: int) -> bytes:
-        """Return at most `size` of the next bytes, empty at the end; raise `DamagedRecord`."""
+        """Return at most `size` bytes; the result is empty at the end. Raises `DamagedRecord`."""
         if self.is_at_end():
             return b""
         piece = self._held[self._at : self._at + size]
@@ -113,23 +117,29 @@ class RecordStream:
         return piece
 
     def read_all(self, size: int) -> bytes:
-        """Return the next `size` bytes (a small number), fewer only at the end; raise `DamagedRecord`."""
+        """Return `size` bytes, or fewer bytes at the end of the stream.
+
+        `size` must be small, because the bytes are joined in memory.
+
+        Raises:
+            DamagedRecord: The compressed data is damaged.
+        """
         octets = b""
         while len(octets) < size and (piece := self.read(size - len(octets))):
             octets += piece
         return octets
 
     def is_at_end(self) -> bool:
-        """Return whether all bytes were read; raise `DamagedRecord`."""
+        """Return whether all bytes were read. Raises `DamagedRecord`."""
         if self._at == len(self._held):
             self._held, self._at = self._read_more(), 0
         return not self._held
 
     def line(self, most: int) -> bytes:
-        """Return a line with its line end, of at most `most` bytes; at the end of the file the partial line.
+        """Return the next line with its line end; at the end of the stream the line may be incomplete.
 
         Raises:
-            DamagedRecord: The line is longer.
+            DamagedRecord: The line is longer than `most` bytes.
         """
         pieces: list[bytes] = []
         length = 0
@@ -147,7 +157,7 @@ class RecordStream:
                 return b"".join(pieces)
 
     def _read_more(self) -> bytes:
-        """Return the next bytes; empty at the end."""
+        """Return the next bytes; the result is empty at the end of the stream."""
         octets = self._read()
         self._budget.take(self._next - len(octets), self._next, 0)
         return octets
@@ -160,7 +170,10 @@ class RecordStream:
 
 
 class GzipMember(RecordStream):
-    """The content of one gzip member. The length and CRC at its end show whether the member is complete."""
+    """A stream of the content of one gzip member.
+
+    The length and the CRC checksum at the end of the member show whether the member is complete.
+    """
 
     def __init__(self, source: RecordSource, offset: int, budget: Budget) -> None:
         super().__init__(source, offset, budget)
@@ -178,7 +191,7 @@ class GzipMember(RecordStream):
             try:
                 octets = self._unpacker.decompress(packed, self._at_once)
             except zlib.error as error:
-                # zlib does not report how many bytes it decompressed before the error.
+                # zlib does not report the number of decompressed bytes before the error.
                 self._budget.take(begin, begin, len(packed))
                 raise DamagedRecord(f"damaged gzip data ({error})") from error
             self._packed = self._unpacker.unconsumed_tail
@@ -191,22 +204,22 @@ class GzipMember(RecordStream):
 
 
 def open_stretch(source: RecordSource, offset: int, budget: Budget) -> RecordStream | None:
-    """Return the stream at an offset, packed or not; None at the end of the file."""
+    """Return the compressed or uncompressed stream at an offset, or None at the end of the file."""
     beginning = source.read_at(offset, len(GZIP))
     if not beginning:
         return None
     return (GzipMember if GZIP.startswith(beginning) else RecordStream)(source, offset, budget)
 
 
-# The head of a record (WARC 1.1, 4 and 5).
+# The header of a record (WARC 1.1, 4 and 5).
 
-#: Bounds of a head (S16): bytes of a line, lines, bytes in total.
+#: The limits of a record header (S16): the bytes of a line, the number of lines, and the total bytes.
 MOST_LINE = 65_536
 MOST_LINES = 1_000
 MOST_HEAD = 262_144
 
 _VERSIONS = {b"WARC/1.0": "1.0", b"WARC/1.1": "1.1"}
-#: First lines of other archive formats.
+#: The first bytes of other archive formats.
 _OTHERS = (
     (re.compile(rb"WARC/[0-9]+\.[0-9]+\r?\n"), "a WARC version other than 1.0 and 1.1"),
     (re.compile(rb"filedesc:"), "an ARC file, the predecessor of WARC"),
@@ -214,19 +227,19 @@ _OTHERS = (
 )
 _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _LENGTH = re.compile(r"[0-9]{1,18}", re.ASCII)
-#: WARC-Date: W3CDTF, from a year to nanoseconds (WARC 1.1, 5.4).
+#: The value of WARC-Date in the form W3CDTF, with a precision between a year and nanoseconds (WARC 1.1, 5.4).
 _DATE = re.compile(
     r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})(?:T([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?Z)?)?)?",
     re.ASCII,
 )
-#: Fields that may be repeated.
+#: The header fields that may be repeated.
 _SEVERAL = frozenset({"warc-concurrent-to", "warc-protocol"})
 
 
 class RecordHead(NamedTuple):
-    """The head of a record.
+    """The header of a record; `length` is the length of the block in bytes.
 
-    `length` is the length of the block. If a field is repeated, its first value counts.
+    For a repeated field, the first value is used.
     """
 
     version: str
@@ -247,13 +260,13 @@ class RecordHead(NamedTuple):
 
     @property
     def target(self) -> str | None:
-        """Return the URL, without the brackets that some programs write around it."""
+        """Return the URL without the angle brackets that some programs write around the URL."""
         text = self.get_first("WARC-Target-URI")
         return text[1:-1] if text is not None and text[:1] == "<" and text[-1:] == ">" else text
 
     @property
     def date(self) -> datetime | None:
-        """Return the time of the capture in UTC; None if the field is not a date."""
+        """Return the time of the capture in UTC, or None for an invalid date."""
         return read_date(self.get_first("WARC-Date") or "")
 
     @property
@@ -263,7 +276,7 @@ class RecordHead(NamedTuple):
         return None if text is None else text.partition(";")[0].strip().lower()
 
     def list_repeated(self) -> list[str]:
-        """Return the names of repeated fields that must not be repeated."""
+        """Return the names of the fields that are repeated although WARC forbids it."""
         return [
             name
             for name in self.fields.keys()  # noqa: SIM118 - pairs are what it iterates over
@@ -272,7 +285,7 @@ class RecordHead(NamedTuple):
 
 
 def read_head(stretch: RecordStream) -> RecordHead | None:
-    """Return the next head, None at the end; raise `DamagedRecord`."""
+    """Return the next record header, or None at the end of the stream. Raises `DamagedRecord`."""
     first = stretch.line(MOST_LINE)
     if not first:
         return None
@@ -298,7 +311,7 @@ def _fields(stretch: RecordStream, most: int) -> list[tuple[str, str]]:
             return pairs
         if b"\0" in text:
             raise DamagedRecord("a line of a head holds a NUL")
-        if text[0] in b" \t" and pairs:  # A folded line, which WARC 1.0 allows.
+        if text[0] in b" \t" and pairs:  # WARC 1.0 allows folded lines.
             name, value = pairs[-1]
             pairs[-1] = (name, f"{value} {_text(text)}".strip())
             continue
@@ -326,9 +339,9 @@ def _length(values: list[str]) -> int:
 
 
 def read_date(text: str) -> datetime | None:
-    """Return the time of a WARC-Date; missing components have their lowest value.
+    """Return the time of a WARC-Date, or None if the text is not a date.
 
-    None if the text is not a date.
+    Missing components have their lowest value.
     """
     match = _DATE.fullmatch(text)
     if match is None:
@@ -351,8 +364,8 @@ def read_date(text: str) -> datetime | None:
 
 _END = b"\r\n\r\n"
 _FIRST = b"WARC/1."
-#: The start of a record in an uncompressed file, after the end of another record. Some programs write LF
-#: alone.
+#: The end of a record and the start of the next record in an uncompressed file. Some programs write LF
+#: instead of CR LF.
 _BEGINS = (b"\r\n\r\n" + _FIRST, b"\n\n" + _FIRST)
 
 
@@ -369,9 +382,11 @@ R = TypeVar("R", bound=WarcReader)
 class WarcRecord(Generic[R]):
     """A complete record.
 
-    `offset` is the position in the file at which the record, or its gzip member, begins. `end` is the
-    position at which reading stopped: the end of the record or of its member. `shares` is true if another
-    record follows in the same member; that record may be damaged. `reader` has received the block.
+    Attributes:
+        offset: the start of the record, or of its gzip member, in the file.
+        end: the end of the record, or of its gzip member, in the file.
+        shares: whether another record, which may be damaged, follows in the same gzip member.
+        reader: the reader that received the block.
     """
 
     offset: int
@@ -383,10 +398,11 @@ class WarcRecord(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class DamagedSpan:
-    """A damaged span from `offset` on.
+    """A damaged span of a file from `offset` on.
 
-    `resumes` is the position of the next record, or None if no record follows. `is_cut` is true if the file
-    is only truncated.
+    Attributes:
+        resumes: the offset of the next record, or None without a further record.
+        is_cut: whether the file is truncated but otherwise valid.
     """
 
     offset: int
@@ -402,11 +418,11 @@ def read_records(
 
     Args:
         source: The file.
-        reader_of: Returns the reader that receives the block of a record.
-        offset: Where a record begins or should begin.
+        reader_of: A function that returns the reader for the block of a record.
+        offset: The offset of the first record.
 
     Raises:
-        LocalError: The file has another format, or its `Budget` is spent.
+        LocalError: The file is not a WARC file, or the limit of its `Budget` is exceeded.
     """
     budget = Budget(offset)
     packed = source.read_at(offset, len(GZIP)) == GZIP
@@ -429,10 +445,10 @@ def read_records(
 
 
 def read_one(source: RecordSource, offset: int, reader_of: Callable[[RecordHead], R]) -> WarcRecord[R]:
-    """Return the record that should begin at `offset`.
+    """Return the record at `offset`.
 
     Raises:
-        DamagedRecord: No complete record begins there. The reader may raise it too, to stop reading.
+        DamagedRecord: A complete record does not start at `offset`, or the reader stopped reading.
     """
     stretch = open_stretch(source, offset, Budget(offset))
     record = None if stretch is None else _read_record(stretch, offset, reader_of)
@@ -444,7 +460,7 @@ def read_one(source: RecordSource, offset: int, reader_of: Callable[[RecordHead]
 def _read_record(
     stretch: RecordStream, begun: int, reader_of: Callable[[RecordHead], R]
 ) -> WarcRecord[R] | None:
-    """Return the next record, known to be complete; None at the end."""
+    """Return the next complete record, or None at the end of the stream."""
     head = read_head(stretch)
     if head is None:
         return None
@@ -466,7 +482,7 @@ def _read_record(
 
 
 def _find_next_member(source: RecordSource, offset: int, budget: Budget) -> int | None:
-    """Return where the next member begins that holds a record."""
+    """Return the offset of the next gzip member that contains a record."""
     for place, _ in _places(source, offset, (GZIP,), budget):
         with suppress(DamagedRecord):
             if GzipMember(source, place, budget).read_all(len(_FIRST)) == _FIRST:
@@ -475,7 +491,7 @@ def _find_next_member(source: RecordSource, offset: int, budget: Budget) -> int 
 
 
 def _find_next_plain(source: RecordSource, offset: int, budget: Budget) -> int | None:
-    """Return where the next record begins that follows the end of another."""
+    """Return the offset of the next uncompressed record after the end of another record."""
     for place, found in _places(source, offset, _BEGINS, budget):
         return place + len(found) - len(_FIRST)
     return None
@@ -484,7 +500,7 @@ def _find_next_plain(source: RecordSource, offset: int, budget: Budget) -> int |
 def _places(
     source: RecordSource, offset: int, wanted: Sequence[bytes], budget: Budget
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield the positions of these byte strings, with the string found, in order and without overlaps."""
+    """Yield the offset and the text of each occurrence of the byte strings, in order and without overlaps."""
     pattern = re.compile(b"|".join(map(re.escape, wanted)))
     overlap = max(map(len, wanted)) - 1
     size = AT_FIRST

@@ -1,7 +1,8 @@
-"""Retrieval from archives: the gate opens no connection, and dialogues read archived bytes.
+"""Retrieval from archives, without network access.
 
-The dialogue of the scheme runs unchanged, and its readers parse archived bytes like the bytes of a server. If
-an object was archived without its exchange, the reply is made from the recorded facts and the object's bytes.
+The protocol exchange (dialogue) of the scheme runs unchanged, and its parsers read archived bytes like the
+bytes of a server. If an object was archived without the exchange, the reply is built from the recorded
+metadata and the bytes of the object.
 """
 
 from __future__ import annotations
@@ -62,18 +63,18 @@ from resolver.warc.metadata import (
     reply_of,
 )
 
-# Archived streams: connections without a peer, with bytes from an archive.
+# Streams that return the bytes of an archive instead of the bytes of a peer.
 
 _CUT = "the archived object is incomplete"
-#: The number of bytes that a connection returns in one call (`protocols.contract.Stream`).
+#: The maximum number of bytes that `ArchivedStream.receive` returns in one call.
 _AT_ONCE = 65_536
 
 
 class ArchivedStream:
     """A `protocols.contract.Stream` of archived bytes.
 
-    The bytes are those of `coming`, followed by the responses of `peer`, if there is one. With `is_cut`, the
-    stream raises `Disconnected` instead of ending in an orderly way.
+    The stream returns the bytes of `coming` and then the responses of `peer`, if a peer is set. With
+    `is_cut`, the stream raises `Disconnected` at the end of the bytes.
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class ArchivedStream:
         self._waits = False
 
     async def send(self, *lines: Line) -> None:
-        """Pass the lines to the peer, if there is one."""
+        """Pass the lines to the peer, if a peer is set."""
         if self._peer is not None:
             for line in b"".join(each.octets for each in lines).splitlines():
                 self._answers.append(self._peer.answer(line))
@@ -108,7 +109,7 @@ class ArchivedStream:
     async def receive(self) -> bytes:
         await running().checkpoint()
         octets = self._held or self._read_next()
-        while octets is None:  # Data is returned first when a caller waits for both.
+        while octets is None:  # If a caller waits for data and for a timer, the data comes first.
             await running().sleep_forever()
         self._held = octets[_AT_ONCE:]
         octets = octets[:_AT_ONCE]
@@ -159,18 +160,18 @@ class ArchivedStream:
 
 @dataclass(slots=True)
 class ArchivedConnection:
-    """A `PooledConnection` for a single request."""
+    """A `PooledConnection` for a single request to an archive."""
 
     stream: ArchivedStream
     state: object | None = None
 
     def keep(self, state: object) -> None:
-        """Ignore the state: a new connection is always available."""
+        """Ignore the state, because each request gets a new connection."""
 
 
 @dataclass(slots=True)
 class ArchivedSlot:
-    """A `Slot` on an unshared connection."""
+    """A `Slot` on a connection without pipelining."""
 
     stream: ArchivedStream
     state: PipelineState
@@ -182,14 +183,14 @@ class ArchivedSlot:
         """Return immediately."""
 
     def end_response(self) -> None:
-        """Ignore the end: no other dialogue waits."""
+        """Ignore the end of the response, because no other slot waits."""
 
     def start_packing(self, machine: object) -> None:
         raise Disconnected("cannot compress the replay of an archive")
 
 
 class ArchivedDatagrams:
-    """A `protocols.contract.Datagrams` that answers each packet with the next archived one."""
+    """A `protocols.contract.Datagrams` that responds to each packet with the next archived packet."""
 
     port = 0
 
@@ -203,7 +204,7 @@ class ArchivedDatagrams:
         return running().current_time()
 
     def draw_number(self) -> int:
-        """Return the recorded number, because the recorded answers contain it."""
+        """Return the recorded request number, because the archived responses contain this number."""
         return self._number
 
     async def send(self, packet: Line) -> None:
@@ -226,12 +227,12 @@ class ArchivedDatagrams:
         self.peer = address
 
     def close(self) -> None:
-        """Close nothing: no socket was opened."""
+        """Return immediately, because no socket is open."""
 
 
-# Archived files: a file or a directory of the machine on which the archive was made.
+# Archived local files and directories, from the machine on which the archive was written.
 
-#: The maximum size in bytes of the names of a directory, with their metadata.
+#: The maximum size in bytes of an archived directory listing.
 _MOST = 67_108_864
 
 _NOTHING = FileStatus(kind=Kind.UNKNOWN, size=None, modified=None)
@@ -281,7 +282,7 @@ class ArchivedFile:
 
 
 def _entry(line: bytes) -> tuple[bytes, FileStatus] | None:
-    """Return the name and status of a line; None for an impossible name."""
+    """Return the name and status from a line of a directory listing, or None for an invalid name."""
     try:
         said = json.loads(line)
         name = said["name"].encode("latin-1")
@@ -295,7 +296,7 @@ def _entry(line: bytes) -> tuple[bytes, FileStatus] | None:
 
 
 def status_from(end: Json, size: int | None, *, is_directory: bool) -> FileStatus:
-    """Return the status of the object itself."""
+    """Return the file status of the archived object."""
     kind = Kind.DIRECTORY if is_directory else Kind.DOCUMENT
     announced = count(end, "announced")
     return FileStatus(
@@ -305,9 +306,10 @@ def status_from(end: Json, size: int | None, *, is_directory: bool) -> FileStatu
     )
 
 
-#: A line of a directory with facts (RFC 3659 7.2).
+#: A line of an MLSD listing, with facts (RFC 3659 section 7.2).
 _FACTS = re.compile(rb"(?:[A-Za-z0-9.-]+=[^;]*;)+ .")
-#: Bounds for the time of a listing, so that the years before and after exist.
+#: The minimum and maximum time of a listing. The years before and after a listing must be valid for
+#: `datetime`.
 _FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 #: The purposes of a retrieval whose object is not saved.
 _LOOKED_AT: frozenset[Wanted] = frozenset({"content", "facts", "listing"})
@@ -321,7 +323,7 @@ class CaptureSearch(Protocol):
 
 
 class ArchiveGate(UrlGate):
-    """A `UrlGate` on an archive; its URL was checked like any other."""
+    """A `UrlGate` that reads from an archive; the policy checks the URL as usual."""
 
     def __init__(self, admission: Admission, find: CaptureSearch) -> None:
         super().__init__(admission)
@@ -336,7 +338,12 @@ class ArchiveGate(UrlGate):
 
     @cached_property
     def _found(self) -> FoundCapture:
-        """Return the capture of the URL; raise `NotFound`, or the recorded error of the retrieval."""
+        """Return the capture of the URL.
+
+        Raises:
+            NotFound: The archive does not contain the URL.
+            ResolveError: The archive contains only an error for the URL, which is raised again.
+        """
         found = self._find()
         self._connector.peer = found.address
         if not found.has_object and found.end.get("outcome") == "failed" and "error" in found.end:
@@ -346,8 +353,8 @@ class ArchiveGate(UrlGate):
     def _find(self) -> FoundCapture:
         """Return the capture of the URL.
 
-        If the URL of a file turns out to be a directory, the directory is returned, as a server would do.
-        Walks of a tree need that.
+        If the archive contains the URL only as a directory, the directory is returned, as a server would do.
+        Recursive retrieval needs this behavior.
         """
         url, row, want = self._admission.url, self.row, self.options.want
         try:
@@ -368,8 +375,8 @@ class ArchiveGate(UrlGate):
     def _media_type(self) -> str:
         """Return the media type of the block.
 
-        Other programs archive the output of MLSD without a media type, so the form of its lines determines
-        the type.
+        Other programs archive MLSD listings without a media type, so MLSD listings are detected by the form
+        of their lines.
         """
         found, row = self._found, self.row
         media_type = found.object_head.get_first("Content-Type") or ""
@@ -382,16 +389,16 @@ class ArchiveGate(UrlGate):
 
     @property
     def _is_listing(self) -> bool:
-        """Return whether the object is a listing made of answers, in the archived form."""
+        """Return whether the object is a listing that consists of archived replies."""
         kept = None if self.row is None else self.row.listing_kept
         return kept is not None and self._media_type.partition(";")[0].strip().lower() == kept.media_type
 
     @property
     def _is_told(self) -> bool:
-        """Return whether the recorded facts replace the dialogue.
+        """Return whether the reply is built from the recorded metadata instead of the dialogue.
 
-        They replace it for a document of a plug-in's scheme, because the replies that end its dialogue are
-        not archived.
+        This is necessary for a document of a plug-in scheme, because the replies at the end of the dialogue
+        are not archived.
         """
         row = self.row
         if row is None or registry.is_ours(row) or row.replayed is not None:
@@ -401,7 +408,7 @@ class ArchiveGate(UrlGate):
 
     @property
     def _how(self) -> str:
-        """Return the replay method for the object's bytes, by the scheme definition."""
+        """Return the name of the replay method, as the scheme definition determines it."""
         row = self.row
         if row is None:
             return ""
@@ -412,7 +419,7 @@ class ArchiveGate(UrlGate):
         return row.listing_kept.how if self._is_listing or row.listing_kept.how == "names" else "facts"
 
     def _as_kept(self) -> Options:
-        """Return the options that request a listing in its archived form, as of its time."""
+        """Return the options that request a listing in the archived form at the archived time."""
         try:
             found, form = self._found, self._media_type.rpartition("-")[2]
         except ResolveError:
@@ -424,7 +431,7 @@ class ArchiveGate(UrlGate):
     # the dialogue
 
     def wrap_dialogue(self, dialogue: Dialogue[object]) -> Dialogue[object]:
-        """Return the dialogue with answers from the archive, or a dialogue of facts and bytes."""
+        """Return a dialogue whose responses come from the archive."""
         row = self.row
         if row is None or (row.transport is None and row.kept_as == "body" and row.listing_kept is None):
             return dialogue
@@ -434,7 +441,7 @@ class ArchiveGate(UrlGate):
         try:
             found = self._found
         except ResolveError as error:
-            self._mistaken = error  # Many URLs only lead to another URL, without a request.
+            self._mistaken = error  # Some URLs are references to other URLs and cause no request.
             return (yield from dialogue)
         is_told = not found.has_object and self._how != "exchange" and not found.exchanges
         if is_told or (found.has_object and self._how == "facts"):
@@ -446,7 +453,7 @@ class ArchiveGate(UrlGate):
         return (yield from self._replay_datagrams(dialogue))
 
     def _give(self, reply: Reply) -> Dialogue[None]:
-        """Reply with the recorded facts and the bytes."""
+        """Yield a reply with the recorded metadata, and the archived bytes."""
         found, end = self._found, self._found.end
         reply.findings.extend(findings_of(end))
         if reply.media_type is None and found.has_object and not end:
@@ -465,7 +472,7 @@ class ArchiveGate(UrlGate):
         reply.verified.update(read_verified(end))
 
     def _replay_datagrams(self, dialogue: Dialogue[object]) -> Dialogue[object]:
-        """Run a dialogue whose datagrams were not archived, with their content as the answers."""
+        """Run a dialogue without archived datagrams; the archived content is the response."""
         advance: Callable[[], Step] = lambda: dialogue.send(None)  # noqa: E731
         try:
             while True:
@@ -485,7 +492,7 @@ class ArchiveGate(UrlGate):
             dialogue.close()
 
     def _at_once(self, step: Step) -> object:
-        """Return an answer made of the content if no datagram that answers the step was archived."""
+        """Return the result of a step from the archived content, if the datagrams were not archived."""
         if isinstance(step, OpenDatagrams):
             self._takes_block = self._how == "packets" and self._asked >= len(self._found.exchanges)
             return OpenedConnection((self._found.address or "",), 1) if self._takes_block else None
@@ -539,7 +546,7 @@ class ArchiveGate(UrlGate):
         return peer
 
     def _exchange(self) -> Iterator[bytes]:
-        """Yield an HTTP response, or only its head if just facts are wanted."""
+        """Yield an HTTP response, or only its head for a request of the metadata."""
         found = self._found
         if not found.has_object:
             yield from (octets for way in found.ways for octets in way.heard)
@@ -558,7 +565,7 @@ class ArchiveGate(UrlGate):
         yield held
 
     def _one_way(self) -> Iterator[bytes]:
-        """Yield the bytes of one connection: the bytes before the object, then the object in its framing."""
+        """Yield the bytes of the connection: the bytes before the object, and the object with its framing."""
         found = self._found
         way = next((each for each in reversed(found.ways) if each.has_body), None)
         if way is None:
@@ -615,7 +622,7 @@ class ArchiveGate(UrlGate):
         return self
 
     async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
-        """Return None: an archive does not ask for a password."""
+        """Return None, because an archive does not require a login."""
         return None
 
 

@@ -1,7 +1,7 @@
-"""The writing of records by warcio, each in a separate gzip member if the file is compressed.
+"""The writer of records, based on warcio. In a compressed file, each record is a separate gzip member.
 
-warcio would parse HTTP heads and write them in another form, and it would add unwanted digests. To prevent
-that, warcio receives complete blocks, with their lengths and digests (WARC 1.1, 5).
+By default, warcio parses HTTP heads, writes them in another form, and adds digests. To prevent this, warcio
+receives complete blocks with their lengths and digests (WARC 1.1, 5).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from warcio.recordloader import ArcWarcRecord
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
-#: Pairs of a field's name and value.
+#: The header fields of a record, as pairs of name and value.
 Fields = list[tuple[str, str]]
 
 
@@ -28,7 +28,7 @@ class WarcOutput(Protocol):
 
 
 class RecordBlock(NamedTuple):
-    """A block of `size` bytes that can be read several times."""
+    """A block of `size` bytes; each call of `pieces` reads the block from the start."""
 
     size: int
     pieces: Callable[[], Iterator[bytes]]
@@ -46,12 +46,12 @@ class RecordBlock(NamedTuple):
 
 
 def digest_text(digest: bytes) -> str:
-    """Return a SHA-1 digest in the form that all tools know."""
+    """Return a SHA-1 digest in the common form, `sha1:` with base32."""
     return f"sha1:{b32encode(digest).decode('ascii')}"
 
 
 class _BlockReader:
-    """A block with the interface that warcio reads."""
+    """A file-like object for warcio that reads a block."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
@@ -68,10 +68,10 @@ class _BlockReader:
 
 
 class _ReadyRecord(WARCWriter):
-    """A warcio writer for records that have their digests already."""
+    """A warcio writer that does not compute digests."""
 
     def ensure_digest(self, record: object, block: bool = True, payload: bool = True) -> None:
-        """Add no digest."""
+        """Leave the digests of the record unchanged."""
 
 
 class Writer:
@@ -81,11 +81,11 @@ class Writer:
         self._writer = _ReadyRecord(out, gzip=packed, warc_version="1.1")
 
     def write(self, type: str, fields: Fields, content_type: str | None, block: RecordBlock) -> None:
-        """Write one complete record; `fields` exclude its type and the fields about its block."""
+        """Write one record; `fields` must not contain the record type and the fields about the block."""
         head = StatusAndHeaders("", [("WARC-Type", type), *fields], protocol="WARC/1.1")
         head.add_header("WARC-Block-Digest", block.digest())
         reading = _BlockReader(block.pieces())
-        if type == "revisit":  # warcio writes only the head of a revisit
+        if type == "revisit":  # warcio writes only the HTTP head of a revisit record.
             record = ArcWarcRecord("warc", type, head, reading, None, content_type, block.size)
             record.http_headers = _Head(b"".join(block.pieces()))
             record.payload_length = 0
@@ -95,10 +95,10 @@ class Writer:
 
 
 class _Head:
-    """An http head, unchanged."""
+    """An HTTP head that warcio writes unchanged."""
 
     def __init__(self, octets: bytes) -> None:
         self.headers_buff = octets
 
     def compute_headers_buffer(self, header_filter: object) -> None:
-        """Keep the buffer unchanged."""
+        """Leave the buffer unchanged, because it already contains the head."""
