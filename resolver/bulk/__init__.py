@@ -1,7 +1,7 @@
-"""Fetch millions of URLs on a Dask cluster; only one machine at a time sends requests to a host.
+"""Fetch millions of URLs on a Dask cluster, with rate limits for each host over the complete cluster.
 
-`plan` chooses the next requests without network I/O. `slice` is the work of a worker. `run` performs the
-complete run.
+Only one worker at a time sends requests to a host. The module `plan` schedules the requests without network
+I/O. The module `slice` runs in the workers. The module `run` performs a complete run.
 """
 
 from resolver.bulk.run import BulkProgress, BulkSummary, run

@@ -1,4 +1,4 @@
-"""Messages between the planner of a run and its workers: small values that can be pickled."""
+"""Messages between the planner of a run and the workers, which can be pickled."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class BulkRequest(NamedTuple):
     """A request of a run.
 
     Attributes:
-        url: The URL as it was given.
+        url: The URL in the caller's form.
         path: The path of the saved file, relative to the directory of all files.
         more: Other fields (`checksum`, `size`, `mirrors`, `origin`, `referrer` as in `SaveRequest`).
     """
@@ -31,16 +31,16 @@ class BulkRequest(NamedTuple):
 
 
 class RequestSlice(NamedTuple):
-    """The requests of one task: as many of one partition as can probably be done within one minute.
+    """The requests of one Dask task: requests of one partition with an estimated duration of one minute.
 
     Attributes:
         partition: The number of the partition.
         number: The number of the slice within its partition.
         label: The hosts, for display.
         items: The requests, in the order in which they can start.
-        last: Whether this is the last slice of the partition with requests left.
-        seconds: The estimated duration.
-        pauses: The remaining seconds of the pause that each host demands.
+        last: Whether the partition has no requests outside this slice.
+        seconds: The estimated duration in seconds.
+        pauses: For each host that requested a pause, the remaining seconds of the pause.
     """
 
     partition: int
@@ -58,14 +58,13 @@ class SliceReport(NamedTuple):
     Attributes:
         partition: The number of the partition.
         number: The number of the slice within its partition.
-        left: The requests that did not start in time, in their order.
+        left: The requests that did not start in time, in their original order.
         counts: The number of requests by status.
         exits: The number of requests by exit status.
-        bytes: The bytes received.
-        seconds: The duration.
-        pauses: The seconds of the pause that each host demands, counted from the end of the slice.
-        held: Whether another run had locked the partition during the whole slice, so that no request was
-            started.
+        bytes: The number of received bytes.
+        seconds: The duration in seconds.
+        pauses: For each host that requested a pause, the remaining seconds at the end of the slice.
+        held: Whether no request was started, because another run had locked the partition.
     """
 
     partition: int
@@ -81,7 +80,7 @@ class SliceReport(NamedTuple):
 
 Format: TypeAlias = Literal["parquet", "jsonl"]
 
-#: The maximum of concurrent requests in one slice, over all its hosts.
+#: The maximum number of concurrent requests in one slice, for all hosts together.
 CONCURRENCY = 64
 
 
@@ -90,15 +89,15 @@ class BulkJob:
     """The settings of a run that its workers need.
 
     Attributes:
-        out: A directory that all workers reach under this name, or a URL that fsspec supports.
-        ledger: A directory for the ledgers, if they are not stored in `out`.
+        out: A directory that has the same path on all workers, or a URL that fsspec supports.
+        ledger: A directory for the ledgers, or None to store the ledgers in `out`.
         settings: The settings of the workers' sessions.
-        per_host: The maximum of concurrent requests to a host.
-        host_rate: The maximum of requests to a host that start per second.
-        format: The format of the outcomes.
-        warc: Whether bodies are stored in archives and not in files.
-        box: The seconds after which a slice starts no further request.
-        concurrency: The maximum of concurrent requests in a slice.
+        per_host: The maximum number of concurrent requests to a host.
+        host_rate: The maximum number of requests per second to a host (rate limit).
+        format: The file format of the outcomes.
+        warc: Whether bodies are stored in archives instead of files.
+        box: The time in seconds after which a slice does not start further requests.
+        concurrency: The maximum number of concurrent requests in a slice.
     """
 
     out: str
@@ -112,21 +111,22 @@ class BulkJob:
     concurrency: int = CONCURRENCY
 
 
-# Versions: the planner, the scheduler and the workers have this package installed. The planner and the
-# workers need the same version.
+# Version check. The planner, the scheduler and the workers must have this package installed. The planner and
+# the workers must have the same version.
 #
-# The planner queries the workers before it reads a list, and again when workers join. A worker may get a task
-# before this query. Such a worker reports its version itself, because each task begins with the required
-# version. On a worker without this module the task fails, as any Dask task with a missing module does. A
-# scheduler imports this package only to load a name from it.
+# The planner queries the version of the workers at the start, and again when workers join. A worker may get a
+# task before the query, so each task contains the required version, and the worker compares it with its own
+# version. On a worker without this package, the task fails with an import error.
 
-#: The maximum of workers named in an error about versions.
+#: The maximum number of workers that an error message about versions lists.
 _MOST_NAMED = 3
 
-#: Texts in the error of a worker that lacks the function. Newer versions of Dask pass the error as a text.
+#: Names of the exceptions of a worker without the function. Newer versions of Dask report the exception as
+#: text.
 _LACKING = ("ModuleNotFoundError", "ImportError", "AttributeError")
 
-#: Dask's text for a task that its scheduler cannot load, most often because of a missing package.
+#: Text in Dask's error message for a task that the scheduler cannot load, usually because of a missing
+#: package.
 _UNREADABLE = "different environments"
 
 
@@ -135,10 +135,13 @@ def get_version() -> str:
 
 
 def check_cluster(client: Client) -> None:
-    """Raise `NotConfigured` with the names of workers that have another version, or none.
+    """Check that all workers have the same version of this package.
 
-    A worker that does not answer is ignored, because it may be gone by now. A lost scheduler is ignored here,
-    because the next call reports it.
+    A worker that does not respond is ignored, because it may have left the cluster. A lost connection to the
+    scheduler is ignored, because the next call reports the loss.
+
+    Raises:
+        NotConfigured: A worker has another version of this package, or the package is missing.
     """
     others: dict[str, str] = {}
     try:
@@ -157,7 +160,7 @@ def check_cluster(client: Client) -> None:
 
 
 def check(version: str) -> None:
-    """Check the version of a task in its worker. Raises `NotConfigured`."""
+    """Compare the version that a task requires with the version of the worker. Raises `NotConfigured`."""
     if version != VERSION:
         raise NotConfigured(f"a worker has {VERSION}, but the run needs {version}: {_SAME}")
 

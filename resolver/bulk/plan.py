@@ -1,8 +1,9 @@
-"""The plan of a run: requests by host in slices, with a host in one slice at a time; and its forecast.
+"""The plan of a run, which divides the requests into slices, and the forecast of the run's duration.
 
-The plan is filled first and queried afterwards. `BulkScheduler` decides by numbers alone. The requests
-themselves are in a temporary database (`PendingRequests`). Among the slices that wait for a worker, the slice
-with the greatest `urgency` starts first, because its hosts determine when the run ends.
+A host is in one slice at a time. The caller first adds all requests and then takes slices. `BulkScheduler`
+schedules numbers of requests, and a temporary database contains the requests (`PendingRequests`). Among the
+slices that wait for a worker, the slice with the greatest `urgency` starts first, because its hosts determine
+the end of the run.
 
     with BulkPlan(HostPace(rate=2.0)) as plan:
         plan.add(item, host, scheme)
@@ -36,20 +37,23 @@ if TYPE_CHECKING:
     from distributed import Client
 
 
-#: The label for files of this machine, which have no host.
+#: The label for local files, which do not have a host.
 _NO_HOST = "files"
 
 
 def partition_of(host: str, partitions: int = PARTITIONS) -> int:
-    """Return the partition of a host, the same in each run: the number identifies its files."""
+    """Return the partition of a host.
+
+    The partition is the same in each run, because the files of the partition have its number.
+    """
     digest = blake2b(host.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big") % partitions
 
 
 class BulkPlan:
-    """The requests of a run and their scheduler, a context manager for one thread at a time.
+    """The requests of a run and their scheduler, as a context manager for one thread at a time.
 
-    Raises `LocalError` if its database fails.
+    Methods raise `LocalError` for an error of the database.
 
     Args:
         pace: The pace of requests to a host.
@@ -80,9 +84,10 @@ class BulkPlan:
 
         Args:
             item: The request.
-            host: The result of `policy.host_key`. An empty host has no limits; the URL determines its
-                partition.
-            scheme: The scheme of the URL, which limits the concurrent requests to the host.
+            host: The result of `policy.host_key`. For an empty host there are no limits, and the URL
+                determines the partition.
+            scheme: The scheme of the URL, which determines the maximum number of concurrent requests to the
+                host.
         """
         partition = partition_of(host or item.url, self._partitions)
         number = self._waiting.host(host, partition)
@@ -104,9 +109,9 @@ class BulkPlan:
     # -- slices
 
     def take(self) -> RequestSlice | None:
-        """Return the next slice, from the free partition with the most work left.
+        """Return the next slice, or None if only partitions with a running slice have requests.
 
-        None if no request is left, or all of them are in partitions under way.
+        The slice is from the waiting partition with the most remaining seconds.
         """
         share = self._turns.take()
         if share is None:
@@ -125,7 +130,7 @@ class BulkPlan:
         )
 
     def _list_requests(self, share: HostShare) -> list[tuple[int, int, BulkRequest]]:
-        """Return number, host and item of each request, in the order in which they can start."""
+        """Return the number, host and item of each request, in the order in which the requests can start."""
         held = []
         for host, number_of in share.counts:
             between = self._turns.seconds_between(host)
@@ -137,19 +142,20 @@ class BulkPlan:
     def end(
         self, slice: RequestSlice, left: Sequence[BulkRequest] = (), seconds: float = 0.0, *, idle: int = 0
     ) -> None:
-        """End a slice: return its unstarted requests to the queue, and learn the speed of its hosts.
+        """End a slice: queue its unstarted requests again, and update the estimated speed of its hosts.
 
-        These requests come before all others of their hosts. Nothing is learned if `seconds` is 0, or if at
-        least half of the started requests were `idle`.
+        The unstarted requests come before all other requests to their hosts. The estimates do not change if
+        `seconds` is 0, or if at least half of the started requests were `idle`.
 
         Args:
             slice: The slice.
-            left: The requests that did not start; all requests of a slice that was lost.
-            seconds: The duration of the slice.
-            idle: The number of started requests that were not sent: done by another run, or refused.
+            left: The requests that did not start. For a lost slice, these are all requests of the slice.
+            seconds: The duration of the slice in seconds.
+            idle: The number of started requests that were not sent, because another run had finished them or
+                the policy refused them.
 
         Raises:
-            ValueError: The slice is not under way, or a request in `left` is not in it.
+            ValueError: The slice is not running, or does not contain a request of `left`.
         """
         found = self._under_way.get(slice.partition)
         if found is None or found[0].number != slice.number:
@@ -157,7 +163,7 @@ class BulkPlan:
         share, held = found
         missing = Counter((item.url, item.path) for item in left)
         begun, not_begun = list[int](), Counter[int]()
-        for number, host, item in reversed(held):  # Among equal requests, the first ones were started.
+        for number, host, item in reversed(held):  # Of several equal requests, the first were started.
             if missing[item.url, item.path]:
                 missing[item.url, item.path] -= 1
                 not_begun[host] += 1
@@ -172,7 +178,7 @@ class BulkPlan:
     # -- figures
 
     def urgency(self, slice: RequestSlice) -> float:
-        """Return the seconds that the slice and the rest of its partition need.
+        """Return the estimated seconds for the slice and the waiting requests of its partition.
 
         Among the slices that wait for a worker, the slice with the most seconds should start first.
         """
@@ -180,29 +186,30 @@ class BulkPlan:
 
     @property
     def left(self) -> int:
-        """Return the number of requests that are not in a slice under way."""
+        """Return the number of requests outside running slices."""
         return self._turns.waiting
 
     @property
     def in_flight(self) -> int:
-        """Return the number of slices under way."""
+        """Return the number of running slices."""
         return self._turns.under_way
 
     @property
     def ended(self) -> int:
-        """Return the number of partitions without requests left."""
+        """Return the number of finished partitions."""
         return self._turns.ended
 
     @property
     def bound(self) -> float:
-        """Return the minimum duration in seconds for any number of workers.
+        """Return the minimum duration of the run in seconds for any number of workers.
 
-        The slowest host determines it, by its rate or by its maximum of concurrent requests.
+        The slowest host determines the minimum, by its rate limit or its maximum number of concurrent
+        requests.
         """
         return max((seconds for _, _, seconds in self._turns.find_slowest(1)), default=0.0)
 
     def find_largest(self, most: int) -> list[tuple[str, int, float]]:
-        """Return the hosts that need longest, with their requests and seconds."""
+        """Return the `most` hosts with the longest durations, with the number of requests and the seconds."""
         found = self._turns.find_slowest(most)
         return [(self._waiting.name(host), requests, seconds) for host, requests, seconds in found]
 
@@ -215,11 +222,11 @@ class BulkPlan:
         return self._turns.copy()
 
 
-#: The maximum length in bytes of a name after its digest. With the suffixes of temporary files, the name is
-#: short enough for each file system.
+#: The maximum length in bytes of the readable text in a file name, after the digest. With the suffixes of
+#: temporary files, the file name is short enough for each file system.
 _LONGEST = 120
 
-#: The directory for bodies of files from this machine.
+#: The directory for the bodies of local files.
 _HERE = "local"
 
 #: The requests of a run: URLs and `SaveRequest`s, or a Dask collection of them (a bag, or a column of a
@@ -228,7 +235,7 @@ Given: TypeAlias = "Iterable[UrlLike | SaveRequest] | Any"
 
 
 class PlannedRequest(NamedTuple):
-    """A request with its host, which is empty for a file of this machine and for an invalid URL."""
+    """A request with its host; the host is empty for a local file and for an invalid URL."""
 
     item: BulkRequest
     host: str
@@ -236,9 +243,9 @@ class PlannedRequest(NamedTuple):
 
 
 def place_request(request: UrlLike | SaveRequest) -> PlannedRequest:
-    """Return the request with its path.
+    """Return the request with the path of the saved file.
 
-    An invalid URL has a path, too: its request fails and is reported like others.
+    A request with an invalid URL also gets a path, because the failure is reported like other failures.
     """
     wanted = request if isinstance(request, SaveRequest) else SaveRequest(request)
     text = _text(wanted.url)
@@ -288,7 +295,7 @@ def _text(url: UrlLike) -> str:
 
 
 def _place(url: Url, host: str, text: str) -> str:
-    """Return the path for a URL, which depends on the URL only: a digest and a readable name."""
+    """Return the path for a URL: a digest of the URL and a readable name."""
     place = _place_below(host.removesuffix(":") or _HERE, text)
     try:
         name = local_file_name(url)
@@ -298,7 +305,7 @@ def _place(url: Url, host: str, text: str) -> str:
 
 
 def _place_below(directory: str, text: str) -> str:
-    """Return the path from a digest of the URL as it is shown, so that it reveals no password."""
+    """Return the path with a digest of the redacted URL, so that the path does not reveal a password."""
     digest = hashlib.blake2b(redact(text).encode("utf-8", "surrogatepass"), digest_size=10).hexdigest()
     return f"{directory}/{digest[:2]}/{digest}"
 
@@ -313,29 +320,30 @@ def iterate_requests(given: Given, client: Client | None) -> Iterator[UrlLike | 
         yield from part.compute() if client is None else client.compute(part).result()
 
 
-# The forecast of a run: the plan, simulated in virtual time.
+# The forecast of a run: a simulation of the plan in virtual time.
 #
-# The scheduler of a real run (`BulkScheduler`) makes the decisions, on a copy of its numbers. Only the
-# workers are simulated, and each slice takes its estimated time. So the limits of hosts and the capacity of a
-# cluster are exact in a forecast, while the speed of hosts is an estimate.
+# The simulation uses a copy of the real scheduler (`BulkScheduler`) and simulated workers. A slice takes its
+# estimated time. So the limits of hosts and the capacity of the cluster are exact in a forecast. Only the
+# speed of the hosts is an estimate.
 
 #: The numbers of workers that a forecast covers.
 WORKERS = (1, 4, 16)
 
-#: The number of slices that are submitted per slot. If no slice is waiting, a slot is idle once a minute,
-#: while the next slice is sent. If more are waiting, slices of the slowest host wait behind others. With two
-#: per slot, a run takes 20 % longer on a cluster of the largest useful size (`python -m bench.bulk_plan`).
+#: The number of slices per slot (worker thread) that are submitted at a time. Without a waiting slice, a slot
+#: is idle once a minute while the next slice is sent. With more waiting slices, slices of the slowest host
+#: wait behind other slices. With two slices per slot, a run takes 20 % longer on a cluster of the largest
+#: useful size (`python -m bench.bulk_plan`).
 AHEAD = 1.0
 
-#: The overhead of a slice in seconds: its submission, its connections and its report.
+#: The overhead of a slice in seconds, for the submission, the connections and the report.
 BESIDES = 0.2
 
-#: The maximum of hosts that a forecast lists.
+#: The maximum number of hosts that a forecast lists.
 _MOST = 10
 
 
 class ForecastTask(Protocol):
-    """A slice or a share with its estimated duration."""
+    """A task with an estimated duration: a `RequestSlice` or a `HostShare`."""
 
     @property
     def seconds(self) -> float: ...
@@ -358,10 +366,10 @@ class SimulatedRun(NamedTuple):
     """The result of a simulation.
 
     Attributes:
-        makespan: The seconds until the end of the last slice.
+        makespan: The time in seconds until the end of the last slice.
         slices: The number of slices.
-        most_in_flight: The maximum of slices that were submitted at a time.
-        work: The sum of seconds in which slots were busy.
+        most_in_flight: The maximum number of concurrently submitted slices.
+        work: The total time in seconds in which slots were busy.
     """
 
     makespan: float
@@ -379,8 +387,8 @@ class Forecast(NamedTuple):
         slices: The number of slices.
         bound: The minimum duration in seconds.
         bound_by: The host that determines `bound`.
-        expected: The duration in seconds, by the number of workers.
-        largest: The hosts that need longest, with their requests and seconds.
+        expected: The estimated duration in seconds, by the number of workers.
+        largest: The hosts with the longest durations, with the number of requests and the seconds.
         histogram: The number of hosts with 1 to 9 requests, 10 to 99 and so on, as (minimum, hosts).
         each: The assumed seconds per request.
     """
@@ -397,7 +405,7 @@ class Forecast(NamedTuple):
 
 
 def forecast(plan: BulkPlan, *, threads: int = 1) -> Forecast:
-    """Return the forecast of a plan, which does not change. `threads` is the number per worker."""
+    """Return the forecast of a plan, without changing the plan; `threads` is the number per worker."""
     played = {workers: simulate(plan.turns(), workers * threads) for workers in WORKERS}
     largest = plan.find_largest(_MOST)
     return Forecast(
@@ -414,7 +422,7 @@ def forecast(plan: BulkPlan, *, threads: int = 1) -> Forecast:
 
 
 def as_thought(task: ForecastTask) -> tuple[Sequence[Any], float]:
-    """Return the outcome of a task that took its estimated time and left no request."""
+    """Return the outcome of a simulated task, which takes its estimated time and starts all requests."""
     return (), task.seconds + BESIDES
 
 
@@ -428,11 +436,11 @@ def simulate(
     """Simulate a run to its end.
 
     Args:
-        planner: The planner, which is used up.
-        slots: The number of slots of the workers.
-        perform: Returns the unstarted requests and the duration of a task.
-        ahead: The number of tasks that are submitted per slot. A free slot starts the most urgent task at
-            hand before the planner learns that the previous task ended.
+        planner: The planner. The simulation consumes its requests.
+        slots: The number of slots (worker threads).
+        perform: A function that returns the unstarted requests and the duration of a task.
+        ahead: The number of tasks per slot that are submitted at a time. A free slot immediately starts the
+            most urgent submitted task.
     """
     now, work, number, most = 0.0, 0.0, count(), 0
     at_hand: list[tuple[float, int, T]] = []

@@ -1,33 +1,34 @@
-"""The scheduler of hosts and their shares, without I/O; and the database of waiting requests.
+"""The scheduler, which assigns requests to slices without I/O, and the database of waiting requests.
 
-A host belongs to one partition. A partition is in one of three states:
+A slice is a batch of requests from one partition, which one worker gets. In this module a slice is a
+`HostShare`, with only the number of requests for each host. A host belongs to one partition. A partition is
+in one of three states:
 
-- waiting: it has requests, and an entry in the heap with its remaining seconds as key;
-- under way: a worker has a share of it;
-- ended: it has no requests left and no share under way.
+- Waiting: the partition has requests, and an entry in the heap with its remaining seconds as the key.
+- Running: a worker has a slice of the partition.
+- Ended: the partition has no requests and no running slice.
 
-Invariant: a partition has at most one share under way. So the limits of a host hold for the complete cluster
-without communication between workers. Heap entries may be stale: an entry counts only if its partition is not
-under way and the key equals `_before`.
+A partition has at most one running slice. So the rate limit of a host applies to the complete cluster without
+communication between workers. An entry of the heap is stale, and ignored, if its partition is running or its
+key differs from `_before`.
 
-`take` returns a share of the waiting partition with the most seconds left. The partition that needs longest
-must not wait, and the other partitions fill the remaining workers. In the share, each host gets as many
-requests as it can answer within `box` seconds. Hosts with the most seconds left come first, and all hosts run
-concurrently.
+`take` returns a slice of the waiting partition with the most remaining seconds, because this partition
+determines the end of the run. Each host of the slice gets as many requests as it can answer within `box`
+seconds. Hosts with the most remaining seconds come first, and the requests to all hosts run concurrently.
 
-`end` returns the unstarted requests to the queue and learns the speed of hosts. The rate of requests to a
-host is the user's setting, or a polite default. The speed of a host is an assumption until its first share
+`end` queues the unstarted requests again and updates the estimated speed of the hosts. The rate of requests
+to a host is the user's setting, or a low default. The speed of a host is an assumption until its first slice
 has ended:
 
-- Some requests did not start: the measured speed of the host is exact.
-- All requests of a host ended while the share waited for another host: the next share assumes twice the
+- If some requests did not start, the measured speed of the host is exact.
+- If all requests to a host ended while the slice waited for another host, the next slice assumes twice the
   speed.
-- At least half of the started requests were not sent, because another run had done them or the policy refused
-  them: the measured speed says nothing about the host. The next share of the partition covers 16 times the
+- If at least half of the started requests were not sent, the measured speed is not used. Such requests were
+  finished by another run or refused by the policy. The next slice of the partition covers 16 times the
   seconds.
 
-If a share has too many requests for its time, they are only transported in vain. If it has too few, a host is
-idle. The scheduler holds about 40 bytes for each host, and nothing for a request.
+Too many requests in a slice are sent to the worker without effect. With too few requests in a slice, a host
+is idle. The scheduler uses about 40 bytes of memory for each host, and no memory for a request.
 """
 
 from __future__ import annotations
@@ -44,26 +45,27 @@ from typing import NamedTuple
 from protocols.errors import LocalError
 from resolver.bulk.messages import BulkRequest
 
-#: The number of partitions. With some thousand hosts, few hosts share a partition. Each partition may have
-#: a separate file.
+#: The number of partitions. With several thousand hosts, few hosts are in the same partition. Each partition
+#: may have separate files.
 PARTITIONS = 1_024
 
-#: The maximum duration of a share in seconds.
+#: The maximum duration of a slice in seconds.
 BOX = 60.0
 
-#: The maximum of requests in a share. This limits memory, because the sender holds the requests in flight.
+#: The maximum number of requests in a slice. The limit bounds memory, because the planner stores the
+#: submitted requests.
 MOST = 2_000
 
-#: The tolerance of rounding: 120 requests at 2 per second must fit into exactly one minute.
+#: The tolerance for rounding errors: 120 requests at 2 requests per second must fit into exactly one minute.
 _EXACT = 1e-9
 
-#: A duration up to this factor above the estimate counts as the estimate.
+#: The tolerance factor for durations: a duration up to the estimate times this factor counts as the estimate.
 _ABOUT = 1.1
 
-#: The factor for the next share if at least half of the started requests were not sent.
+#: The factor for the seconds of the next slice if at least half of the started requests were not sent.
 _LEAP = 16
 
-#: The minimum of seconds per request, for a host that refuses each request immediately.
+#: The minimum estimate of seconds per request, for a host that refuses each request immediately.
 _SOONEST = 1e-4
 
 
@@ -71,10 +73,10 @@ class HostPace(NamedTuple):
     """The pace of requests to a host.
 
     Attributes:
-        rate: The maximum of requests that start per second, if there is one.
-        per_host: The maximum of concurrent requests, in place of the default of the scheme.
+        rate: The maximum number of requests per second (rate limit), or None.
+        per_host: The maximum number of concurrent requests, or None for the default of the scheme.
         each: The assumed seconds per request.
-        at_once: The maximum of concurrent requests in a share.
+        at_once: The maximum number of concurrent requests in a slice.
     """
 
     rate: float | None = None
@@ -83,9 +85,9 @@ class HostPace(NamedTuple):
     at_once: int = 64
 
     def compute_interval(self, cap: int | None) -> float:
-        """Return the seconds per request of a host with at most `cap` concurrent requests.
+        """Return the seconds per request for a host with at most `cap` concurrent requests.
 
-        If `cap` is None and there is no rate, only the limit of the share applies.
+        Without `cap` and without a rate limit, only the concurrency limit of the slice applies.
         """
         if cap is None:
             return self.each / self.at_once
@@ -93,9 +95,11 @@ class HostPace(NamedTuple):
 
 
 class HostShare(NamedTuple):
-    """The hosts of a share, with the number of requests of each; hosts with the most seconds left come first.
+    """A slice as numbers of requests by host; hosts with the most remaining seconds come first.
 
-    `last` is true if no request of the partition waits after this share. `seconds` is the estimated duration.
+    Attributes:
+        last: Whether the partition has no waiting requests after this slice.
+        seconds: The estimated duration in seconds.
     """
 
     partition: int
@@ -106,12 +110,12 @@ class HostShare(NamedTuple):
 
 
 class BulkScheduler:
-    """A scheduler that returns each added request in one share, and each unstarted request again.
+    """A scheduler that assigns each request to a slice, and each unstarted request to a later slice.
 
     Args:
         pace: The pace of requests to a host.
         partitions: The number of partitions.
-        box: The maximum duration of a share in seconds.
+        box: The maximum duration of a slice in seconds.
     """
 
     def __init__(self, pace: HostPace, *, partitions: int = PARTITIONS, box: float = BOX) -> None:
@@ -120,23 +124,23 @@ class BulkScheduler:
         # Arrays from `_partition` to `_between` are indexed by host number. Arrays from `_hosts` to `_before`
         # are indexed by partition.
         self._partition = array("l")
-        self._cap = array("l")  # The maximum of concurrent requests; 0: no limit.
-        self._asked = array("q")  # All requests of the host.
-        self._waiting = array("q")  # The requests that are in no share.
+        self._cap = array("l")  # The maximum number of concurrent requests; 0 means no limit.
+        self._asked = array("q")  # The number of all requests to the host.
+        self._waiting = array("q")  # The number of requests outside running slices.
         self._between = array("d")  # The estimated seconds per request.
         self._hosts = [array("l") for _ in range(partitions)]  # The hosts with waiting requests.
-        # The seconds per request with many concurrent ones.
+        # The estimated seconds per request with many concurrent requests.
         self._each = array("d", [pace.each] * partitions)
-        self._shares = array("l", [0] * partitions)  # The number of shares so far.
-        self._before = array("d", [0.0] * partitions)  # The remaining seconds, as in the heap.
+        self._shares = array("l", [0] * partitions)  # The number of slices that `take` returned.
+        self._before = array("d", [0.0] * partitions)  # The remaining seconds, the key of the heap entry.
         self._heap: list[tuple[float, int]] = []
         self._changed: set[int] = set()
         self._under_way: dict[int, HostShare] = {}
-        self._done_before: set[int] = set()  # Partitions whose last share sent few requests.
+        self._done_before: set[int] = set()  # The partitions whose last slice sent few requests.
         self.waiting = 0
 
     def copy(self) -> BulkScheduler:
-        """Return an independent copy with the waiting requests only, and no share under way."""
+        """Return an independent copy with the waiting requests, without running slices."""
         twin = BulkScheduler(self._pace, partitions=len(self._hosts), box=self._box)
         twin._partition, twin._cap = self._partition[:], self._cap[:]
         twin._asked, twin._waiting = self._waiting[:], self._waiting[:]
@@ -149,7 +153,7 @@ class BulkScheduler:
     # -- requests
 
     def add_host(self, partition: int, cap: int | None) -> int:
-        """Add a host with at most `cap` concurrent requests (None: no limit), and return its number."""
+        """Add a host with at most `cap` concurrent requests, or without a limit, and return its number."""
         self._partition.append(partition)
         self._cap.append(cap or 0)
         self._asked.append(0)
@@ -158,7 +162,7 @@ class BulkScheduler:
         return len(self._partition) - 1
 
     def lower(self, host: int, cap: int | None) -> None:
-        """Lower the maximum of concurrent requests to that of another scheme that the host also has."""
+        """Lower the maximum number of concurrent requests to `cap`, the maximum of another scheme."""
         if cap is not None and not 0 < self._cap[host] <= cap:
             self._cap[host] = cap
             self._between[host] = self._pace.compute_interval(cap)
@@ -175,7 +179,7 @@ class BulkScheduler:
         self._waiting[host] += count
         self.waiting += count
 
-    # -- shares
+    # -- slices
 
     @property
     def under_way(self) -> int:
@@ -195,10 +199,10 @@ class BulkScheduler:
         return self._between[host]
 
     def take(self) -> HostShare | None:
-        """Return the next share; None if each waiting request is in a partition under way."""
+        """Return the next slice, or None if only running partitions have waiting requests."""
         for partition in self._changed - self._under_way.keys():
             self._stand(partition)
-        self._changed.clear()  # `end` queues the partitions under way again.
+        self._changed.clear()  # `end` adds the running partitions again.
         while self._heap:
             before, partition = heapq.heappop(self._heap)
             if partition not in self._under_way and -before == self._before[partition]:
@@ -206,14 +210,14 @@ class BulkScheduler:
         return None
 
     def urgency(self, share: HostShare) -> float:
-        """Return the seconds that the share and the rest of its partition need.
+        """Return the estimated seconds for the slice and the waiting requests of its partition.
 
-        Among the shares that wait for a worker, the share with the most seconds should start first.
+        Among the slices that wait for a worker, the slice with the most seconds should start first.
         """
         return share.seconds + self.seconds_before(share.partition)
 
     def _stand(self, partition: int) -> None:
-        """Put the partition into the heap, if it has waiting requests."""
+        """Add the partition to the heap if it has waiting requests."""
         self._before[partition] = self.seconds_before(partition)
         if self._hosts[partition]:
             heapq.heappush(self._heap, (-self._before[partition], partition))
@@ -236,14 +240,14 @@ class BulkScheduler:
         return share
 
     def _count_requests(self, partition: int) -> list[tuple[int, int]]:
-        """Return the hosts of the next share, with the number of requests of each."""
+        """Return the hosts of the next slice, with the number of requests to each host."""
         waiting, between = self._waiting, self._between
         slowest = sorted(self._hosts[partition], key=lambda host: (-waiting[host] * between[host], host))
         seconds = self._box * (_LEAP if partition in self._done_before else 1)
         wanted = sum(self._count_within(seconds, host) for host in slowest)
         most_together = self._pace.at_once / self._each[partition]  # Requests per second.
-        # Reduce the seconds of all hosts, but not below the time that the maximum of requests takes in any
-        # case.
+        # Reduce the seconds of all hosts so that the slice has about `MOST` requests. The seconds stay at
+        # least the time that `MOST` requests take at the maximum concurrency of the slice.
         if wanted > MOST:
             seconds = max(seconds * MOST / wanted, min(seconds, MOST / most_together))
         room = max(1, min(MOST, int(seconds * most_together + _EXACT)))
@@ -269,16 +273,17 @@ class BulkScheduler:
     def end(
         self, share: HostShare, left: Iterable[tuple[int, int]], seconds: float, *, idle: int = 0
     ) -> None:
-        """End a share, and learn the speed of its hosts.
+        """End a slice, and update the estimated speed of its hosts.
 
         Args:
-            share: The share.
+            share: The slice.
             left: The number of unstarted requests by host.
-            seconds: The duration; 0 if it is unknown.
-            idle: The number of started requests that were not sent: done by another run, or refused.
+            seconds: The duration in seconds; 0 means that the duration is unknown.
+            idle: The number of started requests that were not sent, because another run had finished them or
+                the policy refused them.
 
         Raises:
-            ValueError: The share is not under way.
+            ValueError: The slice is not running.
         """
         if self._under_way.get(share.partition) is not share:
             raise ValueError(f"share {share.number} of partition {share.partition} is not under way")
@@ -297,37 +302,37 @@ class BulkScheduler:
     # -- speeds
 
     def _learn(self, share: HostShare, left: dict[int, int], begun: int, seconds: float) -> None:
-        until = min(seconds, self._box)  # No request started after this time.
+        until = min(seconds, self._box)  # The time after which no request was started.
         for host, count in share.counts:
             not_begun = left.get(host, 0)
             if not_begun == count:
                 continue
             found = until / (count - not_begun) if not_begun else self._not_slower(host, count, seconds)
             self._between[host] = max(found, self._compute_interval(host), _SOONEST)
-        # Whether some hosts started no request.
+        # Whether the slice did not start any request to some hosts.
         crowded = any(left.get(host) == count for host, count in share.counts)
         found = (until if crowded else seconds) * self._pace.at_once / begun
         each = found if crowded else min(found, self._each[share.partition])
         self._each[share.partition] = max(each, _SOONEST)
 
     def _not_slower(self, host: int, count: int, seconds: float) -> float:
-        """Return the new seconds per request of a host that did all its requests.
+        """Return the new seconds per request of a host whose requests all ended.
 
-        The host may have been idle at the end, while the share waited for another host.
+        The host may have been idle at the end, while the slice waited for another host.
         """
         known = self._between[host]
         return known / 2 if seconds > known * count * _ABOUT else min(known, seconds / count)
 
     def _compute_interval(self, host: int) -> float:
-        """Return the minimum of seconds per request that the rate allows."""
+        """Return the minimum number of seconds per request that the rate limit allows."""
         return 1 / self._pace.rate if self._pace.rate is not None and self._cap[host] else 0.0
 
     # -- figures
 
     def find_slowest(self, most: int) -> list[tuple[int, int, float]]:
-        """Return the slowest hosts by the initial estimate, with their requests and seconds.
+        """Return the slowest hosts by the initial estimate, with the number of requests and the seconds.
 
-        Hosts without a limit are omitted.
+        Hosts without a rate limit and without a concurrency limit are omitted.
         """
         numbers = (host for host, cap in enumerate(self._cap) if cap and self._asked[host])
         found = heapq.nsmallest(most, numbers, key=lambda host: (-self._seconds_of_all(host), host))
@@ -345,18 +350,17 @@ class BulkScheduler:
 
     @property
     def ended(self) -> int:
-        """Return the number of partitions without requests left."""
+        """Return the number of finished partitions."""
         there = {partition for partition, asked in zip(self._partition, self._asked, strict=True) if asked}
         return sum(not self._hosts[each] and each not in self._under_way for each in there)
 
 
-# Waiting requests by host, in a temporary database, so that memory does not grow with the number of requests.
+# The waiting requests are in a temporary database, so that memory does not grow with the number of requests.
 #
-# The database has no file name, is private, and is removed with the connection. A request stays in the
-# database until a worker has started it. So a request that a worker returns unstarted is still in the
-# database.
+# The database is private and is removed when the connection is closed. A request stays in the database until
+# a worker has started the request, so the database still contains unstarted requests.
 
-#: Requests that are inserted together, and hosts whose numbers are held in memory.
+#: The number of requests that are inserted together, and of hosts whose numbers are cached in memory.
 _TOGETHER = 1_000
 _MOST_HELD = 20_000
 
@@ -372,7 +376,7 @@ BEGIN;
 
 
 class NumberedRequest(NamedTuple):
-    """A request and its number in the order of arrival."""
+    """A request and its number in the order of insertion."""
 
     number: int
     item: BulkRequest
@@ -381,7 +385,7 @@ class NumberedRequest(NamedTuple):
 class PendingRequests:
     """The database of waiting requests, for one thread at a time.
 
-    Raises `LocalError` if the database fails, for example on a full disk.
+    Methods raise `LocalError` for an error of the database, for example a full disk.
     """
 
     def __init__(self) -> None:
@@ -398,7 +402,7 @@ class PendingRequests:
     # -- hosts
 
     def host(self, name: str, partition: int) -> int | None:
-        """Return the number of a host; None for a new host."""
+        """Return the number of a host, or None for an unknown host."""
         found = self._held.get((name, partition))
         if found is None:
             query = "SELECT number FROM host WHERE name = ? AND partition = ?"
@@ -440,7 +444,7 @@ class PendingRequests:
         self._new.clear()
 
     def find_first(self, host: int, count: int) -> list[NumberedRequest]:
-        """Return the first waiting requests of a host, in the order of arrival."""
+        """Return the first `count` waiting requests to a host, in the order of insertion."""
         self._put_in_order()
         query = "SELECT number, url, path, more FROM item WHERE host = ? ORDER BY number LIMIT ?"
         with _faults():
@@ -453,7 +457,7 @@ class PendingRequests:
     def _put_in_order(self) -> None:
         """Create the index by host after the last insert.
 
-        This costs a tenth of updating the index for each request.
+        Creating the index at the end costs a tenth of updating the index for each request.
         """
         if self._new:
             self._put_down()

@@ -1,8 +1,8 @@
-"""A run on a cluster: requests are planned, and their slices submitted to Dask, a few at a time.
+"""A run on a cluster, which plans the requests and submits slices of requests to Dask.
 
-The scheduler of Dask knows only the slices under way. So Dask's scheduler and the workers need as much memory
-for a million requests as for a thousand. The plan chooses the next slice, and never has two slices of a
-partition under way.
+Only a few slices are submitted at a time. So Dask's scheduler and the workers need the same memory for a
+thousand and for a million requests. The plan chooses the next slice, and a partition has at most one running
+slice.
 """
 
 from __future__ import annotations
@@ -27,23 +27,25 @@ from resolver.transfer.settings import Settings, check_names
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-#: A run fails if slices of a partition are lost with their workers this many times in a row.
+#: The maximum number of consecutive slices of a partition that are lost with their workers, before the run
+#: fails.
 _MOST_LOST = 5
 
-#: A run fails if another run holds a partition this many times in a row. Each time takes one minute. The
-#: other run may wait that long, because a request to a host that does not answer lasts for all its attempts.
+#: The maximum number of consecutive slices that find the partition locked by another run, before the run
+#: fails. Each slice waits for one minute. The other run may need this time for all attempts of a request to a
+#: host that does not respond.
 _MOST_HELD = 20
 
-#: The timeout in seconds for fetching a report of some hundred bytes from its worker. Other slices are not
-#: processed during this time.
+#: The timeout in seconds for fetching the report of a slice, some hundred bytes, from a worker. Other slices
+#: are not processed during this time.
 _REPORT = 30.0
 
-#: Seconds between two queries for the number of threads: the interval if workers have threads, and if none
-#: has.
+#: The interval in seconds between two queries for the number of worker threads, with workers and without
+#: workers.
 _LOOK = 5.0
 _WAIT = 0.5
 
-#: Seconds between two checks whether workers have finished an interrupted run.
+#: The interval in seconds between two checks whether workers have finished the slices of an interrupted run.
 _REST = 0.5
 
 _ABOUT = "bulk.json"
@@ -57,9 +59,9 @@ class BulkProgress(NamedTuple):
         hosts: The number of hosts.
         ended: The number of finished requests.
         counts: The number of finished requests by status.
-        bytes: The bytes received.
-        under_way: The number of slices under way.
-        threads: The number of threads of all workers; with 0 the run waits for workers.
+        bytes: The number of received bytes.
+        under_way: The number of running slices.
+        threads: The number of threads of all workers. With 0 threads, the run waits for workers.
     """
 
     requests: int
@@ -72,10 +74,10 @@ class BulkProgress(NamedTuple):
 
 
 class BulkSummary(NamedTuple):
-    """The result of a run. `exit` is the exit status of the command.
+    """The result of a run; `exit` is the exit status of the command.
 
-    The status is 0 without failures. If all failures have the same status, it is that status; otherwise it is
-    1.
+    The exit status is 0 without failures. If all failures have the same exit status, `exit` is that exit
+    status. For different failures, `exit` is 1.
     """
 
     requests: int
@@ -116,30 +118,33 @@ def run(
 ) -> BulkSummary:
     """Fetch all requests on the cluster of `client`, and return a summary.
 
-    No two workers send requests to a host concurrently. Workers may join and leave; without workers, the run
-    waits. Another run with the same `out` skips finished requests, and resumes an interrupted run.
+    Only one worker at a time sends requests to a host. Workers may join and leave. Without workers, the run
+    waits. To resume an interrupted run, call the function again with the same `out`. Finished requests are
+    skipped.
 
-    If `out` is a URL, the run first waits until workers have finished their slices of an interrupted run, at
-    most one minute. Workers of another scheduler are unknown to it; the caller must wait for them.
+    If `out` is a URL, the run first waits at most one minute until workers have finished the slices of an
+    interrupted run. The run cannot query the workers of another scheduler, so the caller must wait for these
+    workers.
 
     Args:
-        requests: URLs or `SaveRequest`s in an iterable, a Dask bag or a column of a dataframe. They are read
-            once, before the first request is sent.
+        requests: URLs or `SaveRequest`s in an iterable, a Dask bag or a column of a dataframe. All requests
+            are read before the first request is sent.
         client: The client of the cluster.
-        out: A directory that all workers reach under this name, or a URL that fsspec supports. It receives
-            `bodies`, or archives with `warc`; `outcomes`; and a `ledger` for each partition.
-        per_host: The maximum of concurrent requests to a host, over the complete cluster.
-        host_rate: The maximum of requests to a host that start per second, over the complete cluster.
-        ledger: Another directory for the ledgers.
+        out: A directory that has the same path on all workers, or a URL that fsspec supports. The run writes
+            the `bodies` or, with `warc`, the archives to `out`, and also the `outcomes` and a `ledger` for
+            each partition.
+        per_host: The maximum number of concurrent requests to a host, over the complete cluster.
+        host_rate: The maximum number of requests per second to a host, over the complete cluster.
+        ledger: A separate directory for the ledgers.
         format: The format of the outcomes, Parquet or JSON Lines.
         warc: Whether bodies are stored in archives.
-        on_progress: Called with the progress after each slice.
+        on_progress: A function that is called with the progress after each slice.
         **settings: The settings of `Resolver`, which are sent to the workers.
 
     Raises:
-        LocalError: The store cannot be written, or the scheduler is lost.
-        NotConfigured: Another run began `out` with another format, or a scheduler or a worker has another
-            version of this package, or none.
+        LocalError: The store cannot be written, or the connection to the scheduler is lost.
+        NotConfigured: An earlier run wrote `out` with another format. Or this package is missing, or has
+            another version, on the scheduler or on a worker.
     """
     check_names(settings, Settings.__annotations__)
     check_cluster(client)
@@ -161,24 +166,24 @@ def run(
         with translate_errors():
             summary = _WorkerSpread(client, job, plan, on_progress or (lambda progress: None)).run()
     if warc and isinstance(store, OutputFiles):
-        # If the run fails, each worker closes its archives when it ends.
+        # After a failed run, each worker closes its archives at the end of the worker process.
         client.run(close_all)
         client.submit(index_all, store.directory, pure=False).result()
     return summary
 
 
 def _wait_for_others(client: Client, out: str) -> None:
-    """Wait for slices of an interrupted run.
+    """Wait until workers have finished the slices of an interrupted run.
 
-    A store at a URL has no lock that would keep this run and the slices from sending requests to the same
-    host.
+    A store at a URL does not support locks. Without the wait, this run and the old slices could send requests
+    to the same host concurrently.
     """
     while any(each is True for each in client.run(is_under_way, out, on_error="return").values()):
         sleep(_REST)
 
 
 def _agree(store: Store, format: Format) -> int:
-    """Return the number of partitions, which the first run defined. Raises `NotConfigured`."""
+    """Return the number of partitions that the first run stored in `store`. Raises `NotConfigured`."""
     told = store.read(_ABOUT)
     if told is None:
         about = {"version": 1, "partitions": PARTITIONS, "format": format}
@@ -199,20 +204,20 @@ def _agree(store: Store, format: Format) -> int:
 
 
 class _WorkerSpread:
-    """The slices of a run on the cluster.
+    """The running slices of a run on the cluster.
 
-    A slice is under way from `_follow` on, until its future has one of these results:
+    A slice is running from the call of `_follow` until its future has one of these results:
 
-    - a report: the plan gets the unstarted requests back (`_count`);
-    - a report with `held`: another run has the partition; the plan gets all requests back; the 20th time
-      in a row fails the run;
-    - `KilledWorker`: the worker was lost; the plan gets all requests back; the 5th time in a row
-      fails the run;
-    - `CancelledError`, or a lost connection: the scheduler is lost, and the run fails;
-    - an `OSError` of the slice: the run fails.
+    - A report: the plan queues the unstarted requests again (`_count`).
+    - A report with `held`: another run has locked the partition. The plan queues all requests again. The 20th
+      consecutive report with `held` fails the run.
+    - `KilledWorker`: the worker was lost. The plan queues all requests again. The 5th consecutive loss fails
+      the run.
+    - `CancelledError`, or a lost connection: the scheduler is lost, and the run fails.
+    - An `OSError` of the slice: the run fails.
 
-    If the future is pending again, or its report does not arrive in time, the slice stays under way. Dask
-    runs it again, and the ledger skips the finished requests.
+    If the future is pending again, or its report does not arrive in time, the slice is still running. Dask
+    runs the slice again, and the ledger skips the finished requests.
     """
 
     def __init__(
@@ -267,14 +272,14 @@ class _WorkerSpread:
             return bool(changed.wait_for(self._completed.has_ready, _WAIT))
 
     def _look(self) -> None:
-        """Query the number of threads, which is the maximum of slices under way (see `plan.AHEAD`).
+        """Query the number of worker threads, the maximum number of running slices (see `plan.AHEAD`).
 
-        Without threads one slice is submitted, so that an adaptive cluster starts a worker.
+        Without worker threads, one slice is submitted, so that an adaptive cluster starts a worker.
         """
         if monotonic() - self._looked < (_LOOK if self._threads > 0 else _WAIT):
             return
         before = self._threads
-        with suppress(OSError):  # A lost scheduler cancels all futures, which is reported later.
+        with suppress(OSError):  # A lost scheduler cancels all futures, and `_settle` reports the loss.
             self._threads = sum(self._client.nthreads().values())
         self._looked = monotonic()
         if self._threads > before >= 0:
@@ -293,14 +298,15 @@ class _WorkerSpread:
             self._follow(future, slice)
 
     def _name_of(self, slice: RequestSlice) -> str:
-        """Return the name that Dask shows, the same for all slices of a partition.
+        """Return the name of the task in Dask, which is the same for all slices of a partition.
 
-        Dask keeps statistics for each name that ever existed, and takes a hyphen for the end of a name.
+        Dask stores statistics for each task name until the scheduler ends, so the number of names must be
+        small. Dask treats a hyphen as the end of the name, so hyphens are replaced.
         """
         return self._names.setdefault(slice.partition, slice.label.replace("-", "\N{NON-BREAKING HYPHEN}"))
 
     def _settle(self, future: Future, slice: RequestSlice) -> None:
-        """Process a slice that has ended; its report may have been lost with its worker."""
+        """Process a future that has ended; the report of the slice may be lost with the worker."""
         from distributed import CancelledError, KilledWorker
 
         if future.status in ("pending", "lost"):
@@ -319,12 +325,12 @@ class _WorkerSpread:
                 raise LocalError(_GONE) from error
             self._follow(future, slice)
         else:
-            # Otherwise Dask runs the slice again if its worker is lost before the next slice ends.
+            # Without the release, Dask would run the slice again after the loss of its worker.
             future.release()
             self._count(slice, report)
 
     def _follow(self, future: Future, slice: RequestSlice) -> None:
-        """Wait for the slice to end. If Dask runs it again, the ledger skips the finished requests."""
+        """Add a slice to the running slices."""
         self._under_way[future] = slice
         self._completed.add(future)
 
@@ -356,9 +362,9 @@ class _WorkerSpread:
         self._plan.end(slice, slice.items, 0.0)
 
     def _pauses_of(self, partition: int) -> dict[str, float]:
-        """Return the remaining seconds for which hosts demand a pause."""
+        """Return, for each host that requested a pause, the remaining seconds of the pause."""
         now = monotonic()
-        until = self._alone.get(partition, {})  # Kept: a slice that is lost with its worker needs them again.
+        until = self._alone.get(partition, {})  # If the slice is lost, the next slice needs the pauses again.
         return {host: moment - now for host, moment in until.items() if moment > now}
 
     def _tell(self) -> None:

@@ -1,8 +1,8 @@
-"""The work of a worker: it fetches a slice, and reports the outcome.
+"""The work of a worker, which fetches the requests of a slice and reports the outcome.
 
-A partition has one slice under way at a time. The lock of its ledger refuses a second slice, even if the
-first runs on a live worker that Dask assumes dead. A store that is not a directory has no such lock. Before a
-run uses such a store, it waits for workers that still serve an earlier run.
+A partition has at most one running slice. The lock on the ledger of the partition prevents a second slice,
+even if Dask wrongly assumes that the worker of the first slice is dead. A store at a URL does not support
+locks. So a run with such a store first waits for workers that still run slices of an earlier run.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from resolver.transfer.settings import Settings
 from resolver.version import VERSION
 from resolver.warc.recorder import Recorder
 
-# The scratch directory of a slice whose output is moved elsewhere. The scratch directory is in the directory
-# of the worker, because the user has provided space there, and because Dask removes that directory after a
-# worker was killed.
+# The scratch directory of a slice, for output that is later sent to a store at a URL. The scratch directory
+# is inside the Dask worker's local directory, where the user has provided disk space. Dask also removes the
+# local directory after a worker was killed.
 
 
 def scratch() -> AbstractContextManager[str]:
-    """Create a scratch directory, which is removed with its content."""
+    """Create a temporary directory for the output of a slice."""
     from distributed import get_worker
 
     try:
@@ -51,8 +51,9 @@ def scratch() -> AbstractContextManager[str]:
     return make_scratch_directory(directory)
 
 
-# The archives of a run with `warc`. If `out` is a directory, each worker has one archive there, which its
-# slices share until the run ends. Otherwise each slice has a separate archive, which is sent with its output.
+# The archives of a run with `warc`. If `out` is a directory, all slices of a worker write to one archive in
+# `out`, until the run ends. If `out` is a URL, each slice writes a separate archive, which is sent to the
+# store with the other output.
 
 _lock = Lock()
 _open: dict[str, Recorder] = {}
@@ -60,7 +61,7 @@ _open: dict[str, Recorder] = {}
 
 @contextmanager
 def recorder_of(job: BulkJob, slice: RequestSlice, store: Store) -> Iterator[Recorder | None]:
-    """Yield the recorder of the slice; None without `warc`."""
+    """Yield the recorder for the slice, or None without `warc`."""
     if not job.warc:
         yield None
     elif isinstance(store, OutputFiles):
@@ -85,7 +86,7 @@ def _open_worker_archive(shelf: OutputFiles) -> Recorder:
 
 
 def close_all() -> None:
-    """Close the archives of this process, which writes their indexes."""
+    """Close the archives of this process, and write their indexes."""
     with _lock:
         while _open:
             _, recorder = _open.popitem()
@@ -94,7 +95,7 @@ def close_all() -> None:
 
 
 def index_all(directory: str) -> None:
-    """Write the indexes of archives from killed workers; skip archives that another process writes."""
+    """Write the indexes of archives from killed workers; archives that another process writes are skipped."""
     shelf = OutputFiles(directory)
     names = set(shelf.names("warc"))
     for name in sorted(names):
@@ -104,14 +105,15 @@ def index_all(directory: str) -> None:
                 Recorder(shelf.place(f"warc/{name}")).close()
 
 
-#: Seconds between two attempts to lock a partition that a worker assumed dead still holds.
+#: The interval in seconds between two attempts to lock a partition that another worker still has locked.
 _LOOK = 0.5
 
 
 class SliceOutput(NamedTuple):
     """The output of a slice: the directory of its bodies and the ledger of its partition.
 
-    `elsewhere` tells that finished files are stored in another location.
+    Attributes:
+        elsewhere: Whether finished files are moved to a store at a URL.
     """
 
     bodies: str
@@ -122,8 +124,8 @@ class SliceOutput(NamedTuple):
 def fetch_slice(job: BulkJob, slice: RequestSlice) -> SliceReport:
     """Fetch a slice.
 
-    Blocks until all requests have ended. When the time of the slice is over, it waits only for the started
-    requests.
+    The function blocks until all requests have ended. After the maximum duration of the slice, no further
+    requests are started.
 
     Raises:
         LocalError: The output cannot be stored.
@@ -139,7 +141,7 @@ def fetch_slice(job: BulkJob, slice: RequestSlice) -> SliceReport:
     return report
 
 
-#: The stores of the slices under way in this process.
+#: The stores of the running slices in this process.
 _under_way: dict[object, str] = {}
 
 
@@ -154,7 +156,7 @@ def _register_run(out: str) -> Iterator[None]:
 
 
 def is_under_way(out: str) -> bool:
-    """Return whether this process works on a slice for that store, even after its client is gone."""
+    """Return whether this process runs a slice for the store `out`, even if the client has disconnected."""
     return out in tuple(_under_way.values())
 
 
@@ -183,7 +185,7 @@ def _ledger_here(job: BulkJob, shelf: OutputFiles, name: str) -> str:
 
 
 def _publish(job: BulkJob, store: Store, bench: SliceOutput, partition: int, ended: list[str]) -> None:
-    """Send the files to the store, and then the ledger that lists them."""
+    """Send the files to the store, and then the ledger that lists the files."""
     if isinstance(store, OutputFiles):
         return
     here = OutputFiles(bench.bodies)
@@ -232,9 +234,10 @@ async def _fetch(
 
 
 async def _enter(bench: SliceOutput, held: AsyncExitStack, patience: float) -> Ledger | None:
-    """Return the locked ledger; None if another process holds it for `patience` seconds.
+    """Return the locked ledger, or None if another process holds the lock for `patience` seconds.
 
-    Raises `LedgerFault`.
+    Raises:
+        LedgerFault: The ledger cannot be read or written.
     """
     loop = running()
     until = loop.current_time() + patience
@@ -269,7 +272,7 @@ class _SliceSession(Resolver):
 
 
 class _SliceLedger:
-    """The requests of a slice and their outcomes. A request that occurs twice ends once."""
+    """The requests of a slice and their outcomes; a duplicate request is performed once."""
 
     def __init__(self, items: tuple[BulkRequest, ...]) -> None:
         self._waiting = {item.path: item for item in items}
@@ -288,20 +291,19 @@ class _SliceLedger:
             self.saved.append(request.path)
 
     def list_remaining(self) -> tuple[BulkRequest, ...]:
-        """Return the requests that have not ended, in their order."""
+        """Return the requests that have not ended, in their original order."""
         return tuple(self._waiting.values())
 
 
-# A task is sent as bytes that Dask cannot read.
+# A task is sent to Dask as serialized bytes, with the version of this package before the bytes.
 #
-# Dask keeps the last 1,000 messages to each worker and to the scheduler
-# (`distributed.admin.low-level-log-length`). If Dask can read the tasks in them, it keeps them as objects.
-# Then hundreds of megabytes of requests would stay in memory long after their end. The version of this
-# package precedes the bytes.
+# Dask stores the last 1,000 messages to each worker and to the scheduler
+# (`distributed.admin.low-level-log-length`). If tasks were sent as objects, Dask would store the objects.
+# Then hundreds of megabytes of requests would stay in memory after their end.
 
 
 def pack_task(job: BulkJob, slice: RequestSlice) -> bytes:
-    """Serialize a task as Dask does: settings may contain functions of the user's notebook."""
+    """Serialize a task as Dask does, because the settings may contain functions of the user's notebook."""
     from distributed.protocol.pickle import dumps
 
     octets: bytes = dumps((job, slice))

@@ -1,4 +1,4 @@
-"""The store of a run: a directory that all workers reach, or an fsspec file system; and its outcomes."""
+"""The store of a run, in a directory or an fsspec file system, and the tables of outcomes."""
 
 from __future__ import annotations
 
@@ -24,10 +24,9 @@ _MAKES = 5
 
 
 class RemoteStore:
-    """A file system of fsspec. Names are paths below its URL, with `/`.
+    """A store in an fsspec file system. Names are paths relative to the URL of the store, with `/`.
 
-    A file is written completely or not at all, if the file system guarantees that. All methods raise
-    `LocalError`.
+    Writes are atomic if the file system guarantees this. All methods raise `LocalError`.
     """
 
     def __init__(self, url: str) -> None:
@@ -39,13 +38,13 @@ class RemoteStore:
 
     @property
     def here(self) -> str | None:
-        """Return the path of the directory, if it is on this machine; otherwise None."""
+        """Return the path of a local directory, or None for a remote store."""
         from fsspec.implementations.local import LocalFileSystem
 
         return self._root if isinstance(self._system, LocalFileSystem) else None
 
     def read(self, name: str) -> bytes | None:
-        """Return the content of the file; None if it is missing."""
+        """Return the content of the file, or None if the file is missing."""
         with self._faults():
             try:
                 octets: bytes = self._system.cat_file(self._path(name))
@@ -58,10 +57,11 @@ class RemoteStore:
         self._put([path], lambda: self._system.pipe_file(path, octets))
 
     def fetch(self, name: str, path: str) -> bool:
-        """Copy the file to a local path, and return whether it exists.
+        """Copy the file to a local path, and return whether the file exists.
 
-        The file counts as missing only if a new query to the file system confirms that. A cached listing or a
-        network error is not enough, because the run would repeat finished work.
+        The result is False only if a new query to the file system confirms that the file is missing. A cached
+        listing may be outdated, and a network error does not prove that the file is missing. The run would
+        then repeat finished requests.
         """
         with self._faults():
             try:
@@ -82,17 +82,17 @@ class RemoteStore:
         return True
 
     def send(self, files: Sequence[tuple[str, str]]) -> None:
-        """Copy local files to the store, each path under its name."""
+        """Copy local files to the store; each item is a local path and the name in the store."""
         if files:
             here = [path for path, _ in files]
             there = [self._path(name) for _, name in files]
             self._put(there, lambda: self._system.put(here, there))
 
     def _put(self, paths: Sequence[str], put: Callable[[], object]) -> None:
-        """Write files, and create their directories if the file system needs that (ftp, sftp).
+        """Write files, and create their directories if the file system needs directories (ftp, sftp).
 
-        Asynchronous fsspec file systems are object stores without directories; mkdirs would create a bucket
-        there.
+        Asynchronous fsspec file systems are object stores without directories. For an object store, `mkdirs`
+        would create a bucket, so it is not called.
         """
         with self._faults():
             try:
@@ -107,8 +107,8 @@ class RemoteStore:
     def _make(self, directory: str) -> None:
         """Create a directory, with retries.
 
-        Other workers may create a parent concurrently, and each file system reports that with another
-        exception.
+        Other workers may create a parent directory concurrently, and each file system reports this conflict
+        with a different exception.
         """
         for _ in range(_MAKES):
             self._system.invalidate_cache()
@@ -132,28 +132,28 @@ Store: TypeAlias = OutputFiles | RemoteStore
 
 
 def store_of(out: str) -> Store:
-    """Return the store at `out`, a path or a URL. Raises `LocalError` for a URL unknown to fsspec."""
+    """Return the store at `out`, a path or a URL. Raises `LocalError` if fsspec does not support the URL."""
     if "://" not in out:
         return OutputFiles(out)
     remote = RemoteStore(out)
     return remote if remote.here is None else OutputFiles(remote.here)
 
 
-# The outcomes of all requests of a partition, as one table. The table is made from the partition's ledger,
-# which survives killed processes. So an interrupted run reports the same as an uninterrupted one; only
-# `attempts` and `ended` may differ.
+# The outcomes of all requests of a partition, as one table. The table is generated from the partition's
+# ledger, which survives killed processes. So an interrupted and resumed run has the same outcomes as an
+# uninterrupted run, except that `attempts` and `ended` may differ.
 
-#: The number of rows that are converted to columns in one call. As objects they take about 16 MB.
+#: The number of rows that are converted to columns in one call. These rows use about 16 MB of memory.
 _AT_ONCE = 10_000
 
 
 def table_of(ledger: str, format: Format, *, files: bool) -> bytes:
-    """Return a table of all ended requests, in the order of their URLs.
+    """Return a table of all ended requests, sorted by URL.
 
     Args:
         ledger: The ledger of the partition.
         format: The format of the table.
-        files: Whether rows have the path of a file; objects in archives have no path.
+        files: Whether rows have the path of a file, which objects in archives do not have.
 
     Raises:
         LedgerFault: The ledger cannot be read.
@@ -216,7 +216,7 @@ def _parquet(rows: Iterable[dict[str, Any]]) -> bytes:
 
 
 def _convert_types(row: dict[str, Any]) -> dict[str, Any]:
-    """Return times as integer microseconds and texts as UTF-8, with invalid bytes escaped."""
+    """Convert times to integer microseconds, and text to UTF-8 with escaped invalid bytes."""
     typed: dict[str, Any] = {
         name: _text(value) if isinstance(value, str) else value for name, value in row.items()
     }
