@@ -1,7 +1,7 @@
-"""A ledger: a file that outlives the runs and records requests, their files and their outcomes.
+"""The ledger, a database file that records the requests of runs, their files and their outcomes.
 
-`book` writes the file during a run, `report` reads it. This module holds the interface for code that saves
-files, and needs no database.
+The module `book` writes the ledger during a run, and `report` reads the ledger. This module contains the
+interface for code that saves files, and does not import sqlite3.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from protocols.contract import Validators
 from protocols.errors import LocalError
 
-if TYPE_CHECKING:  # The import is only for type checks: a ledger does not need the network package.
+if TYPE_CHECKING:  # At runtime, a ledger does not need the imported package.
     from resolver.network.mask import Masked
 
 
 class LedgerFault(LocalError):
-    """A ledger that cannot be read or written. The run must not send further requests with such a ledger."""
+    """An error for a ledger that cannot be read or written; the run must not send further requests."""
 
 
 class LedgerHeld(LedgerFault):
-    """A ledger that another run has locked. The lock may be released soon."""
+    """An error for a ledger that another run has locked; a retry may succeed."""
 
 
 class CompletedFile(NamedTuple):
-    """A file that is about to get its name; `final_url` is the URL after redirects."""
+    """A complete file before the rename to its final name; `final_url` is the URL after redirects."""
 
     path: str
     inode: int
@@ -43,31 +43,31 @@ class LedgerRow(Protocol):
     """The row of an object that is being saved."""
 
     async def record_whole(self, facts: CompletedFile) -> None:
-        """Record a file that is on the disk under its temporary name.
+        """Record a file that is synced to the disk under its temporary name.
 
-        The row is on the disk when this returns. Raises `LedgerFault`.
+        When the method returns, the row is also synced to the disk. Raises `LedgerFault`.
         """
         ...
 
     def etag_of(self, path: str, modified: datetime | None) -> str | None:
-        """Return the entity tag of the file at this path with that time; None for another file."""
+        """Return the entity tag of a file, or None if the path or the modification time differs."""
         ...
 
 
-#: The row of the object that this task saves; None without a ledger.
+#: The row of the object that the current task saves; None without a ledger.
 current: ContextVar[LedgerRow | None] = ContextVar("current", default=None)
 
 
 def etag_of_row(path: str, held: Validators) -> str | None:
-    """Return the entity tag of an existing file from the ledger; None without a ledger."""
+    """Return the entity tag of an existing file from the ledger, or None without a ledger."""
     row = current.get()
     return None if row is None else row.etag_of(path, held.modified)
 
 
 def make_recorder(facts: Callable[[int], CompletedFile]) -> Callable[[int], Awaitable[None]] | None:
-    """Return a callback that records a file before it gets its name; None without a ledger.
+    """Return a callback that records a file before the rename to its final name, or None without a ledger.
 
-    The callback receives the inode and passes it to `facts`.
+    The callback receives the inode number of the file and passes it to `facts`.
     """
     row = current.get()
     return None if row is None else partial(_note, row, facts)

@@ -1,20 +1,22 @@
-"""The ledger of a run, an SQLite file: a row for each URL and its path, valid after a kill or a crash.
+"""The ledger of a run: an SQLite file with a row for each pair of URL and path.
 
-The key of a row is a digest of URL and path. The file holds no password. It also holds no digest of a
-password, because the password could be guessed from the digest. The URL is stored redacted, so URLs that
-differ only in a password are the same object.
+The key of a row is a digest of the URL and the path. The ledger contains neither passwords nor digests of
+passwords, because a password could be guessed from its digest. The URL is stored in redacted form, so URLs
+that differ only in the password have the same row.
 
-The order of the steps allows a run to be killed, and the machine to lose its power, before each of them:
+The order of the steps allows recovery if the run is killed, or the power is lost, before any step:
 
-1. a row is `queued` before its work begins;
-2. NAME.part is complete and on the disk, then its row, as `whole`, with size, digest and inode;
-3. the file gets its name (`resolver.files.part`);
-4. its directory is synced, and the row is `done`; many rows share one transaction.
+1. The row is written with the status `queued`, before the request is sent. 2. The complete file NAME.part is
+synced to the disk. Then the row is synced with the status `whole`, the size, the
+   digest and the inode number.
+3. The file is renamed to its final name (`resolver.files.part`).
+4. The directory is synced. Then the row gets the status `done`, in one transaction with many other rows.
 
-A file that was interrupted before step 2 is resumed like any other file. After step 2 the next run takes step
-3, or it finds by inode and size that step 3 is done. A row counts only if its file exists.
+After an interruption before step 2, the file is resumed like any other file. After an interruption after step
+2, the next run performs step 3. The inode number and the size show whether step 3 was already performed. A
+row without its file is ignored.
 
-The ledger has one writer, which holds a lock. Readers need no lock.
+The ledger has one writer at a time, which holds a lock. Readers do not need a lock.
 """
 
 from __future__ import annotations
@@ -38,11 +40,11 @@ from resolver.files.partial_file import finish, has_size, is_that, sync_director
 from resolver.ledger import CompletedFile, LedgerFault, LedgerHeld
 from resolver.loops import Loop, running
 
-#: The SQLite application id of a ledger: "rslv".
+#: The SQLite application ID of a ledger: "rslv".
 _OURS = 0x72736C76
 _VERSION = 1
 
-#: The first bytes of a file that identify a ledger.
+#: The number of bytes at the start of a file that identify a ledger.
 HEAD = 72
 
 TABLES = f"""
@@ -59,27 +61,28 @@ PRAGMA user_version = {_VERSION};
 COMMIT;
 """
 
-#: Columns that the first ledgers lacked.
+#: The columns that are missing in ledgers of early versions.
 _ADDED = (("how", "TEXT"), ("final_url", ""), ("media_type", ""))
 
-#: Steps of SQLite's virtual machine between two checks of the work limit. The limit of a ledger is a base
-#: number of steps, plus steps for each byte of the file. Counting all rows takes two steps per byte. Pages of
-#: a damaged file may point to each other, so that 50 kB seem to have billions of rows.
+#: The number of SQLite virtual machine steps between two checks of the work limit. The work limit of a ledger
+#: is a base number of steps, plus a number of steps for each byte of the file. Counting all rows takes two
+#: steps per byte. In a damaged or malicious file, pages may point to each other, so that 50 kB seem to
+#: contain billions of rows.
 _STEPS = 10_000
 _SPARE_STEPS, _STEPS_OF_OCTET = 1_000_000, 10
 
-#: Seconds to wait for another program that has locked the file.
+#: The timeout in seconds for a lock that another program holds on the database.
 PATIENCE = 5.0
 
 
 def connect(path: str, *, how: str = "mode=rw") -> sqlite3.Connection:
-    """Open a connection with explicit transactions.
+    """Open a database connection with explicit transactions.
 
-    Its work is limited by the size of the file, and functions in the schema are not trusted.
+    The size of the file limits the work of a query, and functions in the schema are not trusted.
 
     Args:
         path: The ledger.
-        how: The URI parameters of SQLite.
+        how: The URI parameters for SQLite.
     """
     quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     connection = sqlite3.connect(
@@ -102,10 +105,10 @@ def connect(path: str, *, how: str = "mode=rw") -> sqlite3.Connection:
 
 
 def check_is_ours(connection: sqlite3.Connection, path: str) -> bool:
-    """Return whether the database is a ledger; False if it is empty.
+    """Return True for a ledger, and False for an empty database.
 
     Raises:
-        LedgerFault: Another program, or a later version, wrote the database.
+        LedgerFault: Another program, or a later version of this package, wrote the database.
     """
     ours = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -122,10 +125,10 @@ def check_is_ours(connection: sqlite3.Connection, path: str) -> bool:
 
 
 def _check_schema(connection: sqlite3.Connection, path: str) -> None:
-    """Raise `LedgerFault` if the schema has more than the tables of a ledger.
+    """Raise `LedgerFault` if the schema contains anything except the tables of a ledger.
 
-    Views, triggers and computed columns could run SQL that the author of the file chose. Automatic indexes of
-    SQLite are allowed; they have no SQL text.
+    Views, triggers and computed columns could run the SQL of an attacker. Automatic indexes of SQLite are
+    allowed, because they do not contain SQL text.
     """
     found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT 3").fetchall()
     tables = re.findall(r"CREATE TABLE .*?\);", TABLES, re.DOTALL)
@@ -137,22 +140,23 @@ def _check_schema(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _table(sql: str) -> tuple[str, list[str]]:
-    """Return the head of a CREATE TABLE statement and its columns, except those that old ledgers lack."""
+    """Return the start of a CREATE TABLE statement, and its columns without the columns of `_ADDED`."""
     head, _, columns = " ".join(sql.split()).removesuffix(";").removesuffix(")").partition("(")
     added = [f"{name} {kind}".strip() for name, kind in _ADDED]
     return head.strip(), [each.strip() for each in columns.split(",") if each.strip() not in added]
 
 
 def is_ledger(head: bytes) -> bool:
-    """Return whether a file with this head is a ledger.
+    """Return whether the first bytes of a file are those of a ledger.
 
-    An SQLite file (file format, section 1.3) has its magic text at byte 0 and the application id at byte 68.
+    An SQLite file (file format, section 1.3) has the magic string at byte 0 and the application ID at byte
+    68.
     """
     return head.startswith(b"SQLite format 3\0") and head[68:HEAD] == _OURS.to_bytes(4, "big")
 
 
 def add_columns(connection: sqlite3.Connection) -> None:
-    """Add the columns that an old ledger lacks."""
+    """Add the columns that are missing in a ledger of an early version."""
     there = {name for _, name, *_ in connection.execute("PRAGMA table_info(object)")}
     for name, kind in _ADDED:
         if name not in there:
@@ -161,7 +165,7 @@ def add_columns(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def faults_of(path: str) -> Iterator[None]:
-    """Convert errors of SQLite and of files to a `LedgerFault` that names the fix."""
+    """Convert SQLite and file errors to a `LedgerFault` with the fix."""
     try:
         yield
     except LedgerFault:
@@ -173,7 +177,7 @@ def faults_of(path: str) -> Iterator[None]:
         raise kind(error.message if isinstance(error, LocalError) else str(error)) from error
 
 
-#: The prefixes of SQLite's error names, with their meaning and the fix.
+#: The prefixes of SQLite's error names, with the error message and the fix.
 _WORDS = (
     ("SQLITE_NOTADB", "is not a ledger and stays unchanged: name another file"),
     (
@@ -197,7 +201,7 @@ def _words(path: str, error: sqlite3.Error) -> str:
 
 
 def encode_text(text: str | None) -> str | bytes | None:
-    """Return the column value of a text; bytes for a text that is not valid UTF-8."""
+    """Return the column value for a text; the value is bytes if the text is not valid UTF-8."""
     if text is None:
         return None
     try:
@@ -208,7 +212,7 @@ def encode_text(text: str | None) -> str | bytes | None:
 
 
 def decode_text(kept: object) -> str | None:
-    """Return the text of a column; None for a value of another type."""
+    """Return the text of a column, or None for a value of another type."""
     if isinstance(kept, bytes):
         return kept.decode("utf-8", "surrogatepass") if _is_text(kept) else None
     return kept if isinstance(kept, str) else None
@@ -223,29 +227,29 @@ def _is_text(octets: bytes) -> bool:
 
 
 def number_of(kept: object) -> int:
-    """Return the number of a column; 0 for a value of another type."""
+    """Return the number of a column, or 0 for a value of another type."""
     return kept if isinstance(kept, int) and kept >= 0 else 0
 
 
-#: The maximum of rows that wait to be written.
+#: The maximum number of row updates that wait to be written.
 _AT_ONCE = 256
 
-#: The maximum of characters stored of a message.
+#: The maximum number of characters of a stored error message.
 _MOST_MESSAGE = 1_000
 
 Status: TypeAlias = Literal["queued", "whole", "done", "skipped", "failed", "refused"]
 
 
 class RequestRow(NamedTuple):
-    """A request to be recorded.
+    """A request that is recorded in the ledger.
 
     Attributes:
         url: The redacted URL.
-        place: The path of the file, or the directory if the server may choose the name.
-        given: The URL as the user gave it, without its password.
+        place: The path of the file, or of the directory if the server may choose the file name.
+        given: The URL in the user's form, without the password.
         more: Other data of a list item, in JSON.
         how: The naming scheme of the files.
-        below: A prefix of the path; no directory after it may be a symbolic link.
+        below: A prefix of the path. A directory after the prefix must not be a symbolic link.
     """
 
     url: str
@@ -265,7 +269,7 @@ class RequestRow(NamedTuple):
 
 
 class StoredRow(NamedTuple):
-    """A row of the file."""
+    """A row of the ledger."""
 
     number: int
     key: bytes
@@ -278,7 +282,7 @@ class StoredRow(NamedTuple):
 
 
 class RowTag(NamedTuple):
-    """The data that identify a saved file."""
+    """The data that identify a version of a saved file, such as the entity tag."""
 
     etag: str | None = None
     inode: int | None = None
@@ -289,9 +293,9 @@ NO_TAG = RowTag()
 
 
 class LedgerEntry:
-    """The row of an object while it is processed.
+    """The row of an object during its request.
 
-    `is_done` is true if an earlier run saved the object and its file is still there.
+    `is_done` is true if an earlier run saved the object and the file still exists.
     """
 
     def __init__(
@@ -314,7 +318,7 @@ class LedgerEntry:
         self.is_done = is_done
 
     async def record_whole(self, facts: CompletedFile) -> None:
-        """Record a file that is on the disk; the row is on the disk on return. Raises `LedgerFault`."""
+        """Record a file that is synced to the disk, and sync the row. Raises `LedgerFault`."""
         modified = None if facts.known.modified is None else facts.known.modified.timestamp()
         place = self._ledger.place_of(facts.path)
         values = (
@@ -346,7 +350,7 @@ class LedgerEntry:
     async def record_done(
         self, path: str | None, size: int, brought: int, attempts: int, *, skipped: bool
     ) -> None:
-        """Record that the file has its final name, or that an existing file was kept.
+        """Record that the file has its final name, or that an existing file stays unchanged.
 
         Raises `LedgerFault`.
         """
@@ -372,7 +376,7 @@ class LedgerEntry:
 
 
 class _Change(NamedTuple):
-    """An update of a row. `path` names a file that got its name."""
+    """An update of a row; `path` is the final name of a file that was renamed."""
 
     assignments: str
     values: tuple[Any, ...]
@@ -386,11 +390,13 @@ class Ledger:
     Args:
         path: The ledger.
         sidecars: Whether each file gets a sidecar.
-        below: A directory to which the paths in rows are relative, so that both can be moved together.
-        elsewhere: Whether finished files are stored in another location and count without a local file.
+        below: A directory to which the paths in rows are relative, so that the ledger and the files can be
+            moved together.
+        elsewhere: Whether finished files are moved to another location, so that a row is valid without a
+            local file.
 
     Raises:
-        LedgerFault: On entering: the file is not a ledger, is locked by another run, or cannot be written.
+        LedgerFault: On entry, the file is not a ledger, is locked by another run, or cannot be written.
     """
 
     def __init__(
@@ -415,15 +421,15 @@ class Ledger:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            # This call is made on the event loop, where a cancellation cannot interrupt it.
+            # The write runs in the thread of the event loop, so a cancellation cannot interrupt the write.
             self._write_all(durable=True)
         except LedgerFault:
             if kind is None:
                 raise
         finally:
-            # A thread that reads the list may still run when the run is cancelled. SQLite crashes if a
-            # connection is closed while another thread uses it (sqlite.org/threadsafe.html). After
-            # the close, that thread acquires the lock and gets a `ProgrammingError`.
+            # After a cancellation, the thread that reads the list may still run. SQLite crashes if a
+            # connection is closed while another thread uses the connection (sqlite.org/threadsafe.html). With
+            # the mutex, the other thread gets a `ProgrammingError` after the close.
             with self._mutex:
                 self._connection.close()
                 self._file.close()
@@ -447,33 +453,33 @@ class Ledger:
             self._connection.execute("PRAGMA synchronous=NORMAL")
             begin = "INSERT INTO run(begun, ended) VALUES (?, ?)"
             self._run = self._connection.execute(begin, (_now(), _now())).lastrowid
-            # Rows are found by key, so the work needs no limit during a run.
+            # During a run, rows are found by key, so the work of a query needs no limit.
             self._connection.set_progress_handler(None, 0)
         except BaseException:
             self._connection.close()
             raise
 
     def admit(self, asked: Iterable[RequestRow]) -> list[LedgerEntry]:
-        """Add a row for each request in one transaction, and return the known data.
+        """Add a row for each request in one transaction, and return the entries with the stored data.
 
-        The thread that reads the list calls this. Raises `LedgerFault`.
+        The thread that reads the list calls this method. Raises `LedgerFault`.
         """
         with self._transaction():
             return [self._admit_entry(each) for each in asked]
 
     def place_of(self, path: str) -> str:
-        """Return the path as a row stores it: relative to `below`, if that is set."""
+        """Return the path in the form of a row, which is relative to `below` if `below` is set."""
         absolute = os.path.abspath(path)
         return absolute if self._below is None else os.path.relpath(absolute, os.path.abspath(self._below))
 
     def has(self, url: str, place: str) -> bool:
-        """Return whether this redacted URL has a row with this path. Raises `LedgerFault`."""
+        """Return whether a row with the redacted URL and the path exists. Raises `LedgerFault`."""
         with self._mutex, faults_of(self._file.path):
             key = (RequestRow(url, place, url).key,)
             return self._connection.execute("SELECT 1 FROM object WHERE key=?", key).fetchone() is not None
 
     def rows_behind(self, number: int, most: int) -> list[StoredRow]:
-        """Return at most `most` rows after `number`, in request order. Raises `LedgerFault`."""
+        """Return at most `most` rows after the row `number`, in request order. Raises `LedgerFault`."""
         select = (
             "SELECT id, key, url, status, how, path, size, digest FROM object WHERE id>? ORDER BY id LIMIT ?"
         )
@@ -544,23 +550,23 @@ class Ledger:
             self._connection.execute("DELETE FROM object WHERE id=?", (number,))
 
     async def write(self, change: _Change) -> None:
-        """Write the change and all waiting ones; they are on the disk on return."""
+        """Write the update and all waiting updates, and sync them to the disk."""
         self._later.append(change)
         self._asked += 1
         place = self._asked
         async with self._turn:
-            if self._written < place:  # The previous holder of the lock may have written this change, too.
+            if self._written < place:  # The previous owner of the lock may have written this update.
                 await self._loop.in_thread(partial(self._write_all, durable=True))
 
     async def write_later(self, change: _Change) -> None:
-        """Write the change later, in a transaction with others."""
+        """Queue the update, to write it in one transaction with other updates."""
         self._later.append(change)
         if len(self._later) >= _AT_ONCE:
             async with self._turn:
                 await self._loop.in_thread(partial(self._write_all, durable=False))
 
     async def settle(self) -> None:
-        """Write all waiting changes. Raises `LedgerFault`."""
+        """Write all waiting updates. Raises `LedgerFault`."""
         async with self._turn:
             await self._loop.in_thread(partial(self._write_all, durable=False))
 
@@ -583,7 +589,7 @@ class Ledger:
     def _transaction(self, *, durable: bool = False) -> Iterator[None]:
         """Run a transaction.
 
-        A `durable` transaction survives a loss of power. Any other transaction survives only the end of the
+        A `durable` transaction survives a loss of power. Any other transaction survives only a crash of the
         process.
         """
         with self._mutex, faults_of(self._file.path):
@@ -607,23 +613,23 @@ def _now() -> float:
     return datetime.now(UTC).timestamp()
 
 
-# Recall of an earlier run by the lines of its list. A line that matches is skipped without being parsed as a
-# URL.
+# Fast comparison of a list with the finished rows of an earlier run. A list line that matches a finished row
+# is skipped without URL parsing.
 #
-# Rows are in the order of their requests, which is the order of the list. So the next lines most likely match
-# the next rows, which are read in blocks. A line without a match is looked up by its key. If the row of that
-# key is done, reading continues after that row.
+# Rows have the order of the requests, which is the order of the list. So the next lines probably match the
+# next rows, which are read in blocks. A line without a match is looked up by key. If the row with the key is
+# done, the comparison continues after the row.
 #
-# A row counts only if its file is at the path that this run would use: with the same naming scheme, below the
-# same directory, and at the path in its key.
+# A row matches only if this run would save the file to the same path. So the naming scheme, the directory and
+# the path must be the same.
 
-#: Rows per block. The number exceeds the lines per call, because some lines of the earlier list may be
-#: missing now.
+#: The number of rows per block. The number is larger than the number of lines per call, because some lines of
+#: the earlier list may be missing in the new list.
 _RECALL_ROWS = 640
 
 
 class CompletedRow(NamedTuple):
-    """A finished object with an existing file; `where` is its path below the output directory."""
+    """A finished object with an existing file; `where` is the path relative to the output directory."""
 
     where: str
     path: str
@@ -632,7 +638,7 @@ class CompletedRow(NamedTuple):
 
 
 class LedgerRecall:
-    """The rows of a ledger, matched with the lines of a list.
+    """A comparison of the finished rows of a ledger with the lines of a list.
 
     Args:
         ledger: The ledger.
@@ -648,7 +654,7 @@ class LedgerRecall:
         self._held: dict[str, list[tuple[int, CompletedRow]]] | None = None
 
     def find(self, lines: Sequence[str]) -> list[CompletedRow | None]:
-        """Return the finished row of each line, or None. Raises `LedgerFault`."""
+        """Return the finished row for each line, or None for a line without one. Raises `LedgerFault`."""
         if self._held is None:
             self._held = self._read()
         found = [self._take(self._held, line) for line in lines]
@@ -658,7 +664,7 @@ class LedgerRecall:
         return [None if each is None else self._if_there(each[1]) for each in found]
 
     def go_on_behind(self, number: int) -> None:
-        """Continue the search after this row."""
+        """Continue the comparison after the row `number`."""
         self._behind, self._held = number, None
 
     def _read(self) -> dict[str, list[tuple[int, CompletedRow]]]:

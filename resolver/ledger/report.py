@@ -1,4 +1,4 @@
-"""Reports of a ledger, also while a run uses it, and the requeuing of its rows."""
+"""Reports about a ledger, even during a run, and the requeuing of failed requests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OF_LEFT = "url, origin, referrer, without_password, error, exit, message, attem
 
 
 class FailedRow(NamedTuple):
-    """A kind of failure: the class of the error, its exit status, and their number."""
+    """A kind of failure, with the class of the error, the exit status, and the number of failures."""
 
     error: str
     exit: int
@@ -28,12 +28,10 @@ class FailedRow(NamedTuple):
 class LedgerReport(NamedTuple):
     """The totals of a ledger.
 
-    A killed run counts until the time of its last write.
-
     Attributes:
         size: The total size of all files in bytes.
-        brought: The bytes received over the network for these files.
-        elapsed: The total seconds of all runs.
+        brought: The number of bytes received over the network for these files.
+        elapsed: The total duration of all runs in seconds. A killed run ends at its last write to the ledger.
     """
 
     objects: int
@@ -51,12 +49,12 @@ class LedgerReport(NamedTuple):
 
     @property
     def rate(self) -> float | None:
-        """Return the bytes per second; None if no byte arrived."""
+        """Return the average transfer rate in bytes per second, or None without received bytes."""
         return self.brought / self.elapsed if self.brought and self.elapsed > 0 else None
 
 
 class PendingRow(NamedTuple):
-    """A row that is not done.
+    """The row of an unfinished or failed request.
 
     `without_password` is true if the URL had a password, which the ledger does not store.
     """
@@ -117,7 +115,7 @@ def read(path: str) -> LedgerReport:
 
 
 def list_pending(path: str) -> Iterator[PendingRow]:
-    """Yield the rows that failed or never started, in request order. Raises `LedgerFault`."""
+    """Yield the rows of failed and unfinished requests, in request order. Raises `LedgerFault`."""
     with _reading(path) as connection:
         for row in connection.execute(f"SELECT {_OF_LEFT} FROM object WHERE {_NOT_DONE} ORDER BY id"):
             with _written_by_a_run(path):
@@ -125,7 +123,7 @@ def list_pending(path: str) -> Iterator[PendingRow]:
 
 
 def list_newest(path: str, most: int) -> list[ReportRow]:
-    """Return the last `most` requests, in request order. Raises `LedgerFault`."""
+    """Return the rows of the last `most` requests, in request order. Raises `LedgerFault`."""
     select = f"SELECT {_OF_LEFT}, status, path, size, digest FROM object ORDER BY id DESC LIMIT ?"
     with _reading(path) as connection, _written_by_a_run(path):
         rows = [
@@ -142,9 +140,12 @@ def list_newest(path: str, most: int) -> list[ReportRow]:
 
 
 class FinishedRow(NamedTuple):
-    """A row whose request has ended.
+    """The row of a finished or failed request.
 
-    `path` is as stored in the row; `modified` and `ended` are seconds since 1970.
+    Attributes:
+        path: The path in the form of the row, which may be relative.
+        modified: The modification time as a Unix timestamp.
+        ended: The end of the request as a Unix timestamp.
     """
 
     url: str
@@ -163,9 +164,9 @@ class FinishedRow(NamedTuple):
 
 
 def list_finished(path: str) -> Iterator[FinishedRow]:
-    """Yield all ended rows in the order of their URLs.
+    """Yield the rows of all ended requests, sorted by URL. Raises `LedgerFault`.
 
-    SQLite sorts them, on the disk if necessary, so that memory stays small. Raises `LedgerFault`.
+    SQLite sorts the rows, on the disk if necessary, so that little memory is needed.
     """
     columns = "url, final_url, status, exit, error, message, path, size, digest, media_type, modified"
     of_ended = "FROM object WHERE status NOT IN ('queued', 'whole') ORDER BY url, key"
@@ -211,7 +212,7 @@ def _make_finished_row(
 
 @contextmanager
 def _written_by_a_run(path: str) -> Iterator[None]:
-    """Convert errors of invalid values to `LedgerFault`."""
+    """Convert the errors of invalid column values to `LedgerFault`."""
     try:
         yield
     except (ValueError, TypeError, LookupError) as error:
@@ -229,7 +230,11 @@ def _make_pending_row(
     attempts: object,
     more: str | None,
 ) -> PendingRow:
-    """Return the row of these columns. Raises `ValueError`, `TypeError`, `LookupError`."""
+    """Return the row with these column values.
+
+    Raises:
+        ValueError, TypeError, LookupError: A column value is invalid.
+    """
     led = None if referrer is None else json.loads(referrer)
     return PendingRow(
         url=decode_text(url) or "",
@@ -245,11 +250,11 @@ def _make_pending_row(
 
 
 def requeue_errors(path: str, kind: str) -> int:
-    """Return rows to the queue, and return their number.
+    """Set the status of rows to `queued`, and return the number of rows.
 
     Args:
         path: The ledger.
-        kind: A class of errors, an exit status (0 for finished rows), or `all` for all failures.
+        kind: An error class, an exit status (0 for finished requests), or `all` for all failures.
 
     Raises:
         LedgerFault: The ledger cannot be written, or another run has locked it.
@@ -275,7 +280,7 @@ def requeue_errors(path: str, kind: str) -> int:
 def _reading(path: str) -> Iterator[sqlite3.Connection]:
     with faults_of(path), closing(connect(path, how=how_to_read(path))) as connection:
         connection.execute("PRAGMA query_only=1")
-        connection.execute("BEGIN")  # Read one snapshot during concurrent writes.
+        connection.execute("BEGIN")  # A transaction reads one consistent snapshot during concurrent writes.
         _check(connection, path)
         yield connection
 
