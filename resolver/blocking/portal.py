@@ -1,4 +1,4 @@
-"""The portal of blocking callers: a thread with an event loop, its calls, and the objects used through it."""
+"""The portal: a background thread with an event loop, in which blocking calls run asynchronous operations."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from resolver.url.tracebacks import trim_traceback
 A = TypeVar("A")
 T = TypeVar("T")
 
-#: The portal call for which the current task of the portal's thread runs.
+#: The portal call to which the current task of the portal's thread belongs.
 _CALL: ContextVar[PortalCall[object]] = ContextVar("resolver.blocking.portal")
 
 _INHERITED = (
@@ -57,8 +57,8 @@ class EnteredContext(Protocol):
 class Portal:
     """A thread that runs trio until the process ends.
 
-    `opened` is accessed only in that thread. It holds the contexts that the thread exits at its end, except
-    those already garbage collected.
+    At its end, the thread exits the contexts in `opened` that were not garbage collected. Only the portal's
+    thread may access `opened`.
     """
 
     def __init__(self) -> None:
@@ -91,14 +91,15 @@ class Portal:
             await trio.sleep_forever()
         for opened in list(self.opened):
             with trio.CancelScope() as scope, suppress(ResolveError):
-                # cancelled immediately, so that the shutdown does not wait for a peer's answer
+                # The scope is cancelled immediately, so that the shutdown does not wait for a peer's
+                # response.
                 scope.cancel()
                 await opened.leave_at_end()
         for keeper in list(self._keepers):
             await keeper.__aexit__(None, None, None)
 
     def close_at_end(self, keeper: Keeper) -> None:
-        """Exit `keeper` when the thread ends, unless it was garbage collected before."""
+        """Exit `keeper` at the end of the thread if `keeper` was not garbage collected."""
         self.post(partial(self._keepers.add, keeper))
 
     @property
@@ -111,7 +112,7 @@ class Portal:
         return threading.get_ident() == self._thread.ident
 
     def check(self) -> None:
-        """Raise `RuntimeError` if a call would wait forever."""
+        """Raise `RuntimeError` if a call would block forever (deadlock)."""
         if sys.is_finalizing():
             raise RuntimeError(_ENDING)
         if self.inherited:
@@ -122,7 +123,7 @@ class Portal:
             raise RuntimeError(_INSIDE)
 
     def run(self, operation: Callable[[], Awaitable[T]]) -> T:
-        """Run the operation and return its result; its exception is raised in the calling thread."""
+        """Run the operation, and return its result or raise its exception in the calling thread."""
         self.check()
         return PortalCall(self, operation).result()
 
@@ -130,7 +131,7 @@ class Portal:
         self.expect_end(call, partial(call.start, self._nursery))
 
     def expect_end(self, call: PortalCall[T], function: Callable[[], object]) -> None:
-        """Post a function that leads to the end of the call; if the thread ends first, the call ends too."""
+        """Register the call, which then also ends with the thread, and schedule the function."""
         self._calls.add(cast("PortalCall[object]", call))
         self.post(function)
 
@@ -145,7 +146,7 @@ class Portal:
             raise ThreadLost from None
 
     def cast(self, operation: Callable[[], Awaitable[T]]) -> PortalCall[T]:
-        """Start an operation without waiting for its end; without a running thread, do nothing."""
+        """Start an operation in the background; without a running thread, the call has no effect."""
         call = PortalCall(self, operation)
         if self.usable and not sys.is_finalizing():
             with suppress(ThreadLost):
@@ -153,7 +154,7 @@ class Portal:
         return call
 
     def end(self) -> None:
-        """Cancel the running calls, and accept no further ones."""
+        """Cancel the running calls, and reject further calls."""
         self.post(self._end)
 
     def _end(self) -> None:
@@ -170,16 +171,17 @@ class Portal:
 
 
 # The steps of a call:
-# - The calling thread posts `start` to trio's thread, and then processes the call's inbox.
-# - A function in the inbox is called in the calling thread: an event listener, or a question for the caller.
-# - The value None in the inbox is the end of the call. A second None may follow if the call is cancelled
+# - The calling thread schedules `start` in trio's thread, and then processes the inbox (a queue) of the call.
+# - The calling thread calls each function in the inbox. Such a function is a callback, for example
+#   `on_event`.
+# - The value None in the inbox marks the end of the call. A second None may follow if the call is cancelled
 #   after its end.
-# - An exception in the calling thread (Ctrl-C, or from a callback) cancels the call and waits for its end.
+# - After an exception in the calling thread (Ctrl-C, or from a callback), the calling thread cancels the call
+#   and waits for its end.
 class PortalCall(Generic[T]):
-    """An operation of the portal's thread, and the inbox of the calling thread.
+    """An operation of the portal's thread, with the inbox of the calling thread.
 
-    If no thread waits for the call, functions stay in the inbox until another call forwards them
-    (`attended`).
+    Without a waiting thread, functions stay in the inbox until another call forwards them (`attended`).
     """
 
     def __init__(self, portal: Portal, operation: Callable[[], Awaitable[T]]) -> None:
@@ -193,7 +195,7 @@ class PortalCall(Generic[T]):
         self._error: BaseException | None = None
 
     def result(self) -> T:
-        """Wait for the result, and meanwhile run the functions that the operation posts to this thread."""
+        """Wait for the result, and call the functions that the operation puts into the inbox."""
         try:
             self._portal.begin(self)
             self._attend()
@@ -207,7 +209,8 @@ class PortalCall(Generic[T]):
                 raise ThreadLost
             return self._values[0]
         finally:
-            # the error's traceback refers to this frame, so drop the error to avoid a reference cycle
+            # The traceback of the error refers to this frame, so the error is deleted to avoid a reference
+            # cycle.
             self._error = None
 
     def _attend(self) -> None:
@@ -229,10 +232,10 @@ class PortalCall(Generic[T]):
         self._scope = trio.CancelScope()
         try:
             self._context.run(nursery.start_soon, self._work, self._operation)
-        except RuntimeError:  # the nursery is closed
+        except RuntimeError:  # The nursery is closed.
             self._scope = None
             self.end()
-        del self._context, self._operation  # the context and the operation must not outlive the task
+        del self._context, self._operation  # The context and the operation must not outlive the task.
 
     async def _work(self, operation: Callable[[], Awaitable[T]]) -> None:
         _CALL.set(cast("PortalCall[object]", self))
@@ -255,9 +258,9 @@ class PortalCall(Generic[T]):
             self._error = error
 
     def cancel(self) -> None:
-        """Cancel the call; runs in trio's thread.
+        """Cancel the call; this method must run in trio's thread.
 
-        The end of the call is then put into the inbox, for a second time if the call had already ended.
+        The cancellation puts the end marker into the inbox, even if the inbox already contains an end marker.
         """
         if self._scope is None:
             self.end()
@@ -270,10 +273,9 @@ class PortalCall(Generic[T]):
 
     @contextmanager
     def attended(self) -> Iterator[None]:
-        """Forward this call's functions to the call of the current task; runs in trio's thread.
+        """Forward the functions of this call to the call of the current task; must run in trio's thread.
 
-        If this call's inbox holds its end marker, the marker is dropped, because the other call has not
-        ended.
+        The end marker of this call is not forwarded, because the other call has not ended.
         """
         hearer = self._hearer = _CALL.get()
         while not self._inbox.empty():
@@ -285,11 +287,11 @@ class PortalCall(Generic[T]):
             self._hearer = None
 
     def tell(self, function: Callable[[], object]) -> None:
-        """Let the calling thread call the function as soon as it can."""
+        """Put the function into the inbox of the calling thread."""
         (self._hearer or self)._inbox.put(function)
 
     async def ask(self, function: Callable[[], T]) -> T:
-        """Return the result of the function, called in the calling thread."""
+        """Call the function in the calling thread, and return its result."""
         answered = trio.Event()
         answers: list[T] = []
 
@@ -307,7 +309,7 @@ _starting = threading.RLock()
 
 
 def portal() -> Portal:
-    """Return the running portal, started if necessary."""
+    """Return the running portal; if necessary, start a portal."""
     global _portal
     found = _portal
     if found is not None and found.usable:
@@ -321,7 +323,7 @@ def portal() -> Portal:
 
 
 def _forget() -> None:
-    """Drop the parent's portal in a forked child, because the child does not have the parent's threads."""
+    """Discard the portal in a forked child process, which does not have the threads of the parent process."""
     global _portal, _starting
     if _portal is not None:
         _portal.inherited = True
@@ -332,7 +334,10 @@ os.register_at_fork(after_in_child=_forget)
 
 
 def tell(function: Callable[[], object]) -> None:
-    """Call the function in the thread that waits for the current task's call, or here without a call."""
+    """Call the function in the thread that waits for the current call.
+
+    Without a current call, the function is called in the current thread.
+    """
     call = _CALL.get(None)
     if call is None:
         function()
@@ -341,7 +346,10 @@ def tell(function: Callable[[], object]) -> None:
 
 
 def make_thread_listener(listener: Callable[[A], object]) -> Callable[[A], None]:
-    """Wrap a listener: the waiting thread calls it for each event in order; the loop does not wait."""
+    """Wrap a listener so that the calling thread calls it for each event, in order.
+
+    The event loop does not wait for the listener.
+    """
 
     def report(event: A) -> None:
         tell(partial(listener, event))
@@ -350,39 +358,40 @@ def make_thread_listener(listener: Callable[[A], object]) -> Callable[[A], None]
 
 
 async def ask(function: Callable[[], T]) -> T:
-    """Return the function's result from the thread that waits for the current task's call."""
+    """Call the function in the thread that waits for the current call, and return its result."""
     call = _CALL.get()
     return cast(T, await call.ask(function))
 
 
-# A blocking context manager made from an asynchronous one. Entering, each use and exiting are separate calls;
-# between the calls only the context itself stays open.
+# A blocking context manager around an asynchronous context manager. Entry, each use, and exit are separate
+# portal calls.
 
 S = TypeVar("S")
 Trace = TracebackType | None
 
 
 class OpenResource(Protocol):
-    """A resource that stays open as long as it is used."""
+    """An open resource, which the user or a dependent object closes."""
 
     @property
     def portal(self) -> Portal: ...
 
     def before_leaving(self, close: Callable[[], Awaitable[None]]) -> None:
-        """Register a function that closes a dependent object before the resource is closed."""
+        """Register a function that is called before the resource is closed, to close a dependent object."""
 
     def check_open(self) -> None:
         """Raise `ValueError` if the resource is closed, as a closed Python file does."""
 
     def leave(self) -> None:
-        """Close the resource, as the end of a `with` block does; a second call does nothing."""
+        """Close the resource, as the end of a `with` block does; a second call has no effect."""
 
 
 class PortalContext(Generic[S, T]):
-    """A blocking context manager around an asynchronous one.
+    """A blocking context manager around an asynchronous context manager.
 
-    `make` creates the asynchronous context manager in the portal's thread. `dress` creates the caller's value
-    from the entered value and this context.
+    Args:
+        make: A function that creates the asynchronous context manager in the portal's thread.
+        dress: A function that creates the caller's value from the asynchronous value and this context.
     """
 
     def __init__(
@@ -435,7 +444,7 @@ class PortalContext(Generic[S, T]):
         if self._opened is None or not self.portal.usable:
             return
         leave = partial(self._leave, kind, error, trace)
-        if self.portal.is_here:  # garbage collection may run this method in the portal's thread
+        if self.portal.is_here:  # The garbage collector may run this method in the portal's thread.
             self.portal.cast(leave)
             return
         with suppress(ThreadLost):
@@ -469,10 +478,10 @@ class ClosableIterator(Protocol[T_co]):
 
 
 class PortalIterator(Generic[T]):
-    """A blocking iterator around an asynchronous one.
+    """A blocking iterator around an asynchronous iterator.
 
-    `make` creates the asynchronous iterator in trio's thread, at the first `next`. The iterator's callbacks
-    run in the thread that waits.
+    `make` creates the asynchronous iterator in trio's thread, at the first call of `next`. Callbacks run in
+    the thread that waits for the next value.
     """
 
     def __init__(
@@ -498,7 +507,7 @@ class PortalIterator(Generic[T]):
         raise StopIteration
 
     def close(self) -> None:
-        """Cancel the iteration, and wait until it has ended."""
+        """Cancel the iteration, and wait for its end."""
         if self._portal is not None and self._portal.usable:
             with suppress(ThreadLost):
                 self._portal.run(self._end)
@@ -506,7 +515,7 @@ class PortalIterator(Generic[T]):
     async def _take_next(self) -> list[T]:
         """Return the next value in a list, or an empty list at the end.
 
-        If the thread no longer waits for the value, the value is kept for the next call.
+        If the thread no longer waits for the value, the value is stored for the next call.
         """
         if self._reader is None:
             assert self._portal is not None
@@ -544,22 +553,21 @@ class PortalIterator(Generic[T]):
             self._reader.cancel()
 
 
-# A body that a task reads ahead for a thread that takes it in large pieces.
+# Read-ahead: a task in trio's thread reads a body and passes large blocks of bytes to the calling thread.
 #
-# Passing a few bytes to another thread costs as much time as receiving them. So bytes that arrive while the
-# thread waits are collected: up to 1 MiB, and for up to 2 ms. When the thread has enough bytes, the current
-# read is completed, and its bytes are delivered with the next request. No further bytes are read until a
-# caller waits for them. All of this happens in trio's thread.
+# Passing a few bytes to another thread costs as much time as receiving them. So the task buffers up to 1 MiB
+# of received bytes for up to 2 ms while the calling thread waits. When the calling thread does not wait, the
+# task completes its current read and then stops reading (backpressure).
 
-#: Maximum number of bytes that are passed to the calling thread in one piece.
+#: Maximum number of bytes that are passed to the calling thread in one block.
 MOST = 1_048_576
 
-#: Seconds for which received bytes are held to collect more bytes, once per piece.
+#: Time in seconds for which received bytes are buffered to collect more bytes, once per block.
 _MOMENT = 0.002
 
 
 class ReadAhead:
-    """A task that reads `body` ahead, until `aclose`."""
+    """A task that reads `body` ahead until `aclose` is called."""
 
     def __init__(self, body: AsyncIterable[bytes], portal: Portal) -> None:
         self._body = body
@@ -574,9 +582,10 @@ class ReadAhead:
         self._reader = portal.cast(self._read)
 
     async def gather(self, least: int) -> bytes:
-        """Return the buffered bytes when there are at least `least`, or the body has ended; b"" at the end.
+        """Wait for at least `least` bytes or the end of the body, and return the buffered bytes.
 
-        An error of the body is raised after all bytes before it have been returned.
+        The result is b"" at the end of the body. An error of the body is raised after all earlier bytes were
+        returned.
         """
         with self._reader.attended():
             await self._wait(max(1, least), max(least, MOST))
@@ -591,7 +600,7 @@ class ReadAhead:
         return octets
 
     async def _wait(self, least: int, most: int) -> None:
-        """Wait until `least` bytes are buffered or the body has ended; the reader stops at `most` bytes."""
+        """Wait until `least` bytes are buffered or the body has ended; reading stops at `most` bytes."""
         self._wanted, self._awaited = most, least
         self._resumed.set()
         if self._held < least and not self._ended.is_set():
@@ -625,7 +634,7 @@ class ReadAhead:
 
 
 class PortalBody:
-    """The bytes of a response, to be consumed once: iterate over pieces of up to 1 MiB, or call `read`."""
+    """The bytes of a response, which can be read once: iterate over blocks of up to 1 MiB, or call `read`."""
 
     def __init__(self, body: AsyncIterable[bytes], held: OpenResource) -> None:
         self._body = body
@@ -644,14 +653,14 @@ class PortalBody:
         return octets
 
     def read(self, count: int = -1) -> bytes:
-        """Return the next `count` bytes (fewer only at the end); without a count, return the rest."""
+        """Return the next `count` bytes, or fewer at the end; a negative `count` returns all bytes."""
         while count < 0 or self._held < count:
             if not self._read_more(count - self._held if count >= 0 else 1 << 62):
                 break
         return self._take(self._held if count < 0 else count)
 
     def read_some(self, most: int | None = None) -> bytes:
-        """Return the available bytes, at most `most`; wait only for the first byte; b"" at the end."""
+        """Wait for the first byte, and return the available bytes, at most `most`; b"" at the end."""
         if not self._held:
             self._read_more(1)
         return self._take(self._held if most is None else most)
@@ -669,7 +678,7 @@ class PortalBody:
         return octets
 
     def _read_more(self, least: int) -> bool:
-        """Buffer at least `least` more bytes, unless the body ends before; return whether any arrived."""
+        """Buffer at least `least` more bytes, or fewer at the end, and return whether bytes arrived."""
         self._opened.check_open()
         return self._opened.portal.run(partial(self._gather, least))
 

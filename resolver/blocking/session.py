@@ -1,4 +1,4 @@
-"""The blocking API: a `Resolver` that may serve several threads concurrently, and the module's functions."""
+"""The blocking API: a thread-safe `Resolver`, and the blocking functions."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-#: Maximum number of entries, or pieces of lines, that are passed to the calling thread together.
+#: Maximum number of entries, or blocks of lines, that are passed to the calling thread together.
 _MOST = 1_000
 
 
 class _RecordStream(Protocol[T_co]):
-    """An asynchronous iterator of records; `at_hand` tells whether the next record is available now."""
+    """An asynchronous iterator of records; `at_hand` is true if the next record is available now."""
 
     @property
     def at_hand(self) -> bool: ...
@@ -96,9 +96,9 @@ class BlockingIterator(Generic[T]):
         return next(self._next)
 
     async def _collect(self) -> None:
-        """Collect the first record, and all further records that are available without waiting.
+        """Wait for the first record, and collect all further records that are available without waiting.
 
-        A failure is raised after the records before it have been returned.
+        An error is raised after all earlier records were returned.
         """
         try:
             while not self._found or (self._stream.at_hand and len(self._found) < _MOST):
@@ -130,11 +130,11 @@ class LiveReply(LiveFacts):
         return self._opened.portal.run(elapsed)
 
     def read(self, count: int = -1) -> bytes:
-        """Return the next `count` bytes (fewer only at the end); without a count, return the rest."""
+        """Return the next `count` bytes, or fewer at the end; a negative `count` returns all bytes."""
         return self.body.read(count)
 
     def iter_bytes(self, size: int) -> Iterator[bytes]:
-        """Yield the body in pieces of `size` bytes; the last piece may be shorter."""
+        """Yield the body in chunks of `size` bytes; the last chunk may be shorter."""
         while octets := self.body.read(size):
             yield octets
 
@@ -143,7 +143,11 @@ class LiveReply(LiveFacts):
         return BlockingIterator(self._live.entries(), self._opened)
 
     def lines(self, line: Line = listing_line) -> BlockingIterator[bytes]:
-        """Return the entries as readable UTF-8 lines, each made by `line`; a piece may have several lines."""
+        """Return the entries as readable UTF-8 lines, in blocks that may contain several lines.
+
+        Args:
+            line: the function that formats an entry.
+        """
         return BlockingIterator(self._live.lines(line), self._opened)
 
 
@@ -151,9 +155,9 @@ class LiveReply(LiveFacts):
 
 
 def wrap_source(source: GivenSource) -> CredentialSource:
-    """Wrap a credential function to run in the calling thread.
+    """Wrap a credential function so that the function runs in the calling thread.
 
-    The retrieval waits for the result; an awaitable result is awaited in the loop.
+    The retrieval waits for the result. The event loop awaits an awaitable result.
     """
 
     async def find(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
@@ -164,17 +168,17 @@ def wrap_source(source: GivenSource) -> CredentialSource:
 
 
 def wrap_callbacks(keywords: dict[str, object]) -> None:
-    """Replace each callback among the arguments with one that runs in the calling thread."""
+    """Replace each callback in the arguments by a wrapper that runs the callback in the calling thread."""
     if (on_event := keywords.get("on_event")) is not None:
         keywords["on_event"] = make_thread_listener(cast(OnEvent, on_event))
     if callable(source := keywords.get("credentials")):
         keywords["credentials"] = wrap_source(cast(GivenSource, source))
 
 
-# Blocking functions generated from asynchronous functions, with the same parameters, result and docstring.
-# Each pair has a single definition, so their parameters cannot differ.
+# Each blocking function is generated from an asynchronous function, with the same parameters, result and
+# docstring.
 
-#: The keywords `await` and `async` in examples, and the names that have a blocking counterpart here.
+#: The keywords `await` and `async` in docstring examples, and the functions with a blocking counterpart.
 _AWAITING = re.compile(r"\b(?:await|async) ")
 _OURS = re.compile(r"\bresolver\.(?=(?:Resolver|entries|fetch|info|save|stream)\()")
 
@@ -184,9 +188,9 @@ S = TypeVar("S")
 
 
 def copy_signature(made: Callable[P, T], model: Callable[..., object]) -> Callable[P, T]:
-    """Copy the model's name, docstring and signature to `made`.
+    """Copy the name, docstring and signature of `model` to `made`.
 
-    Its module becomes `resolver.blocking`, where users and pickle find it.
+    The `__module__` attribute becomes `resolver.blocking`, the public name for users and pickle.
     """
     update_wrapper(made, model)
     made.__doc__ = _OURS.sub("resolver.blocking.", _AWAITING.sub("", model.__doc__ or ""))
@@ -209,7 +213,7 @@ def opening(
 ) -> Callable[P, AbstractContextManager[T]]:
     """Return a blocking version of a function that returns an asynchronous context manager.
 
-    `dress` converts the entered value into the value for the calling thread.
+    `dress` converts the value of the asynchronous context manager to the value for the calling thread.
     """
 
     def call(*args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[T]:
@@ -226,7 +230,7 @@ def opening(
 def copy_init_signature(
     model: Callable[P, T],
 ) -> Callable[[Callable[[S, T], None]], Callable[Concatenate[S, P], None]]:
-    """Decorate an `__init__`: its parameters are the model's, and it receives the model's result."""
+    """Decorate an `__init__` so that it has the parameters of `model` and receives the result of `model`."""
 
     def decorate(initialize: Callable[[S, T], None]) -> Callable[Concatenate[S, P], None]:
         def __init__(self: S, /, *args: P.args, **kwargs: P.kwargs) -> None:
@@ -238,14 +242,13 @@ def copy_init_signature(
     return decorate
 
 
-# The object of a URL as a file that is open for reading, for libraries that take a file: pandas, tarfile,
-# zipfile.
+# The object of a URL as a file-like object, for libraries such as pandas, tarfile and zipfile.
 #
 # The file is seekable if the scheme supports a start offset and the size is known. A forward seek of up to 1
 # MiB reads and discards the bytes. Any other seek starts another retrieval, which must find the same version
 # of the object. If the object has changed, the error is `Changed`.
 
-#: Opens the object at a byte offset, if its validators still match.
+#: A function that opens the object at a byte offset if the validators still match.
 OpenAt: TypeAlias = Callable[[int, Validators], AbstractContextManager[LiveReply]]
 
 
@@ -313,7 +316,7 @@ class _SeekableObject(io.RawIOBase):
         return len(octets)
 
     def _finish(self) -> int:
-        """Read the end of a body after its last byte: the end may report that the body is incomplete."""
+        """Read the end of the body after the last byte, which raises an error for an incomplete body."""
         if self._reply is not None and self._at == self._size:
             self._reply.body.read_some()
         return 0
@@ -322,7 +325,7 @@ class _SeekableObject(io.RawIOBase):
         """Return a response at the file's position."""
         reply = self._reply
         if reply is None or not 0 <= self._position - self._at <= MOST:
-            self._reply = None  # stays None if opening the next response raises
+            self._reply = None  # If opening the next response fails, `_reply` stays None.
             reply = self._reply = self._begin(self._position)
         while self._at < self._position:
             passed = reply.body.read_some(self._position - self._at)
@@ -374,7 +377,7 @@ class _BodyFile(io.RawIOBase):
         return len(octets)
 
     def _leave(self) -> None:
-        """Close the response at its end or failure, because few callers close the file then."""
+        """Close the response at the end of the body or after an error, because few callers close the file."""
         self._ended = True
         self._close()
 
@@ -391,8 +394,9 @@ def as_file(
 
     Args:
         reply: the open response.
-        close: called at the end of the body and when the file is closed; may be called more than once.
-        worded: converts an error into the exception to raise; the original error is its cause.
+        close: the function that is called at the end of the body and when the file is closed, possibly twice.
+        worded: the function that converts an error to the raised exception, whose cause is the original
+            error.
     """
     return io.BufferedReader(_BodyFile(reply, close, worded))
 
@@ -406,7 +410,7 @@ def open_reader(open_at: OpenAt, close: Callable[[], None]) -> io.BufferedReader
 
 
 class _OperationRunner(Protocol[T_co]):
-    """A holder of an object of trio's thread: `run` awaits an operation on the object in that thread."""
+    """A wrapper of an object that trio's thread owns; `run` awaits an operation on the object there."""
 
     def run(self, operation: Callable[[T_co], Awaitable[T]]) -> T: ...
 
@@ -414,7 +418,7 @@ class _OperationRunner(Protocol[T_co]):
 def _method(
     method: Callable[Concatenate[S, P], Awaitable[T]],
 ) -> Callable[Concatenate[_OperationRunner[S], P], T]:
-    """Make the method of an object in trio's thread a blocking method of its holder."""
+    """Convert an asynchronous method to a blocking method of the wrapper."""
 
     def call(self: _OperationRunner[S], /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self.run(lambda held: method(held, *args, **kwargs))
@@ -426,7 +430,7 @@ def _opening(
     method: Callable[Concatenate[session.Resolver, P], AbstractAsyncContextManager[S]],
     dress: Callable[[S, OpenResource], T],
 ) -> Callable[Concatenate[Resolver, P], AbstractContextManager[T]]:
-    """Make a method that returns an asynchronous context manager a blocking method of `Resolver`."""
+    """Convert a method with an asynchronous context manager to a blocking method of `Resolver`."""
 
     def call(self: Resolver, /, *args: P.args, **kwargs: P.kwargs) -> AbstractContextManager[T]:
         async def make(resolver: session.Resolver) -> AbstractAsyncContextManager[S]:
@@ -440,7 +444,7 @@ def _opening(
 def _make_iterating(
     method: Callable[Concatenate[session.Resolver, P], RunningBatch[T]],
 ) -> Callable[Concatenate[Resolver, P], PortalIterator[T]]:
-    """Make a method that returns an asynchronous iterator a blocking method of `Resolver`."""
+    """Convert a method with an asynchronous iterator to a blocking method of `Resolver`."""
 
     def call(self: Resolver, /, *args: P.args, **kwargs: P.kwargs) -> PortalIterator[T]:
         async def make(resolver: session.Resolver) -> RunningBatch[T]:
@@ -458,13 +462,13 @@ def _terminal(opened: terminal_session.TerminalSession, held: OpenResource) -> T
 class Resolver:
     """A blocking session: retrievals that share a policy, limits and host state.
 
-    The arguments are those of the package's `Resolver`; creating a session does not start a thread.
-    Connections are kept from the first use of the session until `close`, which the end of a `with` block
+    The arguments are the same as for `resolver.Resolver`. Creating a session does not start a thread. The
+    connection pool is open from the first use of the session until `close`, which the end of a `with` block
     calls. A closed session cannot be used. A session that was used before a fork cannot be used in the child
     process.
     """
 
-    _portal: Portal | None = None  # stays None if the portal could not be created
+    _portal: Portal | None = None  # The value stays None if the portal cannot be created.
     _closed = False
 
     @copy_init_signature(session.Resolver)
@@ -509,13 +513,13 @@ class Resolver:
         return await operation(await self._resolver.__aenter__())
 
     def _home(self) -> Portal:
-        """Return the portal that keeps this session's connections."""
+        """Return the portal that owns the connections of this session."""
         if self._closed:
             raise RuntimeError(_CLOSED)
         if self._portal is None:
             self._portal = portal()
             self._portal.close_at_end(self._resolver)
-            # the finalizer refers to the connections, not to this object, to avoid a reference cycle
+            # The finalizer must not refer to this object, because the reference would keep the object alive.
             self._forgotten = weakref.finalize(self, _abandon, self._portal, self._resolver)
             self._forgotten.atexit = False
         return self._portal
@@ -526,10 +530,10 @@ class Resolver:
         if closed or self._portal is None or not self._portal.usable:
             return
         self._forgotten.detach()
-        if self._portal.is_here:  # garbage collection may run this method in the portal's thread
+        if self._portal.is_here:  # The garbage collector may run this method in the portal's thread.
             self._portal.cast(self._close)
             return
-        with suppress(ThreadLost):  # the connections ended with the thread
+        with suppress(ThreadLost):  # The end of the thread has closed the connections.
             self._portal.run(self._close)
 
     async def _close(self) -> None:
@@ -554,9 +558,9 @@ _CLOSED = "this Resolver is closed: make a new one"
 
 
 class TerminalSession:
-    """A terminal session of `open_terminal`, while its connection is open.
+    """An open terminal session, as returned by `open_terminal`.
 
-    One thread may wait for output while another sends input.
+    One thread may wait for output while another thread sends input.
     """
 
     def __init__(self, session: terminal_session.TerminalSession, held: OpenResource) -> None:
@@ -574,12 +578,12 @@ class TerminalSession:
 
     @property
     def echoing(self) -> bool:
-        """Return whether the service echoes the input, or hides it."""
+        """Return whether the service echoes the input."""
         return self._session.echoing
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Return the service's deviations from the protocol, each once."""
+        """Return the deviations of the service from the protocol, without duplicates."""
         return tuple(self._session.findings)
 
     def decoded(self, octets: bytes) -> str:
