@@ -60,7 +60,7 @@ class ResolveError(Exception):
 
     `status` is the numeric code that the peer sent: the status of http, the reply code of FTP and NNTP, the
     error number of Gopher+. It is `None` if the peer sent none. `body` is the start of the body of an http
-    error response, decoded, at most 64 KiB. It is empty if there is none, and if only metadata was requested.
+    error response, decoded, at most 64 KiB. It is empty without a body, and if only metadata was requested.
     It was sent by the server, so treat it like any other content; no message, log or JSON contains it.
 
     `setting` is the setting that caused the outcome, with its name in the configuration file
@@ -106,9 +106,12 @@ class ResolveError(Exception):
 
     @property
     def status(self) -> int | None:
-        """Return the numeric code of the peer, such as 404 or 550, or None."""
-        code = getattr(self, "code", None)
-        return int(code) if isinstance(code, str) and code.isascii() and code.isdigit() else None
+        """Return the numeric code of the peer, such as 404 or 550, or None.
+
+        A Gopher+ server may send a long line of digits, which is not a number here.
+        """
+        code = getattr(self, "code", None) or ""
+        return int(code) if re.fullmatch(r"[0-9]{1,9}", code) else None
 
     def at(self, url: str) -> Self:
         """Return a copy about this (redacted) URL."""

@@ -1,4 +1,4 @@
-"""The programs of the page on progress draw a transfer that is cut and resumed, with tqdm and rich."""
+"""The programs of the page on progress draw an interrupted and resumed transfer, with tqdm and rich."""
 
 from __future__ import annotations
 

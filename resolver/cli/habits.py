@@ -91,15 +91,6 @@ ADVICE_BY_OPTION: Mapping[str, str] = MappingProxyType(
     {option: advice for advice, options in _BY_ADVICE.items() for option in options.split()}
 )
 
-#: The beginnings of data for curl's `-d`: a field (`a=1`), JSON, and the file of `-d @FILE`.
-_DATA = re.compile(r"[^/=]*=|[{\[@]")
-
-
-def looks_like_data(directory: str) -> bool:
-    """Return whether the value of `-d` looks like data for a request, which curl sends with `-d`."""
-    return _DATA.match(directory) is not None
-
-
 ADVICE_BY_COMMAND: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(
@@ -117,3 +108,11 @@ ADVICE_BY_COMMAND: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("proxy", "options", "usage"), "use resolve help"),
     }
 )
+
+#: The beginnings of data for curl's `-d`: a field (`a=1`), JSON, and the file of `-d @FILE`.
+_DATA = re.compile(r"[^/=]*=|[{\[@]")
+
+
+def looks_like_data(directory: str) -> bool:
+    """Return whether the value of `-d` looks like data for a request, which curl sends with `-d`."""
+    return _DATA.match(directory) is not None

@@ -171,7 +171,7 @@ async def test_blocking_error_has_status_and_body(nursery: trio.Nursery) -> None
     assert (caught.value.status, caught.value.body) == (404, REASON)
 
 
-@pytest.mark.parametrize("code", [None, "", "HOST-TYPE", "D1", "-1", "\u0664"])
+@pytest.mark.parametrize("code", [None, "", "HOST-TYPE", "D1", "-1", "\u0664", "5" * 10, "5" * 60_000])
 def test_error_without_number_has_no_status(code: str | None) -> None:
     assert Declined("no", code=code).status is None
     assert Refused("S04", "no").status is None
