@@ -169,7 +169,7 @@ def scheduler(text: str) -> str:
 
 #: The escapes of a separator: those of C, as in `printf`, `find -printf` and `xargs -d`.
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|[0-7]{1,3}|.|\Z)", re.DOTALL)
-_BY_LETTER = dict(zip("abefnrtv\\", b"\a\b\x1b\f\n\r\t\v\\", strict=True))
+_BY_LETTER = dict(zip("abefnrtv\\", (7, 8, 27, 12, 10, 13, 9, 11, 92), strict=True))
 
 
 def separator(text: str) -> str:
