@@ -2,10 +2,11 @@
 
 - `url`: the URL and the item types
 - `request`: the request line of a URL
-- `dialogue`: one transaction, or a pointer to a resource that is not fetched
-- `reply`: recognize the reply, report its metadata, emit its body
-- `content`: the header line, lone periods, proofs of completeness
-- `menu`, `attributes`: menu lines; attribute records, views and forms
+- `dialogue`: one transaction, or the URL of an item that is never fetched
+- `reply`: the shape of a reply, its metadata and its body
+- `content`: the header line, dot-stuffing, detection of truncated replies
+- `menu`: menu lines and items
+- `attributes`: attribute records, views and forms
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ __all__ = ["GOPHER", "GOPHERS", "GopherUrl"]
 
 
 def _read_url_target(url: GopherUrl) -> str | None:
-    """Return the target of an item of type h whose selector is `URL:…`; None for other items."""
+    """Return the URL in the selector of an item of type h (`URL:…`); return None for other items."""
     if url.gophertype != "h":
         return None
     from protocols.gopher.menu import (

@@ -1,7 +1,8 @@
-"""Attribute blocks (Gopher+ memo 2.2 to 2.5): the records of `!` and `$`, their views and their forms.
+"""Gopher+ attribute records (Gopher+ memo 2.2 to 2.5), with the views and the form of an item.
 
-A record is an item line and named blocks of lines. The parser requires nothing else: blocks come in any order
-and under any name, and real servers omit even blocks that the memo requires. Lines are read as they arrive.
+A record is the reply to a `!` request (one item) or a part of the reply to a `$` request (a directory). A
+record consists of an item line and named blocks of lines. The parser accepts blocks in any order and with any
+name, because real servers omit even blocks that the memo requires.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from protocols.location import Finding, JsonValue, Kind
 from protocols.text import in_utc
 from protocols.wire import encode_block, encode_line
 
-# Views (`+VIEWS`, Gopher+ memo 2.5): the representations of an item, and how the requested view changes the
-# reading of the reply. A reply does not name its view, and some servers always send the default view. So the
-# client knows only which view it *requested*.
+# Views (`+VIEWS`, Gopher+ memo 2.5): the representations of an item. The requested view determines how the
+# reply is parsed. A reply does not name its view, and some servers always send the default view. Therefore
+# the client knows only the *requested* view, not the view that the server sent.
 
 MENU_VIEW = "application/gopher-menu"
 
-#: Views that are menus under other names. The University of Minnesota's server sends a complete subtree as
-#: `directory/recursive`.
+#: Views whose content is a menu. `directory/recursive` is the complete subtree of a directory, a view of the
+#: University of Minnesota's server.
 _MENUS = frozenset({MENU_VIEW, "directory/recursive"})
 _ATTRIBUTES = frozenset({ATTRIBUTES_VIEW, "directory+/recursive"})
 
@@ -48,8 +49,10 @@ _UNITS = {b"": 1, b"b": 1, b"k": 1024, b"m": 1024**2, b"g": 1024**3}
 class AlternateView:
     """A line of +VIEWS.
 
-    `identity` is the part before the colon; a request for the view sends it unchanged after a `+`. `language`
-    is an opaque string. `about` is the server's approximate size in bytes.
+    Attributes:
+        identity: The text before the colon. A request for the view sends this text unchanged after a `+`.
+        language: The language of the view, an opaque string.
+        about: The approximate size of the view in bytes, as announced by the server.
     """
 
     identity: bytes
@@ -67,7 +70,7 @@ class AlternateView:
 
 
 def parse_view(line: bytes) -> AlternateView:
-    """Parse a line of +VIEWS; any line is a view, and the size may be missing."""
+    """Parse a line of +VIEWS; every line is a view, and the size may be missing."""
     identity, _, size = line.partition(b":")
     media_type, language = split_view(identity)
     return AlternateView(identity, media_type, language, _size(size))
@@ -89,7 +92,7 @@ def _size(text: bytes) -> int | None:
 def kind_of_view(view: bytes) -> tuple[Kind, str] | None:
     """Return the kind and media type of a framed reply to a request for `view`.
 
-    None if the request named no view; the item's type then determines them.
+    Return None if the request did not have a view. Kind and media type then depend on the item type.
     """
     media_type = split_view(view)[0].lower()
     if not media_type:
@@ -103,15 +106,16 @@ def kind_of_view(view: bytes) -> tuple[Kind, str] | None:
 
 INFO = "INFO"
 
-#: The maximum size of a record in bytes. The attributes of an item are about a page of text; a longer record
-#: would fill memory, and a record is parsed in one step.
+#: The maximum size of a record in bytes. A legitimate record is about a page of text. The limit prevents
+#: memory exhaustion, because a record is parsed in one step.
 RECORD_LIMIT = 65_536
 
-#: The maximum number of bytes at the start of a line that are examined for a block's name; no name is longer.
+#: The maximum number of bytes at the start of a line that are searched for a block's name; no known name is
+#: longer.
 _OPENING_LIMIT = 4_096
 
 _OPENING = re.compile(rb"\+([^+: \t\r\n]+)(?::| |\Z) ?")
-_LINE = re.compile(rb"[^\n]*\n|[^\n]+")  # as in `MenuLines`, a CR alone does not end a line
+_LINE = re.compile(rb"[^\n]*\n|[^\n]+")  # a CR without LF does not end a line (see `MenuLines`)
 _FACT = re.compile(rb"[ \t]*([A-Za-z0-9-]+)[ \t]*:[ \t]*")
 _INSTANT = re.compile(rb"<([0-9]{4})" + rb"([0-9]{2})" * 5 + rb">")
 _SECONDS = re.compile(rb"[0-9]{1,9}\Z")
@@ -121,9 +125,11 @@ _SECONDS = re.compile(rb"[0-9]{1,9}\Z")
 class AttributeBlock:
     """A block of attributes.
 
-    `name` is the block's name, `lines` are its lines without the leading blank. `reference` is the item to
-    which the opening line refers; the block's lines are found there. Without such an item `reference` is
-    None. If a block has both lines and a reference, the lines count.
+    Attributes:
+        name: The block's name.
+        lines: The lines of the block, without the leading blank.
+        reference: The item that has the lines of the block, if the opening line refers to an item; otherwise
+            None. If a block has both lines and a reference, the lines take precedence.
     """
 
     name: str
@@ -137,9 +143,10 @@ class AttributeBlock:
 
 @dataclass(frozen=True, slots=True)
 class AdminBlock:
-    """The block ADMIN.
+    """The parsed ADMIN block.
 
-    `modified` is the server's local time, in an unknown time zone. `facts` are all lines as name and value.
+    `modified` is the modification time in the server's local time zone, which is unknown. `facts` has all
+    lines of the block as pairs of name and value.
     """
 
     name: str | None = None
@@ -153,8 +160,8 @@ class AdminBlock:
 class AttributeRecord:
     """The attributes of an item.
 
-    `info` is None if blocks came before any +INFO line. `cut` is set if lines beyond the length limit are
-    missing.
+    `info` is the item of the +INFO line, or None if the record does not begin with such a line. `cut` is set
+    if lines were dropped because they exceeded the line limit.
     """
 
     info: MenuItem | None
@@ -162,7 +169,7 @@ class AttributeRecord:
     cut: bool = False
 
     def block(self, name: str) -> AttributeBlock | None:
-        """Return the block of that name; if there are several, the first with lines."""
+        """Return the block `name`; if the record has several such blocks, return the first with lines."""
         named = [block for block in self.blocks if block.name == name]
         return next((block for block in named if block.lines), named[0] if named else None)
 
@@ -188,10 +195,10 @@ class AttributeRecord:
         return block.text if block is not None and block.lines else None
 
     def select(self, names: Iterable[str]) -> tuple[AttributeRecord, tuple[str, ...]]:
-        """Return the record with +INFO and the named blocks only, and the names that are missing.
+        """Return the record reduced to +INFO and the blocks in `names`, and the names without a block.
 
-        Without names the record is complete. Servers may send other blocks than the requested ones, so the
-        client selects the blocks itself.
+        If `names` is empty, the record is returned unchanged. The client must select the blocks, because a
+        server may also send blocks that were not requested.
         """
         wanted = tuple(dict.fromkeys(names))
         if not wanted:
@@ -202,9 +209,10 @@ class AttributeRecord:
 
 
 class BlockFilter:
-    """A filter of records as bytes that removes blocks by name; without names it removes nothing.
+    """An incremental filter that keeps only the named blocks of attribute records.
 
-    The filter holds at most the bytes of one line that show which block the line opens.
+    If `names` is empty, the filter keeps all blocks. The filter buffers only the start of a line until the
+    block of the line is known.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -232,9 +240,9 @@ class BlockFilter:
         return self._take(held)
 
     def _take(self, piece: bytes) -> bytes:
-        """Return a line, or a piece of a line, if its block is wanted.
+        """Return a line, or a segment of a line, if its block was requested; otherwise return empty bytes.
 
-        The first piece of a line shows which block the line opens.
+        The first segment of a line shows whether the line begins another block.
         """
         if not self._inside and (found := _OPENING.match(piece.removesuffix(b"\n").removesuffix(b"\r"))):
             self._keep = display_text(found[1]) in self._wanted
@@ -242,16 +250,16 @@ class BlockFilter:
 
 
 def reduce_record(octets: bytes, names: Iterable[str]) -> bytes:
-    """Return the bytes of a record, only with the blocks in `names`; without names, all of them."""
+    """Return the bytes of a record reduced to the blocks in `names`; keep all blocks if `names` is empty."""
     blocks = BlockFilter(names)
     return blocks.feed(octets) + blocks.finish()
 
 
 class RecordReader:
-    """A parser of bytes into records.
+    """An incremental parser of attribute records.
 
-    The parser holds at most one record, of at most `limit` bytes (`LimitExceeded`). Lines longer than
-    `line_limit` bytes are left out.
+    The parser buffers at most one record. A record of more than `limit` bytes raises `LimitExceeded`. Lines
+    longer than `line_limit` bytes are dropped.
     """
 
     def __init__(self, limit: int = RECORD_LIMIT, line_limit: int = LINE_LIMIT) -> None:
@@ -301,7 +309,7 @@ class _OpenRecord:
 
     def add(self, line: TextLine, opens: str | None, rest: bytes) -> None:
         if not line.whole:
-            self._cut = True  # The line is not stored, so it does not count toward the limit.
+            self._cut = True  # The dropped line does not count toward the record limit.
             return
         self._room -= len(line.octets) + 1
         if self._room < 0:
@@ -309,8 +317,8 @@ class _OpenRecord:
         if opens is not None:
             self._blocks.append((opens, parse_item(rest) if rest else None, []))
         elif self._blocks:
-            # A line of the block starts with exactly one blank. A line without the blank is malformed, and is
-            # still stored.
+            # A line of the block starts with exactly one blank. A malformed line without the blank is stored
+            # too.
             self._blocks[-1][2].append(line.octets.removeprefix(b" "))
 
     def record(self) -> AttributeRecord:
@@ -321,7 +329,7 @@ class _OpenRecord:
 
 
 def parse_admin(lines: Iterable[bytes]) -> AdminBlock:
-    """Parse the lines of an ADMIN block; lines that are not `Name: value` are left out."""
+    """Parse the lines of an ADMIN block; lines without the form `Name: value` are skipped."""
     facts: dict[str, bytes] = {}
     for line in lines:
         if found := _FACT.match(line):
@@ -348,8 +356,8 @@ def _angle(value: bytes) -> tuple[str | None, str | None]:
 def _parse_instant(value: bytes) -> datetime | None:
     """Parse `text <YYYYMMDDhhmmss>`.
 
-    The text is written for people, in any language, and is ignored. The time zone is unknown; the result is
-    marked as UTC.
+    The text before the timestamp is ignored, because it may be in any language. The time zone is unknown, but
+    the result is marked as UTC.
     """
     found = _INSTANT.search(value)
     return None if found is None else in_utc(found.groups())
@@ -357,23 +365,24 @@ def _parse_instant(value: bytes) -> datetime | None:
 
 # Forms (`+ASK`, Gopher+ memo 2.4): questions to the user, and the answers as a Gopher+ string.
 #
-# Answers are sent as the dot-terminated block of RFC 1738 3.4.9, the only format that every server with forms
-# reads correctly. An answer that the block cannot hold is refused; it is never changed to fit.
+# The answers are sent as the dot-terminated block of RFC 1738 3.4.9. Only this format is parsed correctly by
+# every server with forms. An answer that cannot be encoded in such a block is refused, not modified.
 
-#: The maximum size of a filled-in form in bytes: more than a user types. A complete form in a URL is smaller.
+#: The maximum size of a filled-in form in bytes. Text that a user types is always smaller.
 FORM_LIMIT = 1_048_576
 
-#: An answer: a line, a yes or no (SELECT), lines (ASKL), a file's bytes (CHOOSEF); None for "no file".
+#: An answer: the text of a line, a boolean (SELECT), several lines (ASKL) or the bytes of a file (CHOOSEF).
+#: A CHOOSEF line without a chosen file has the answer None.
 Answer: TypeAlias = "bytes | bool | tuple[bytes, ...] | None"
 
 _LINE_END = re.compile(rb"\r\n|\n")
-#: The default of a SELECT at the end of its prompt. The University of Minnesota's clients look for the
-#: default there, and do not show it.
+#: The default answer of a SELECT at the end of its prompt. The University of Minnesota's clients search for
+#: the default there, and remove the default from the displayed prompt.
 _DEFAULT_BEHIND = re.compile(r":([01])\s*\Z")
 
 
 class AskQuestion(enum.Enum):
-    """The kind of a form's line; the value is the form's keyword, compared case-insensitively."""
+    """The kind of a form's line; the value is the case-insensitive keyword of the line."""
 
     NOTE = "note"
     ASK = "ask"
@@ -387,7 +396,7 @@ class AskQuestion(enum.Enum):
 
     @property
     def is_asked(self) -> bool:
-        """Return whether the line needs an answer; notes and lines of an unknown kind are only shown."""
+        """Return whether the line needs an answer; notes and lines of an unknown kind need no answer."""
         return self not in (AskQuestion.NOTE, AskQuestion.UNKNOWN)
 
 
@@ -399,9 +408,12 @@ _LINE_QUESTIONS = (AskQuestion.ASK, AskQuestion.ASK_HIDDEN, AskQuestion.ASK_FILE
 class AskLine:
     """A line of a form.
 
-    `word` is the kind as the server wrote it. `choices` are the options, which are sent back unchanged; the
-    first is the default. `default` is None if the line has no default, and if the line asks for a file: only
-    the user chooses that file, never the form.
+    Attributes:
+        word: The keyword of the line, as the server sent it.
+        choices: The options of the line. The chosen option is sent unchanged; the first option is the
+            default.
+        default: The default answer, or None. A line that asks for a file to upload has no default, because
+            only the user may choose this file.
     """
 
     question: AskQuestion
@@ -436,7 +448,7 @@ class AskForm:
         """Yield the warnings to show before the user answers.
 
         Args:
-            in_clear: The connection is not encrypted, so others on the path can read the answers.
+            in_clear: Whether the connection is not encrypted, so that an eavesdropper can read the answers.
         """
         for line in self.lines:
             if line.question is AskQuestion.UNKNOWN:
@@ -447,7 +459,10 @@ class AskForm:
 
 
 def parse_form(lines: Iterable[bytes]) -> AskForm:
-    """Parse the lines of an ASK block; each non-blank line is kept, with an unknown kind if necessary."""
+    """Parse the lines of an ASK block.
+
+    Blank lines are skipped. A line with an unknown keyword becomes an `AskLine` of an unknown kind.
+    """
     return AskForm(tuple(_parse_line(line) for line in lines if line.strip()))
 
 
@@ -468,7 +483,10 @@ def _parse_line(line: bytes) -> AskLine:
 
 
 def _parse_select(word: str, prompt: str, value: str | None) -> AskLine:
-    """Parse a yes or no question; its default follows a TAB, or is `:1` or `:0` at the end of the prompt."""
+    """Parse a SELECT line (a yes or no question).
+
+    The default answer stands after a TAB, or is `:1` or `:0` at the end of the prompt.
+    """
     behind = _DEFAULT_BEHIND.search(prompt)
     if behind is not None:
         prompt = prompt[: behind.start()]
@@ -481,7 +499,7 @@ def _default(question: AskQuestion, value: str) -> str | None:
     if question is AskQuestion.CHOOSE_FILE:
         return None
     if question is AskQuestion.ASK_FILE and re.search(r"[/\\]|\A\.", value):
-        # A file name from the server is used only for a file in the current directory.
+        # Prevents path traversal: a file name from the server must not have a directory or a leading period.
         return None
     return value
 
@@ -491,14 +509,13 @@ def encode_answers(form: AskForm, answers: Sequence[Answer], view: bytes = b"") 
 
     Args:
         form: The form.
-        answers: One answer for each of `form.asked`; a chosen file is sent last, independent of its position
-            in the form.
+        answers: One answer for each line of `form.asked`. A chosen file is always sent last.
         view: The view to request; empty for the default.
 
     Raises:
-        Refused: A dot-terminated block cannot hold an answer: a lone period, CR, LF or NUL in a line, or too
-            many bytes (S03).
-        ValueError: An answer does not fit its question.
+        Refused: An answer cannot be encoded in a dot-terminated block (S03, multi-line requests). A line of
+            the answer is a lone period or contains CR, LF or NUL, or the form exceeds `FORM_LIMIT`.
+        ValueError: An answer has the wrong type for its question.
     """
     asked = form.asked
     if len(asked) != len(answers):
@@ -524,7 +541,7 @@ def fill(url: GopherUrl, form: AskForm, answers: Sequence[Answer], view: bytes =
     Args:
         url: The item with the form.
         form: The form.
-        answers: One answer for each of `form.asked`.
+        answers: One answer for each line of `form.asked`.
         view: The view to request; empty for the default.
 
     Raises:

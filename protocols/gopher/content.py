@@ -1,8 +1,13 @@
-"""The body of a gopher reply: its header line, its decoding, and the proof that it is complete.
+"""The body of a gopher reply: its header line, its decoding, and the check for truncation.
 
-A reply is complete with as many bytes as its header announced (`length`), or at its final period
-(`terminator`). Other replies end only with the connection. In plain TCP this end proves nothing, because
-anyone on the path may have closed the connection. Inside TLS, close_notify is the proof.
+There are three proofs that a reply is complete:
+
+- `length`: the body has as many bytes as the header announced.
+- `terminator`: the body ends with a line of one period.
+- `close-notify`: the connection uses TLS, and the server sent close_notify.
+
+Without TLS the end of the connection is not a proof: any host on the network path can close a TCP connection
+early (truncation attack).
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Completeness:
-    """Findings about a reply and proofs of its completeness; both are collected until the body has ended."""
+    """The findings about a reply, and the proofs that the reply is complete."""
 
     def __init__(self, *, secured: bool) -> None:
         self.secured = secured
@@ -41,7 +46,7 @@ class Completeness:
         self.verified |= {word, "close-notify"} if close_notify else {word}
 
     def closed(self, *, close_notify: bool) -> None:
-        """Record the end of a connection, if nothing else marks the end of the reply."""
+        """Record that the connection was closed, for a reply that ends only with its connection."""
         if close_notify:
             self.verified.add("close-notify")
         elif self.secured:
@@ -52,7 +57,12 @@ class Completeness:
 
 
 class ContentFilter:
-    """A `Filter` that decodes periods, if there are `periods`, and removes unrequested `blocks`."""
+    """A `Filter` that decodes the periods of a text, and removes attribute blocks that were not requested.
+
+    Args:
+        periods: The decoder of periods; None to keep the periods.
+        blocks: The filter of attribute blocks; None to keep all blocks.
+    """
 
     def __init__(self, periods: PeriodUnstuffer | None, blocks: BlockFilter | None = None) -> None:
         self._periods = periods
@@ -67,13 +77,13 @@ class ContentFilter:
         return (rest if self._blocks is None else self._blocks.feed(rest) + self._blocks.finish(),)
 
     def abandon(self) -> tuple[bytes, ...]:
-        """Flush after a truncation: return the bytes held back, with periods as received."""
+        """Return the buffered bytes of a truncated reply, with the periods as received."""
         rest = b"" if self._periods is None else self._periods.abandon()
         return (rest if self._blocks is None else self._blocks.feed(rest) + self._blocks.finish(),)
 
 
 class IdentityFilter(ContentFilter):
-    """A filter that changes nothing: it adds the `header` line, and only looks for lone periods."""
+    """A filter for raw output that emits the `header` line and unchanged bytes, and detects lone periods."""
 
     def __init__(self, periods: PeriodUnstuffer | None, header: bytes) -> None:
         super().__init__(periods)
@@ -95,7 +105,7 @@ class IdentityFilter(ContentFilter):
 
 
 class CollectingFilter(ContentFilter):
-    """A filter that stores the complete body, at most `limit` bytes."""
+    """A filter that stores the complete body, up to `limit` bytes."""
 
     def __init__(self, periods: PeriodUnstuffer | None, limit: int) -> None:
         super().__init__(periods)
@@ -121,8 +131,8 @@ class CollectingFilter(ContentFilter):
 class GopherContent:
     """The body after the header line, or the complete reply if it has no header line.
 
-    `textual` marks a reply without a header as text. With `raw` the header line and all bytes are emitted as
-    received.
+    If `textual` is set, a reply without a header is decoded as text. If `raw` is set, the header line and all
+    bytes are emitted as received.
     """
 
     def __init__(
@@ -139,14 +149,19 @@ class GopherContent:
         self.restore = None if self._periods is None or raw else self._periods.restore
 
     def give(self, names: tuple[str, ...] = ()) -> Dialogue[None]:
-        """Emit the body; if there are `names`, emit only the attribute blocks with these names."""
+        """Emit the body; if `names` is not empty, emit only the attribute blocks with these names."""
         blocks = _blocks(names) if names else None
         if self._periods is not None:
             return self._pass_text(self._periods, self._untouched or ContentFilter(self._periods, blocks))
         return self._pass_octets(self._untouched or (None if blocks is None else ContentFilter(None, blocks)))
 
     def gather(self, limit: int, ideal: bytes) -> Dialogue[bytes]:
-        """Return the complete body, as metadata before the reply begins; `ideal` is the expected reply."""
+        """Read the complete body into memory, and return it.
+
+        Args:
+            limit: The maximum size of the body in bytes.
+            ideal: The body that a plan expects.
+        """
         kept = CollectingFilter(self._periods, limit)
         if self._periods is not None:
             yield from self._pass_text(self._periods, kept, ideal)
@@ -164,10 +179,10 @@ class GopherContent:
     def _pass_text(
         self, periods: PeriodUnstuffer, cleaning: ContentFilter, ideal: bytes = b""
     ) -> Dialogue[None]:
-        """Copy a text; emit all received bytes before an error is raised.
+        """Copy a text; all received bytes are emitted before an error is raised.
 
-        After a final period, a reset of the connection counts as the end of any text. An idle timeout counts
-        as the end only if the header announced a final period.
+        If the connection is reset after a final period, the text is complete. If an idle timeout expires
+        after a final period, the text is complete only if the header announced a final period.
         """
         passed = CopiedBody(0)
         try:
@@ -216,27 +231,29 @@ def _blocks(names: tuple[str, ...]) -> BlockFilter:
     return BlockFilter(names)
 
 
-# Periods: RFC 1436 ends a text with a line of one period, and doubles a period at the start of a line.
-# Servers omit the end, or double only lone periods, or double nothing. The rules apply to the complete reply:
+# Dot-stuffing: RFC 1436 ends a text with a line of one period (a lone period), and doubles a period at the
+# start of a line. Some servers omit the terminator, or double only lone periods, or double no periods. The
+# following rules apply to the complete reply:
 #
-# 1. If its last line is a lone period, that line is the terminator and is removed. If not, no byte changes.
-# 2. If a lone period stands on an earlier line, this server doubles no periods: nothing else changes.
+# 1. If the last line is a lone period, that line is the terminator and is removed. Otherwise no byte is
+#    changed.
+# 2. If an earlier line is a lone period, the server does not double periods. Only the terminator is removed.
 # 3. A line of exactly two periods becomes a line of one period.
-# 4. A longer line that begins with two periods loses one, unless some line begins with a single period and
-#    other text: such a line shows that at most lone periods are doubled.
+# 4. A longer line that begins with two periods loses one period. The exception is a reply in which some line
+#    begins with a single period and other text: its server doubles at most lone periods.
 #
-# `PeriodUnstuffer` applies the rules while the reply arrives. Bytes are returned as soon as no rule can
-# change the result: a text without lines of two periods is passed on immediately. From the first such line
-# on, bytes are held until the end. If more than `HOLD_LIMIT` bytes would be held, the unstuffer returns the
-# held bytes and removes only the terminator.
+# `PeriodUnstuffer` applies the rules while the reply arrives. A text in which no line begins with two periods
+# is returned immediately. From the first line with two periods, the bytes are buffered until the end of the
+# reply. If more than `HOLD_LIMIT` bytes would be buffered, the unstuffer returns the buffered bytes unchanged
+# and removes only the terminator.
 
-#: The maximum number of bytes held until the end of a reply; the lines of a longer text are not decoded.
+#: The maximum number of bytes buffered until the end of a reply; a longer text keeps its doubled periods.
 HOLD_LIMIT = 8 * 1024 * 1024
 
 _TERMINATOR = re.compile(rb"\n(\.(?:\r?\n)?)\Z")
 _ENDED_TERMINATOR = re.compile(rb"\n(\.\r?\n)\Z")
 _PERHAPS_TERMINATOR = re.compile(rb"\n\.\r?\n?\Z")
-#: The number of bytes at the end of a reply that show whether it ends with a lone period: LF, period, CR, LF.
+#: The size of a final lone period in bytes, with the line end before it: LF, period, CR, LF.
 TAIL_LENGTH = 4
 
 _DOUBLED = re.compile(rb"^\.\.", re.MULTILINE)
@@ -246,9 +263,11 @@ _SINGLE_ALONE = re.compile(rb"^\.(?=\r?\n)", re.MULTILINE)
 
 
 def closing_period(octets: bytes) -> bytes:
-    """Return the lone period, line end included, at the end of `octets`, or empty bytes.
+    """Return the lone period at the end of `octets`, with its line end, or empty bytes.
 
-    `octets` is the reply received so far. If no more bytes come, the period is the terminator.
+    Args:
+        octets: The bytes of the reply that were received so far. The lone period is the terminator if no
+            bytes follow.
     """
     tail = octets[-TAIL_LENGTH:] if len(octets) >= TAIL_LENGTH else b"\n" + octets
     found = _ENDED_TERMINATOR.search(tail)
@@ -256,20 +275,20 @@ def closing_period(octets: bytes) -> bytes:
 
 
 class PeriodUnstuffer:
-    """A decoder of a textual reply, fed the complete reply as it arrives.
+    """An incremental decoder of the dot-stuffing in a textual reply.
 
-    After `finish`, `terminator` holds the bytes of the terminator (or is empty), and `restore` returns the
-    original bytes. `gave_up` is True if more than `hold` bytes would have been held.
+    After `finish`, `terminator` holds the bytes of the terminator, or is empty. `restore` then returns the
+    original bytes. `gave_up` is True if the decoder would have needed to buffer more than `hold` bytes.
     """
 
     def __init__(self, hold: int = HOLD_LIMIT) -> None:
         self._hold = hold
-        # The first held byte was returned already; at the start it is a line end before the text. It shows
-        # whether the next byte begins a line.
+        # The first byte in this buffer was already returned, and shows whether the next byte begins a line.
+        # At the start of the reply, this first byte is an LF that is not part of the reply.
         self._held = bytearray(b"\n")
         self._searched = 0
-        self._doubled: int | None = None  # Index of the first line of exactly two periods.
-        self._longer: int | None = None  # Index of the first longer line with two periods.
+        self._doubled: int | None = None  # Index of the first line that is exactly two periods.
+        self._longer: int | None = None  # Index of the first longer line that begins with two periods.
         self._single_seen = False
         self._literal = False
         self._undoubled: re.Pattern[bytes] | None = None  # Matches the start of each line that lost a period.
@@ -278,7 +297,7 @@ class PeriodUnstuffer:
 
     @property
     def last_line(self) -> bytes:
-        """Return the lone period at the end of the bytes so far (see `closing_period`)."""
+        """Return the lone period at the end of the bytes fed so far (see `closing_period`)."""
         return closing_period(bytes(self._held[-TAIL_LENGTH:]))
 
     def feed(self, octets: bytes) -> bytes:
@@ -289,7 +308,7 @@ class PeriodUnstuffer:
         return self._give(self._literal_until() if self._literal else certain)
 
     def finish(self) -> bytes:
-        """Return the rest of a complete reply."""
+        """Return the remaining decoded bytes at the end of a complete reply."""
         found = _TERMINATOR.search(self._held[-TAIL_LENGTH:])
         if found is not None:
             self.terminator = bytes(found[1])
@@ -300,12 +319,12 @@ class PeriodUnstuffer:
         return rest if self._literal else self._undouble(rest)
 
     def abandon(self) -> bytes:
-        """Return the held bytes of a truncated reply, as received."""
+        """Return the buffered bytes of a truncated reply, as received."""
         self._literal = True
         return self._give(len(self._held))
 
     def restore(self, cleaned: bytes) -> bytes:
-        """Return the bytes as received, from the complete decoded text."""
+        """Return the original bytes of the complete decoded text `cleaned`."""
         if self._undoubled is not None:
             cleaned = self._undoubled.sub(b"..", cleaned)
         return cleaned + self.terminator
@@ -326,14 +345,14 @@ class PeriodUnstuffer:
         return given
 
     def _literal_until(self) -> int:
-        """Return the index from which bytes may still change: only a lone period at the end can."""
+        """Return the index of the lone period at the end of the buffer, which may be the terminator."""
         found = _PERHAPS_TERMINATOR.search(self._held[-TAIL_LENGTH:])
         if found is None:
             return len(self._held)
         return len(self._held) - len(found[0]) + 1
 
     def _certain_until(self) -> int:
-        """Classify every line that begins with a period; return the index of the first undecided byte."""
+        """Classify the lines that begin with a period; return the index of the first undecided byte."""
         waiting = len(self._held)
         while (found := self._held.find(b"\n.", self._searched)) >= 0:
             if not self._judge(found + 1):
@@ -351,7 +370,7 @@ class PeriodUnstuffer:
         return waiting
 
     def _judge(self, start: int) -> bool:
-        """Classify the server's encoding by the line at `start`; return False if more bytes are needed."""
+        """Detect the server's dot-stuffing by the line at `start`; return False if more bytes are needed."""
         after = bytes(self._held[start + 1 : start + TAIL_LENGTH])
         if after in (b"", b"\r", b".", b".\r"):
             return False
@@ -367,11 +386,11 @@ class PeriodUnstuffer:
         return True
 
 
-# The header line of a Gopher+ reply (Gopher+ memo 2.3): its recognition, and the length it announces.
+# The header line of a Gopher+ reply (Gopher+ memo 2.3), which announces the length of the data.
 #
-# A header is expected only if the request was Gopher+, because a document may also begin with `+44`. A reply
-# without a header is *unframed*: the server does not support Gopher+, or does not support it for this
-# request. Then every examined byte is part of the reply.
+# The client looks for a header only after a Gopher+ request, because a document may also begin with `+44`. A
+# reply without a header is *unframed*: the server does not support Gopher+ for this request. All bytes of an
+# unframed reply belong to the body.
 
 #: The maximum size of a header in bytes: enough for a sign, 18 digits and blanks.
 HEADER_LIMIT = 64
@@ -381,7 +400,7 @@ _BEGINNING = re.compile(rb"[+-](?:-|(?:-1|-2|[0-9]{1,18})[ \t]*\r?)?\Z")
 
 
 class DataEnding(enum.Enum):
-    """How the end of the data is marked."""
+    """The marker for the end of the data in a Gopher+ reply."""
 
     COUNT = "count"
     PERIOD = "lone period"
@@ -392,8 +411,11 @@ class DataEnding(enum.Enum):
 class GopherPlusHeader:
     """The header line of a Gopher+ reply.
 
-    If `refused` is set, an error text follows. `count` is the number of bytes that follow; it is None unless
-    `ending` is COUNT. `octets` are the line as received.
+    Attributes:
+        refused: Set if an error text follows instead of the data.
+        ending: How the end of the data is marked.
+        count: The number of bytes after the header if `ending` is COUNT, otherwise None.
+        octets: The header line as received.
     """
 
     ending: DataEnding
@@ -403,7 +425,7 @@ class GopherPlusHeader:
 
     @property
     def written(self) -> str:
-        """Return the header as written on the wire, without its line end."""
+        """Return the header line as sent by the server, without its line end."""
         how = {DataEnding.PERIOD: "-1", DataEnding.CLOSE: "-2"}.get(self.ending, str(self.count))
         return ("-" if self.refused else "+") + how
 
@@ -414,7 +436,7 @@ class GopherPlusHeader:
 
     @property
     def promise(self) -> str:
-        """Return the meaning of the header for the user."""
+        """Describe for the user how the server announced the end of the data."""
         what = "an error text" if self.refused else "the reply"
         match self.ending:
             case DataEnding.COUNT:
@@ -426,10 +448,10 @@ class GopherPlusHeader:
 
 
 def read_header(buffer: Buffer) -> Generator[None, None, GopherPlusHeader | None]:
-    """Take the header line from the buffer; for an unframed reply, take nothing and return None.
+    """Read the header line; return None for an unframed or empty reply.
 
-    The reader waits for more bytes only while the received ones can still become a header. An empty reply
-    also returns None; the caller decides whether an empty reply is allowed.
+    The bytes of an unframed reply stay in the buffer. The reader waits for more bytes only if the received
+    bytes are the possible start of a header.
     """
     while True:
         first = buffer.peek(HEADER_LIMIT)
@@ -443,7 +465,7 @@ def read_header(buffer: Buffer) -> Generator[None, None, GopherPlusHeader | None
 
 
 def read_promised_header(buffer: Buffer) -> Generator[None, None, GopherPlusHeader | None]:
-    """Take the header line of the reply to a request that certainly was Gopher+.
+    """Read the header line of the reply to a Gopher+ request; return None for an unframed reply.
 
     Raises:
         ProtocolError: The reply is empty.
@@ -455,7 +477,7 @@ def read_promised_header(buffer: Buffer) -> Generator[None, None, GopherPlusHead
     if header is None and not buffer:
         raise ProtocolError(
             "the server closed the connection without an answer to a Gopher+ request",
-            # An empty reply may be permanent or a truncation; the client cannot distinguish the two.
+            # A retry may help: the client cannot distinguish an empty reply from a truncated one.
             retryable=True,
         )
     return header

@@ -1,7 +1,7 @@
-"""A transaction (RFC 1436 2): connect, send one request, read one reply until the server closes.
+"""A Gopher transaction (RFC 1436 2): connect, send one request, read one reply until the connection closes.
 
-If the URL asks for a form and the item has none, a second transaction requests the item itself. No
-transaction is needed for an item that points to another resource: a link, a telnet session, a phone book.
+If the URL requests a form and the item has no form, a second transaction requests the item itself. An item
+that points to another resource (a link, a telnet session, a phone book) needs no transaction.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class SessionPointer(NamedTuple):
-    """The target of an item that is not fetched: its kind, its URL, and its details."""
+    """The target of an item that is never fetched: the kind, the URL and the details of the target."""
 
     kind: Kind
     target: str
@@ -42,18 +42,20 @@ class SessionPointer(NamedTuple):
 
 
 def converse(url: GopherUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
-    """Return the steps of a retrieval.
+    """Return the dialogue that retrieves a gopher URL.
 
-    If the item points to another resource, the reply names this resource and nothing is sent.
+    If the item points to another resource, the reply contains the URL of this resource, and no request is
+    sent.
 
     Raises:
-        Refused: S02 (command injection), S03 or S20 (links from servers), before a connection is made.
+        Refused: The URL breaks rule S02 (command injection), S03 (multi-line requests) or S20 (links from
+            servers). No connection was made.
         Declined: The server responds with an error.
         ProtocolError: The server responds to a Gopher+ request with an empty reply.
-        Truncated: The body ended early. The attributes of one item, and forms, are read completely before the
-            body begins.
+        Truncated: The body is incomplete. Forms, and the attributes of one item, are read completely before
+            the body begins.
     """
-    # If a request must not be sent, the reply must not point to its target either.
+    # The request is encoded first, so that an unsafe URL is refused even if the item is never fetched.
     request = encode_request(url)
     pointer = find_pointer(url)
     if pointer is not None:
@@ -69,7 +71,7 @@ def converse(url: GopherUrl, options: Options | None = None, limits: Limits | No
 
 
 def _give_form(answer: GopherAnswer, limits: Limits) -> Dialogue[None]:
-    """Emit the form, if the item has one; else emit the item in its default view."""
+    """Emit the form of the item; if the item has no form, emit the item in its default view."""
     from protocols.gopher.reply import give_form  # Imported lazily: few URLs request a form.
 
     has_form = answer.has_records and (yield from give_form(answer))
@@ -84,12 +86,12 @@ def _give_form(answer: GopherAnswer, limits: Limits) -> Dialogue[None]:
 
 
 def default_view(url: GopherUrl) -> GopherUrl:
-    """Return the URL of the same item, requested as Gopher+ without a view."""
+    """Return the URL of the same item with a Gopher+ request for the default view."""
     return with_gopherplus(url, b"+")
 
 
 def _request(url: GopherUrl, request: Line, limits: Limits, *, raw: bool = False) -> Dialogue[GopherAnswer]:
-    """Send the request, receive a possible header line, and recognize the reply."""
+    """Send the request, read the header line if there is one, and determine the shape of the reply."""
     yield Connect(tls=url.scheme == "gophers")
     if (length := line_length(request)) > SAFE_REQUEST:
         yield PlanNote(f"request of {length} bytes; some servers read only {SAFE_REQUEST}")
@@ -125,7 +127,7 @@ def _read_shape(
         from protocols.gopher.reply import read_framed  # Imported lazily: few URLs use Gopher+.
 
         return read_framed(url, header, buffer)
-    from protocols.gopher.reply import read_unframed  # Imported lazily: a plan reads no reply.
+    from protocols.gopher.reply import read_unframed  # Imported lazily: a plan does not read a reply.
 
     return read_unframed(url, buffer)
 
@@ -135,10 +137,10 @@ def _ideal_shape(command: GopherPlusCommand) -> ReplyShape:
 
 
 def find_pointer(url: GopherUrl) -> SessionPointer | None:
-    """Return the target of an item that is not fetched; None for an item that is fetched.
+    """Return the target of an item that is never fetched; return None for every other item.
 
     Raises:
-        Refused: The item is a link with a scheme that is not allowed (S20, links from servers).
+        Refused: The item is a link whose scheme is not allowed (S20, links from servers).
     """
     if url.gophertype == "h":
         return _find_link(url.selector)

@@ -1,4 +1,7 @@
-"""Gopher menus (RFC 1436 3.8): lines, items and entries, in order; an invalid item does not stop the menu."""
+"""Gopher menus (RFC 1436 3.8): a parser that turns menu lines into items, and items into listing entries.
+
+An invalid item does not end the parsing of the menu.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,17 @@ from protocols.gopher.url import GopherUrl, find_type
 from protocols.location import BuiltUrl, Entry, HostUrl, JsonValue, Kind
 from protocols.syntax import encode
 
-# A line of a menu (RFC 1436 3.8, Gopher+ memo 2.1), and the URL of its target.
+# A line of a menu (RFC 1436 3.8, Gopher+ memo 2.1), and the URL of the item's target.
 #
-# The fields come from the server. Only valid fields become a URL (rule S20, links from servers). Otherwise
-# the item is *unusable* and carries the reason; the rest of the menu is still read.
+# The fields are untrusted input from the server. Only valid fields become a URL (rule S20, links from
+# servers). An item with an invalid field has no URL, only the reason. The other items of the menu are still
+# parsed.
 
-#: The schemes to which a `URL:` selector may lead (rule S20, links from servers).
+#: The URL schemes that are allowed in a `URL:` selector (rule S20, links from servers).
 LINKED_SCHEMES = ("http", "https", "ftp", "gopher", "news", "nntp", "wais", "telnet")
 
-# Characters that are not escaped, besides those that never are. `?` and `;` are escaped for the parsers of
-# other clients.
+# Reserved characters that are not percent-encoded in a selector. `?` and `;` are percent-encoded because
+# other clients would parse them as delimiters.
 _UNESCAPED = "/:@&="
 _PORT = re.compile(rb"0*([1-9][0-9]{0,4})\Z")
 _ENDS_LINE = re.compile(rb"[\0\r\n]")
@@ -36,10 +40,12 @@ _SESSION_PORT = 23
 
 @dataclass(frozen=True, slots=True)
 class MenuItem:
-    """The fields of a line; None for fields after the end of the line.
+    """The fields of a menu line; None for a field that is missing at the end of the line.
 
-    `tag` is `+` for a Gopher+ item, `?` for an item with a form, else empty. `character` is the type. It is
-    empty for an empty line, and `+` for an item that is another server for the item before it.
+    Attributes:
+        character: The item type. It is empty for an empty line. It is `+` for a mirror: the item is the
+            previous item on another server.
+        tag: `+` for a Gopher+ item, `?` for an item with a form, otherwise empty.
     """
 
     character: str
@@ -51,7 +57,7 @@ class MenuItem:
     raw: bytes
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Return the fields, one character per byte."""
+        """Return the fields as JSON strings, decoded as ISO 8859-1 (one character per byte)."""
         return {
             "type": self.character,
             "selector": _latin1(self.selector),
@@ -62,7 +68,10 @@ class MenuItem:
 
 
 def parse_item(line: bytes) -> MenuItem:
-    """Parse a line; any line is an item, and fields after the fifth are ignored."""
+    """Parse a menu line.
+
+    Every line is parsed as an item. Fields after the fifth field are ignored.
+    """
     display, *fields = line[1:].split(b"\t", 5)
     selector, host, port, tag = chain(fields[:4], repeat(None, 4 - len(fields[:4])))
     return MenuItem(
@@ -78,10 +87,10 @@ def parse_item(line: bytes) -> MenuItem:
 
 @dataclass(frozen=True, slots=True)
 class MenuLink:
-    """The target of an item: a URL, or None and the reason.
+    """The target of an item: a URL, or the reason why the item has no URL.
 
-    Prose and errors have neither a target nor a reason. A URL that is not a `BuiltUrl` is text from the
-    server.
+    An informational line or an error line has neither a URL nor a reason. A URL that is not a `BuiltUrl` is
+    unchanged text from the server.
     """
 
     url: str | None = None
@@ -89,7 +98,13 @@ class MenuLink:
 
 
 def link_of(item: MenuItem, character: str, menu: GopherUrl) -> MenuLink:
-    """Return the link of an item of type `character` in the menu at `menu`."""
+    """Return the target of an item.
+
+    Args:
+        item: The fields of the menu line.
+        character: The item type.
+        menu: The URL of the menu that has the item.
+    """
     if character in ("i", "3"):
         return MenuLink()
     target = linked_url(item.selector) if character == "h" and item.selector else None
@@ -102,7 +117,7 @@ def link_of(item: MenuItem, character: str, menu: GopherUrl) -> MenuLink:
 
 
 def linked_url(selector: bytes) -> bytes | None:
-    """Return the text after `URL:` in the selector of a type h item; None for another selector."""
+    """Return the text after `URL:` in the selector of a type h item, or None without `URL:`."""
     for mark in (b"URL:", b"/URL:"):
         if selector.startswith(mark):
             return selector[len(mark) :]
@@ -110,10 +125,10 @@ def linked_url(selector: bytes) -> bytes | None:
 
 
 def check_linked(target: bytes) -> str:
-    """Return the URL of a `URL:` selector, unchanged.
+    """Check the URL of a `URL:` selector, and return the URL unchanged.
 
     Raises:
-        InvalidUrl: The text is not a URL, or links to its scheme are not allowed.
+        InvalidUrl: The text is not a URL, or the URL's scheme is not in `LINKED_SCHEMES`.
     """
     if not _URL.match(target):
         raise InvalidUrl("bad-char", 0, "link contains bytes that a URL cannot have")
@@ -152,20 +167,24 @@ def build_session(character: str, host: str, port: int, login: bytes) -> BuiltUr
 
 
 def _same_place(place: HostUrl, menu: GopherUrl) -> bool:
-    """Return whether the item has the menu's host and port.
+    """Return whether the item has the same host and port as the menu.
 
-    A menu line cannot specify TLS, so only an item with the same host and port gets the menu's scheme.
+    A menu line cannot specify TLS. Therefore an item gets the `gophers` scheme of its menu only if host and
+    port are the same.
     """
     return (comparable_host(place.host), place.port) == (comparable_host(menu.host), menu.effective_port)
 
 
 def display_text(octets: bytes) -> str:
-    """Decode bytes for display: UTF-8, else ISO 8859-1; control characters are left out."""
+    """Decode bytes for display as UTF-8 or, if they are invalid UTF-8, as ISO 8859-1.
+
+    Control characters are removed.
+    """
     return _decode(octets).translate(_CONTROLS)
 
 
 def line_text(octets: bytes) -> str:
-    """Decode a line of text for display like `display_text`, but keep TABs."""
+    """Decode a line of text for display, without control characters except TAB."""
     return _decode(octets).translate(_CONTROLS_OF_TEXT)
 
 
@@ -180,23 +199,23 @@ def _latin1(octets: bytes | None) -> str | None:
     return None if octets is None else octets.decode("latin-1")
 
 
-# Lines of a menu or of an attribute list, as they arrive. A line ends at LF, and one CR before the LF is
-# dropped: RFC 1436 writes CR LF, servers send both. A line that is too long is truncated and marked, and does
-# not affect other lines.
+# Incremental splitting of a menu or an attribute list into lines. A line ends at LF. One CR before the LF is
+# removed: RFC 1436 requires CR LF, but some servers send LF only. A line that is too long is truncated and
+# marked as truncated.
 
 #: The default of `Limits.line` in bytes: far longer than any legitimate line.
 LINE_LIMIT = 65_536
 
 
 class TextLine(NamedTuple):
-    """A line without its end; `whole` is False if only its first bytes were kept."""
+    """A line without its line end; `whole` is False if the line was truncated to the line limit."""
 
     octets: bytes
     whole: bool = True
 
 
 class MenuLines:
-    """A splitter of bytes into lines; it holds at most `limit` bytes of one line."""
+    """An incremental splitter of bytes into lines; the splitter buffers at most `limit` bytes of a line."""
 
     def __init__(self, limit: int = LINE_LIMIT) -> None:
         self._limit = limit
@@ -213,11 +232,11 @@ class MenuLines:
         return lines
 
     def finish(self) -> list[TextLine]:
-        """Return the last line, if it has no line end."""
+        """Return the last line if it has no line end; otherwise return an empty list."""
         return [self._end()] if self._length else []
 
     def _keep(self, piece: bytes) -> None:
-        room = self._limit + 1 - len(self._kept)  # One more, for the CR.
+        room = self._limit + 1 - len(self._kept)  # One more byte, for the CR of CR LF.
         self._kept += piece[:room]
         self._length += len(piece)
 
@@ -235,10 +254,10 @@ _NO_ITEM = ("i", "3", "+", "")
 
 
 class MenuItems:
-    """A converter of items to entries, in the order of the menu.
+    """A converter of menu items to listing entries, in the order of the menu.
 
-    An item of type `+` is another server for the item before it, and gets the type of that item. Prose lines
-    in between are ignored.
+    An item of type `+` is a mirror of the previous item on another server. The mirror gets the type of the
+    previous item. Informational lines between an item and its mirror are ignored.
     """
 
     def __init__(self, menu: GopherUrl) -> None:
@@ -273,8 +292,8 @@ def _complaint(link: MenuLink) -> dict[str, JsonValue]:
 class MenuReader:
     """An `EntryReader` for the menu at the URL `menu`.
 
-    Empty lines and lone periods are skipped everywhere. A line longer than `limit` bytes is an entry without
-    a URL.
+    Empty lines and lines that consist of one period are skipped. A line longer than `limit` bytes becomes an
+    entry without a URL.
     """
 
     def __init__(self, menu: GopherUrl, limit: int = LINE_LIMIT) -> None:
@@ -296,8 +315,8 @@ class MenuReader:
 
 
 def make_overlong_entry(line: TextLine) -> Entry:
-    """Return the entry, without a URL, of a line that was too long to be stored."""
-    item = parse_item(line.octets.partition(b"\t")[0])  # other fields may be truncated
+    """Return an entry without a URL for a line that exceeds the line limit."""
+    item = parse_item(line.octets.partition(b"\t")[0])  # the fields after the first TAB may be truncated
     return Entry(
         name=display_text(item.display[:80]),
         kind=Kind.UNKNOWN,

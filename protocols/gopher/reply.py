@@ -1,6 +1,7 @@
-"""The reply to one gopher request: its recognition, its metadata, and its body to the end.
+"""The reply to one gopher request: the detection of its format, its metadata, and its body.
 
-The reader starts after the header line. It recognizes the reply by peeking, before any byte is consumed.
+The reader starts after the header line. The reader detects the format of the reply by peeking into the
+buffer, without consuming bytes.
 """
 
 from __future__ import annotations
@@ -46,16 +47,16 @@ if TYPE_CHECKING:
 
 
 class GopherListing(enum.Enum):
-    """The contents of a listing's lines."""
+    """The content of a gopher listing: menu items or attribute records."""
 
     ITEMS = "items"
     RECORDS = "records"
 
 
 class ReplyShape(NamedTuple):
-    """How to read a reply, with its kind and its media type.
+    """The format of a reply: its kind, its media type and its encoding.
 
-    `textual` marks an unframed reply (one without a header line) whose lone periods are decoded.
+    `textual` is set if the reply is dot-stuffed text without a header line.
     """
 
     kind: Kind
@@ -64,20 +65,20 @@ class ReplyShape(NamedTuple):
     textual: bool
 
 
-#: The shape that a plan assumes for the reply: a document.
+#: The expected format of the reply in a plan: a document of binary data.
 OCTETS = ReplyShape(Kind.DOCUMENT, None, None, textual=False)
 RECORDS = ReplyShape(Kind.DIRECTORY, ATTRIBUTES_VIEW, GopherListing.RECORDS, textual=True)
 
 
 class GopherAnswer:
-    """The answer to one request.
+    """The reply to one gopher request.
 
     Args:
         sent: The length of the request line in bytes.
         header: The header line; None for an unframed reply.
-        shape: How to read the reply.
-        line_limit: The longest line of a listing, in bytes.
-        raw: Emit the bytes as received, without parsing.
+        shape: The format of the reply.
+        line_limit: The maximum length of a line of a listing, in bytes.
+        raw: Whether to emit the bytes as received, without parsing.
     """
 
     def __init__(
@@ -113,14 +114,14 @@ class GopherAnswer:
 
     @property
     def has_records(self) -> bool:
-        """Return whether the answer consists of attribute records."""
+        """Return whether the reply consists of attribute records."""
         return self.shape.listing is GopherListing.RECORDS
 
     def give(self) -> Dialogue[None]:
-        """Start and emit the reply.
+        """Emit the metadata and the body of the reply.
 
-        The attributes of a single item are metadata, and are read before the body. The attributes of a
-        directory are emitted as they arrive. In both cases, only the requested blocks are emitted.
+        The attributes of a single item are read completely before the body begins, because they are metadata.
+        The attributes of a directory are streamed. Only the requested attribute blocks are emitted.
         """
         requested = self.command.requested if self.has_records else RequestedView.PLAIN
         if requested is RequestedView.ATTRIBUTES:
@@ -156,7 +157,7 @@ class GopherAnswer:
     def _listing(self) -> EntryReader | None:
         match self.shape.listing:
             case GopherListing.ITEMS:
-                from protocols.gopher.menu import MenuReader  # Imported lazily: a plan reads no menu.
+                from protocols.gopher.menu import MenuReader  # Imported lazily: a plan does not read a menu.
 
                 return MenuReader(self.url, self.line_limit)
             case GopherListing.RECORDS:
@@ -164,15 +165,15 @@ class GopherAnswer:
         return None
 
 
-# Attribute records in replies. The record of one item is metadata, the form of an item is a listing, and each
-# record of a directory is an entry.
+# Attribute records in replies. The record of one item becomes metadata. The form of an item becomes a listing
+# of its lines. The records of a directory become the entries of a listing.
 
-#: The expected reply about an item with a form.
+#: The expected attribute record of an item with a form.
 _WILLING = b"+INFO: \n+ASK:\n Ask: \n"
 
 
 def give_record(answer: GopherAnswer) -> Dialogue[None]:
-    """Emit the attributes of one item, reduced to the requested ones."""
+    """Emit the requested attributes of one item."""
     octets = yield from answer.content.gather(RECORD_LIMIT, _WILLING)
     records = parse_records(octets, answer.line_limit)
     if not records:
@@ -220,27 +221,28 @@ def _reply(
 
 
 def record_entries(answer: GopherAnswer) -> RecordEntries:
-    """Return a listing of all records of the answer."""
+    """Return a reader that turns the attribute records of the reply into listing entries."""
     return RecordEntries(answer.url, answer.command.attributes, answer.completeness.report, answer.line_limit)
 
 
 def form_of(record: AttributeRecord) -> AskForm | None:
-    """Return the form in an ASK block."""
+    """Return the form in the ASK block of the record; None if the record has no form."""
     block = record.block("ASK")
     return None if block is None else parse_form(block.lines)
 
 
 def list_missing(names: Iterable[str]) -> Iterator[Finding]:
-    """Yield a warning for each requested attribute that is missing."""
+    """Yield a warning for each requested attribute that the server did not send."""
     for name in names:
         yield Finding("gopher:attribute-missing", "warn", f"the server sent no +{name}")
 
 
 def record_json(record: AttributeRecord, missing: Iterable[str]) -> dict[str, JsonValue]:
-    """Return a record's blocks as JSON.
+    """Return the attribute blocks of a record as JSON.
 
-    `attributes` has lines of text by name. The well-known blocks are also parsed (null if absent). `missing`
-    has the requested names that the server did not send.
+    The member `attributes` maps the name of each block to the block's lines. The well-known blocks are also
+    parsed into members of their own, which are null if the block is absent. The member `missing` lists the
+    requested names that the server did not send.
     """
     admin, form = record.admin, form_of(record)
     return {
@@ -272,9 +274,10 @@ def _admin_json(admin: AdminBlock) -> dict[str, JsonValue]:
 
 
 class RecordEntries:
-    """An `EntryReader` for attribute records: one entry per item, its blocks in `extra`.
+    """An `EntryReader` for attribute records: one entry per item, with the item's blocks in `extra`.
 
-    If there are `names`, the other blocks are removed. Names that no record has are passed to `report`.
+    If `names` is not empty, only the blocks with these names are kept. A name that no record has is passed to
+    `report`.
     """
 
     def __init__(
@@ -329,26 +332,25 @@ class FormEntries:
                 yield Entry(name=line.prompt, kind=Kind.INFO, extra=line.as_json())
 
 
-# Recognition of a reply. If the server supports Gopher+, the requested view determines the shape; otherwise
-# the type of the item does. Or the reply is an error. No byte is consumed: the bytes are examined in the
-# buffer, and the client waits only for the bytes that it needs to decide.
+# Format detection. The requested view determines the format of a Gopher+ reply; the item type determines the
+# format of any other reply. The client examines the bytes in the buffer without consuming them, and waits
+# only for the bytes that it needs for the decision.
 #
-# A Gopher server refuses with a Gopher+ error (memo 2.3), or with a reply that looks like one, because basic
-# Gopher has no status. For a missing item servers send an error line. An error line is distinguished from
-# content by its shape alone, never by its text. Only the start of a reply is examined, as long as it can
-# still be an error.
+# Basic Gopher has no status code. A server reports an error with a Gopher+ error (memo 2.3) or with an error
+# line, for example for a missing item. The client distinguishes an error line from content by the syntax of
+# the line, never by its text. Only the start of a reply is examined, until it cannot be an error any more.
 
-#: The number of bytes that distinguish attribute records from other replies.
+#: The number of bytes that are needed to distinguish attribute records from other replies.
 RECORD_MARK_LENGTH = 6
 
 _RECORD_MARK = re.compile(rb"\+INFO[: ]")
 
 
-#: The maximum number of bytes stored of an error's text; a longer text is not a message.
+#: The maximum size of an error text in bytes; the text is truncated at this size.
 ERROR_LIMIT = 8192
-#: A reply that is longer than this is not an error, regardless of its lines.
+#: The maximum size of an error reply in bytes; a longer reply is content.
 WATCH_LIMIT = 8_192
-#: The number of bytes that are split into lines before the first line is examined.
+#: The number of bytes that are split into lines in one step.
 _LOOKED_AT_ONCE = 1_024
 
 _TERMINATOR_LENGTH = 3
@@ -356,11 +358,11 @@ _TERMINATOR = re.compile(rb"(?:\.(?:\r?\n?)?)?")
 
 
 def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, ReplyShape]:
-    """Return the shape of a reply without a header line, without taking bytes.
+    """Detect the format of a reply without a header line; the bytes of the reply stay in the buffer.
 
     Raises:
         Declined: The reply is an error.
-        ResolveError: The connection broke before the first byte of the reply; the connection's own error is
+        ResolveError: The connection failed before the first byte of the reply. The error of the connection is
             raised.
     """
     item_type = find_type(url.gophertype)
@@ -375,7 +377,7 @@ def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, Reply
 
 
 def read_first_octets(count: int, buffer: Buffer) -> Generator[None, None, bytes]:
-    """Wait for the first `count` bytes, and return them; fewer only if the connection ends before."""
+    """Wait for the first `count` bytes and return them; return fewer bytes if the connection ends early."""
     while len(buffer) < count and not buffer.is_all:
         yield
     return buffer.peek(count)
@@ -397,10 +399,7 @@ def _show(detector: ErrorDetector, buffer: Buffer) -> Generator[None, None, None
 
 
 def _is_whole(buffer: Buffer) -> bool:
-    """Return whether the reply is complete, as far as the client can know.
-
-    A reply is complete at the end of the connection, or if the connection was reset after a final period.
-    """
+    """Return whether the connection was closed normally, or was reset after a final period."""
     if isinstance(buffer.broken, Disconnected):
         from protocols.gopher.content import (
             TAIL_LENGTH,
@@ -417,9 +416,10 @@ def check_begun(buffer: Buffer) -> None:
 
 
 def shape_of_unframed(url: GopherUrl, first: bytes) -> ReplyShape:
-    """Return the shape of a reply without a header.
+    """Return the format of a reply without a header line.
 
-    The University of Minnesota's server answers a search in Gopher+ with attribute records without a header.
+    Such a reply may consist of attribute records. The University of Minnesota's server responds to a Gopher+
+    search with attribute records without a header.
     """
     shape = shape_by_type(url, first)
     if not url.gopherplus:
@@ -432,7 +432,7 @@ def shape_of_unframed(url: GopherUrl, first: bytes) -> ReplyShape:
 
 
 def shape_by_type(url: GopherUrl, first: bytes) -> ReplyShape:
-    """Return the shape for the item type, independent of the bytes."""
+    """Return the format of a reply according to the item type of its URL."""
     item_type = find_type(url.gophertype)
     media_type = media_type_of(item_type, first)
     if item_type.reading is not ReplyReading.MENU:
@@ -442,9 +442,10 @@ def shape_by_type(url: GopherUrl, first: bytes) -> ReplyShape:
 
 
 class ErrorDetector:
-    """A classifier of the start of an unframed reply: certainly an error, or certainly content.
+    """A detector that examines the start of an unframed reply until the reply is an error or content.
 
-    `is_refusal` is None until this is decided; `refusal` is the error, if the reply is one.
+    `is_refusal` is the decision, or None before the decision. `refusal` is the error to raise if the reply is
+    an error.
     """
 
     def __init__(self) -> None:
@@ -463,7 +464,7 @@ class ErrorDetector:
                 self.is_refusal = False
 
     def finish(self) -> None:
-        """Decide at the end of the reply."""
+        """Decide whether the complete reply is an error."""
         if self.is_refusal is None:
             self.is_refusal = self._verdict()
 
@@ -481,7 +482,11 @@ class ErrorDetector:
 
 
 class MenuDetector(ErrorDetector):
-    """A detector for menus: an error contains an item of type 3, and no items but such items and prose."""
+    """A detector for menus.
+
+    A menu is an error if it has an item of type 3, and all other items have type 3 or are informational
+    lines.
+    """
 
     def __init__(self) -> None:
         from protocols.gopher.menu import MenuLines  # Imported lazily: a document has no menu lines.
@@ -510,10 +515,10 @@ class MenuDetector(ErrorDetector):
 
 
 class LineDetector(ErrorDetector):
-    """A detector for other replies: an error is a single menu line.
+    """A detector for replies other than menus.
 
-    The line has type 3, or type 0 with the host and port that the University of Minnesota's server writes
-    into errors. A lone period may follow the line.
+    The reply is an error if it is a single menu line of type 3. The line may also have type 0 with the host
+    and port that the University of Minnesota's server writes into errors. A lone period may follow the line.
     """
 
     def __init__(self) -> None:
@@ -542,7 +547,7 @@ class LineDetector(ErrorDetector):
     def _is_error_line(self) -> bool:
         from protocols.gopher.menu import (
             display_text,
-            parse_item,  # Imported lazily: few documents begin with such a digit.
+            parse_item,  # Imported lazily: few documents begin like a menu line.
         )
 
         item = parse_item(bytes(self._line).removesuffix(b"\r"))
@@ -552,7 +557,7 @@ class LineDetector(ErrorDetector):
         return item.character == "3" or (item.host, item.port) == (b"error.host", b"1")
 
 
-# A reply after a Gopher+ header line: its shape, or its error (memo 2.3).
+# A reply after a Gopher+ header line: the detection of its format, and the parser of its error (memo 2.3).
 
 _CODE = re.compile(rb"([0-9]{1,9})(?:[ \t]+(.*))?\Z", re.DOTALL)
 
@@ -560,11 +565,11 @@ _CODE = re.compile(rb"([0-9]{1,9})(?:[ \t]+(.*))?\Z", re.DOTALL)
 def read_framed(
     url: GopherUrl, header: GopherPlusHeader, buffer: Buffer
 ) -> Generator[None, None, ReplyShape]:
-    """Return the shape of a reply after this header line, without taking bytes.
+    """Detect the format of a reply after its header line; the bytes of the reply stay in the buffer.
 
     Raises:
         Declined: The header announces an error.
-        ResolveError: The connection broke before the first byte of the data; the connection's own error is
+        ResolveError: The connection failed before the first byte of the data. The error of the connection is
             raised.
     """
     if header.refused:
@@ -581,7 +586,7 @@ def read_framed(
 
 
 def shape_of_framed(url: GopherUrl, first: bytes = b"") -> ReplyShape:
-    """Return the shape of a framed reply whose data begin with the bytes `first`."""
+    """Return the format of a reply with a header line; `first` are the first bytes of its data."""
     command = command_in(url)
     if command.requests_records:
         return RECORDS
@@ -595,9 +600,10 @@ def shape_of_framed(url: GopherUrl, first: bytes = b"") -> ReplyShape:
 
 
 def parse_refusal(text: bytes, url: GopherUrl) -> Declined:
-    """Return the error for a framed error text: `code SP anything`, then lines of text.
+    """Parse a Gopher+ error into an exception.
 
-    The text may be truncated anywhere. A text without a code becomes an error of an unknown kind.
+    The first line of the text is `code SP anything`; lines of text follow. The text may be truncated at any
+    byte. A text without a code becomes an error of an unknown kind.
     """
     lines = [line.removesuffix(b"\r") for line in text.split(b"\n")]
     found = _CODE.match(lines[0])
@@ -621,7 +627,10 @@ def _words(lines: list[bytes]) -> str:
 
 
 def _new_place(candidates: list[bytes], url: GopherUrl) -> str:
-    """Return the URL of the first line that is an item with a URL; it is only reported, never followed."""
+    """Return the new URL of a moved item: the first line that is an item with a URL.
+
+    The URL is reported to the user. The client never follows it.
+    """
     for line in candidates:
         item = parse_item(line)
         if item.port is not None and (found := link_of(item, item.character, url).url) is not None:

@@ -1,8 +1,8 @@
-"""From a gopher URL to the bytes sent (RFC 1738 3.4, Gopher+ memo 2.3).
+"""The encoding of a gopher URL as a request (RFC 1738 3.4, Gopher+ memo 2.3).
 
-A request is one line: selector, search, Gopher+ command, with a TAB between them. This module writes each
-TAB; a TAB is never copied from the URL. Only a filled-in form (RFC 1738 3.4.9) has more than one line. The
-form is parsed, checked against its exact syntax, and encoded again.
+A request is one line: the selector, the search and the Gopher+ command, separated by TABs. A TAB is never
+copied from the URL, which prevents command injection. Only a filled-in form (RFC 1738 3.4.9) has more than
+one line. Such a form is parsed strictly and then encoded again.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from protocols.errors import Refused
 from protocols.gopher.url import ANSWERS, GopherUrl
 from protocols.wire import encode_block, encode_line
 
-#: The longest request line that is sent, without its CR LF (rule S02, command injection). Every measured
-#: server reads a line of SAFE_REQUEST bytes; some servers read no more.
+#: The maximum size of a request line in bytes, without CR LF (rule S02, command injection). Every measured
+#: server accepts a line of SAFE_REQUEST bytes; some servers do not accept longer lines.
 REQUEST_LIMIT = 4096
 SAFE_REQUEST = 198
 
@@ -30,7 +30,7 @@ _NAME = re.compile(rb"[^+: \t\r\n]+")
 
 
 class RequestedView(enum.Enum):
-    """The kind of object that is requested."""
+    """The kind of view that a Gopher+ request asks for."""
 
     PLAIN = "the item, without Gopher+"
     ITEM = "the item, in its default or a named view"
@@ -43,9 +43,10 @@ class RequestedView(enum.Enum):
 class GopherPlusCommand(NamedTuple):
     """A parsed Gopher+ string.
 
-    `view` is spelled as in +VIEWS, empty for the default. `names` are the requested attributes without their
-    plus signs; if empty, all attributes are requested. `answers` are the answers of a filled-in form, None
-    without a form.
+    Attributes:
+        view: The requested view, written as in +VIEWS; empty for the default view.
+        names: The names of the requested attributes, without plus signs; empty for all attributes.
+        answers: The answers of a filled-in form; None if the command has no form.
     """
 
     requested: RequestedView
@@ -56,7 +57,7 @@ class GopherPlusCommand(NamedTuple):
     @property
     def attributes(self) -> tuple[str, ...]:
         """Return `names` as the names of attribute blocks."""
-        # Imported lazily: a request needs no parser of replies.
+        # Imported lazily: encoding a request does not need the parser of replies.
         from protocols.gopher.menu import display_text
 
         return tuple(display_text(name) for name in self.names)
@@ -74,7 +75,8 @@ def parse_command(gopherplus: bytes | None) -> GopherPlusCommand:
     """Parse a Gopher+ string.
 
     Raises:
-        Refused: NUL, TAB, CR or LF stand outside a form with exactly the syntax of RFC 1738 3.4.9 (S03).
+        Refused: The string contains NUL, TAB, CR or LF, and is not a form with exactly the syntax of RFC 1738
+            3.4.9 (S03, multi-line requests).
     """
     if not gopherplus:
         return _PLAIN
@@ -104,10 +106,10 @@ def _parse_form(gopherplus: bytes) -> GopherPlusCommand:
 
 
 def command_in(url: GopherUrl) -> GopherPlusCommand:
-    """Return the command that determines how a framed reply to this URL is read.
+    """Return the Gopher+ command of a URL, which determines how a framed reply is parsed.
 
-    Without a Gopher+ string, a search that looks like a command is interpreted as one. This is the third URL
-    form of draft-07, `selector%09gopher+`.
+    If the URL has no Gopher+ string, a search that looks like a command is interpreted as a command. This is
+    the third URL form of draft-07, `selector%09gopher+`.
     """
     if url.gopherplus:
         return parse_command(url.gopherplus)
@@ -117,19 +119,19 @@ def command_in(url: GopherUrl) -> GopherPlusCommand:
 
 
 def line_length(request: Line) -> int:
-    """Return the length of the first line; servers do not count a form's answers as part of it."""
+    """Return the length of the request line in bytes, without the answers of a form."""
     return request.octets.index(b"\n") + 1
 
 
 def encode_request(url: GopherUrl) -> Line:
-    """Encode the request.
+    """Encode the request of a URL.
 
-    For an empty search no TAB is sent, except before a Gopher+ command to an item of type 7: without the TAB
+    An empty search is sent only before a Gopher+ command to an item of type 7. Without this empty field
     servers would interpret the command as the search. An empty last field is never sent.
 
     Raises:
-        Refused: A byte would end the line or a field, or the line is too long (S02, command injection). Or
-            the Gopher+ string must not be sent (S03, multi-line requests).
+        Refused: A selector or search contains a delimiter, or the line is too long (S02, command injection).
+            Also raised if the Gopher+ string is unsafe (S03, multi-line requests).
     """
     command = parse_command(url.gopherplus)
     words = [url.selector]

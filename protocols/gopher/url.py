@@ -21,19 +21,19 @@ from protocols.syntax import (
     take,
 )
 
-#: The name of the URL part that holds a form's answers, if some of them were typed without echo. The part is
-#: never shown.
+#: The name of the secret part of a gopher URL: the answers of a form with a password field. The answers are
+#: never displayed.
 ANSWERS = "answers"
 _LINE_END = re.compile(rb"[\r\n]")
-_TAB = "%09"  # The only escape that is a delimiter (RFC 1738 3.4.2).
+_TAB = "%09"  # The only percent-encoded delimiter (RFC 1738 3.4.2).
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class GopherUrl(HostUrl):
     """A gopher URL.
 
-    `gophertype` is a graphic ASCII character. If a Gopher+ string follows an empty search, `search` is `b""`,
-    not None.
+    `gophertype` is a graphic ASCII character. If a Gopher+ string follows an empty search, `search` is `b""`
+    instead of None.
 
     Examples:
         >>> url = resolver.parse("gopher://h.example/7find%09words")
@@ -48,7 +48,7 @@ class GopherUrl(HostUrl):
 
 
 def parse(text: UrlText) -> GopherUrl:
-    """Parse a gopher URL; no character is reserved: `?` is part of the selector."""
+    """Parse a gopher URL; reserved characters such as `?` are part of the selector."""
     login, start = parse_hostport(text)
     if text.end - start < 2:
         return GopherUrl(scheme=text.scheme, **login)
@@ -104,11 +104,11 @@ def _check_no_tab(name: str, octets: bytes) -> None:
 
 
 def names_of(url: GopherUrl) -> tuple[bytes, ...]:
-    """Return the segments of the selector's path, for the name of a file.
+    """Return the path segments of the selector, from which a file name is chosen.
 
-    A selector is opaque (RFC 1436 2), but most servers make it from a path, some with the type before the
-    path. So the selector is split at its slashes. A URL of a form has no names until the user has filled in
-    the form.
+    A selector is an opaque string (RFC 1436 2), but on most servers it is a path, sometimes with the item
+    type before the path. Therefore the selector is split at its slashes. The URL of a form has no segments
+    before the user has filled in the form.
     """
     if url.gopherplus == b"?":
         return ()
@@ -119,23 +119,23 @@ def names_of(url: GopherUrl) -> tuple[bytes, ...]:
 
 
 def as_menu(url: GopherUrl) -> GopherUrl:
-    """Return the URL unchanged: its type already shows that it is a menu."""
+    """Return the URL unchanged, because its item type already shows whether it is a menu."""
     return url
 
 
 def with_name(url: GopherUrl, *names: bytes) -> GopherUrl | None:
-    """Return the URL of another item, below the menu of this item.
+    """Return the URL of another item in or below the menu of this item.
 
-    Most servers make the selector from a path, so the menu is the part before the last slash. The name may
-    include that path. The result is None in two cases:
+    On most servers the selector is a path. The menu is the path before the last slash; a name may begin with
+    this path. Return None in two cases:
 
-    - The item is not read as OCTETS. For example, the server chooses the line ends of a text, so metadata of
-      the file (its size, for example) does not match the received bytes.
-    - The item has a search or answers.
+    - The item is not transferred as binary data (OCTETS). For example, the server chooses the line ends of a
+      text, so the size of the file may differ from the number of received bytes.
+    - The URL has a search or the answers of a form.
 
     Args:
         url: The item whose menu is used.
-        *names: Menus below this menu, then the item's name.
+        *names: The names of menus below this menu, then the item's name.
     """
 
     gopherplus = url.gopherplus or b"+"
@@ -148,34 +148,34 @@ def with_name(url: GopherUrl, *names: bytes) -> GopherUrl | None:
 
 
 def with_search(url: GopherUrl, words: str) -> GopherUrl:
-    """Return the URL with a search for `words`, sent as UTF-8."""
+    """Return the URL with a search for `words`, encoded as UTF-8."""
     return replace(url, search=words.encode(), text="", places=(), findings=())
 
 
 def with_view(url: GopherUrl, view: str) -> GopherUrl:
     """Return the URL with a view of +VIEWS: a media type, or a media type, a blank and a language.
 
-    An empty view is the default.
+    An empty string requests the default view.
     """
     return with_gopherplus(url, b"+" + view.encode())
 
 
 def with_gopherplus(url: GopherUrl, gopherplus: bytes) -> GopherUrl:
-    """Return the URL with this Gopher+ string in place of its own."""
+    """Return the URL with its Gopher+ string replaced by `gopherplus`."""
     return replace(url, search=url.search or b"", gopherplus=gopherplus, text="", places=(), findings=())
 
 
-# Item types: the item types of Gopher as data, with the reading and the name of the reply to each.
+# The table of the Gopher item types (RFC 1436 3.8, the Gopher+ memo, and types that servers use today).
 #
-# The character comes from the URL or from a menu line (RFC 1436 3.8, the Gopher+ memo, and servers' usage
-# today). The character determines only how the reply is read and described to the user. The client never
-# sends it, so no server can contradict it.
+# The type character comes from the URL or from a menu line. The character determines how the client parses
+# the reply and describes the reply to the user. The client never sends the type character to the server.
 
 
 class ReplyReading(enum.Enum):
-    """How to read an unframed reply.
+    """The encoding of an unframed reply.
 
-    TEXT and MENU decode lines of periods. OCTETS changes nothing. An item with NOTHING is never fetched.
+    A TEXT or MENU reply is dot-stuffed. An OCTETS reply is binary data. An item with NOTHING is never
+    fetched.
     """
 
     TEXT = "text"
@@ -186,10 +186,13 @@ class ReplyReading(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ItemType:
-    """The definition of an item type: character, name, reading of the reply, default media type.
+    """The definition of a Gopher item type.
 
-    The media type applies if no view determines a better one. `kind` is the kind of such an item in a
-    listing. `sniffed` is set if the first bytes may show the media type more exactly.
+    Attributes:
+        reading: The encoding of the reply.
+        media_type: The default media type, used if the view does not determine the media type.
+        kind: The kind of an item of this type in a listing.
+        sniffed: Whether a more exact media type is detected from the first bytes (content sniffing).
     """
 
     character: str
@@ -240,10 +243,10 @@ _TABLE = (
 
 ITEM_TYPES: dict[str, ItemType] = {row.character: row for row in _TABLE}
 
-#: The length of the longest signature, in bytes.
+#: The length of the longest file signature (magic number), in bytes.
 SIGNATURE_LENGTH = 12
 
-#: Compiled when used: for most types, the first bytes are not examined.
+#: File signatures (magic numbers) and their media types.
 _SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (rb"GIF8[79]a", "image/gif"),
     (rb"\x89PNG\r\n\x1a\n", "image/png"),
@@ -263,7 +266,7 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
 
 
 def find_type(character: str) -> ItemType:
-    """Return the definition of a type; an unlisted character means bytes of an unknown kind."""
+    """Return the definition of an item type; an unlisted type character means binary data."""
     known = ITEM_TYPES.get(character)
     if known is not None:
         return known
@@ -273,8 +276,8 @@ def find_type(character: str) -> ItemType:
 def media_type_of(item_type: ItemType, first: bytes) -> str | None:
     """Return the media type of a reply that begins with the bytes `first`.
 
-    The signature determines the media type if the item type is `sniffed` and the signature belongs to the
-    same family. Otherwise the item type determines it.
+    If the item type is `sniffed`, and the file signature belongs to the same family as the item type, the
+    signature determines the media type. Otherwise the item type determines the media type.
     """
     if not item_type.sniffed or item_type.media_type is None:
         return item_type.media_type
