@@ -1,10 +1,12 @@
 """wais: RFC 1738 3.9 (the URL), RFC 1625, Z39.50-1988 as WAIS servers use it.
 
 - `url`: the URL and the document id in it
-- `dialogue`: the exchange for a database, a search or a document
-- `retrieval`: negotiation of message sizes, one search, the chunks of a document
-- `apdu`, `record`: messages, elements and APDUs; the records of a response
-- `listing`, `source_description`: entries of hits, metadata of a reply; a database's description
+- `dialogue`: the protocol exchange for a database, a search or a document
+- `retrieval`: negotiation of the message size, one search, the chunks of a document
+- `apdu`: messages, elements and APDUs
+- `record`: the records of a response
+- `listing`: listing entries for hits, metadata of a reply
+- `source_description`: the description of a database
 """
 
 from __future__ import annotations

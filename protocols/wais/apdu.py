@@ -1,8 +1,8 @@
 """WAIS messages and their APDUs: Init, Search, and their responses (wais page, sections 2 to 4).
 
-Bytes are parsed first and interpreted later. An APDU is a header of known length (type, fixed fields, tagged
-elements) and at most one element after it. Requests are encoded as the old clients encoded them, with the
-elements in the same order. In responses, elements may come in any order, and unknown elements are skipped.
+An APDU is a header of known length (type, fixed fields, tagged elements) and at most one element after the
+header. In requests, the elements have the same order as in the requests of old clients. In responses,
+elements may have any order, and unknown elements are skipped.
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ from protocols.wire import Buffer, Reader
 
 # Tagged elements, the parts of an APDU and its records (wais page, section 3).
 #
-# An element is a tag, a length, and as many bytes as the length says. Tag and length are compressed integers.
-# The bytes of a group consist of elements only, without a rest. The encoding resembles ASN.1, but differs
-# from it.
+# An element is a type-length-value (TLV) encoding: a tag, a length, and the content. Tag and length are
+# compressed integers. A group is a sequence of elements. The encoding resembles ASN.1, but is not compatible
+# with ASN.1.
 
-#: The maximum size of a compressed integer in bytes. Five bytes can hold twice the maximum length of a
-#: message.
+#: The maximum size of a compressed integer in bytes. Five bytes are enough for the length of any message.
 _LONGEST_COMPRESSED = 5
-#: The maximum size of a number in bytes: no known client or server writes more.
+#: The maximum size of a number in bytes. Known clients and servers do not send longer numbers.
 _LONGEST_NUMBER = 4
 
 
 class Element(NamedTuple):
-    """A tagged element; `octets` are the complete element, with tag and length."""
+    """A tagged element; `octets` has the complete element, including tag and length."""
 
     tag: int
     content: bytes
@@ -36,7 +35,10 @@ class Element(NamedTuple):
 
 
 def encode_compressed(value: int) -> bytes:
-    """Encode in base 128, most significant group first, bit 7 set on every byte but the last."""
+    """Encode an integer in base 128.
+
+    The most significant group of 7 bits comes first. Bit 7 is set in every byte except the last.
+    """
     octets = [value & 0x7F]
     while value := value >> 7:
         octets.append(value & 0x7F | 0x80)
@@ -44,7 +46,7 @@ def encode_compressed(value: int) -> bytes:
 
 
 def encode_number(value: int) -> bytes:
-    """Encode the content of a number element: as few bytes as possible, at least one."""
+    """Encode the content of a number element in the fewest possible bytes, at least one byte."""
     return value.to_bytes(max(1, (value.bit_length() + 7) // 8), "big")
 
 
@@ -53,10 +55,12 @@ def encode_element(tag: int, content: bytes) -> bytes:
 
 
 def take_compressed(octets: bytes, at: int) -> tuple[int, int]:
-    """Return the compressed integer at index `at`, and the index after it; leading bytes 80 are padding.
+    """Decode the compressed integer at index `at`; return the integer and the index after it.
+
+    Leading bytes with the value 80 (hexadecimal) are padding.
 
     Raises:
-        ProtocolError: The integer does not end within the bytes, or is longer than any valid one.
+        ProtocolError: The integer is truncated, or is longer than any valid integer.
     """
     value = 0
     for index in range(at, min(len(octets), at + _LONGEST_COMPRESSED)):
@@ -70,7 +74,7 @@ def take_element(octets: bytes, at: int) -> Element:
     """Return the element at index `at`.
 
     Raises:
-        ProtocolError: The element does not end within the bytes.
+        ProtocolError: The element is truncated.
     """
     tag, behind_tag = take_compressed(octets, at)
     length, start = take_compressed(octets, behind_tag)
@@ -83,7 +87,7 @@ def elements(group: bytes) -> Iterator[Element]:
     """Yield the elements of a group.
 
     Raises:
-        ProtocolError: Bytes are left over after the last element, or an element is truncated.
+        ProtocolError: An element is truncated, or bytes follow the last element.
     """
     at = 0
     while at < len(group):
@@ -93,7 +97,7 @@ def elements(group: bytes) -> Iterator[Element]:
 
 
 def contents(group: bytes) -> dict[int, bytes]:
-    """Return the contents by tag; if several elements have the same tag, the first counts.
+    """Return the contents of the elements by tag; of several elements with the same tag, use the first.
 
     Raises:
         ProtocolError: The group is malformed.
@@ -123,43 +127,47 @@ _QUERY, _ATTRIBUTES, _TERM, _OPERATOR = 21, 44, 45, 46
 _USER_INFORMATION, _SEED_WORDS, _DATE_FACTOR, _MOST_DOCUMENTS = 99, 106, 111, 114
 _DOCUMENT_ID, _TYPE = 116, 133
 
-#: Small-Set-Upper-Bound, Large-Set-Lower-Bound, Medium-Set-Present-Number, Replace-Indicator: servers ignore
-#: these values, and clients always send them.
+#: The encoded fields Small-Set-Upper-Bound, Large-Set-Lower-Bound, Medium-Set-Present-Number and
+#: Replace-Indicator. A search must have these fields, but servers ignore their values.
 _WORD_SEARCH_BOUNDS = bytes.fromhex("00001e 001388 00001e 01")
 _RETRIEVAL_BOUNDS = bytes.fromhex("00000a 000010 00000f 01")
 _DOCUMENT_TEXT = b" \x1fDocument Text"
 _OUR_REFERENCE = b"3"
 _BIT_0 = b"\x80"
 
-#: The maximum sizes of the parts of a request, in bytes (wais page, section 14).
+#: The maximum sizes of the fields of a request, in bytes (wais page, section 14).
 _LONGEST = {"database name": 255, "search": 4000, "type": 64, "document id": 2048}
 
 
 class RelevantDocument(NamedTuple):
-    """A document for relevance feedback (a search for similar documents): its id, and one of its types."""
+    """A document for relevance feedback (a search for similar documents)."""
 
     document_id: bytes
     wtype: bytes
 
 
 class InitResponse(NamedTuple):
-    """The server's response to Init; `size` is its limit for a message, None if it states no limit."""
+    """The server's response to Init; `size` is the maximum size of a message in bytes, or None."""
 
     accepted: bool
     size: int | None
 
 
 class SearchResponse(NamedTuple):
-    """The server's response to Search: the bytes of a group of records.
+    """The server's response to Search: the undecoded group of records.
 
-    Status and counts are not stored, because servers send wrong values.
+    The status and the counts of the response are ignored, because servers send wrong values.
     """
 
     records: bytes = b""
 
 
 def encode_init(size: int) -> bytes:
-    """Encode Init: version 1, search only, messages of at most `size` bytes, no data about the user."""
+    """Encode an Init request.
+
+    The request has version 1, asks for searches only, and accepts messages of at most `size` bytes. The
+    request does not contain data about the user.
+    """
     number = encode_number(size)
     return _encode(
         _INIT,
@@ -173,13 +181,18 @@ def encode_init(size: int) -> bytes:
 def encode_word_search(
     database: bytes, words: bytes, most: int, relevant: Iterable[RelevantDocument] = ()
 ) -> bytes:
-    """Encode a search for terms, and for documents similar to the `relevant` ones (relevance feedback).
+    """Encode a search for terms and for similar documents (relevance feedback).
 
-    If there are neither terms nor documents, the search asks for the description of the database. `most` is
-    the maximum number of hits.
+    A search without terms and without documents asks for the description of the database.
+
+    Args:
+        database: The name of the database.
+        words: The search terms, or empty bytes.
+        most: The maximum number of hits.
+        relevant: The documents to which the hits should be similar.
 
     Raises:
-        Refused: A part is too long, or the database name is not allowed (S02, command injection).
+        Refused: A field is too long, or the database name is not allowed (S02, command injection).
     """
     _check_length("search", words)
     question = (
@@ -199,12 +212,12 @@ def _encode_relevant(document: RelevantDocument) -> bytes:
 
 
 def encode_retrieval(database: bytes, document_id: bytes, wtype: bytes, start: int, end: int) -> bytes:
-    """Encode a search for the bytes `start` to `end` (exclusive) of a document.
+    """Encode a request for the bytes `start` to `end` (exclusive) of a document.
 
-    Known servers crash on other forms of this query.
+    The request is a search with a fixed form, because known servers crash on other forms of this query.
 
     Raises:
-        Refused: A part is too long, or the database name is not allowed (S02, command injection).
+        Refused: A field is too long, or the database name is not allowed (S02, command injection).
     """
     _check_length("document id", document_id)
     _check_length("type", wtype)
@@ -255,8 +268,8 @@ def _encode(kind: int, *parts: bytes) -> bytes:
 def _check_database(database: bytes) -> None:
     """Check the name of a database.
 
-    If the name contains `@`, the server forwards the request to a host that the URL names (rule S02, command
-    injection).
+    A name with `@` is refused: the server would forward the request to the host after the `@` (rule S02,
+    command injection; SSRF).
     """
     _check_length("database name", database)
     for octet in b"@\x1f\0":
@@ -276,7 +289,7 @@ def parse_init_response(apdu: bytes) -> InitResponse:
         ProtocolError: The APDU is malformed.
     """
     fixed, found, behind = _parse(apdu, _INIT_RESPONSE, 1)
-    contents(_take_information(behind))  # The user information is not needed, but it must be well-formed.
+    contents(_take_information(behind))  # The user information is ignored, but must be well-formed.
     sizes = [parse_number(found[tag]) for tag in (_PREFERRED_SIZE, _MAXIMUM_SIZE) if tag in found]
     return InitResponse(accepted=fixed != b"\0", size=min(sizes, default=None))
 
@@ -284,7 +297,7 @@ def parse_init_response(apdu: bytes) -> InitResponse:
 def parse_search_response(apdu: bytes) -> SearchResponse:
     """Parse a Search response.
 
-    The reference id is ignored, because only one request is outstanding.
+    The reference id is ignored, because a connection never has more than one outstanding request.
 
     Raises:
         ProtocolError: The APDU is malformed.
@@ -294,7 +307,7 @@ def parse_search_response(apdu: bytes) -> SearchResponse:
 
 
 def _take_information(behind: bytes) -> bytes:
-    """Return the user information, which is a group. It is empty, or all bytes after the header."""
+    """Return the user information after the header of an APDU (a group of elements), or empty bytes."""
     if not behind:
         return b""
     tag, content, octets = take_element(behind, 0)
@@ -304,7 +317,7 @@ def _take_information(behind: bytes) -> bytes:
 
 
 def _parse(apdu: bytes, kind: int, fixed_length: int) -> tuple[bytes, dict[int, bytes], bytes]:
-    """Return fixed fields, tagged elements, and the bytes after the header."""
+    """Parse an APDU; return its fixed fields, its tagged elements, and the bytes after the header."""
     end = 2 + int.from_bytes(apdu[:2], "big")
     fields = 3 + fixed_length
     if len(apdu) < fields or not fields <= end <= len(apdu):
@@ -314,14 +327,15 @@ def _parse(apdu: bytes, kind: int, fixed_length: int) -> tuple[bytes, dict[int, 
     return apdu[3:fields], contents(apdu[fields:end]), apdu[end:]
 
 
-# A server's bytes as text for display. WAIS does not name a charset (wais page, section 9).
+# Decoding of a server's text for display. WAIS does not specify a charset (wais page, section 9).
 
-#: C0 and C1 control characters and DEL, except CR and LF, which a listing escapes.
+#: The replacement of control characters (C0, C1 and DEL). CR and LF are not replaced, because a listing
+#: escapes them.
 _CONTROLS = {code: "\ufffd" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\r\n"}
 
 
 def plain_text(octets: bytes) -> str:
-    """Decode bytes as UTF-8, else as ISO 8859-1."""
+    """Decode bytes as UTF-8 or, if they are invalid UTF-8, as ISO 8859-1."""
     try:
         return octets.decode("utf-8")
     except UnicodeDecodeError:
@@ -329,32 +343,32 @@ def plain_text(octets: bytes) -> str:
 
 
 def display_text(octets: bytes) -> str:
-    """Decode bytes for display; control characters are replaced, so they cannot control a terminal."""
+    """Decode bytes for display, and replace control characters (prevents terminal escape injection)."""
     return plain_text(octets).translate(_CONTROLS)
 
 
-# Messages from a server: a header of 25 printable bytes, then one APDU (wais page, section 2). A message of
-# length 0 is also a response: the server could not process the request.
+# Messages from a server: a header of 25 printable bytes, then one APDU (wais page, section 2). A server sends
+# a message of length 0 if it could not process the request.
 
 HEADER_LENGTH = 25
-#: The limit of an APDU in bytes until client and server have agreed on another limit.
+#: The maximum size of an APDU in bytes before client and server have negotiated the message size.
 LARGEST = 100_000
 
 _COUNT_LENGTH = 10
 _COUNT = re.compile(rb" *[0-9]+")
-#: The start of a byte count, possibly incomplete.
+#: Matches the possibly incomplete byte count at the start of a header.
 _COUNT_BEGUN = re.compile(rb" *[0-9]*")
 _MESSAGE_TYPE, _CODINGS = slice(10, 11), slice(22, 24)
 
 
 def read_message(limit: int) -> Reader[bytes]:
-    """Return a reader for one message; its value is the APDU, empty for a message of length 0.
+    """Return a reader for one message.
 
-    The reader raises:
+    The reader returns the APDU, or empty bytes for a message of length 0. The reader raises:
 
-    - `ProtocolError` for bytes that are not a header, as early as possible, and for an APDU of more than
-      `limit` bytes
-    - `Disconnected` if the connection ends first
+    - `ProtocolError` if the header is malformed, as soon as the first wrong byte arrives
+    - `ProtocolError` if the APDU has more than `limit` bytes
+    - `Disconnected` if the connection ends before the end of the message
     """
 
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
@@ -374,7 +388,7 @@ def read_message(limit: int) -> Reader[bytes]:
 
 
 def parse_header(header: bytes) -> int:
-    """Return the number of bytes after the header; server name, version and checksum are ignored."""
+    """Return the size of the APDU from a message header; server name, version and checksum are ignored."""
     count = header[:_COUNT_LENGTH]
     if not _COUNT.fullmatch(count):
         raise ProtocolError(f"length in a message header must be a number, got {plain_text(count)!r}")

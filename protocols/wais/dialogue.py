@@ -1,8 +1,10 @@
-"""The dialogue of a wais URL: connect, agree on the size of messages, then search, retrieve, or both.
+"""The protocol exchange for a wais URL: connect, negotiate the message size, then search or retrieve.
 
-A result list needs one search. A document is retrieved range by range. For a database, the client sends an
-empty search, and the response lists the server's documents about the database. The body is the source
-description in that list, which is retrieved only if the caller wants the body.
+- A search URL needs one search request; the response is the list of hits.
+- A document URL needs one request for each range of the document.
+- A database URL needs an empty search. The response lists documents about the database. One of these
+  documents, the source description, is the body of the reply. The client retrieves the source description
+  only if the caller requests the body.
 """
 
 from __future__ import annotations
@@ -25,12 +27,12 @@ from protocols.wais.record import DocumentHeader, WaisRecords
 from protocols.wais.retrieval import DocumentChunks, WaisDocument, agree, give, search
 from protocols.wais.url import WaisUrl, parse_wpath
 
-#: The default of Max-Documents-Retrieved: the value that old clients sent.
+#: The default of Max-Documents-Retrieved, the value of old WAIS clients.
 USUAL_HITS = 40
-#: The value of Max-Documents-Retrieved if all hits are requested: more hits than fit into a message.
+#: The value of Max-Documents-Retrieved that requests all hits. A response cannot hold so many hits.
 _ALL_HITS = 1_000
 
-#: The maximum number of documents for relevance feedback; more do not improve the search.
+#: The maximum number of documents for relevance feedback; more documents do not improve the search.
 _MOST_RELEVANT = 16
 
 _NOTHING = WaisRecords(b"", (), (), ())
@@ -38,13 +40,14 @@ _RECORDS = "the records as a listing"
 
 
 def converse(url: WaisUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
-    """Return the dialogue of a document, a result list, or a database.
+    """Return the dialogue that retrieves a document, a result list, or a database.
 
-    The reply for a database has its source description and the records found by an empty search.
+    The reply for a database has the source description of the database, and the records found by an empty
+    search.
 
     Raises:
         InvalidUrl: The document's id is empty.
-        Refused: The request must not be sent (S02, command injection); no connection was made.
+        Refused: The request is unsafe (S02, command injection). No connection was made.
         Declined: The server sends a diagnostic.
         ProtocolError: A response is malformed.
         Disconnected: The server closes the connection without a response.
@@ -77,7 +80,10 @@ def _retrieve(url: WaisUrl, document: WaisDocument, start: int) -> Dialogue[None
 
 
 def _check_named(url: WaisUrl, document: WaisDocument) -> None:
-    """Check that the id is not empty: RFC 1738 allows an empty id, but a server crashes on it."""
+    """Check that the document id is not empty.
+
+    RFC 1738 allows an empty id, but a server crashes when it receives one.
+    """
     if not document.document_id:
         place = url.place("wpath")
         where = len(url.text) if place is None else place.start
@@ -88,7 +94,7 @@ def _parse_relevant(options: Options) -> list[RelevantDocument]:
     """Return the documents for relevance feedback.
 
     Raises:
-        InvalidUrl: A URL does not name a document.
+        InvalidUrl: A URL in `options.relevant` is not the URL of a WAIS document.
     """
     found: list[RelevantDocument] = []
     for url in options.relevant[:_MOST_RELEVANT]:
@@ -117,7 +123,7 @@ def _describe(url: WaisUrl, request: bytes, agreed: int, options: Options) -> Di
 
 
 def _description(url: WaisUrl, records: WaisRecords, agreed: int) -> Dialogue[JsonValue]:
-    """Return the parsed source description, if the server has one that fits into one response."""
+    """Return the parsed source description; None if it is missing or does not fit into one response."""
     try:
         return describe((yield from _description_of(url, records, agreed).fetch_first()))
     except Declined:
@@ -132,14 +138,14 @@ def _description_of(url: WaisUrl, records: WaisRecords, agreed: int) -> Document
 
 
 def count_of(hits: int | None) -> int:
-    """Return Max-Documents-Retrieved."""
+    """Return the value of Max-Documents-Retrieved for the requested number of hits."""
     return USUAL_HITS if hits is None else min(hits, _ALL_HITS) or _ALL_HITS
 
 
 def document_of(url: WaisUrl) -> WaisDocument:
     """Return the document that a URL names.
 
-    If the URL lists all types of a document, as browsers wrote it, the first type is requested.
+    Old browsers wrote all types of a document into its URL. In this case the first type is requested.
     """
     written = parse_wpath(url.wpath or "")
     wtype = url.wtype or b""

@@ -1,8 +1,8 @@
-"""Hits of a WAIS search as entries with URLs, and the metadata of a reply (wais page, section 11).
+"""Hits of a WAIS search as listing entries with URLs, and the metadata of a reply (wais page, section 11).
 
-The URL of a hit consists of the host and database of the search, a type and an id. It has the spelling of the
-RFC. Some clients know only the spelling that browsers used; that spelling is added to the entry's extra
-metadata.
+The URL of a hit consists of the host and database of the search, a type and a document id. This URL has the
+form of RFC 1738. Some clients support only the different form that old browsers used. The URL in that form is
+added to the entry's extra metadata.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from protocols.wais.url import WaisUrl, build, build_document, parse_wpath, writ
 
 # Media types: the media type of each document type (wais page, section 9).
 
-#: The type of a source description.
+#: The document type of a source description.
 SOURCE = b"WSRC"
-#: The type of a hit whose headline is a URL, without a document to retrieve. The headline may also be a
-#: title, with a document.
+#: The document type of a hit whose headline is a URL. Some servers also use this type for a document whose
+#: headline is a title.
 LINK = b"URL"
 
 SOURCE_MEDIA_TYPE = "application/x-wais-source"
@@ -54,20 +54,21 @@ def media_type_of(wtype: bytes) -> str:
     return _MEDIA_TYPES.get(wtype.upper(), "application/octet-stream")
 
 
-#: The schemes to which a server's text may lead (rule S20, links from servers).
+#: The URL schemes that are allowed in a headline (rule S20, links from servers).
 _LINKED_SCHEMES = frozenset({"http", "https", "ftp", "gopher", "news", "nntp", "wais", "telnet"})
 _URL = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*):[\x21-\x7e]+")
-#: The maximum size of an id and a type in a request, in bytes. A hit with a longer id or type gets no URL.
+#: The maximum size of a document id and of a type in a request, in bytes. A hit with a longer id or type does
+#: not get a URL.
 _LONGEST_ID, _LONGEST_TYPE = 2048, 64
 _NO_RESULT = b"Search produced no result."
-#: The first two-digit year that belongs to the 20th century: no server is older than 1970.
+#: The first two-digit year that means 19yy instead of 20yy. WAIS documents are not older than 1970.
 _PIVOT = 70
 
 
 class HitReader:
     """An `EntryReader` for the records that a search found; `place` is the URL of the search.
 
-    All records are one message, so they are parsed after the last byte.
+    All records are in one message, so parsing starts after the last byte of the message.
     """
 
     def __init__(self, place: WaisUrl) -> None:
@@ -83,7 +84,7 @@ class HitReader:
 
 
 def substitute_in(records: WaisRecords) -> DocumentHeader | None:
-    """Return the catalog that a server gives in place of hits, or None if there are hits."""
+    """Return the catalog that a server sends instead of hits, or None for a response with hits."""
     return records.headers[0] if len(records.headers) == 1 and _is_catalog(records.headers[0]) else None
 
 
@@ -92,12 +93,12 @@ def _is_catalog(only: DocumentHeader) -> bool:
 
 
 def hits_in(records: WaisRecords) -> tuple[DocumentHeader, ...]:
-    """Return the hits; a catalog in place of hits is not a hit."""
+    """Return the hits; a catalog that is sent instead of hits is excluded."""
     return records.headers if substitute_in(records) is None else ()
 
 
 def read_hits(group: bytes) -> Iterator[DocumentHeader]:
-    """Yield the hits in the bytes of the records."""
+    """Parse the records, and yield the hits among them."""
     headers = (record for record in read_records(group) if isinstance(record, DocumentHeader))
     first = list(islice(headers, 2))
     if len(first) != 1 or not _is_catalog(first[0]):
@@ -106,10 +107,10 @@ def read_hits(group: bytes) -> Iterator[DocumentHeader]:
 
 
 def hit_entry(hit: DocumentHeader, place: WaisUrl) -> Entry:
-    """Return the entry of a hit.
+    """Return the listing entry of a hit.
 
-    For a hit of type URL, the headline is a URL, which is reported but never followed. If the headline is not
-    a valid URL, it is the title of a document, and the document's own URL is used as for other hits.
+    For a hit of type URL, the headline is the URL of the entry. The client never follows this URL. If the
+    headline is not a valid URL, the hit is a document, and the entry has the URL of the document.
     """
     is_link = _link_in(hit, hit.best_type) is not None
     return Entry(
@@ -124,12 +125,12 @@ def hit_entry(hit: DocumentHeader, place: WaisUrl) -> Entry:
 
 
 def _link_in(hit: DocumentHeader, wtype: bytes) -> str | None:
-    """Return the URL in the headline of a hit of type URL; None for every other hit."""
+    """Return the URL in the headline of a hit of type URL; return None for every other hit."""
     return linked_url(hit.headline or b"") if wtype.upper() == LINK else None
 
 
 def _url_in(hit: DocumentHeader, wtype: bytes, place: WaisUrl) -> str | None:
-    """Return the URL of the hit in one of its types; for type URL, the URL in its headline."""
+    """Return the URL in the headline for type URL, otherwise the URL of the document in type `wtype`."""
     return _link_in(hit, wtype) or document_url(hit, wtype, place)
 
 
@@ -158,21 +159,21 @@ def _show_text(octets: bytes | None) -> str | None:
 
 
 def linked_url(headline: bytes) -> str | None:
-    """Return the headline, unchanged, if it is a URL with an allowed scheme; else None."""
+    """Return the headline unchanged if it is a URL with an allowed scheme; otherwise return None."""
     found = _URL.fullmatch(headline)
     offered = found is not None and found[1].decode("ascii").lower() in _LINKED_SCHEMES
     return headline.decode("ascii") if offered else None
 
 
 def document_url(hit: DocumentHeader, wtype: bytes, place: WaisUrl) -> str | None:
-    """Return the URL of a document in one of its types; None if its id or type is too long for a request."""
+    """Return the URL of a document in type `wtype`, or None if the id or type is too long for a request."""
     if len(hit.document_id) > _LONGEST_ID or len(wtype) > _LONGEST_TYPE:
         return None
     return _build(place, wtype, write_opaque(hit.document_id))
 
 
 def libwww_url(hit: DocumentHeader, place: WaisUrl) -> str | None:
-    """Return the URL in the browsers' spelling; None if the browsers could not write such a URL."""
+    """Return the URL of a hit in the form that old browsers used, or None without such a form."""
     path = write_fields(hit.document_id, hit.length)
     return None if path is None or len(hit.document_id) > _LONGEST_ID else _build(place, hit.best_type, path)
 
@@ -188,7 +189,10 @@ def _build_database(place: WaisUrl) -> str:
 
 
 def parse_date(date: bytes) -> datetime | None:
-    """Parse `yymmdd`, as servers send it, or `yyyymmdd`, as the specification says; None for other text."""
+    """Parse a date; return None for invalid text.
+
+    Servers send `yymmdd`; the specification requires `yyyymmdd`. Both formats are accepted.
+    """
     if not (date.isdigit() and len(date) in (6, 8)):
         return None
     year = int(date[:-4])
@@ -200,14 +204,14 @@ def parse_date(date: bytes) -> datetime | None:
         return None
 
 
-#: A server leaves out hits that do not fit into its response, without a report. A hit may be missing if the
-#: free space is smaller than one more record may need: the largest record received, or this fraction of the
-#: usual maximum size of a response.
+#: A fraction of the maximum size of a response. A server silently drops hits that do not fit into the maximum
+#: size. The client warns of dropped hits if the unused space is smaller than this fraction, or smaller than
+#: the largest received record.
 _LEFT_OUT = 0.015
 
 
 def make_database_reply(url: WaisUrl, records: WaisRecords) -> Reply:
-    """Return the reply of a database: its source description, and the records of an empty search."""
+    """Return the reply for a database: the source description, and the records of an empty search."""
     return Reply(
         kind=Kind.SEARCH,
         media_type=SOURCE_MEDIA_TYPE,
@@ -218,9 +222,13 @@ def make_database_reply(url: WaisUrl, records: WaisRecords) -> Reply:
 
 
 def make_results_reply(url: WaisUrl, records: WaisRecords, agreed: int, most: int) -> Reply:
-    """Return the reply of a result list.
+    """Return the reply for a result list.
 
-    `agreed` is the maximum size of a response in bytes, `most` the requested number of hits.
+    Args:
+        url: The URL of the search.
+        records: The records of the response.
+        agreed: The maximum size of a response in bytes.
+        most: The requested number of hits.
     """
     hits = hits_in(records)
     return Reply(
@@ -233,7 +241,7 @@ def make_results_reply(url: WaisUrl, records: WaisRecords, agreed: int, most: in
 
 
 def make_document_reply(url: WaisUrl, wtype: bytes, first: Chunk) -> Reply:
-    """Return the reply of a document from its first chunk."""
+    """Return the reply for a document, with the metadata from its first chunk."""
     extra: dict[str, JsonValue] = {"type": wtype.decode("latin-1")}
     announced = parse_wpath(url.wpath or "").length
     if announced is not None:
@@ -250,7 +258,7 @@ def make_document_reply(url: WaisUrl, wtype: bytes, first: Chunk) -> Reply:
 
 
 def describe(chunk: Chunk) -> JsonValue:
-    """Parse a source description; return None if it is not complete in one chunk, or is malformed."""
+    """Parse a source description; return None if it is malformed or longer than one chunk."""
     if chunk.ending is None:
         return None
     try:
@@ -260,7 +268,7 @@ def describe(chunk: Chunk) -> JsonValue:
 
 
 def _oddities(url: WaisUrl, records: WaisRecords, agreed: int, hits: int, most: int) -> Iterator[Finding]:
-    """Report that hits may be missing, because the server does not report that it left out hits."""
+    """Yield a finding if the response has zero hits, or if the server may have more hits than it sent."""
     catalog = substitute_in(records)
     if catalog is not None:
         there = document_url(catalog, catalog.best_type, url)
@@ -276,5 +284,5 @@ def _oddities(url: WaisUrl, records: WaisRecords, agreed: int, hits: int, most: 
 
 
 def _find_largest(records: WaisRecords) -> int:
-    # The records are measured by the length of their bytes, because there may be thousands of them.
+    # `itemgetter` is faster than an attribute; a response may have thousands of records.
     return max(map(len, map(itemgetter(0), records.headers)))

@@ -1,7 +1,7 @@
 """Records in a WAIS response (wais page, sections 5 and 8): document headers, texts, diagnostics.
 
-Real servers send only these three kinds. Other kinds are parsed as the specification defines them; unknown
-records are skipped by their length.
+Real servers send only document headers, texts and diagnostics. The parser also accepts the other kinds of the
+specification, and skips unknown records.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from protocols.errors import AccessDenied, Declined, NotFound, ProtocolError, Tr
 from protocols.wais.apdu import contents, display_text, elements, parse_number, take_element
 from protocols.wire import REST, Rest, run_reader
 
-# Diagnostics: a server's refusal, in a separate format (wais page, section 8). A diagnostic has a code of two
-# characters and the server's own text. The codes are those of Z39.50-1988; the table has the meaning of each
-# code.
+# Diagnostics: the error messages of a server (wais page, section 8). The format of a diagnostic differs from
+# the other records. A diagnostic has a code of two characters and an error text. The table has the meaning of
+# each code of Z39.50-1988.
 
 TAG = 28
-#: Tag and length, then code, text and surrogate flag, then the end of the record.
+#: The size of the tag, length and end marker around a diagnostic, in bytes.
 _FRAME = 4
 _SHORTEST = 3
 _END = b"\x1d"
@@ -69,9 +69,9 @@ _ERRORS: dict[str, type[Declined]] = {"T2": AccessDenied, "S2": TryLater}
 
 
 class Diagnostic(NamedTuple):
-    """A server's refusal.
+    """An error message of a server.
 
-    `text` is the server's text, for display. `surrogate` is set if the diagnostic stands in place of a
+    `text` is the server's error text, decoded for display. `surrogate` is set if the diagnostic replaces a
     record.
     """
 
@@ -81,19 +81,20 @@ class Diagnostic(NamedTuple):
 
     @property
     def is_out_of_range(self) -> bool:
-        """Return whether a range is missing or incomplete; the same code also reports a missing document."""
+        """Return whether the code is `SF` (out of range), which servers also send for a missing document."""
         return self.code == OUT_OF_RANGE
 
     @property
     def reports_the_end(self) -> bool:
-        """Return whether the text also reports the end of a document, and not a missing document."""
+        """Return whether the diagnostic reports the end of a document, and not a missing document."""
         return self.is_out_of_range and "out of range" in self.text.lower()
 
 
 def take_diagnostic(group: bytes, at: int) -> tuple[Diagnostic, int]:
-    """Return the diagnostic whose tag is at index `at`, and the index after the diagnostic.
+    """Parse the diagnostic whose tag is at index `at`; return it and the index after it.
 
-    The length of a diagnostic is a plain number of two bytes and does not count the last byte.
+    The length field of a diagnostic is an uncompressed number of two bytes. The length does not include the
+    last byte of the diagnostic.
 
     Raises:
         ProtocolError: The diagnostic is malformed.
@@ -107,10 +108,10 @@ def take_diagnostic(group: bytes, at: int) -> tuple[Diagnostic, int]:
 
 
 def refusal(diagnostics: Sequence[Diagnostic], doing: str) -> Declined:
-    """Return the error for diagnostics; `doing` names the failed action.
+    """Return the exception for diagnostics; `doing` names the failed action.
 
-    If there are several diagnostics, the first that is not `SF` (out of range) counts: servers add `SF` to
-    others.
+    The first diagnostic other than `SF` (out of range) determines the exception, because servers send `SF` in
+    addition to other diagnostics.
     """
     reporting = next((each for each in diagnostics if not each.is_out_of_range), diagnostics[0])
     kind = _ERRORS.get(reporting.code, Declined)
@@ -118,7 +119,11 @@ def refusal(diagnostics: Sequence[Diagnostic], doing: str) -> Declined:
 
 
 def make_not_found(diagnostic: Diagnostic, doing: str) -> NotFound:
-    """Return the error for an `SF` before any byte of a document, if no text reports an empty document."""
+    """Return the exception for a missing document.
+
+    A server reports a missing document with an `SF` diagnostic before the first byte. The text of the
+    diagnostic distinguishes a missing document from an empty document.
+    """
     said = _show_diagnostic(diagnostic)
     return NotFound(f"{doing}: no such document: {said}", code=diagnostic.code, text=diagnostic.text)
 
@@ -131,7 +136,7 @@ def _show_diagnostic(diagnostic: Diagnostic) -> str:
 _HEADER, _SHORT_HEADER, _LONG_HEADER, _TEXT, _HEADLINE, _CODES = 150, 151, 152, 153, 154, 155
 _OF_DOCUMENTS = (_HEADER, _SHORT_HEADER, _LONG_HEADER, _HEADLINE, _CODES)
 
-#: The number of records that are parsed before other tasks may run.
+#: The number of records that are parsed before the parser yields to other tasks.
 _AT_ONCE = 64
 
 _DOCUMENT_ID, _SCORE, _BEST_MATCH, _LENGTH = 116, 118, 119, 120
@@ -142,9 +147,12 @@ _STOCK, _COMPANY, _INDUSTRY, _LINES, _TYPE_BLOCK, _TYPE = 128, 129, 130, 131, 13
 class DocumentHeader(NamedTuple):
     """The metadata of a document in a response; None for absent metadata.
 
-    `octets` are the complete record. `document_id` has a meaning only to its server. `types` are in the order
-    of the server's preference; a document without types has the type TEXT. `length` counts the bytes of the
-    first type.
+    Attributes:
+        octets: The complete record as received.
+        document_id: The id of the document, an opaque string that only its server interprets.
+        types: The types of the document, in the server's order of preference. A document without types has
+            the type TEXT.
+        length: The size of the document in its first type, in bytes.
     """
 
     octets: bytes
@@ -168,7 +176,7 @@ class DocumentHeader(NamedTuple):
 
 
 class WaisRecords(NamedTuple):
-    """The records of one response, sorted by kind; `octets` are all records as received."""
+    """The records of one response, grouped by kind; `octets` has all records as received."""
 
     octets: bytes
     headers: tuple[DocumentHeader, ...]
@@ -177,7 +185,7 @@ class WaisRecords(NamedTuple):
 
 
 def parse_records(group: bytes) -> WaisRecords:
-    """Parse the records in the user information of an answer.
+    """Parse the records in the user information of a Search response.
 
     Raises:
         ProtocolError: A record is malformed.
@@ -186,7 +194,10 @@ def parse_records(group: bytes) -> WaisRecords:
 
 
 def sort_records(group: bytes) -> Generator[Rest, None, WaisRecords]:
-    """Parse the records; let other tasks run in between, because a response may have thousands of records."""
+    """Parse the records, and yield regularly to other tasks.
+
+    A response may have thousands of records.
+    """
     headers: list[DocumentHeader] = []
     texts: list[bytes] = []
     diagnostics: list[Diagnostic] = []
@@ -206,7 +217,7 @@ def read_records(group: bytes) -> Iterator[DocumentHeader | bytes | Diagnostic]:
     """Yield the records in the order received."""
     at = 0
     while at < len(group):
-        if group[at] == TAG:  # A diagnostic is the only element with a different encoding.
+        if group[at] == TAG:  # The encoding of a diagnostic differs from all other elements.
             record, at = take_diagnostic(group, at)
             yield record
             continue

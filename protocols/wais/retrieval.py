@@ -1,9 +1,9 @@
-"""The retrieval of one WAIS document, range by range, to its true end (wais page, section 7).
+"""The retrieval of one WAIS document by range requests (wais page, section 7).
 
-A server never sends the length of a document; the length in a search result is the length of the first type
-only. The client therefore requests full ranges until a response is shorter, or reports that the range reaches
-beyond the end. If a response does not fit into a message, the server sends a message of length 0; the client
-then requests smaller ranges.
+The length of a document is unknown. A server does not send the length; a search result has only the length of
+the document's first type. Therefore the client requests ranges of equal size. The last response is shorter
+than its range, or reports that the range exceeds the document. If a response does not fit into a message, the
+server sends a message of length 0. The client then requests smaller ranges.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from protocols.wais.apdu import (
 from protocols.wais.record import Diagnostic, WaisRecords, make_not_found, refusal, sort_records
 from protocols.wire import Buffer, Reader, Rest, encode_message
 
-# One request and its complete response. A dialogue waits for the response before the next request: a WAIS
-# server that receives a request earlier drops it and closes the connection (wais page, section 1). The first
-# request negotiates the size of messages.
+# One request and its complete response. The client does not pipeline requests (wais page, section 1). If a
+# request arrives before the previous response was sent, a WAIS server drops the request and closes the
+# connection. The first request negotiates the message size.
 
 
 def read_init_response(buffer: Buffer) -> Generator[Rest | None, None, InitResponse | None]:
-    """Read the Init response; None for a message of length 0."""
+    """Read the Init response; return None for a message of length 0."""
     apdu = yield from read_message(LARGEST)(buffer)
     return parse_init_response(apdu) if apdu else None
 
 
 def read_records(limit: int) -> Reader[WaisRecords | None]:
-    """Return a reader for the answer to a search; its value is None for a message of length 0."""
+    """Return a reader for the response to a search; the reader returns None for a message of length 0."""
 
     def reader(buffer: Buffer) -> Generator[Rest | None, None, WaisRecords | None]:
         apdu = yield from read_message(limit)(buffer)
@@ -52,8 +52,8 @@ def read_records(limit: int) -> Reader[WaisRecords | None]:
 def agree() -> Dialogue[int]:
     """Negotiate the maximum size of an APDU: the smaller limit of the client and the server.
 
-    A server that does not support Init responds with length 0. Its limit is then assumed to be equal to the
-    client's limit.
+    A server that does not support Init responds with a message of length 0. The client then uses its own
+    limit.
     """
     yield Send((encode_message(encode_init(LARGEST)),))
     willing: InitResponse | None = InitResponse(accepted=True, size=LARGEST)
@@ -66,7 +66,10 @@ def agree() -> Dialogue[int]:
 
 
 def search(request: bytes, agreed: int, ideal: WaisRecords) -> Dialogue[WaisRecords]:
-    """Return the records of a search for terms; raise an error for any diagnostic, even with records."""
+    """Send a search for terms, and return the records of the response.
+
+    A diagnostic in the response raises an error, even if the response also has records.
+    """
     yield Send((encode_message(request),))
     willing: WaisRecords | None = ideal
     records = yield from receive(read_records(agreed), "Search-Response: records of the hits", willing)
@@ -77,9 +80,10 @@ def search(request: bytes, agreed: int, ideal: WaisRecords) -> Dialogue[WaisReco
     return records
 
 
-#: The size in bytes of a range, as all old clients requested it; every server supports this size.
+#: The size of a requested range in bytes. Old clients used this size, so every server supports it.
 LARGEST_CHUNK = 10_000
-#: The maximum size in bytes of a response, besides the document's bytes and id: at most 37 were observed.
+#: The maximum overhead of a response in bytes, without the document's bytes and id. The largest measured
+#: overhead is 37 bytes.
 _ROOM = 100
 _MOST_HALVINGS = 6
 #: The maximum number of text lengths that an error message lists.
@@ -87,7 +91,7 @@ _MOST_LENGTHS = 5
 
 
 class WaisDocument(NamedTuple):
-    """The requested document: its database, its id at the server, and one of its types."""
+    """The requested document: the database, the document id, and one of the document's types."""
 
     database: bytes
     document_id: bytes
@@ -95,7 +99,7 @@ class WaisDocument(NamedTuple):
 
 
 class DocumentEnding(enum.Enum):
-    """How the end of a document was recognized."""
+    """The kind of response by which the client detected the end of a document."""
 
     TOLD = "the server reported the end"
     SHORT = "the last answer was shorter than requested, without a reason"
@@ -104,10 +108,13 @@ class DocumentEnding(enum.Enum):
 
 
 class Chunk(NamedTuple):
-    """The next bytes of the document, which begin at its byte `at`.
+    """A range of the document.
 
-    If `ending` is set, these bytes are the last. `failed` has the server's diagnostics if more bytes should
-    follow but do not.
+    Attributes:
+        at: The offset of the first byte in the document.
+        octets: The bytes of the range.
+        ending: How the end of the document was detected; None if this chunk is not the last.
+        failed: The diagnostics of the server if an error ended the document early.
     """
 
     what: str
@@ -121,11 +128,11 @@ _WILLING = WaisRecords(b"", (), (b"",), (Diagnostic("SF", "Request out of range"
 
 
 class DocumentChunks:
-    """The chunks of a document, each requested when it is needed.
+    """The chunks of a document; each chunk is requested when the caller needs it.
 
-    With a `start` the chunks begin there, if the byte before `start` exists, else at byte 0. `SF` (out of
-    range) may also mean that the document is gone. To distinguish the two, the last byte that the caller
-    holds is requested again.
+    The chunks begin at the offset `start` to resume a partial document. The byte before `start` is requested
+    again, because the diagnostic `SF` (out of range) may also mean that the document was removed. If this
+    byte is missing, the chunks begin at offset 0.
     """
 
     def __init__(self, document: WaisDocument, agreed: int, start: int = 0) -> None:
@@ -143,7 +150,7 @@ class DocumentChunks:
         return (yield from self.fetch_next())
 
     def fetch_next(self) -> Dialogue[Chunk]:
-        """Return the next chunk; a chunk with an `ending`, or one that `failed`, is the last."""
+        """Request the next chunk; a chunk with `ending` or `failed` is the last chunk."""
         records, self._size = yield from _request(self._document, self._at, self._size, self._agreed)
         text = _text_of(records, self._size)
         if self._held and not text:
@@ -161,14 +168,14 @@ class DocumentChunks:
 
 
 def give(ranges: DocumentChunks, chunk: Chunk, reply: Reply) -> Dialogue[None]:
-    """Emit this chunk and the following chunks, each before the next is requested.
+    """Emit a chunk, and request and emit the following chunks.
 
-    A document is proved complete only if the server reports its end (`terminator`). The length in a search
-    result is the length of the first type, and proves nothing.
+    The document is certainly complete only if the server reports the end of the document (the proof
+    `terminator`). The length in a search result is not a proof, because it is the length of the first type.
 
     Raises:
-        Truncated: The connection ended after the first byte.
-        Declined: A diagnostic reports that a chunk failed.
+        Truncated: The connection ended after the first byte of the document.
+        Declined: The server sent a diagnostic for a chunk.
     """
     received = 0
     while True:
@@ -197,10 +204,10 @@ def _report(ending: DocumentEnding, reply: Reply) -> None:
 
 
 def chunk_size(document: WaisDocument, agreed: int) -> int:
-    """Return the number of bytes to request at a time.
+    """Return the size in bytes of a range to request.
 
     Raises:
-        ProtocolError: The server's maximum message size is too small for any byte of the document.
+        ProtocolError: The server's maximum message size is too small for a range of one byte.
     """
     size = min(LARGEST_CHUNK, agreed - len(document.document_id) - _ROOM)
     if size < 1:
@@ -209,7 +216,10 @@ def chunk_size(document: WaisDocument, agreed: int) -> int:
 
 
 def _request(document: WaisDocument, at: int, size: int, agreed: int) -> Dialogue[tuple[WaisRecords, int]]:
-    """Return a response for the range that starts at `at`, and the size of this range."""
+    """Request the range that starts at offset `at`; return the records and the size of the range.
+
+    The size is halved until the response fits into a message.
+    """
     willing: WaisRecords | None = _WILLING
     for _ in range(_MOST_HALVINGS + 1):
         octets = encode_retrieval(document.database, document.document_id, document.wtype, at, at + size)
@@ -225,10 +235,10 @@ def _request(document: WaisDocument, at: int, size: int, agreed: int) -> Dialogu
 
 
 def _text_of(records: WaisRecords, size: int) -> bytes | None:
-    """Return the text in an answer, or None without a text.
+    """Return the text in a response, or None if the response does not have a text.
 
     Raises:
-        ProtocolError: The answer has more text than was requested.
+        ProtocolError: The response has more text than requested.
     """
     if not records.texts:
         return None
@@ -239,20 +249,26 @@ def _text_of(records: WaisRecords, size: int) -> bytes | None:
 
 
 def _find_ending(diagnostics: Sequence[Diagnostic], short: bool) -> DocumentEnding | None:
-    """Return how a response with text, and without a diagnostic except `SF`, ends the document, or None."""
+    """Return how a response with text ends the document; None if more bytes follow.
+
+    The only diagnostic that is allowed here is `SF` (out of range).
+    """
     if diagnostics:
         return DocumentEnding.TOLD
     return DocumentEnding.SHORT if short else None
 
 
 def _find_ending_without_text(diagnostics: Sequence[Diagnostic], at: int) -> DocumentEnding:
-    """Return how a response without a text ends the document; raise an error if the document does not end."""
+    """Return how a response without text ends the document.
+
+    An error is raised if the response reports a failure or a missing document.
+    """
     if any(not each.is_out_of_range for each in diagnostics):
         raise refusal(diagnostics, f"the document from byte {at} on")
     if any(each.reports_the_end for each in diagnostics):
         return (
             DocumentEnding.TOLD
-            # At byte 0, `SF` means an empty document. For a missing document the server's text differs.
+            # At offset 0 this diagnostic means an empty document; the text differs for a missing document.
         )
     if at == 0 and diagnostics:
         raise make_not_found(diagnostics[0], "the document")

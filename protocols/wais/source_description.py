@@ -1,7 +1,7 @@
-"""Source descriptions: a WAIS database described by its server (wais page, section 10).
+"""Source descriptions: the server's metadata of a WAIS database (wais page, section 10).
 
 The format is `(:source :key value …)`, with case-insensitive keys. Unknown keys are stored too. The charset
-of the bytes is guessed, because the format does not name it.
+of a description is guessed, because the format does not specify a charset.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from protocols.wais.apdu import plain_text
 
 # Lisp lists, the syntax of source descriptions (wais page, section 10).
 #
-# The values are strings in quotes, integers, decimals, `:symbols`, arrays `#( … )` and lists `( … )`. A
-# structure is a list with a symbol as its first item, `(:name :key value …)`. Symbols are case-insensitive.
+# A value is a quoted string, an integer, a decimal, a `:symbol`, an array `#( … )` or a list `( … )`. A
+# structure is a list whose first item is a symbol: `(:name :key value …)`. Symbols are case-insensitive.
 
-#: The maximum nesting depth, which prevents a stack overflow by recursion. Real descriptions are less deep.
+#: The maximum nesting depth, which prevents a stack overflow in the recursive parser. Real descriptions have
+#: a smaller depth.
 _DEEPEST = 32
 
 _TOKEN = re.compile(
@@ -39,14 +40,17 @@ _DECIMAL = re.compile(r"[+-]?[0-9]{1,18}\.[0-9]{0,18}")
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A symbol `:name`, in lower case."""
+    """A symbol `:name`; the name is stored in lower case."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """A structure `(:name :key value …)`: keys in lower case; of equal keys the first counts."""
+    """A structure `(:name :key value …)`.
+
+    Keys are stored in lower case. If a key is repeated, its first value is stored.
+    """
 
     name: str
     members: Mapping[str, Value] = field(default_factory=dict)
@@ -56,7 +60,7 @@ Value: TypeAlias = "str | int | float | Symbol | Structure | tuple[Value, ...]"
 
 
 def parse_list(text: str) -> Value:
-    """Parse the only value in the text, without white space around it.
+    """Parse a text that consists of exactly one value; surrounding white space is ignored.
 
     Raises:
         ProtocolError: The text is not exactly one value.
@@ -99,7 +103,7 @@ def _items(tokens: Iterator[re.Match[str]], depth: int) -> Iterator[Value]:
 
 
 def _shape(items: tuple[Value, ...], opening: str) -> Value:
-    """Return a structure if the first of the items is a symbol, else the items."""
+    """Return a structure if the first item is a symbol; otherwise return the items."""
     if opening != "(" or not items or not isinstance(items[0], Symbol):
         return items
     members: dict[str, Value] = {}
@@ -119,7 +123,11 @@ def _atom(text: str) -> Value:
 
 
 def as_json(value: Value) -> JsonValue:
-    """Return the value as JSON: a symbol as `:name`, a structure with its name as member `structure`."""
+    """Return the value as JSON.
+
+    A symbol becomes the string `:name`. A structure becomes an object whose member `structure` is the name of
+    the structure.
+    """
     match value:
         case Symbol(name=name):
             return f":{name}"
@@ -135,7 +143,7 @@ DEFAULT_PORT = 210
 
 @dataclass(frozen=True, slots=True)
 class SourceDescription:
-    """A database and its location; `members` are all metadata, including those with a separate attribute."""
+    """The description of a database; `members` has all metadata, including the other attributes."""
 
     version: int | None
     ip_name: str | None
@@ -151,7 +159,7 @@ class SourceDescription:
 
     @property
     def url(self) -> str | None:
-        """Return the URL of the database; None if its host is invalid."""
+        """Return the URL of the database, or None if the host is invalid."""
         host = self.ip_name or self.ip_address or ""
         try:
             place = build_host(host.lower()) + build_port(self.tcp_port, DEFAULT_PORT)
@@ -167,7 +175,7 @@ def parse_source_description(octets: bytes) -> SourceDescription:
     """Parse a source description.
 
     Raises:
-        ProtocolError: The bytes are not a single `(:source …)` that names a database and its host.
+        ProtocolError: The bytes are not exactly one `(:source …)` with the name and host of a database.
     """
     found = parse_list(plain_text(octets))
     if not isinstance(found, Structure) or found.name != "source":

@@ -27,9 +27,10 @@ _SEARCH_DATA = ";:@&="
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WaisUrl(HostUrl):
-    """The URL of a database, of a search in it (`search`), or of a document of it (`wtype` and `wpath`).
+    """The URL of a WAIS database, search or document.
 
-    `wpath` stays percent-encoded: the spelling of browsers can only be parsed before it is decoded.
+    A search URL has `search`; a document URL has `wtype` and `wpath`. `wpath` stays percent-encoded, because
+    the form that old browsers used must be parsed before decoding.
 
     Examples:
         >>> url = resolver.parse("wais://h.example/db?harbour")
@@ -64,7 +65,7 @@ def parse(text: UrlText) -> WaisUrl:
 
 
 def _parse_document(text: UrlText, start: int, slash: int) -> tuple[bytes, str]:
-    """Parse type and path of a document; `slash` is the index of the slash before them."""
+    """Parse type and path of a document; `slash` is the index of the slash before the type."""
     second = find(text, "/", slash + 1)
     if second == text.end:
         raise invalid(text.text, "missing-path", "document path", second)
@@ -97,27 +98,30 @@ def _build_rest(url: WaisUrl) -> str:
     return "" if url.search is None else f"?{encode(url.search, _SEARCH_DATA)}"
 
 
-# Document ids and their two spellings in a URL (wais page, sections 6 and 11).
+# Document ids and their two forms in a URL (wais page, sections 6 and 11).
 #
-# An id is opaque: the client sends back the bytes it received. The RFC's spelling encodes these bytes and
-# does not show the structure of the id. Browsers wrote the document's length, and then the fields that
-# freeWAIS puts into an id, each as `tag=value;`. The browsers' spelling must be parsed before it is decoded,
-# because an escaped `;` belongs to a value.
+# A document id is an opaque string: the client sends the id to the server unchanged. The form of RFC 1738 is
+# the percent-encoded id. Old browsers wrote a different form: the document's length, then the fields of a
+# freeWAIS id, each as `tag=value;`. The browsers' form must be parsed before percent-decoding, because an
+# encoded `;` belongs to a value.
 
 _FIELDS_FORM = re.compile(r"(?:([0-9]+)/)?((?:[0-9]+=[^;]*;)*[0-9]+=[^;]*;?)")
 _FIELD = re.compile(r"([0-9]+)=([^;]*);?")
-#: A tag is one byte; freeWAIS and libwww use the tags up to 10.
+#: The largest tag of one byte, and the largest tag that freeWAIS and libwww use.
 _LARGEST_TAG, _LARGEST_SHARED_TAG = 127, 10
 _LONGEST_LENGTH = 18
 _COPYRIGHT = 7
-#: The characters besides letters and digits that libwww did not escape.
+#: The characters that libwww did not percent-encode.
 _LIBWWW_PLAIN = re.compile(rb"[A-Za-z0-9./_$-]")
 
 
 class WrittenId(NamedTuple):
-    """An id in the spelling of a URL.
+    """A document id that was parsed from a URL.
 
-    `in_fields` marks the browsers' spelling. `length` is then the announced length of the document, or None.
+    Attributes:
+        octets: The document id.
+        in_fields: Whether the URL has the form that old browsers used.
+        length: The length of the document in the browsers' form, in bytes; None if it is missing.
     """
 
     octets: bytes
@@ -126,9 +130,9 @@ class WrittenId(NamedTuple):
 
 
 def parse_wpath(wpath: str) -> WrittenId:
-    """Parse the path of a URL, still encoded, into an id.
+    """Parse a percent-encoded path into a document id.
 
-    A path with a tag above one byte is not in the browsers' spelling.
+    A path with a tag larger than one byte is parsed in the RFC's form.
     """
     found = _FIELDS_FORM.fullmatch(wpath)
     fields = [] if found is None else [(_tag(tag), value) for tag, value in _FIELD.findall(found[2])]
@@ -144,13 +148,13 @@ def _tag(digits: str) -> int:
 
 
 def _value(tag: int, written: str) -> bytes:
-    """Decode a value; some browsers lost the NUL of the last field."""
+    """Decode the value of a field, and restore the NUL of the last field, which some browsers dropped."""
     value = decode(written)
     return b"\0" if tag == _COPYRIGHT and not value else value
 
 
 def parse_fields(document_id: bytes) -> tuple[Element, ...] | None:
-    """Return the fields of an id, as freeWAIS creates them; None if the browsers do not know one of them."""
+    """Return the fields of a freeWAIS document id; None if the browsers' form lacks a field."""
     try:
         fields = tuple(elements(document_id))
     except ProtocolError:
@@ -160,12 +164,15 @@ def parse_fields(document_id: bytes) -> tuple[Element, ...] | None:
 
 
 def write_opaque(document_id: bytes) -> str:
-    """Return the RFC's spelling, which is correct for any id."""
+    """Return a document id in the RFC's form, which can represent every id."""
     return encode(document_id)
 
 
 def write_fields(document_id: bytes, length: int | None) -> str | None:
-    """Return the browsers' spelling; None if the id has none or the length of the document is unknown."""
+    """Return a document id in the browsers' form.
+
+    Return None if the id cannot be written in this form, or if the length of the document is unknown.
+    """
     fields = parse_fields(document_id)
     if fields is None or length is None:
         return None
@@ -182,5 +189,5 @@ def _encode_value(value: bytes) -> str:
 
 
 def with_search(url: WaisUrl, words: str) -> WaisUrl:
-    """Return the URL of a search in the URL's database for `words`, sent as UTF-8."""
+    """Return the URL of a search for `words` (encoded as UTF-8) in the database of `url`."""
     return replace(url, search=words.encode(), wtype=None, wpath=None, text="", places=(), findings=())
