@@ -169,7 +169,8 @@ def scheduler(text: str) -> str:
 
 #: The escapes of a separator: those of C, as in `printf`, `find -printf` and `xargs -d`.
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|[0-7]{1,3}|.|\Z)", re.DOTALL)
-_BY_LETTER = dict(zip("abefnrtv\\", (7, 8, 27, 12, 10, 13, 9, 11, 92), strict=True))
+#: The letters of C for the bytes 7 to 13, and two more.
+_BY_LETTER = {letter: chr(code) for code, letter in enumerate("abtnvfr", 7)} | {"e": "\x1b", "\\": "\\"}
 
 
 def separator(text: str) -> str:
@@ -185,11 +186,11 @@ def unescape(text: str) -> bytes:
         code = found[1]
         if code[:1] == "x" and len(code) == 3:
             return chr(int(code[1:], 16))
-        if code[:1].isdigit() and code.isascii() and int(code, 8) < 256:
+        if re.match("[0-7]", code) and int(code, 8) < 256:
             return chr(int(code, 8))
         if code not in _BY_LETTER:
             raise BadValue(rf"unknown escape {found[0]} (expected \n, \0, \t, \r, \xHH or \\)")
-        return chr(_BY_LETTER[code])
+        return _BY_LETTER[code]
 
     # Each byte is one character meanwhile, so an escape may be any byte of the text.
     octets = text.encode("utf-8", "surrogateescape")
