@@ -20,7 +20,7 @@ from resolver.adapters.fsspec.listings import translate_errors
 
 #: Maximum distance in bytes of a forward seek without a new connection. To discard 1 MiB is faster than to
 #: connect.
-_NEAR = 1_048_576
+NEAR = 1_048_576
 
 #: The open responses. The garbage collector finalizes an unclosed file and its objects in an arbitrary order.
 #: This set has references to the responses, so that they can still be closed by the finalizer of the file.
@@ -112,10 +112,10 @@ class RemoteObject:
 
     def _standing_at(self, at: int) -> resolver.blocking.LiveReply:
         reply = self._reply
-        if reply is None or not 0 <= at - self._at <= _NEAR:
+        if reply is None or not 0 <= at - self._at <= NEAR:
             self._leave()
             reply = self._begin_at(at)
-        while self._at < at and (passed := len(reply.body.read_some(min(at - self._at, _NEAR)))):
+        while self._at < at and (passed := len(reply.body.read_some(min(at - self._at, NEAR)))):
             self._at += passed
         return reply
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AsyncExitStack, ExitStack, closing, contextmanager
 from datetime import datetime
 from errno import ENODATA
+from functools import partial
 from hashlib import sha256
 from itertools import groupby
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, TypeAlias, cast
 from urllib.parse import quote
 
 from fsspec import register_implementation
@@ -22,7 +24,7 @@ from fsspec.implementations.local import LocalFileSystem
 from fsspec.utils import isfilelike
 
 import resolver
-from resolver.adapters.fsspec.file import ObjectBytes, RemoteObject, UrlFile, WholeObject
+from resolver.adapters.fsspec.file import NEAR, ObjectBytes, RemoteObject, UrlFile, WholeObject
 from resolver.adapters.fsspec.listings import (
     DIRECTORIES,
     Walks,
@@ -35,6 +37,13 @@ from resolver.adapters.fsspec.listings import (
     strip_scheme,
     translate_errors,
 )
+
+#: Ranges of one object, as slices of its bytes.
+Ranges: TypeAlias = "tuple[slice[int | None, int | None, None], ...]"
+
+_COMPLETE: Ranges = (slice(0, None),)
+#: The number of objects that are read concurrently. A default batch has as many connections to an FTP server.
+_CONCURRENT = 4
 
 
 class UrlFileSystem(Walks):
@@ -109,6 +118,31 @@ class UrlFileSystem(Walks):
         with closing(self._octets(name)) as octets, translate_errors(name):
             return octets.read(*slice(start, end).indices(octets.size)[:2])
 
+    def cat(
+        self,
+        path: str | list[str],
+        recursive: bool = False,
+        on_error: str = "raise",
+        **kwargs: Any,
+    ) -> bytes | dict[str, Any]:
+        """Return the content of a path, or the contents of several paths as a dictionary.
+
+        Several objects are fetched concurrently, with as many connections to a host as a batch has.
+        """
+        path = self._resolve_names(path)
+        paths = self.expand_path(path, recursive=recursive, **kwargs)
+        if kwargs or paths == [path]:
+            return cast("bytes | dict[str, Any]", super().cat(path, recursive, on_error, **kwargs))
+        found: dict[str, Any] = dict.fromkeys(paths)
+        for name, parts in zip(paths, self._fetch_each(paths, [_COMPLETE] * len(paths)), strict=True):
+            try:
+                found[name] = self.cat_file(name) if parts is None else parts[0]
+            except OSError as error:
+                if on_error == "raise":
+                    raise
+                found[name] = error
+        return {name: each for name, each in found.items() if on_error != "omit" or isinstance(each, bytes)}
+
     def cat_ranges(
         self,
         paths: list[str],
@@ -118,19 +152,31 @@ class UrlFileSystem(Walks):
         on_error: Literal["return", "raise"] = "return",
         **kwargs: Any,
     ) -> list[Any]:
-        """Read ranges of several objects; each object is opened once and read in order, including gaps."""
+        """Read ranges of several objects; objects are read concurrently, and the ranges of each in order."""
         if not isinstance(paths, list):
             raise TypeError("'paths' must be a list")
         begins, stops = _expand_per_path(starts, len(paths)), _expand_per_path(ends, len(paths))
         found: list[Any] = [None] * len(paths)
         order = sorted(range(len(paths)), key=lambda at: (paths[at], begins[at] or 0))
-        for path, places in groupby(order, paths.__getitem__):
-            wanted = {at: slice(begins[at], stops[at]) for at in places}
-            for at, part in self._parts(path, wanted):
+        wanted = {
+            path: {at: slice(begins[at], stops[at]) for at in places}
+            for path, places in groupby(order, paths.__getitem__)
+        }
+        contents = self._fetch_each(list(wanted), [tuple(each.values()) for each in wanted.values()])
+        for (path, ranges), parts in zip(wanted.items(), contents, strict=True):
+            pairs = self._parts(path, ranges) if parts is None else zip(ranges, parts, strict=True)
+            for at, part in pairs:
                 if isinstance(part, OSError) and on_error != "return":
                     raise part
                 found[at] = part
         return found
+
+    def _fetch_each(self, paths: Sequence[str], ranges: Sequence[Ranges]) -> Sequence[Sequence[bytes] | None]:
+        """Return the ranges of each path, or None for a path that must be requested alone."""
+        urls = [self._url(self._resolve_name(path)) for path in paths]
+        session = self._session()
+        with ThreadPoolExecutor(_CONCURRENT) as threads:
+            return list(threads.map(partial(_fetch_ranges, session), urls, ranges))
 
     def _parts(self, path: str, wanted: dict[int, slice]) -> Iterator[tuple[int, bytes | OSError]]:
         """Yield the bytes or the error of each range of one object."""
@@ -256,6 +302,54 @@ class UrlFileSystem(Walks):
 
     def put_file(self, lpath: Any, rpath: str, *args: Any, **kwargs: Any) -> NoReturn:
         read_only(rpath)
+
+
+def _fetch_ranges(session: resolver.blocking.Resolver, url: str, ranges: Ranges) -> list[bytes] | None:
+    """Return the bytes of the ranges of an object, as the server stores it.
+
+    None stands for an object that cannot be read in this way, and for ranges that depend on its size.
+    """
+    if any((each.start or 0) < 0 or (each.stop or 0) < 0 for each in ranges):
+        return None
+    try:
+        return session.run(partial(_read_ranges, url, ranges))
+    except resolver.ResolveError:
+        return None
+
+
+async def _read_ranges(url: str, ranges: Ranges, session: resolver.Resolver) -> list[bytes] | None:
+    """Read the ranges of one object, sorted by their starts, over as few connections as possible.
+
+    A short rest of the object is read too, so that the connection returns to the pool.
+    """
+    parts: list[bytes] = []
+    known = resolver.Validators()
+    async with AsyncExitStack() as stack:
+        body, position, held = None, 0, b""
+        for each in ranges:
+            start, stop = each.start or 0, each.stop
+            if body is None or not 0 <= start - position <= NEAR:
+                await stack.aclose()
+                reply = await stack.enter_async_context(session.resume(url, start, known))
+                if reply.kind in DIRECTORIES or not known.agree(reply.validators):
+                    return None
+                known = known.completed_by(reply.validators)
+                body, position, held = aiter(reply.body), reply.start, b""
+            part = bytearray()
+            while stop is None or position < stop:
+                if not held and not (held := await anext(body, b"")):
+                    break
+                skipped = min(max(start - position, 0), len(held))
+                taken = held[skipped:] if stop is None else held[skipped : max(stop - position, skipped)]
+                part += taken
+                held = held[skipped + len(taken) :]
+                position += skipped + len(taken)
+            parts.append(bytes(part))
+        if body is not None and reply.size is not None and reply.size - position <= NEAR:
+            position += len(held) + sum([len(octets) async for octets in body])
+            if position != reply.size:  # the server started at another byte, or the object changed
+                return None
+    return parts
 
 
 def _expand_per_path(given: int | Sequence[int | None] | None, count: int) -> Sequence[int | None]:

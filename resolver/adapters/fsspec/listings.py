@@ -658,9 +658,6 @@ class Walks(FileSystemListings):
     ) -> Any:
         return super().expand_path(self._resolve_names(path), recursive, maxdepth, **kwargs)
 
-    def cat(self, path: Any, recursive: bool = False, on_error: str = "raise", **kwargs: Any) -> Any:
-        return super().cat(self._resolve_names(path), recursive, on_error, **kwargs)
-
     def _resolve_names(self, path: Any) -> Any:
         """Return the complete name for a path, or for each path of a list."""
         return (

@@ -374,3 +374,52 @@ def test_other_schemes_list_and_read(
         if kind is not HttpFileSystem:
             assert len(fs.cat_file(found[0])) > 10
             assert fs.cat_file(found[0], 2, 5) == fs.cat_file(found[0])[2:5]
+
+
+# Several objects: the bytes and errors equal those of separate calls, and few connections are used.
+
+
+def ftp_with_files(server: MockFtp, make: Make, count: int = 12) -> tuple[UrlFileSystem, dict[str, bytes]]:
+    contents = {f"f{number}": b"content of %d" % number for number in range(count)}
+    folder = put(server, b"many", {name.encode(): octets for name, octets in contents.items()})
+    return make(FtpFileSystem, server.port), {f"{folder}/{name}": each for name, each in contents.items()}
+
+
+def test_cat_of_several_files_asks_each_question_once(make: Make) -> None:
+    with served(fixtures.ftp.serve) as server:
+        fs, contents = ftp_with_files(server, make)
+        assert fs.cat(list(contents)) == contents
+        for command in (b"RETR", b"SIZE", b"MDTM"):
+            asked = [line for line in server.commands if line.startswith(command)]
+            assert len(asked) == len(set(asked)) == len(contents)
+        assert len(server.sessions) <= 4
+        assert server.violations == []
+
+
+def test_cat_ranges_of_several_files_resumes_at_each_start(make: Make) -> None:
+    with served(fixtures.ftp.serve) as server:
+        fs, contents = ftp_with_files(server, make)
+        assert fs.cat_ranges(list(contents), 3, 9) == [each[3:9] for each in contents.values()]
+        assert [line for line in server.commands if line.startswith(b"REST")] == [b"REST 3"] * len(contents)
+        twice = [name for name in contents for _ in range(2)]
+        expected = [part for each in contents.values() for part in (each[:4], each[2:6])]
+        assert fs.cat_ranges(twice, [0, 2] * len(contents), [4, 6] * len(contents)) == expected
+
+
+@pytest.mark.parametrize("on_error", ["raise", "omit", "return"])
+def test_cat_of_several_files_reports_errors_as_fsspec_does(make: Make, on_error: str) -> None:
+    with served(fixtures.ftp.serve) as server:
+        fs, contents = ftp_with_files(server, make, 3)
+        directory = next(iter(contents)).rpartition("/")[0]
+        missing = f"{directory}/none"
+        names = [*contents, missing, directory]
+        if on_error == "raise":
+            with pytest.raises(FileNotFoundError):
+                fs.cat([*contents, missing], on_error=on_error)
+            return
+        found = fs.cat(names, on_error=on_error)
+        assert isinstance(found, dict)
+        if on_error == "return":
+            assert isinstance(found.pop(missing), FileNotFoundError)
+            assert isinstance(found.pop(directory), IsADirectoryError)
+        assert found == contents
