@@ -2,11 +2,11 @@
 
 - `url`: the URLs.
 - `response`: commands, status lines and data blocks.
-- `article`: the head of an article, its text and dates; `listing`: overviews and lists of groups, with their
-  URLs and metadata.
-- `request`: the commands for a URL; `negotiation`: the preconditions of a server, and compression for long
-  responses.
-- `session`: the connection, its pipeline, and the session of one dialogue on it.
+- `article`: the head of an article, the decoding of header fields, dates.
+- `listing`: overviews and lists of groups, with their URLs and metadata.
+- `request`: the commands for a URL.
+- `negotiation`: the preconditions of a server, and compression for long responses.
+- `session`: a connection, its pipeline, and the session of one dialogue on the connection.
 - `dialogue`: the complete protocol exchange for a URL.
 """
 

@@ -1,7 +1,7 @@
-"""The head of an article: its header fields and dates (RFC 5322 2.2, RFC 5536 2.2).
+"""The head of a news article: header fields and dates (RFC 5322 2.2, RFC 5536 2.2).
 
-Only CR LF ends a line. The first empty line ends the head; an article without an empty line has only a head.
-Names of fields are case-insensitive and may be repeated; the order is kept.
+Only CR LF ends a line. The first empty line ends the head. An article without an empty line has only a head.
+Field names are case-insensitive and may be repeated. The parser preserves the order of the fields.
 """
 
 from __future__ import annotations
@@ -20,30 +20,31 @@ from protocols.wire import Buffer, Reader
 
 # Decoding of header fields for display (RFC 5322, RFC 2047). Decoding never fails.
 #
-# News header fields held 8-bit text long before articles declared a charset. Bytes that are valid UTF-8 are
-# decoded as UTF-8. Other bytes are decoded in the charset that the article declares for its body, otherwise
-# as ISO 8859-1. Encoded words are decoded afterwards; an invalid encoded word stays as written.
+# Old articles have 8-bit header fields without a declared charset. Bytes that are valid UTF-8 are decoded as
+# UTF-8. Other bytes are decoded with the charset that the article declares for its body, or as ISO 8859-1 if
+# the article does not declare a charset. Encoded words (RFC 2047) are decoded afterwards. An invalid encoded
+# word is not changed.
 
 _ONE = r"=\?[^?\s]+\?[BbQq]\?[^?\s]*\?="
-_WORD = re.compile(r"=\?([^?\s*]+)(?:\*[^?\s]*)?\?([BbQq])\?([^?\s]*)\?=")  # with a language (RFC 2231 5)
+_WORD = re.compile(r"=\?([^?\s*]+)(?:\*[^?\s]*)?\?([BbQq])\?([^?\s]*)\?=")  # optional language: RFC 2231 5
 _RUN = re.compile(rf"{_ONE}(?:\s*{_ONE})*")
 _ESCAPE = re.compile(rb"=([0-9A-Fa-f]{2})")
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([^\s\";]+)", re.IGNORECASE)
 
 
 def choose_charset(name: str) -> str | None:
-    """Return the charset if it can be decoded here, otherwise None."""
+    """Return the name of the charset if Python has a codec for the charset; otherwise return None."""
     return name if codec_of(name) is not None else None
 
 
 def declared_charset(content_type: str | None) -> str | None:
-    """Return the charset that a Content-Type declares (RFC 2045 5.1), if it is supported."""
+    """Return the charset parameter of a Content-Type (RFC 2045 5.1), or None if it is not supported."""
     found = None if content_type is None else _CHARSET.search(content_type)
     return None if found is None else choose_charset(found[1])
 
 
 def decode_field(octets: bytes, charset: str | None = None) -> str:
-    """Decode the value of a header field; `charset` is the supported charset of the article's body."""
+    """Decode the value of a header field for display; `charset` is the charset of the article's body."""
     return decode_words(_decode(octets, charset)).strip()
 
 
@@ -58,15 +59,15 @@ def _decode(octets: bytes, charset: str | None) -> str:
 
 
 def decode_words(text: str) -> str:
-    """Decode the encoded words in a field's value and join adjacent ones (RFC 2047)."""
+    """Decode the encoded words in a field's value, and join adjacent encoded words (RFC 2047)."""
     return _RUN.sub(_decode_run, text) if "=?" in text else text
 
 
 def _decode_run(found: re.Match[str]) -> str:
-    """Decode a run of encoded words.
+    """Decode a sequence of adjacent encoded words.
 
-    White space between two encoded words is not part of the text. A character may be split between two words
-    of the same charset, so their bytes are joined before decoding.
+    White space between two encoded words is not part of the text. The bytes of adjacent encoded words with
+    the same charset are joined before decoding, because a character may be split between two encoded words.
     """
     text, end, pending, charset = "", 0, b"", ""
     for word in _WORD.finditer(found[0]):
@@ -87,7 +88,7 @@ def _show(octets: bytes, charset: str) -> str:
 
 
 def _decode_word(word: re.Match[str]) -> bytes | None:
-    """Return the bytes of an encoded word; None for an unsupported charset or invalid base64."""
+    """Return the bytes of an encoded word, or None if the charset is unsupported or the base64 is invalid."""
     if choose_charset(word[1].lower()) is None:
         return None
     try:
@@ -102,7 +103,7 @@ def _decode_word(word: re.Match[str]) -> bytes | None:
     return _ESCAPE.sub(lambda escape: bytes((int(escape[1], 16),)), plain)
 
 
-#: The maximum size of a head in bytes; the reader stops there. Real heads have a few thousand bytes.
+#: The maximum size of a head in bytes. Real heads have a few thousand bytes.
 HEAD_LIMIT = 1_048_576
 
 _NAME = re.compile(rb"[!-~]+")
@@ -111,8 +112,8 @@ _NAME = re.compile(rb"[!-~]+")
 class HeaderField(NamedTuple):
     """A header field.
 
-    `name` is as written, or empty for an invalid line. `raw` is the value as written, but unfolded and
-    without the blank after the colon.
+    `name` is the field name as received, or empty for an invalid line. `raw` is the value as received, but
+    unfolded and without the blank after the colon.
     """
 
     name: str
@@ -120,28 +121,28 @@ class HeaderField(NamedTuple):
 
 
 class ArticleHead(NamedTuple):
-    """The header fields in order, including invalid lines."""
+    """The header fields in the order received, including invalid lines."""
 
     fields: tuple[HeaderField, ...] = ()
 
     def get_first(self, name: str) -> bytes | None:
-        """Return the value of the first field with that (lower-case) name."""
+        """Return the value of the first field `name`; `name` must be in lower case."""
         return next((field.raw for field in self.fields if field.name.lower() == name), None)
 
     @property
     def charset(self) -> str | None:
-        """Return the charset that Content-Type declares for the body, if it is supported."""
+        """Return the charset that Content-Type declares for the body, or None if it is not supported."""
         value = self.get_first("content-type")
         return None if value is None else declared_charset(value.decode("latin-1"))
 
     def decode_first(self, name: str) -> str | None:
-        """Return the decoded value of the first field with that name."""
+        """Return the decoded value of the first field `name`; `name` must be in lower case."""
         value = self.get_first(name)
         return None if value is None else decode_field(value, self.charset)
 
     @property
     def pairs(self) -> tuple[tuple[str, str], ...]:
-        """Return names and decoded values."""
+        """Return the names of all fields with their decoded values."""
         charset = self.charset
         return tuple((field.name, decode_field(field.raw, charset)) for field in self.fields if field.name)
 
@@ -155,7 +156,7 @@ class ArticleHead(NamedTuple):
 
     @property
     def message_id(self) -> bytes | None:
-        """Return the message-id without its angle brackets."""
+        """Return the message-id without angle brackets."""
         return strip_brackets(self.get_first("message-id") or b"")
 
     @property
@@ -165,13 +166,13 @@ class ArticleHead(NamedTuple):
 
 
 def strip_brackets(octets: bytes) -> bytes | None:
-    """Return the message-id in `<…>`, or None for anything else."""
+    """Return the message-id between angle brackets, or None if the brackets are missing."""
     octets = octets.strip()
     return octets[1:-1] if octets.startswith(b"<") and octets.endswith(b">") and len(octets) > 2 else None
 
 
 def parse_head(octets: bytes) -> ArticleHead:
-    """Parse the fields before the first empty line; the rest is ignored."""
+    """Parse the header fields before the first empty line; ignore the body."""
     fields: list[HeaderField] = []
     lines = octets.split(b"\r\n")
     for line in lines[: lines.index(b"")] if b"" in lines else lines:
@@ -193,11 +194,12 @@ def _parse_field(line: bytes) -> HeaderField:
 def read_head(limits: Limits) -> Reader[ArticleHead]:
     """Return a reader for the head of an article that starts at the beginning of the buffer.
 
-    The reader leaves the bytes in the buffer, so the article can still be read as one block, head included.
-    If the block is truncated, the reader parses the buffered part and does not report the truncation.
+    The reader does not consume the bytes, so the complete article can be read as one block afterwards. If the
+    connection ends inside the head, the reader parses the bytes received so far. The truncation is reported
+    later, when the block is read.
 
     Raises:
-        LimitExceeded: a line, the number of lines or the head exceeds its limit.
+        LimitExceeded: the size of a line, the number of lines or the size of the head exceeds a limit.
     """
 
     def reader(buffer: Buffer) -> Generator[None, None, ArticleHead]:
@@ -212,7 +214,10 @@ def read_head(limits: Limits) -> Reader[ArticleHead]:
 
 
 def _find_end(buffer: Buffer) -> Generator[None, None, int]:
-    """Return the offset of the empty line, or of the end of the block, or the size of the buffer."""
+    """Return the offset of the end of the head.
+
+    The head ends at an empty line, at the end of the block, or at the end of the connection.
+    """
     while True:
         if buffer.peek(3).startswith((b"\r\n", b".\r\n")):
             return 0
@@ -222,7 +227,7 @@ def _find_end(buffer: Buffer) -> Generator[None, None, int]:
         end = buffer.find(b"\r\n.\r\n", HEAD_LIMIT)
         found = [index for index in (blank, end) if index >= 0]
         if found or buffer.at_end:
-            buffer.searched = 0  # the next search is for another pattern, so it starts at the beginning
+            buffer.searched = 0  # reset, because the next search is for another pattern
             return min(found) + 2 if found else len(buffer)
         if len(buffer) >= HEAD_LIMIT:
             raise LimitExceeded("lines", f"the head of an article is longer than {HEAD_LIMIT} bytes")
@@ -237,13 +242,12 @@ def _check_size(head: bytes, limits: Limits) -> None:
         raise LimitExceeded("line", f"a header line is longer than {limits.line} bytes")
 
 
-# Date parsing for all formats that programs have written since 1982. Parsing is lenient; the result is None
-# if it fails.
+# Lenient parsing of the date formats of news articles since 1982. An invalid date is parsed as None.
 #
 # The formats are RFC 5322 3.3 and its obsolete forms, RFC 850 (`Friday, 19-Nov-82 16:14:55 EST`), RFC 1036,
 # and the format of C's `ctime` (`Fri Nov 19 16:14:55 1982`). The day of the week is redundant and ignored.
 
-_LONGEST = 200  # the maximum number of characters of a date that are parsed
+_LONGEST = 200  # maximum length of a parsed date, in characters
 _COMMENT = re.compile(r"\([^()]*\)")
 _DAY_FIRST = re.compile(r"\b(\d{1,2})[\s-]+([a-z]{3})[a-z]*\.?[\s-]+(\d{2,4})\b", re.IGNORECASE)
 _MONTH_FIRST = re.compile(r"\b([a-z]{3})[a-z]*\.?\s+(\d{1,2})\b(?!:)", re.IGNORECASE)
@@ -255,8 +259,8 @@ _MONTHS = {
     **{"jan": 1, "feb": 2, "mar": 3, "apr": 4, "may": 5, "jun": 6},
     **{"jul": 7, "aug": 8, "sep": 9, "oct": 10, "nov": 11, "dec": 12},
 }
-#: Time zone offsets in hours east of Greenwich. RFC 5322 4.3 interprets any other name as UTC, military
-#: letters included.
+#: The offsets of time zone names from UTC, in hours (positive: east). According to RFC 5322 4.3, all other
+#: names mean UTC, including the military letters.
 _ZONES = {
     **{"est": -5, "edt": -4, "cst": -6, "cdt": -5, "mst": -7, "mdt": -6, "pst": -8, "pdt": -7},
     **{"ast": -4, "adt": -3, "akst": -9, "akdt": -8, "hst": -10},
@@ -266,7 +270,7 @@ _ZONES = {
 
 
 def parse_date(text: str) -> datetime | None:
-    """Parse a Date field; return it in UTC, or None if it is invalid."""
+    """Parse a Date field into a time in UTC; return None for an invalid date."""
     text = _COMMENT.sub(" ", text[:_LONGEST])
     time = _TIME.search(text)
     day = _find_day(text)
@@ -282,7 +286,7 @@ def parse_date(text: str) -> datetime | None:
 
 
 def _find_day(text: str) -> tuple[int, int, int] | None:
-    """Return year, month and day."""
+    """Return the year, month and day in a date, or None if they are missing."""
     for found in _DAY_FIRST.finditer(text):
         if found[2].lower() in _MONTHS:
             return _full_year(found[3]), _MONTHS[found[2].lower()], int(found[1])
@@ -294,7 +298,10 @@ def _find_day(text: str) -> tuple[int, int, int] | None:
 
 
 def _full_year(digits: str) -> int:
-    """Return the year; two digits mean 1950 to 2049, three digits count from 1900 (RFC 5322 4.3)."""
+    """Return the year with four digits (RFC 5322 4.3).
+
+    Two digits mean 1950 to 2049. Three digits are added to 1900.
+    """
     year = int(digits)
     if len(digits) == 2:
         return year + (2000 if year < 50 else 1900)

@@ -1,8 +1,9 @@
-"""The dialogue with a news server from the greeting to the last command (RFC 3977 5).
+"""The protocol exchange with a news server, from the greeting to the last command (RFC 3977 5).
 
-`converse` performs a *request*, the commands for one URL. It joins a connection, reads the greeting of a new
-connection before it sends any command, and meets the server's preconditions (TLS, a login, reader mode)
-first. The module also replays archived responses.
+`converse` sends a *request*, the commands for one URL. The dialogue takes a connection from the connection
+pool or opens a new connection. On a new connection, the dialogue reads the greeting before it sends a
+command. The dialogue then fulfills the preconditions of the server (TLS, a login, reader mode). This module
+also replays archived responses.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ _BRANCHES = (
 
 
 def converse(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Dialogue[None]:
-    """Get the object that the URL names.
+    """Return the dialogue that retrieves a news URL.
 
-    Other dialogues may read their responses on the connection only after this body was read completely
-    (`EndResponse`).
+    The connection is shared. Other dialogues must wait with reading their responses until the body of this
+    dialogue was read completely (`EndResponse`).
 
     Raises:
-        Declined: the server refused.
-        LoginRequired: the server requires a login and there is none.
+        Declined: the server refused the request.
+        LoginRequired: the server requires a login, but no credentials are available.
         Refused: a login would be sent in cleartext (S06, passwords sent without TLS).
         ProtocolError: the peer is not a news server.
     """
@@ -83,10 +84,10 @@ def _leave() -> Dialogue[None]:
 def _find(
     url: NewsUrl | NntpUrl, options: Options, limits: Limits, request: Request
 ) -> Dialogue[tuple[NntpSession, RequestTarget]]:
-    """Find a usable connection and send the request on it.
+    """Find a usable connection, and send the request on that connection.
 
-    A shared connection may have been closed, or other dialogues may have abandoned it; then a new connection
-    is opened.
+    A pooled connection may be stale, because the server or another dialogue closed it. The request is then
+    sent again on a new connection.
     """
     anew = apart = unpacked = False
     while True:
@@ -110,9 +111,9 @@ def _find(
 
 
 def _is_dead(session: NntpSession, error: Disconnected | Declined) -> bool:
-    """Return whether the connection was closed before it was used.
+    """Return whether a pooled connection was closed before this dialogue read a response.
 
-    A 400 response to a later command also means that it was closed.
+    A 400 response means that the server closes the connection.
     """
     return isinstance(error, Disconnected) or (session.state.closing and not session.heard)
 
@@ -120,12 +121,18 @@ def _is_dead(session: NntpSession, error: Disconnected | Declined) -> bool:
 def _reach(
     url: NewsUrl | NntpUrl, options: Options, limits: Limits, anew: bool, apart: bool, unpacked: bool
 ) -> Dialogue[tuple[NntpSession, bool]]:
-    """Join a connection; return the session, and whether the connection is new.
+    """Take a connection from the pool or open a new one; return the session, and whether it is new.
 
-    Dialogues with different credentials or TLS settings never share a connection. `news:` and `nntp:` share a
-    connection, unless `apart` is set: the caller may hold credentials for one of the schemes only (S11,
-    credential scope). `unpacked` requests an uncompressed connection, for a dialogue that must log in and
-    joined a compressed one.
+    Dialogues with different credentials or TLS settings never share a connection.
+
+    Args:
+        url: The URL to retrieve.
+        options: The options of the caller.
+        limits: The limits of the session.
+        anew: Whether to open a new connection.
+        apart: Whether `news:` and `nntp:` URLs must not share a connection. The caller may have credentials
+            for only one of these schemes (S11, credential scope).
+        unpacked: Whether the connection must be uncompressed, so that a login can be sent.
     """
     tls = url.scheme in ("snews", "nntps")
     state = NntpState(limits)
@@ -144,7 +151,7 @@ def _reach(
 def _get(
     session: NntpSession, negotiation: NewsNegotiation, request: Request, is_new: bool
 ) -> Dialogue[RequestTarget]:
-    """Send the request and meet the server's preconditions until it is granted."""
+    """Send the request, and fulfill the server's preconditions until the server accepts the request."""
     if is_new:
         yield from _greet(session, negotiation)
         yield PlanNote(_BRANCHES)
@@ -191,9 +198,10 @@ def _check_greeting(greeting: NntpResponse) -> None:
 
 
 def _look_again(session: NntpSession, negotiation: NewsNegotiation, refused: Declined) -> Dialogue[None]:
-    """Log in after a "not found" response and retry, because servers may hide an object before a login.
+    """Log in after a "not found" response, so that the request can be retried.
 
-    After any refusal, the remaining responses to this dialogue are read first.
+    Servers may report an object as missing before a login. Any other refusal is raised again. In both cases,
+    the outstanding responses to this dialogue are read and discarded first.
     """
     yield from _drop_own(session, refused)
     login = (yield from negotiation.find_help()) if isinstance(refused, NotFound) else None
@@ -210,11 +218,12 @@ def _drop_own(session: NntpSession, refused: Declined) -> Dialogue[None]:
         raise refused from error
 
 
-# The replay of a group, or of the list of all groups, from archived responses.
+# The replay of archived responses (WARC) for a group, or for the list of all groups.
 
-#: Codes that are followed by a block; 211 only as the response to LISTGROUP (RFC 3977 6.1.2).
+#: The response codes that are always followed by a block. 211 is not in this set, because only the response
+#: to LISTGROUP has a block (RFC 3977 6.1.2).
 _WITH_BLOCK = frozenset({b"215", b"220", b"221", b"222", b"224", b"225", b"230", b"231"})
-#: The maximum size of a line in bytes: a line of an article may be long.
+#: The maximum size of a line in bytes; articles may have long lines.
 _MOST_LINE = 1_048_576
 
 
@@ -246,7 +255,7 @@ class NewsReplayServer:
 
 
 def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the lines with their line ends; the last line may have none."""
+    """Yield lines with their line ends; the last line may lack a line end."""
     held = b""
     for piece in pieces:
         *whole, held = (held + piece).split(b"\n")

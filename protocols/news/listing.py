@@ -1,9 +1,9 @@
 """Overviews of articles (RFC 3977 8.3) and lists of groups (7.6), with their URLs and metadata.
 
-An overview has one line per article, with fields between TABs. The first eight are fixed even if the server
-announces another format: Number, Subject, From, Date, Message-ID, References, bytes, lines. Each further
-field holds a complete header field, with its name. Fields at the end may be missing, and numbers may be empty
-or wrong. A line without a number or with fewer than five fields is skipped.
+An overview has one line per article, with fields separated by TABs. The first eight fields are always Number,
+Subject, From, Date, Message-ID, References, bytes and lines, even if the server announces another format.
+Each further field is a complete header field, including the field name. Fields at the end may be missing, and
+numbers may be empty or wrong. A line without a number, or with fewer than five fields, is skipped.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from protocols.news.url import NewsUrl, NntpUrl, build_news, build_nntp, is_arti
 from protocols.options import Limits
 from protocols.wire import Buffer, Reader, encode_line
 
-# The URLs of a listing's items. The names come from a server, so the URL builder escapes them field by field
-# (S20, links from servers). An item whose name the builder rejects has no URL.
+# The URLs of the entries in a listing. The names of groups and articles are untrusted input from a server, so
+# the URL builder percent-encodes each name (S20, links from servers). An entry does not get a URL if the
+# builder rejects its name.
 #
-# The URLs of items have the form of the parent URL: `nntp://S/G/n` under a server, `news:ID` under a `news:`
-# URL without a server.
+# The form of an entry's URL depends on the parent URL. If the parent has a server, the URL is `nntp://S/G/n`.
+# If the parent is a `news:` URL without a server, the URL is `news:ID`.
 
 U = TypeVar("U", bound=Url)
 
-#: Takes group, number and message-id of an article; returns its URL, or None.
+#: A function that returns the URL of an article, or None. The arguments are group, number and message-id.
 ArticleUrl: TypeAlias = "Callable[[bytes, int, bytes | None], str | None]"
-#: Takes the name of a group; returns its URL, or None.
+#: A function that returns the URL of a group, or None. The argument is the name of the group.
 GroupUrl: TypeAlias = "Callable[[bytes], str | None]"
 
 
@@ -61,7 +62,7 @@ def _place(parent: NewsUrl | NntpUrl) -> Callable[[bytes, int | None], BuiltUrl 
     scheme = "nntps" if parent.scheme == "nntps" else "nntp"
     host = parent.host or ""
 
-    @lru_cache(maxsize=1)  # all articles of a listing are in one group
+    @lru_cache(maxsize=1)  # one group suffices: all articles of a listing are in the same group
     def build_group(group: bytes) -> str | None:
         url = NntpUrl(
             scheme=scheme, host=host, port=parent.port, default_port=parent.default_port, group=group
@@ -101,7 +102,10 @@ _BLANKS = bytes.maketrans(b"\0\t\n\r", b"    ")
 
 
 class OverviewReader:
-    """An `EntryReader` for the overview of `group`; at the end it adds irregularities to `findings`."""
+    """An `EntryReader` for the overview of `group`.
+
+    At the end of the listing, the reader adds a finding for skipped lines and for unordered articles.
+    """
 
     def __init__(
         self, group: bytes, article_url: ArticleUrl, line_limit: int, findings: list[Finding]
@@ -175,7 +179,7 @@ def _number(field: bytes) -> int | None:
 
 
 def encode_overview(number: int, head: ArticleHead) -> bytes:
-    """Return the overview line that a server would send for this head; its size is empty."""
+    """Return an overview line for the head of an article; the size field is empty."""
     values = [head.get_first(name) for name in ("subject", "from", "date", "message-id", "references")]
     fields = [b"%d" % number, *(value or b"" for value in values), b"", head.get_first("lines") or b""]
     xref = head.get_first("xref")
@@ -186,25 +190,26 @@ def encode_overview(number: int, head: ArticleHead) -> bytes:
 
 # Lists of groups: LIST ACTIVE, and LIST NEWSGROUPS for their descriptions (RFC 3977 7.6.3, 7.6.6).
 #
-# The input is the two lists with a line of one period between them; the second list may be missing. Only
-# groups in LIST ACTIVE are listed. LIST ACTIVE has the high water mark before the low water mark; GROUP has
-# the low one first. Old servers ignore a pattern, so names are matched again here.
+# The input consists of both lists, separated by a line of one period. The second list may be missing. Only
+# groups in LIST ACTIVE are listed. The order of the water marks differs: LIST ACTIVE has the high water mark
+# first, GROUP has the low water mark first. The client filters the names by the pattern again, because old
+# servers ignore the pattern.
 
-#: The maximum size in bytes of the held LIST ACTIVE lines, and of the held descriptions. 100,000 groups need
-#: a tenth of it.
+#: The maximum size in bytes of the buffered LIST ACTIVE lines and descriptions. A list of 100,000 groups
+#: needs a tenth of this size.
 HOLD_LIMIT = 67_108_864
 
-#: Posting permissions of a group (RFC 3977 7.6.3, RFC 6048 3.1); other letters have no meaning.
+#: The posting status of a group (RFC 3977 7.6.3, RFC 6048 3.1); other letters are ignored.
 _STATUS = frozenset({b"y", b"n", b"m", b"x", b"j"})
 
 
-# The wildcards of a wildmat.
+# The wildcards of a wildmat, the glob pattern of NNTP.
 _STAR = ord("*")
 _ANY = ord("?")
 
 
 class ActiveLine(NamedTuple):
-    """A line of LIST ACTIVE. `status` is a letter, or `=` and the group that holds the articles."""
+    """A line of LIST ACTIVE; `status` is the posting status, or `=` and the destination group of posts."""
 
     name: bytes
     high: int
@@ -218,7 +223,7 @@ class ActiveLine(NamedTuple):
 
 
 def parse_active(line: bytes) -> ActiveLine | None:
-    """Parse a line of LIST ACTIVE; return None if the name or one of the two numbers is missing."""
+    """Parse a line of LIST ACTIVE; return None if the group name or a water mark is missing."""
     name, *words = line.split() or [b""]
     if len(words) < 2 or not is_number(words[0]) or not is_number(words[1]):
         return None
@@ -228,16 +233,16 @@ def parse_active(line: bytes) -> ActiveLine | None:
 
 
 def parse_description(line: bytes) -> tuple[bytes, bytes]:
-    """Parse a line of LIST NEWSGROUPS into a name and a description; the description may be empty."""
+    """Parse a line of LIST NEWSGROUPS into the group name and the description, which may be empty."""
     name, *rest = line.split(maxsplit=1) or [b""]
     return name, rest[0].strip() if rest else b""
 
 
 class GroupReader:
-    """An `EntryReader` for the groups whose names match `pattern`.
+    """An `EntryReader` for the groups with a name that matches `pattern`.
 
-    Entries are emitted at the end, when their descriptions are known. If more than `hold` bytes would be
-    held, entries are emitted immediately, without the remaining descriptions.
+    The groups are buffered until their descriptions have arrived. If more than `hold` bytes are buffered, the
+    groups are emitted immediately, and later descriptions are dropped.
     """
 
     def __init__(
@@ -323,7 +328,7 @@ class GroupReader:
 
 
 def count_groups(pattern: bytes, line_limit: int) -> Reader[int]:
-    """Return a reader for a block of LIST ACTIVE that counts the matching groups and stores nothing."""
+    """Return a reader that counts the matching groups in a block of LIST ACTIVE, without storing them."""
 
     def reader(buffer: Buffer) -> Generator[None, None, int]:
         block, lines, count = DataBlock(), BlockLines(line_limit), 0
@@ -336,10 +341,11 @@ def count_groups(pattern: bytes, line_limit: int) -> Reader[int]:
 
 
 def matches(pattern: bytes, name: bytes) -> bool:
-    """Return whether the complete name matches (RFC 3977 4.2, limited to RFC 5538's URL patterns).
+    """Return whether the complete name matches a wildmat (RFC 3977 4.2, limited to the syntax of RFC 5538).
 
-    `*` is any run of bytes, `?` any single byte, everything else is literal. The worst case takes time
-    proportional to the pattern's length times the name's, for any input.
+    `*` matches any sequence of bytes, and `?` matches any single byte. All other bytes match themselves. The
+    worst-case time is proportional to the product of both lengths, which prevents denial of service by
+    exponential backtracking.
     """
     at = index = 0
     star, resumed = -1, 0
@@ -350,7 +356,7 @@ def matches(pattern: bytes, name: bytes) -> bool:
         elif at < len(pattern) and pattern[at] in (_ANY, name[index]):
             at += 1
             index += 1
-        elif star >= 0:  # the last star matches one more byte
+        elif star >= 0:  # backtrack: the last star matches one more byte
             resumed += 1
             at, index = star + 1, resumed
         else:
@@ -363,7 +369,7 @@ _LISTING = "text/plain"
 
 
 class GroupRange(NamedTuple):
-    """The listed part of a group: `first` is the lowest number, `last` the highest number."""
+    """The range of article numbers in a listing; `first` is the lowest number, `last` the highest."""
 
     selected: GroupSelection
     first: int
@@ -380,7 +386,7 @@ class GroupRange(NamedTuple):
 
 
 def select_newest(selected: GroupSelection, most: int, before: int | None = None) -> GroupRange:
-    """Select the newest `most` article numbers below `before`; if `most` is 0, select all."""
+    """Return the range of the newest `most` article numbers below `before`; 0 selects all numbers."""
     last = selected.high if before is None else min(selected.high, before - 1)
     everything = not most or last - selected.low + 1 <= most
     return GroupRange(selected, selected.low if everything else last - most + 1, last)
@@ -389,7 +395,7 @@ def select_newest(selected: GroupSelection, most: int, before: int | None = None
 def make_article_reply(url: NewsUrl | NntpUrl, head: ArticleHead, message_id: bytes | None) -> Reply:
     """Return the reply for an article.
 
-    `message_id` is the id in the response, without angle brackets; None if the response has none.
+    `message_id` is the message-id in the status line, without angle brackets, or None if it is missing.
     """
     message_id = message_id or head.message_id
     findings = []
@@ -443,7 +449,7 @@ def make_group_reply(url: NewsUrl | NntpUrl, listed: GroupRange, limits: Limits)
 def make_groups_reply(url: NewsUrl | NntpUrl, count: int | None, limits: Limits) -> Reply:
     """Return the reply for a list of groups.
 
-    `count` is the number of matching groups, or None if they are listed.
+    `count` is the number of matching groups if only metadata was requested, otherwise None.
     """
 
     pattern = url.group or b"*"

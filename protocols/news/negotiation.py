@@ -1,9 +1,9 @@
 """Preconditions of a news server: reader mode, TLS, a login, compression (RFC 3977 5.3, 4642, 4643, 8054).
 
-The client meets the first three only if the server requires them. A response with such a precondition raises
-`Precondition`: outstanding commands are discarded, the precondition is met here, and the commands are sent
-again. Credentials are sent only over a connection that others cannot read, unless the caller allows
-cleartext.
+The client requests reader mode, TLS or a login only if the server requires it. A response that states such a
+precondition raises `Precondition`. This module then discards the outstanding commands and fulfills the
+precondition; afterwards the commands are sent again. Credentials are sent only over an encrypted or local
+connection, unless the caller allows cleartext.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ _NOT_WITHOUT_TLS = (
 )
 
 
-#: Notes in a plan for the case that the server does not offer STARTTLS: if TLS is preferred, and if it is
-#: required.
+#: The notes in a plan for a server without STARTTLS. The first note is for preferred TLS, the second note is
+#: for required TLS.
 _WITHOUT_TLS = (
     "if the server does not offer STARTTLS: the same without TLS",
     "if the server does not offer STARTTLS: nothing more is sent",
@@ -49,7 +49,7 @@ _WITHOUT_TLS = (
 
 
 class Precondition(Exception):
-    """A response with a precondition. Never leaves a dialogue."""
+    """The signal that a response states a precondition; every dialogue catches this exception."""
 
     def __init__(self, command: NntpCommand, response: NntpResponse) -> None:
         super().__init__(response.shown)
@@ -59,10 +59,10 @@ class Precondition(Exception):
 
 @dataclass(frozen=True, slots=True)
 class NewsLogin:
-    """A name and its password.
+    """The user name and password of a login.
 
-    Without a password the user is asked when the server requires one. If the name is absent or empty, the URL
-    has no login.
+    If the password is absent, the user is asked when the server requires a password. If the name is absent or
+    empty, the URL does not have a login.
     """
 
     user: bytes | None
@@ -70,14 +70,14 @@ class NewsLogin:
 
 
 def check_precondition(session: NntpSession, command: NntpCommand, response: NntpResponse) -> None:
-    """Check whether the response has a precondition that can be met.
+    """Check whether the response states a precondition that the client can fulfill.
 
-    A server in transit mode responds 401; a server older than RFC 3977 responds 500, 502 or 480 instead. So
-    these codes, and 501 to a variant of LIST, mean transit mode until the server is known to be in reader
-    mode.
+    A server in transit mode responds with 401. A server older than RFC 3977 responds with 500, 502 or 480, or
+    with 501 to a variant of LIST. Therefore these codes mean transit mode until the client knows that the
+    server is in reader mode.
 
     Raises:
-        Precondition: the response has a precondition.
+        Precondition: the response states a precondition.
     """
     state = session.state
     unknown = (500, 501, 502) if command.verb in LISTS else (500, 502)
@@ -88,7 +88,7 @@ def check_precondition(session: NntpSession, command: NntpCommand, response: Nnt
     if command.verb in READER_VERBS:
         if response.code in unknown and state.may_request_reader and not state.reader:
             raise Precondition(command, response)
-        if command.verb not in LISTS:  # a server in transit mode supports these commands too
+        if command.verb not in LISTS:  # a server in transit mode supports LIST, too
             state.reader = True
 
 
@@ -97,7 +97,7 @@ def _wants_reader(response: NntpResponse) -> bool:
 
 
 class NewsNegotiation:
-    """The preconditions of a request, met as far as its URL's login and options allow."""
+    """The negotiation of preconditions for a request, with the login of the URL and the options."""
 
     def __init__(self, session: NntpSession, login: NewsLogin, options: Options) -> None:
         self._session = session
@@ -110,10 +110,10 @@ class NewsNegotiation:
         return b"COMPRESS DEFLATE" if self._state.tls else b"STARTTLS"
 
     def begin(self) -> Dialogue[None]:
-        """Start TLS directly after the greeting if the caller wants it.
+        """Start TLS directly after the greeting if the options prefer or require TLS.
 
         Raises:
-            TlsError: TLS is required and not available.
+            TlsError: TLS is required, but the server does not offer STARTTLS.
         """
         if self._options.tls == "never" or self._state.tls:
             return
@@ -123,9 +123,9 @@ class NewsNegotiation:
             raise TlsError("TLS is required, but the server does not offer STARTTLS")
 
     def meet(self, precondition: Precondition) -> Dialogue[None]:
-        """Discard outstanding responses and meet the precondition.
+        """Discard the outstanding responses, and fulfill the precondition.
 
-        Raises the error of the response if the precondition cannot be met.
+        If the precondition cannot be fulfilled, the exception for the response is raised.
         """
         state, code = self._state, precondition.response.code
         try:
@@ -145,7 +145,7 @@ class NewsNegotiation:
             yield from self._need_tls(precondition.command, precondition.response)
 
     def log_in(self, doing: NntpCommand | str, response: NntpResponse) -> Dialogue[None]:
-        """Log in because `response` requires it."""
+        """Log in, because `response` requires a login for the command or action `doing`."""
         if self._state.logged_in:
             raise make_declined(AccessDenied, doing, response, "not permitted for this login")
         if self._state.login_refused:
@@ -158,7 +158,7 @@ class NewsNegotiation:
         yield from self.authenticate(login)
 
     def authenticate(self, login: NewsLogin) -> Dialogue[None]:
-        """Log in and discard the state that the server reported before the login.
+        """Log in, and discard the state (such as capabilities) that the server reported before the login.
 
         Raises:
             CompressionState: the connection is compressed.
@@ -176,9 +176,9 @@ class NewsNegotiation:
         self._state.forget()
 
     def find_help(self) -> Dialogue[NewsLogin | None]:
-        """Return a login with which the server may show more objects, if the server supports logins.
+        """Return a login with which the server may list more objects, or None.
 
-        The user is not asked. If a login is available, outstanding responses are discarded.
+        The user is not asked for a login. If a login is available, outstanding responses are discarded.
         """
         tried = self._state.logged_in or self._state.login_refused
         login = None if tried else (yield from self._find_login())
@@ -193,7 +193,7 @@ class NewsNegotiation:
         return login if open_way or offered.has(b"STARTTLS") else None
 
     def _find_login(self) -> Dialogue[NewsLogin | None]:
-        """Return the URL's login, or the login held for this host and port."""
+        """Return the login in the URL, or the login that is stored for this host and port."""
         if self._login.user:
             return self._login
         held = yield from self._request_credentials(None)
@@ -202,7 +202,7 @@ class NewsNegotiation:
     def _request_credentials(self, user: bytes | None) -> Dialogue[Credentials | None]:
         held = yield RequestCredentials(user, None)
         assert held is None or isinstance(held, Credentials)
-        if held is not None:  # held for this scheme only (S11)
+        if held is not None:  # valid for this scheme only (S11, credential scope)
             self._state.held_for = self._session.scheme
         if held is not None and len((held.user + b"." + held.password).split()) > 1:
             detail = "the name or password contains a blank; servers use only the text before it"
@@ -210,14 +210,14 @@ class NewsNegotiation:
         return held
 
     def _protect(self) -> Dialogue[None]:
-        """Make sure that the connection cannot be read by others, unless the caller allows cleartext.
+        """Start TLS before a login, unless the connection is local or the caller allows cleartext.
 
         Raises:
             Refused: the server does not offer TLS (S06, passwords sent without TLS).
         """
         state = self._state
         offered = state.capabilities
-        insists = (  # RFC 4643 2.1: the password is not accepted without TLS
+        insists = (  # RFC 4643 2.1: the server does not accept passwords without TLS
             offered is not None and offered.has(b"AUTHINFO") and not offered.has(b"AUTHINFO", b"USER")
         )
         if state.tls or self._options.login_in_clear or (state.private and not insists):
@@ -226,7 +226,7 @@ class NewsNegotiation:
             raise Refused("S06", _NOT_WITHOUT_TLS, flag="--tls never")
 
     def _identify(self, login: NewsLogin) -> Dialogue[tuple[NntpCommand, NntpResponse]]:
-        """Send AUTHINFO USER, and PASS if required; return the last command and its response."""
+        """Send AUTHINFO USER, and AUTHINFO PASS if required; return the last command and its response."""
         user, password = login.user, login.password
         command = NntpCommand(NntpVerb.AUTHINFO_USER, user)
         response = yield from require_whole_response(self._session.request(command, NntpResponse(381)))
@@ -250,7 +250,7 @@ class NewsNegotiation:
         return refusal(command, response)
 
     def _is_old(self) -> Dialogue[bool]:
-        """Return whether the server is older than RFC 4643, which means that its 482 corresponds to 481."""
+        """Return whether the server is older than RFC 4643, and therefore means 481 by 482."""
         if self._state.capabilities is None and not self._state.old:
             try:
                 yield from self._session.hear_capabilities(self._willing)
@@ -259,17 +259,18 @@ class NewsNegotiation:
         return self._state.old
 
     def _need_tls(self, command: NntpCommand, response: NntpResponse) -> Dialogue[None]:
-        """Start TLS after 483.
+        """Start TLS after the response 483 (TLS required).
 
-        Raises `Declined` if TLS is not available or not wanted.
+        The exception for the response is raised if TLS is already active or not available, or if the caller
+        allows cleartext logins.
         """
         if self._state.tls or self._options.login_in_clear or not (yield from self._start_tls()):
             raise refusal(command, response)
 
     def _start_tls(self) -> Dialogue[bool]:
-        """Send STARTTLS; return whether TLS is active.
+        """Send STARTTLS; return False if the server does not offer STARTTLS.
 
-        False if the server does not offer STARTTLS; a failed handshake is a `TlsError`.
+        A failed TLS handshake raises `TlsError`.
         """
         state = self._state
         self._check_packing()
@@ -291,13 +292,14 @@ class NewsNegotiation:
     def _check_packing(self) -> None:
         """Raise `CompressionState` on a compressed connection.
 
-        Secrets are never compressed, and TLS does not start inside compression (RFC 8054 2.2.2, 6).
+        A password must not be sent compressed, and STARTTLS is not allowed on a compressed connection (RFC
+        8054 2.2.2, 6).
         """
         if self._state.packed:
             raise CompressionState
 
     def _know(self) -> Dialogue[None]:
-        """Request the capabilities once. If they show that reading requires MODE READER, send it."""
+        """Request the capabilities once, and send MODE READER if the server requires it."""
         state = self._state
         if state.capabilities is not None or state.old:
             return
@@ -309,14 +311,14 @@ class NewsNegotiation:
                 yield from self._session.hear_capabilities(self._willing)
 
     def _request_reader(self) -> Dialogue[None]:
-        """Send MODE READER. A server that does not support the command is always in reader mode."""
+        """Send MODE READER; a server that does not support this command is always in reader mode."""
         state, command = self._state, NntpCommand(NntpVerb.MODE_READER)
         state.reader_requested = True
         response = yield from self._session.request(command, NntpResponse(200))
         if response.code == 480:
             yield from self.log_in(command, response)
-            # RFC 4643 2.2 does not allow MODE READER after a login. But a server that requires a login before
-            # MODE READER expects the command after the login.
+            # RFC 4643 2.2 forbids MODE READER after a login. However, a server that requires a login for MODE
+            # READER expects the command again after the login.
             response = yield from self._session.request(command, NntpResponse(200))
         if response.refused and response.code not in (500, 501):
             after_login = response.code == 480 and state.logged_in
@@ -332,20 +334,21 @@ class NewsNegotiation:
 
 # COMPRESS DEFLATE (RFC 8054) for long responses: the overview of many articles, the list of all groups.
 #
-# For an article or a short listing the two extra commands take more time than compression saves. Compression
-# cannot be ended on a connection, so a dialogue that needs a login or TLS continues on another connection. So
-# no secret is compressed together with data that a peer chose (RFC 8054 section 6).
+# For an article or a short listing, the two extra commands take more time than compression saves. Compression
+# cannot be ended on a connection. Therefore a dialogue that needs a login or TLS continues on another
+# connection. A secret is never compressed together with data from the peer, which prevents compression side
+# channels such as CRIME (RFC 8054 section 6).
 
-#: The number of articles from which compression saves time. The overview of 1,000 articles has about 160 kB,
-#: compressed 14 kB (measured with INN).
+#: The minimum number of articles for compression. The overview of 1,000 articles has about 160 kB;
+#: compressed, it has 14 kB (measured with INN).
 WORTH = 1_000
 
 
 def compress(session: NntpSession, user: bytes | None) -> Dialogue[None]:
-    """Start compression if it is safe and the server offers it.
+    """Start compression if compression is safe and the server offers it.
 
-    Compression is not used if the URL has a `user`, because a login may still follow, or if MODE READER may
-    still be needed. If the server does not offer or refuses compression, the connection is used without it.
+    Compression is not started in two cases: the URL has a `user` and a login may still follow, or the server
+    is in transit mode. If the server refuses compression, the connection stays uncompressed.
     """
     state = session.state
     if not session.may_pack or state.packed is not None or (user and not state.logged_in):

@@ -1,8 +1,8 @@
-"""The requests of a news URL: commands for an article, a group's articles, a list of groups.
+"""The requests of a news URL: commands for an article, for the articles of a group, or for a list of groups.
 
-`GROUP` and the command after it are sent in one write. If `GROUP` fails, the previous group stays selected,
-and the second response describes an article of that group. So the second response is used only if `GROUP`
-succeeded.
+To get an article by number, the client sends `GROUP` and the next command in one write (pipelining). If
+`GROUP` fails, the previous group stays selected, and the second response has an article of the wrong group.
+Therefore the second response is used only if `GROUP` succeeded.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from protocols.options import Limits, Options
 from protocols.step import Dialogue, EmitBody, PlanNote, receive
 from protocols.wire import Buffer, Reader
 
-#: The number of newest articles of a group that are listed by default.
+#: The default number of articles in the listing of a group; the newest articles are listed.
 ENTRIES = 10_000
 
 _UNKNOWN = frozenset({500, 503})
@@ -56,7 +56,7 @@ _GONE = frozenset({420, 423, 430})
 
 
 class RequestTarget(NamedTuple):
-    """The result of a request: its reply, and the dialogue that emits its body; None without a body."""
+    """The result of a request: the reply, and the dialogue that emits the body (None without a body)."""
 
     reply: Reply
     body: Dialogue[None] | None = None
@@ -66,10 +66,10 @@ Request: TypeAlias = "Callable[[NntpSession], Dialogue[RequestTarget]]"
 
 
 def request_of(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Request:
-    """Return the commands for the URL; with `options.want` "facts", only its metadata is requested.
+    """Return the request for a URL; if `options.want` is "facts", request only metadata.
 
     Raises:
-        Refused: the URL's names cannot be sent in a command (S02, command injection).
+        Refused: a name in the URL cannot be sent in a command (S02, command injection).
     """
     facts, block = options.want == "facts", UntouchedBlock if options.raw else DataBlock
     if isinstance(url, NntpUrl) and url.article is not None:
@@ -85,8 +85,8 @@ def request_of(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Requ
 
 
 def _need(session: NntpSession, ideal: NntpResponse) -> Dialogue[NntpResponse]:
-    """Read the next response, which must grant the command."""
-    # before StartResponse, the oldest command belongs to another dialogue
+    """Read the next response; raise an exception if the response is a refusal or states a precondition."""
+    # before StartResponse, the oldest outstanding command belongs to another dialogue
     yield from session.start_response()
     command = session.state.outstanding[0]
     response = yield from session.hear(ideal)
@@ -103,7 +103,7 @@ def _get_numbered(
     url: NntpUrl, number: int, facts: bool, block: type[DataBlock], session: NntpSession
 ) -> Dialogue[RequestTarget]:
     command = NntpCommand(NntpVerb.HEAD if facts else NntpVerb.ARTICLE, encode_number(number))
-    # before StartRequest, earlier dialogues may still select another group
+    # before StartRequest, an earlier dialogue may still select another group
     yield from session.start_request()
     if session.state.selects(url.group):
         yield from session.say_last(command)
@@ -146,8 +146,7 @@ def _hear_article(
 
 
 def _hear_selected(session: NntpSession, group: bytes) -> Dialogue[GroupSelection]:
-    # The count of 1 makes the group in a plan not empty; the real numbers are unknown until a request is
-    # sent.
+    # In a plan, the expected response has a count of 1, so that the plan shows a group with articles.
     response = yield from _need(session, NntpResponse(211, b"1 0 0 " + group))
     selected = parse_selected(response)
     session.state.group = group
@@ -207,7 +206,7 @@ def _list_articles(
 
 
 def _give_numbers(session: NntpSession, group: bytes) -> Dialogue[Dialogue[None]]:
-    """Return the raw listing of a server that has no overview: the article numbers."""
+    """Request the raw listing from a server without overviews: the article numbers."""
     command = NntpCommand(NntpVerb.LISTGROUP, group)
     response = yield from session.request(command, NntpResponse(211, block=True))
     check_precondition(session, command, response)
@@ -216,11 +215,14 @@ def _give_numbers(session: NntpSession, group: bytes) -> Dialogue[Dialogue[None]
     return give_block(UntouchedBlock(), "the numbers of the articles")
 
 
-# -- the overview of a server without OVER and XOVER, composed of article heads
+# -- the overview for a server without OVER and XOVER; the client builds it from the heads of the articles
 
 
 def _hear_numbers(session: NntpSession, group: bytes, listed: GroupRange) -> Dialogue[Iterator[int]]:
-    """Return the numbers of the listed articles, as far as the server reports them."""
+    """Return the numbers of the articles to list.
+
+    If the server does not support LISTGROUP, return all numbers in the range.
+    """
     command = NntpCommand(NntpVerb.LISTGROUP, group)
     response = yield from session.request(command, NntpResponse(211, block=True))
     if response.block:
@@ -234,7 +236,7 @@ def _hear_numbers(session: NntpSession, group: bytes, listed: GroupRange) -> Dia
 
 
 def _give_heads(session: NntpSession, numbers: Iterator[int], octets: bytes) -> Dialogue[None]:
-    """Emit the overview lines in `octets`, then the lines of the remaining numbers."""
+    """Emit the overview lines in `octets`, then the overview lines of the remaining articles."""
     given = 0
     while octets:
         yield EmitBody(octets, "an overview composed of heads")
@@ -246,7 +248,7 @@ def _give_heads(session: NntpSession, numbers: Iterator[int], octets: bytes) -> 
 
 
 def _hear_heads(session: NntpSession, numbers: Iterator[int]) -> Dialogue[bytes]:
-    """Return the overview lines of the next existing articles; empty after the last one."""
+    """Return the overview lines of the next existing articles, or empty bytes after the last article."""
     octets = b""
     while not octets and (window := list(islice(numbers, WINDOW))):
         yield from session.say(*(NntpCommand(NntpVerb.HEAD, encode_number(number)) for number in window))
@@ -258,7 +260,7 @@ def _hear_heads(session: NntpSession, numbers: Iterator[int]) -> Dialogue[bytes]
 
 
 def _hear_head(session: NntpSession, number: int) -> Dialogue[bytes]:
-    # imported lazily: the listing module imports entries, which a plan does not need
+    # imported lazily: a plan does not need the listing module
     from protocols.news.listing import encode_overview
 
     command = session.state.outstanding[0]
@@ -273,9 +275,10 @@ def _hear_head(session: NntpSession, number: int) -> Dialogue[bytes]:
 
 
 def read_numbers(first: int, last: int, line_limit: int) -> Reader[Iterable[int]]:
-    """Return a reader for the block of LISTGROUP: the latest numbers from `first` to `last`, ascending.
+    """Return a reader that extracts the numbers from `first` to `last` from a block of LISTGROUP.
 
-    Old servers ignore a range, so none is sent.
+    The numbers are returned in ascending order. The client filters the numbers, because old servers ignore
+    the range argument of LISTGROUP.
 
     Raises:
         LimitExceeded: the block is longer than 64 MiB (lines).
@@ -315,9 +318,9 @@ def _list_groups(
 
 
 def _give_groups(session: NntpSession, block: type[DataBlock]) -> Dialogue[None]:
-    """Emit the groups, then their descriptions, which are optional.
+    """Emit the list of groups, then the list of descriptions if the server sends one.
 
-    The terminator of the first block separates the two lists.
+    The terminator of the first list separates the two lists.
     """
     groups = block()
     yield from give_block(groups, "the groups")
@@ -346,7 +349,7 @@ def _count_groups(url: NewsUrl | NntpUrl, limits: Limits, session: NntpSession) 
 
 
 def _wildmat(url: NewsUrl | NntpUrl) -> bytes | None:
-    """Return the argument of LIST; None for all groups."""
+    """Return the argument of LIST, or None to list all groups."""
     return None if url.group == b"*" else url.group
 
 

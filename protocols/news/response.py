@@ -1,9 +1,9 @@
 """Commands and responses of a news server: status lines and data blocks (RFC 3977 3.1 and 3.2).
 
-Only the code of a response is interpreted, not its text. Whether a block follows depends on the code *and*
-the command: 211 has a block after LISTGROUP and none after GROUP. So a response cannot be read without its
-command. If one response were misread, the client would misread all later ones. So a code that the command
-cannot have is a `ProtocolError`.
+The client interprets only the code of a response, not the text. The code *and* the command determine whether
+a block follows: 211 has a block as the response to LISTGROUP, but not as the response to GROUP. A code that
+is invalid for the command is a `ProtocolError`. Otherwise the client could lose synchronization and misread
+all later responses of the pipeline.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from protocols.errors import (
 from protocols.step import Dialogue, EmitBody, receive
 from protocols.wire import Buffer, Reader, Rest, Secret, encode_line
 
-# The commands of this client; no others are sent (RFC 3977, 4642, 4643, 8054).
+# The commands of this client (RFC 3977, 4642, 4643, 8054). The client does not implement POST, IHAVE or any
+# other command that changes data on a server (S05, no side effects).
 #
-# The only arguments from a URL are a checked group name, a checked message-id and an integer. The client does
-# not have POST, IHAVE or any other command that changes a server (S05, no side effects).
+# The only arguments from a URL are a checked group name, a checked message-id and an integer.
 
-#: RFC 3977 3.1: the maximum size of a command in bytes, CR LF included.
+#: The maximum size of a command line in bytes, including CR LF (RFC 3977 3.1).
 COMMAND_LIMIT = 512
 #: The maximum number of digits of an article number (RFC 3977 9.8).
 MOST_DIGITS = 16
 
 
 class NntpVerb(enum.StrEnum):
-    """A keyword with its fixed first argument, as sent."""
+    """The keyword of a command, with the fixed first argument of some commands."""
 
     CAPABILITIES = "CAPABILITIES"
     MODE_READER = "MODE READER"
@@ -62,8 +62,8 @@ class NntpVerb(enum.StrEnum):
     QUIT = "QUIT"
 
 
-#: Commands after which the client sends nothing until the response has arrived (RFC 3977 3.5, 5.3, RFC 4642,
-#: 4643, 8054).
+#: Commands that must not be pipelined: the client waits for the response before the next command (RFC 3977
+#: 3.5, 5.3, RFC 4642, 4643, 8054).
 ALONE = frozenset(
     {
         *(NntpVerb.MODE_READER, NntpVerb.STARTTLS, NntpVerb.COMPRESS_DEFLATE),
@@ -85,10 +85,10 @@ READER_VERBS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class NntpCommand:
-    """A command and its line.
+    """A command and its encoded command line.
 
     Raises:
-        Refused: the argument would end the line (S02, command injection) or makes it too long.
+        Refused: the argument contains a line end (S02, CRLF injection), or the command line is too long.
     """
 
     verb: NntpVerb
@@ -103,12 +103,12 @@ class NntpCommand:
         object.__setattr__(self, "line", line)
 
     def __str__(self) -> str:
-        """Return the command as shown in a message: without line end, secrets and control characters."""
+        """Return the command for display, without line end, secrets and control characters."""
         return repr(self.line.shown.rstrip().decode("ascii", "backslashreplace"))
 
 
 def encode_number(number: int) -> bytes:
-    """Return an article number as sent: without leading zeros."""
+    """Encode an article number without leading zeros."""
     return b"%d" % number
 
 
@@ -117,13 +117,13 @@ def encode_range(first: int, last: int) -> bytes:
 
 
 def encode_message_id(message_id: bytes) -> bytes:
-    """Return a URL's message-id as sent: always in angle brackets (RFC 5538 section 3)."""
+    """Encode the message-id of a URL with angle brackets (RFC 5538 section 3)."""
     return b"<%s>" % message_id
 
 
 _STATUS = re.compile(rb"([1-5][0-9][0-9])(?: (.*))?", re.DOTALL)
 
-#: The success codes of each command, and whether a block follows.
+#: The success codes of each command; the value tells whether a block follows.
 _GRANTED: dict[NntpVerb, dict[int, bool]] = {
     NntpVerb.CAPABILITIES: {101: True},
     NntpVerb.MODE_READER: {200: False, 201: False},
@@ -142,8 +142,8 @@ _GRANTED: dict[NntpVerb, dict[int, bool]] = {
     NntpVerb.LIST_NEWSGROUPS: {215: True},
     NntpVerb.QUIT: {205: False},
 }
-#: Codes below 400 that RFC 977, 2980, 3977, 4642, 4643, 4644, 6048 or 8054 defines, which must not be
-#: interpreted in another way.
+#: The codes below 400 that are defined by RFC 977, 2980, 3977, 4642, 4643, 4644, 6048 or 8054. A defined code
+#: is never interpreted by its first digit.
 _LISTED = frozenset(
     {
         *(100, 101, 111, 199, 200, 201, 202, 203, 205, 206, 211, 215, 218, 220, 221, 222, 223, 224, 225),
@@ -153,7 +153,7 @@ _LISTED = frozenset(
 
 
 class NntpResponse(NamedTuple):
-    """A status line. `text` follows the code; `block` is set if a multi-line block follows."""
+    """A status line; `text` is the text after the code, `block` is set if a multi-line data block follows."""
 
     code: int
     text: bytes = b""
@@ -165,12 +165,12 @@ class NntpResponse(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return code and text for a message, escaped so that they cannot control a terminal."""
+        """Return the code and the escaped text for display (prevents terminal escape injection)."""
         return ascii(f"{self.code} {decode_text(self.text)}".rstrip())
 
 
 def decode_text(octets: bytes) -> str:
-    """Decode a server's bytes as UTF-8 if they are valid, otherwise as ISO 8859-1."""
+    """Decode bytes from a server as UTF-8 or, if they are invalid UTF-8, as ISO 8859-1."""
     try:
         return octets.decode("utf-8")
     except UnicodeDecodeError:
@@ -178,14 +178,14 @@ def decode_text(octets: bytes) -> str:
 
 
 def read_status(limit: int) -> Reader[NntpResponse]:
-    """Return a reader for a status line of any response; `block` stays False.
+    """Return a reader for the status line of any response; `block` of the result is always False.
 
-    A lone LF also ends the line, as some old servers send it. RFC 3977 allows 512 octets; this reader accepts
-    up to `limit` bytes.
+    A lone LF also ends the line, because some old servers send LF instead of CR LF. RFC 3977 allows lines of
+    512 octets; this reader accepts lines of up to `limit` bytes.
 
     Raises:
-        ProtocolError: the line holds NUL or does not start with three digits.
-        LimitExceeded: the line is too long (line).
+        ProtocolError: the line contains NUL, or does not start with three digits.
+        LimitExceeded: the line has more than `limit` bytes (line).
         Disconnected: the connection ended before the first byte.
         Truncated: the connection ended after the first byte.
     """
@@ -220,7 +220,7 @@ def parse_status(line: bytes) -> NntpResponse:
 def read_response(command: NntpCommand, limit: int) -> Reader[NntpResponse]:
     """Return a reader for the status line of the response to `command`.
 
-    Raises the errors of `read_status`, and `ProtocolError` if the command cannot have the response.
+    The reader raises the errors of `read_status`, and `ProtocolError` if the code is invalid for the command.
     """
 
     def reader(buffer: Buffer) -> Generator[Rest | None, None, NntpResponse]:
@@ -231,11 +231,11 @@ def read_response(command: NntpCommand, limit: int) -> Reader[NntpResponse]:
 
 
 def response_to(command: NntpCommand, response: NntpResponse) -> NntpResponse:
-    """Return the response with `block` set according to its command.
+    """Return the response to a command with the correct value of `block`.
 
-    A refusal (4yz, 5yz) never has a block. A code that no RFC defines is interpreted by its first digit, but
-    only if no response to the command has a block. Otherwise the client cannot know whether a block follows,
-    and raises `ProtocolError`.
+    A refusal (4yz, 5yz) never has a block. A code that is not defined by an RFC is interpreted by its first
+    digit if the command has only responses without a block. For other commands, such a code raises
+    `ProtocolError`, because the client cannot know whether a block follows.
     """
     if response.refused:
         return response
@@ -249,7 +249,7 @@ def response_to(command: NntpCommand, response: NntpResponse) -> NntpResponse:
 
 @dataclass(frozen=True, slots=True)
 class GroupSelection:
-    """The numbers in a 211 response: an estimated count of articles, the lowest and the highest number."""
+    """The numbers in a 211 response: the estimated article count, the lowest and the highest number."""
 
     count: int
     low: int
@@ -259,13 +259,13 @@ class GroupSelection:
     def is_empty(self) -> bool:
         """Return whether the group is empty.
 
-        RFC 3977 6.1.1.2 has three ways to report an empty group; old servers send `0 0 0`.
+        RFC 3977 6.1.1.2 allows three representations of an empty group. Old servers send `0 0 0`.
         """
         return self.count == 0 or self.high < self.low
 
 
 def parse_selected(response: NntpResponse) -> GroupSelection:
-    """Parse the three numbers of 211 to GROUP; the name after them may be missing."""
+    """Parse the three numbers in a 211 response to GROUP; the group name after the numbers may be missing."""
     words = response.text.split()[:3]
     if len(words) < 3 or not all(map(is_number, words)):
         raise ProtocolError(f"expected three numbers for a group, got {response.shown}")
@@ -273,12 +273,15 @@ def parse_selected(response: NntpResponse) -> GroupSelection:
 
 
 def is_number(word: bytes) -> bool:
-    """Return whether the word has only digits, and at most as many as an article number."""
+    """Return whether the token has only digits, and at most `MOST_DIGITS` digits."""
     return word.isdigit() and len(word) <= MOST_DIGITS
 
 
 def message_id_of(response: NntpResponse) -> bytes | None:
-    """Return the message-id of 220 to 223 without angle brackets; None if it is missing or `<0>`."""
+    """Return the message-id in a response (220 to 223), without angle brackets.
+
+    Return None if the message-id is missing or is `<0>`.
+    """
     words = response.text.split(maxsplit=2)
     if len(words) < 2 or not (words[1].startswith(b"<") and words[1].endswith(b">")):
         return None
@@ -286,8 +289,9 @@ def message_id_of(response: NntpResponse) -> bytes | None:
     return None if message_id in (b"", b"0") else message_id
 
 
-# -- The errors for 4yz and 5yz responses (RFC 3977 3.2.1; the codes of RFC 4642 and 4643). The code selects
-# the error, never the text. Responses that ask for another mode, a login or TLS were handled before.
+# -- The exceptions for 4yz and 5yz responses (RFC 3977 3.2.1; the codes of RFC 4642 and 4643). Only the code
+# determines the exception, never the text. Preconditions (reader mode, a login, TLS) are handled earlier, in
+# `protocols.news.negotiation`.
 
 _MEANINGS: dict[int, tuple[type[Declined], str]] = {
     400: (TryLater, "the server is closing"),
@@ -308,7 +312,7 @@ _MEANINGS: dict[int, tuple[type[Declined], str]] = {
 
 
 def refusal(doing: NntpCommand | str, response: NntpResponse) -> Declined | ProtocolError:
-    """Return the error for a response that refuses `doing`."""
+    """Return the exception for a response that refuses the command or action `doing`."""
     if response.code in (412, 482):
         return ProtocolError(f"{doing}: {response.shown} is not possible after the previous commands")
     kind, meaning = _MEANINGS.get(response.code, (Declined, "refused"))
@@ -318,33 +322,34 @@ def refusal(doing: NntpCommand | str, response: NntpResponse) -> Declined | Prot
 def make_declined(
     kind: type[Declined], doing: NntpCommand | str, response: NntpResponse, meaning: str
 ) -> Declined:
-    """Return the error for a refusal whose meaning is not decided by its code alone."""
+    """Return the exception for a refusal, with a class and a meaning that the caller chooses."""
     text = decode_text(response.text)
     return kind(f"{doing}: {meaning}: the server said {response.shown}", code=str(response.code), text=text)
 
 
 # Multi-line data blocks, exactly as specified (RFC 3977 3.1.1), and the lines of a listing in a block.
 #
-# A block begins directly after the status line's line end and ends with a line of one period. *Only CR LF
-# ends a line*. A lone LF or CR is content like any other byte: otherwise an article that holds `LF . LF 200
-# …` would end its block early, and its text would be read as a response. If a longer line begins with a
-# period, that period is removed (dot-stuffing). The line end before the last period belongs to the content;
-# nothing is added or trimmed. Lines have no size limit, and the bytes are searched in bulk.
+# A block begins after the status line, and ends with a line of one period. *Only CR LF ends a line*. A lone
+# LF or CR is content like any other byte. This prevents response smuggling: otherwise an article with `LF .
+# LF 200 …` could end its block early, and the text of the article would be parsed as a response. If a longer
+# line begins with a period, that period is removed (dot-stuffing). The line end before the last period
+# belongs to the content; the decoder does not add or trim bytes. The length of a line is not limited.
 
 _PERIOD = re.compile(rb"(?<=\r\n)\.")
 _END_LENGTH = 5  # CR LF . CR LF
 
 
 class DataBlock:
-    """A decoder that takes the content of one block out of a buffer, but no part of the terminator.
+    """An incremental decoder that consumes one block from a buffer and returns the content of the block.
 
-    A block has three states:
-    - `_begun` is False: the first line is not known yet. If it begins with a period, no line end precedes
-      this period.
-    - `_begun` is True: the content. Bytes at the end of the buffer that may begin a terminator stay there.
-    - `ended`: the terminator was taken; the bytes after the terminator stay in the buffer.
+    The decoder has three states:
 
-    `received` is the number of content bytes, `terminator` the bytes that ended the block.
+    - `_begun` is False: the start of the first line has not arrived yet. The first line is a special case,
+      because a period at its start does not follow a line end.
+    - `_begun` is True: the decoder returns content. A possible start of the terminator stays in the buffer.
+    - `ended` is True: the terminator was consumed. The bytes after the terminator stay in the buffer.
+
+    `received` is the number of content bytes. `terminator` has the bytes of the terminator.
     """
 
     def __init__(self) -> None:
@@ -354,10 +359,10 @@ class DataBlock:
         self.terminator = b""
 
     def take(self, buffer: Buffer) -> bytes:
-        """Take the content that does not depend on later bytes; empty if more bytes are needed first.
+        """Consume and return the content that is decodable now, or empty bytes if more bytes are needed.
 
         Raises:
-            Truncated: the connection ended before the block.
+            Truncated: the connection ended before the end of the block.
         """
         if not self._begun:
             self._begin(buffer)
@@ -368,13 +373,13 @@ class DataBlock:
         return content
 
     def read(self, buffer: Buffer) -> Generator[None, None, bytes]:
-        """Read the next part of the content; empty at the end of the block."""
+        """Return the next bytes of the content, or empty bytes at the end of the block."""
         while not (content := self.take(buffer)) and not self.ended:
             yield
         return content
 
     def _begin(self, buffer: Buffer) -> None:
-        """Process the start of the block: the first line has no line end before it."""
+        """Decode the start of the first line, which does not follow a line end."""
         first = buffer.peek(3)
         if first == b".\r\n":
             self.terminator = buffer.take(3)
@@ -395,7 +400,7 @@ class DataBlock:
 
 
 class UntouchedBlock(DataBlock):
-    """A block whose content is its raw bytes, with the stuffed periods and the terminator."""
+    """A block that returns its raw bytes, including stuffed periods and the terminator."""
 
     def _begin(self, buffer: Buffer) -> None:
         self._begun = buffer.peek(3) not in (b"", b".", b".\r") or buffer.at_end
@@ -414,10 +419,7 @@ class UntouchedBlock(DataBlock):
 
 
 def _open_length(buffer: Buffer) -> int:
-    """Return the number of bytes at the end of the buffer that may begin a terminator or a stuffed line.
-
-    If several suffixes match, the longest one counts.
-    """
+    """Return the length of the longest suffix of the buffer that may begin a terminator or a stuffed line."""
     tail = buffer.tail(_END_LENGTH - 1)
     for start in range(len(tail)):
         if tail[start:] in (b"\r", b"\r\n", b"\r\n.", b"\r\n.\r"):
@@ -426,7 +428,7 @@ def _open_length(buffer: Buffer) -> int:
 
 
 def _undot(octets: bytes) -> bytes:
-    # Most content has no line that begins with a period, and `find` is thirty times faster than the pattern.
+    # A line that begins with a period is rare, and `find` is thirty times faster than the pattern.
     return _PERIOD.sub(b"", octets) if octets.find(b"\r\n.") >= 0 else octets
 
 
@@ -471,9 +473,9 @@ def skip_block(limit: int) -> Reader[None]:
 
 
 def give_block(block: DataBlock, what: str, given: int = 0) -> Dialogue[None]:
-    """Copy the content of a block into a body that already has `given` bytes.
+    """Copy the content of a block into the body of the reply.
 
-    The bytes after the block stay in the buffer.
+    The bytes after the block stay in the buffer. `given` is the number of bytes that the body already has.
 
     Raises:
         Truncated: the connection ended before the end of the block.
@@ -492,7 +494,7 @@ def give_block(block: DataBlock, what: str, given: int = 0) -> Dialogue[None]:
 
 
 class BlockLines:
-    """A splitter of a block's content into lines; it holds the last line while that line is incomplete.
+    """An incremental splitter of a block's content into lines; an incomplete last line is buffered.
 
     Raises:
         LimitExceeded: a line is longer than `limit` bytes (line).
@@ -503,7 +505,7 @@ class BlockLines:
         self._rest = bytearray()
 
     def feed(self, octets: bytes) -> list[bytes]:
-        """Feed content; return the lines that are complete now, without their ends."""
+        """Feed content; return the complete lines without their line ends."""
         self._rest += octets
         if b"\n" not in octets:
             self._check(len(self._rest))
@@ -514,7 +516,7 @@ class BlockLines:
         return lines
 
     def finish(self) -> list[bytes]:
-        """End the content; return the text after the last line end, if there is any."""
+        """Return the text after the last line end, if the content does not end with a line end."""
         rest, self._rest = bytes(self._rest), bytearray()
         return [rest] if rest else []
 

@@ -1,12 +1,15 @@
-"""A connection to a news server: its pipeline, the part of one dialogue in it, and its compression.
+"""A connection to a news server: the command pipeline, the session of a dialogue, and compression.
 
-The server answers commands in the order in which they were sent (RFC 3977 3.5), so commands are pipelined. A
-dialogue sends its request as soon as all earlier dialogues have sent their requests. It reads its response
-when all earlier dialogues have read theirs. `NntpState` is the state of a pooled connection, without I/O;
-several dialogues use it. An `NntpSession` belongs to one dialogue.
+The server responds to commands in the order in which the commands were sent (RFC 3977 3.5). Therefore several
+dialogues can share a connection and pipeline their commands. A dialogue sends its request after all earlier
+dialogues have sent their requests. The dialogue reads its response after all earlier dialogues have read
+their responses.
 
-If the server requires TLS, a login or another mode first, the outstanding responses are discarded and every
-dialogue sends its request again: `RequestReissue`.
+`NntpState` is the state of a pooled connection, shared by several dialogues. `NntpSession` is the session of
+one dialogue on the connection.
+
+If the server requires TLS, a login or reader mode first, the outstanding responses are discarded. Every
+dialogue then sends its request again (`RequestReissue`).
 """
 
 from __future__ import annotations
@@ -37,20 +40,19 @@ from protocols.wire import Buffer, Reader, Rest
 
 T = TypeVar("T")
 
-#: The maximum number of outstanding commands on a connection. INN gives 14,700 articles/s at 128 and 1,600/s
-#: at 32 (measured). 128 commands with the longest numbers are 3 KiB, which fits into the buffer of every
-#: server.
+#: The maximum number of outstanding commands on a connection. INN sends 14,700 articles/s at 128 and 1,600
+#: articles/s at 32 (measured). 128 commands with the longest article numbers have 3 KiB, which fits into the
+#: receive buffer of every server.
 WINDOW = 128
-#: The maximum size in bytes of a response that is read and discarded. For a larger response, closing the
-#: connection is faster.
+#: The maximum size in bytes of a response that is read and discarded. Closing the connection is faster than
+#: reading a larger response.
 SKIP_LIMIT = 67_108_864
-#: The maximum size in bytes of a response to CAPABILITIES; responses of real servers have a few hundred
-#: bytes.
+#: The maximum size of a response to CAPABILITIES in bytes. Real servers send a few hundred bytes.
 CAPABILITIES_LIMIT = 65_536
 
 
 class Capabilities(NamedTuple):
-    """The capabilities of a server (RFC 3977 5.2): labels with their arguments, in capitals."""
+    """The capabilities of a server (RFC 3977 5.2): upper-case labels with their arguments."""
 
     labels: dict[bytes, frozenset[bytes]]
 
@@ -72,7 +74,7 @@ def parse_capabilities(octets: bytes) -> Capabilities:
 
 
 def require_whole_response(response: Dialogue[T]) -> Dialogue[T]:
-    """Read a response; if it is truncated, raise `Disconnected`: the server closed the connection."""
+    """Read a response; raise `Disconnected` instead of `Truncated` if the response is incomplete."""
     try:
         return (yield from response)
     except Truncated as error:
@@ -80,39 +82,44 @@ def require_whole_response(response: Dialogue[T]) -> Dialogue[T]:
 
 
 class RequestReissue(Exception):
-    """The request of this dialogue was discarded and must be sent again. Never leaves a dialogue."""
+    """The signal that the request of a dialogue was discarded and must be sent again.
+
+    Every dialogue catches this exception.
+    """
 
 
 class NotShareable(Exception):
-    """The connection is logged in with credentials held for another scheme (S11).
+    """The signal that the connection has a login with credentials for another scheme (S11).
 
-    Never leaves a dialogue.
+    Every dialogue catches this exception.
     """
 
 
 @dataclass(slots=True)
 class NntpState:
-    """The state of a connection: the `PipelineState` of NNTP.
+    """The state of an NNTP connection (a `PipelineState`).
 
-    The pipeline:
-    - `outstanding`: the commands sent and not answered, oldest first.
-    - `groups_outstanding`: the number of outstanding commands that select a group.
-    - `request_ended`: the dialogue that sends has sent its complete request, so the next dialogue may send.
-    - `generation`: how often all outstanding commands were discarded; a request of an earlier generation must
-      be sent again.
-    - `closing`: the server announced that it will close the connection.
-
-    The server and the login:
-    - `reader`: the server is known to be in reader mode. `reader_requested`: MODE READER was sent; it is sent
-      at most once.
-    - `tls`: the connection uses TLS; `secured`: TLS was started by STARTTLS. `private`: others cannot read
-      the connection, because of TLS or because the peer is this machine.
-    - `login_refused`: the server rejected a login; no login is tried again on this connection. `held_for`:
-      the scheme for which the caller holds the login's credentials, None if the login came from a URL.
-    - `group`: the group that was selected last with 211. `overview`: the command for overviews, None if the
-      server has none.
-    - `capabilities`: None until requested; `old`: the server does not support CAPABILITIES.
-    - `packed`: both directions are compressed; None until compression was requested.
+    Attributes:
+        outstanding: The commands that were sent and not answered, oldest first.
+        groups_outstanding: The number of outstanding commands that select a group.
+        request_ended: Whether the current sender has sent its complete request, so that the next dialogue may
+            send.
+        generation: The number of times that all outstanding commands were discarded. A request of an earlier
+            generation must be sent again.
+        closing: Whether the server announced that it will close the connection.
+        reader: Whether the server is certainly in reader mode.
+        reader_requested: Whether MODE READER was sent; MODE READER is sent at most once.
+        tls: Whether the connection uses TLS.
+        secured: Whether TLS was started by STARTTLS.
+        private: Whether the connection is safe from eavesdropping: it uses TLS, or the peer is this machine.
+        login_refused: Whether the server rejected a login. A login is not retried on the same connection.
+        held_for: The scheme of the stored credentials that were used for the login. None if the login came
+            from a URL.
+        group: The selected group, according to the last 211 response.
+        overview: The command for overviews; None if the server does not support overviews.
+        capabilities: The capabilities of the server; None before they were requested.
+        old: Whether the server does not support CAPABILITIES.
+        packed: Whether both directions are compressed; None before compression was requested.
     """
 
     limits: Limits
@@ -142,14 +149,14 @@ class NntpState:
     def may_request_reader(self) -> bool:
         """Return whether MODE READER may be sent.
 
-        MODE READER must not be sent twice, inside TLS, after a login (RFC 3977 5.3.2) or on a compressed
+        MODE READER must not be sent twice, after STARTTLS, after a login (RFC 3977 5.3.2) or on a compressed
         connection (RFC 8054 2.2.2).
         """
         return not (self.reader_requested or self.secured or self.logged_in or self.packed)
 
     @property
     def has_room(self) -> bool:
-        """Return whether the pipeline has room for the request of another dialogue."""
+        """Return whether the pipeline can take the request of another dialogue."""
         return self.greeted and self.request_ended and not self.closing and len(self.outstanding) < WINDOW
 
     @property
@@ -159,22 +166,22 @@ class NntpState:
 
     @property
     def farewell(self) -> tuple[Line, ...]:
-        """Return QUIT; the client does not wait for the response."""
+        """Return the command QUIT; the client closes the connection without waiting for the response."""
         return (NntpCommand(NntpVerb.QUIT).line,)
 
     def record_sent(self, commands: tuple[NntpCommand, ...]) -> None:
-        """Record that these commands were sent and are outstanding."""
+        """Record that the commands were sent and are outstanding."""
         self.outstanding.extend(commands)
         self.groups_outstanding += sum(command.verb in SELECTING for command in commands)
 
     def pop_answered(self) -> NntpCommand:
-        """Record that the oldest command was answered, and return it."""
+        """Remove the oldest outstanding command, because its response arrived, and return the command."""
         command = self.outstanding.popleft()
         self.groups_outstanding -= command.verb in SELECTING
         return command
 
     def selects(self, group: bytes) -> bool:
-        """Return whether the group is certain to be selected after all sent commands are answered."""
+        """Return whether the group is certainly selected after the responses to all sent commands."""
         return self.group == group and not (
             self.groups_outstanding
             and any(command.verb in SELECTING and command.argument != group for command in self.outstanding)
@@ -190,14 +197,21 @@ class NntpState:
 
 
 class CompressionState(Exception):
-    """The error for a command that must not be sent compressed. Never leaves a dialogue."""
+    """The signal that a command must not be sent on a compressed connection.
+
+    Every dialogue catches this exception.
+    """
 
 
 class NntpSession:
-    """The commands and responses of one dialogue on a connection.
+    """The session of one dialogue on a shared connection.
 
-    `scheme` is the scheme of the dialogue's URL; `may_pack` allows compression. `pending` is the number of
-    the dialogue's outstanding commands, `heard` the number of responses that it has read.
+    Attributes:
+        state: The state of the connection.
+        scheme: The scheme of the dialogue's URL.
+        may_pack: Whether compression is allowed.
+        pending: The number of outstanding commands of the dialogue.
+        heard: The number of responses that the dialogue has read.
     """
 
     def __init__(self, state: NntpState, scheme: str, *, may_pack: bool = True) -> None:
@@ -211,27 +225,27 @@ class NntpSession:
         self._response_started = False
 
     def say(self, *commands: NntpCommand) -> Dialogue[None]:
-        """Send commands in one write.
+        """Send commands of an unfinished request in one write.
 
-        The dialogue sends more commands after their responses, so other dialogues must not send in between.
+        Other dialogues must not send commands before the last commands of this request (`say_last`).
         """
         yield from self.start_request()
         self.state.request_ended = False
         yield self._say(commands)
 
     def say_last(self, *commands: NntpCommand) -> Dialogue[None]:
-        """Send the last commands of the request in one write; other dialogues may send after them."""
+        """Send the last commands of a request in one write; afterwards other dialogues may send."""
         yield from self.start_request()
         self.state.request_ended = True
         yield self._say(commands)
 
     def start_request(self) -> Dialogue[None]:
-        """Wait until earlier dialogues have sent everything.
+        """Wait until all earlier dialogues have sent their requests.
 
-        After this wait no other dialogue changes the state until this dialogue has sent its commands.
+        Afterwards, other dialogues cannot change the state until this dialogue has sent its commands.
 
         Raises:
-            NotShareable: the connection is logged in for another scheme.
+            NotShareable: the connection has a login with credentials for another scheme.
         """
         if self._generation is None and not (self._response_started or self._request_started):
             yield StartRequest()
@@ -261,7 +275,7 @@ class NntpSession:
 
         Raises:
             RequestReissue: the request was discarded and must be sent again.
-            NotShareable: the connection is logged in for another scheme.
+            NotShareable: the connection has a login with credentials for another scheme.
         """
         if not self._response_started:
             yield StartResponse()
@@ -275,7 +289,7 @@ class NntpSession:
         """Read the status line of the next response.
 
         Raises:
-            TryLater: the response is 400, which may come at any time.
+            TryLater: the response is 400; a server may send this code at any time.
         """
         yield from self.start_response()
         state = self.state
@@ -297,9 +311,9 @@ class NntpSession:
         return (yield from self.hear(ideal))
 
     def hear_capabilities(self, willing: bytes) -> Dialogue[NntpResponse]:
-        """Request the capabilities and store them in the state.
+        """Request the capabilities of the server, and store them in the state.
 
-        `willing` is the expected reply of a server that offers the wanted capability.
+        `willing` is the list of capabilities that a plan expects.
         """
         response = yield from self.request(NntpCommand(NntpVerb.CAPABILITIES), NntpResponse(101, block=True))
         if response.block:
@@ -311,13 +325,13 @@ class NntpSession:
         return response
 
     def drop_own(self) -> Dialogue[None]:
-        """Discard the outstanding responses to this dialogue's commands."""
+        """Read and discard the outstanding responses to this dialogue's commands."""
         if self.pending:
             yield from receive(self._skip(self.pending), "responses that are no longer needed", None)
             self.pending = 0
 
     def drop_all(self) -> Dialogue[None]:
-        """Discard all outstanding responses on the connection: every dialogue must send its request again."""
+        """Read and discard all outstanding responses; every dialogue must then send its request again."""
         self.state.request_ended = False
         if self.state.outstanding:
             yield from receive(
@@ -335,7 +349,7 @@ class NntpSession:
                 if response.block:
                     yield from skip_block(SKIP_LIMIT)(buffer)
                 if state.pop_answered().verb in SELECTING:
-                    state.group = None  # the skipped response may be a refusal
+                    state.group = None  # unknown: the discarded response may be a refusal
 
         return reader
 
@@ -345,23 +359,24 @@ def is_loopback(peer: object) -> bool:
     return isinstance(peer, str) and (peer == "::1" or peer.removeprefix("::ffff:").startswith("127."))
 
 
-# Raw DEFLATE (RFC 1951) in both directions of a connection, as negotiated. No I/O.
+# Raw DEFLATE (RFC 1951) in both directions of a connection, after COMPRESS DEFLATE.
 #
-# Sent data ends in a sync flush, so that the peer can decompress all of it. Received data is decompressed in
-# pieces, each only on request, and within the bounds of rule S16 (resource limits):
-# - at most `ratio` times the input, once the output is more than a mebibyte
-# - at most a mebibyte of input in a row without output
+# Sent data ends with a sync flush, so that the peer can decompress all sent data. Received data is
+# decompressed on demand. Rule S16 (resource limits) has two limits against decompression bombs (zip bombs):
+# - The output must not exceed `ratio` times the input. The first mebibyte of output is exempt.
+# - The input must not contain more than a mebibyte in a row that does not produce output.
 
-#: The number of output bytes without a ratio check, and the maximum number of input bytes without output.
+#: The number of output bytes before the ratio is checked, and the maximum number of input bytes in a row that
+#: do not produce output.
 _GRACE = 1_048_576
 
 
 class Deflate:
-    """A compressor and a decompressor, each with its own history.
+    """A DEFLATE compressor for sent data, and a DEFLATE decompressor for received data.
 
     Raises:
-        ProtocolError: the input is not DEFLATE, or bytes follow the end of the compressed data.
-        LimitExceeded: the output is too large for the input (ratio).
+        ProtocolError: the input is invalid DEFLATE data, or bytes follow the end of the compressed data.
+        LimitExceeded: the compression ratio exceeds the limit (ratio).
     """
 
     def __init__(self, ratio: int) -> None:
@@ -375,11 +390,11 @@ class Deflate:
         self.has_more = False
 
     def pack(self, octets: bytes) -> bytes:
-        """Return the compressed form of these bytes."""
+        """Compress data to send."""
         return self._packer.compress(octets) + self._packer.flush(zlib.Z_SYNC_FLUSH)
 
     def feed(self, octets: bytes) -> None:
-        """Feed received bytes; the output of earlier bytes must have been read completely."""
+        """Feed received bytes, after the output of all earlier bytes was read."""
         assert not self.has_more, "earlier output must be read first"
         if self._in_vain >= _GRACE:
             raise LimitExceeded("ratio", f"{self._in_vain} compressed bytes expand to nothing")
@@ -388,7 +403,7 @@ class Deflate:
         self.has_more = True
 
     def read(self, most: int) -> bytes:
-        """Return at most `most` bytes of output; empty if more input is needed first."""
+        """Return at most `most` bytes of output, or empty bytes if more input is needed."""
         if not self.has_more:
             return b""
         before = len(self._waiting)

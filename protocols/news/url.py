@@ -27,23 +27,23 @@ from protocols.syntax import (
     take,
 )
 
-_LONGEST_ID = 248  # RFC 5536 3.1.3 allows 250 octets with the angle brackets
-_LONGEST_GROUP = 494  # a command line has 512 octets (RFC 3977 3.1), including `ARTICLE` or `GROUP`
+_LONGEST_ID = 248  # bytes without angle brackets; RFC 5536 3.1.3 allows 250 octets with them
+_LONGEST_GROUP = 494  # bytes; a command line has at most 512 octets (RFC 3977 3.1)
 _ID_DATA = ";/?:&="
 _NOT_IN_ID = frozenset([*range(0x21), 0x3C, 0x3E, *range(0x7F, 0x100)])
 _GROUP = re.compile(rb"[0-9A-Za-z.+_-]+")
 _WILDMAT = re.compile(rb"[0-9A-Za-z.+_*-]+")
 _NOT_DIGIT = re.compile(r"[^0-9]")
-_MOST_DIGITS = 16  # the maximum for article numbers (RFC 3977 6)
+_MOST_DIGITS = 16  # maximum length of an article number (RFC 3977 6)
 _HIGHEST = 9_999_999_999_999_999
 _HOSTNUMBER = re.compile(r"[0-9]+(?:\.[0-9]+){3}\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NewsUrl(Url):
-    """The URL of an article or group on any server: exactly one of `group` and `message_id` is set.
+    """The URL of an article or a group; exactly one of `group` and `message_id` is set.
 
-    Only if the URL names a server is `host` set (RFC 5538).
+    `host` is set if the URL names a server (RFC 5538). Otherwise the caller chooses the server.
 
     Examples:
         >>> resolver.parse("news:comp.misc").group, resolver.parse("news:1@h.example").message_id
@@ -66,7 +66,7 @@ class NewsUrl(Url):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NntpUrl(HostUrl):
-    """The URL of a group on a server, or of an article in it if `article` is not None.
+    """The URL of a group on a server, or the URL of an article in the group if `article` is set.
 
     Examples:
         >>> url = resolver.parse("nntp://news.example/comp.misc/1234")
@@ -79,7 +79,10 @@ class NntpUrl(HostUrl):
 
 
 def parse_news(text: UrlText) -> NewsUrl:
-    """Parse `news:` and `snews:`. A URL with a server and without a path names all groups (RFC 5538 2.2)."""
+    """Parse a `news:` or `snews:` URL.
+
+    A URL with a server and without a path names all groups (RFC 5538 2.2).
+    """
     if not text.text.startswith("//", text.start, text.end):
         group, message_id = _parse_article(text, text.start)
         return NewsUrl(
@@ -92,7 +95,10 @@ def parse_news(text: UrlText) -> NewsUrl:
 
 
 def _parse_article(text: UrlText, start: int) -> tuple[bytes | None, bytes | None]:
-    """Return group and message-id, one of them None; a URL with an unescaped `@` has a message-id."""
+    """Return the group and the message-id; exactly one of the two is set.
+
+    A URL with an `@` that is not percent-encoded has a message-id.
+    """
     at = find(text, "@", start)
     if at < text.end:
         return None, _parse_message_id(text, start, at)
@@ -134,7 +140,7 @@ def _parse_group(text: UrlText, start: int, end: int, allowed: re.Pattern[bytes]
 
 
 def parse_nntp(text: UrlText) -> NntpUrl:
-    """Parse `nntp:` and `nntps:`: `/group` or `/group/number`."""
+    """Parse an `nntp:` or `nntps:` URL; the path is `/group` or `/group/number`."""
     login, start = parse_hostport(text)
     if text.end - start < 2:
         raise invalid(text.text, "missing-path", "newsgroup", start)
@@ -154,7 +160,7 @@ def _parse_number(text: UrlText, start: int) -> int:
 
 
 def _find_wrong_in_id(octets: bytes) -> int | None:
-    """Return the index of the first byte that a message-id cannot have, or None."""
+    """Return the index of the first byte that is invalid in a message-id, or None."""
     if len(octets) > _LONGEST_ID:
         return _LONGEST_ID
     return next((index for index, octet in enumerate(octets) if octet in _NOT_IN_ID), None)
@@ -172,7 +178,7 @@ def build_news(url: NewsUrl) -> str:
     """Return the URL as text.
 
     Raises:
-        InvalidUrl: no URL can hold the group or message-id.
+        InvalidUrl: the group or the message-id cannot be represented in a URL.
     """
     article = _build_article(url)
     if url.host is None:
@@ -210,7 +216,7 @@ def build_nntp(url: NntpUrl) -> str:
     """Return the URL as text.
 
     Raises:
-        InvalidUrl: no URL can hold the group or number.
+        InvalidUrl: the group or the article number cannot be represented in a URL.
     """
     group = _build_group(url.group, _GROUP)
     if url.article is None:
@@ -221,21 +227,21 @@ def build_nntp(url: NntpUrl) -> str:
 
 
 def names_of(url: NntpUrl) -> tuple[bytes, ...]:
-    """Return the group, then the article's number if the URL has one."""
+    """Return the group and, if the URL has one, the article number."""
     if not url.group:
         return ()
     return (url.group,) if url.article is None else (url.group, b"%d" % url.article)
 
 
 def as_group(url: NntpUrl) -> NntpUrl:
-    """Return the URL unchanged: an nntp URL without a number already names a group."""
+    """Return the URL unchanged, because an nntp URL without a number already names a group."""
     return url
 
 
 def by_number(url: NewsUrl) -> str | None:
-    """Return the nntp URL of a group, in which articles can be named by number, or None.
+    """Return the nntp URL for the group of a news URL, or None if the URL does not name a server.
 
-    The URL must name a server.
+    In the nntp URL, an article can be named by its number.
     """
     if url.host is None or url.user is not None or url.group is None or b"*" in url.group:
         return None
