@@ -1,10 +1,11 @@
 """prospero: RFC 1738 3.11 (the URL), the Prospero protocol, version 5, over ARDP.
 
 - `ardp`: packets, server addresses, and one request with its reply.
-- `objects`: objects, links and attributes, with the quoting of tokens; `access_method`: the URLs of an
-  object.
+- `objects`: objects, links and attributes; the quoting of tokens.
+- `access_method`: the URLs of an object.
 - `message`: requests and replies.
-- `resolution`: the object that a URL names; `dialogue`: the reply for it.
+- `resolution`: the search for the object that a URL names.
+- `dialogue`: the protocol exchange for a URL.
 """
 
 from __future__ import annotations

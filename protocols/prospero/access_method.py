@@ -1,9 +1,9 @@
-"""ACCESS-METHOD values of a prospero object, in the server's order of preference, and their URLs.
+"""The access methods of a prospero object, and their URLs (protocol page, section 8).
 
-A value has at least five tokens: the method, and four tokens that name a host and an object there. If a token
-is empty, the corresponding token of the link or of the requested object is used. An unusable method carries
-its reason. If a method names a file of the client's own machine, it is never followed, because only the
-server claims this (rule S10, redirects). Section 8 of the protocol page.
+An ACCESS-METHOD value has at least five tokens: the method, and four tokens that name a host and an object on
+this host. An empty token is replaced by the corresponding token of the link or of the requested object. An
+access method that cannot be used has a reason. The client never follows an access method that names a local
+file of the client's machine, because the server is untrusted (rule S10, redirects).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from protocols.prospero.objects import (
 )
 from protocols.syntax import RESERVED, UNRESERVED, encode
 
-# The URL of the object from the host and name in an access method, one function per method.
+# The mapping of an access method to a URL (protocol page, section 8.2), with one function per method.
 #
-# Every part comes from a server, so it is encoded byte by byte. A part that a URL of the scheme cannot hold
-# raises `InvalidUrl` with the reason. Section 8.2 of the protocol page.
+# Host and name are untrusted input from a server, so every byte is percent-encoded if necessary. A host or
+# name that cannot be represented in a URL of the scheme raises `InvalidUrl`.
 
 _FTP_DATA = "?:@&="
 _FTP_TYPES = {b"BINARY": "i", b"TEXT": "a", b"DIRECTORY": "d"}
@@ -44,9 +44,9 @@ _WAIS_AS_IT_IS = frozenset((UNRESERVED + RESERVED).encode("ascii"))
 
 
 class AccessName(NamedTuple):
-    """The names in a value, with empty tokens replaced.
+    """The host and the object name of an access method, after empty tokens were replaced.
 
-    `host` and `hsoname` are tokens, `argument` is the optional argument.
+    `argument` is the optional sixth token of the value.
     """
 
     host: bytes
@@ -59,7 +59,10 @@ class AccessName(NamedTuple):
 
 
 class MappedUrl(NamedTuple):
-    """The URL of a value. `is_text` is set if the value declares text; `message` is shown to the user."""
+    """The URL of an access method.
+
+    `is_text` is set if the method declares that the object is text. `message` is displayed to the user.
+    """
 
     url: str
     kind: Kind = Kind.DOCUMENT
@@ -68,12 +71,12 @@ class MappedUrl(NamedTuple):
 
 
 def map_anonymous_ftp(named: AccessName) -> MappedUrl:
-    """Map AFTP: the name is relative to the anonymous user's root; one leading slash is ignored."""
+    """Map AFTP; the name is relative to the root of the anonymous user, and a leading slash is ignored."""
     return _map_ftp(named, "")
 
 
 def map_ftp(named: AccessName) -> MappedUrl:
-    """Map FTP: a leading slash is part of the name, which is not relative to the login directory."""
+    """Map FTP; a leading slash is part of the name, because the name is an absolute path."""
     return _map_ftp(named, "%2F" if named.hsoname.startswith(b"/") else "")
 
 
@@ -89,7 +92,7 @@ def _map_ftp(named: AccessName, root: str) -> MappedUrl:
 
 
 def map_gopher(named: AccessName) -> MappedUrl:
-    """Map GOPHER: the complete name is the selector, including its type character."""
+    """Map GOPHER; the complete name, including the type character, is the selector."""
     selector = named.hsoname
     if _ENDS_GOPHER_FIELD.search(selector):
         raise InvalidUrl("selector-control", 0, "NUL, TAB, CR or LF in a selector")
@@ -109,15 +112,16 @@ def _gopher_type(named: AccessName) -> str:
 
 
 def map_telnet(named: AccessName) -> MappedUrl:
-    """Map TELNET: only host and port; the argument is a message for the user, never a user name."""
+    """Map TELNET to a URL of host and port; the argument is a message for the user, not a user name."""
     message = None if named.argument is None else read_text(named.argument)
     return MappedUrl(f"telnet:{named.place.authority(23)}/", Kind.SERVICE, message=message)
 
 
 def map_wais(named: AccessName) -> MappedUrl:
-    """Map WAIS: `WAIS-GW/host(port)/type/database/document` or `…/QUERY/database[/words]`.
+    """Map WAIS; the name is `WAIS-GW/host(port)/type/database/document` or `…/QUERY/database[/words]`.
 
-    The host in the name is the WAIS server; the host token names the Prospero server.
+    The host in the name is the WAIS server. The host token of the value is the Prospero server, and is
+    ignored.
     """
     mark, *parts = named.hsoname.split(b"/", 4)
     if mark != _WAIS_GATEWAY or len(parts) < 3:
@@ -135,7 +139,7 @@ def map_wais(named: AccessName) -> MappedUrl:
 
 
 def _document(written: bytes) -> str:
-    """Encode the characters of a document's id that are not encoded yet; most of them are."""
+    """Percent-encode the characters of a document id that are not encoded yet."""
     return "".join(
         piece.decode("ascii") if len(piece) == 3 or piece[0] in _WAIS_AS_IT_IS else f"%{piece[0]:02X}"
         for piece in _WAIS_WRITTEN.findall(written)
@@ -160,8 +164,11 @@ _WITHOUT_URL = (b"AFS", b"NFS", b"RCP", b"TN3270")
 class AccessMethod(NamedTuple):
     """An access method of an object.
 
-    `lead` is the URL of the method, or `target` the object whose contents a Prospero server returns. If both
-    are None, `unusable` is the reason. `tokens` are the value as received.
+    Attributes:
+        tokens: The tokens of the value, as received.
+        lead: The URL of the object, for a method of another protocol.
+        target: The object whose contents a Prospero server returns (PROSPERO-CONTENTS).
+        unusable: The reason why the method cannot be used, if `lead` and `target` are None.
     """
 
     name: bytes
@@ -176,17 +183,17 @@ class AccessMethod(NamedTuple):
 
     @property
     def is_session(self) -> bool:
-        """Return whether the method is a service, which is announced to the user and not followed."""
+        """Return whether the method is a service for the user, which the client does not follow."""
         return self.name == b"TELNET" and self.lead is not None
 
     @property
     def is_local(self) -> bool:
-        """Return whether the method names a file of this machine, as the server claims."""
+        """Return whether the method names a local file of the client's machine."""
         return self.name == _LOCAL
 
     @property
     def described(self) -> str:
-        """Return the value for display, with the reason why it cannot be used."""
+        """Return the tokens for display, with the reason why the method cannot be used."""
         said = " ".join(read_text(token) or "''" for token in self.tokens)
         return f"{said} ({self.unusable})" if self.unusable else said
 
@@ -202,11 +209,13 @@ class AccessMethod(NamedTuple):
 def access_methods_of(
     attributes: Iterable[Attribute], default: ObjectPointer, via: RequestObject
 ) -> list[AccessMethod]:
-    """Return the access methods of an object, best first; short values and unknown methods are left out.
+    """Return the access methods of an object, best first.
+
+    Values with too few tokens and unknown methods are skipped.
 
     Args:
         attributes: the attributes of the object.
-        default: the tokens that replace empty ones.
+        default: the tokens that replace empty tokens.
         via: the object whose reply had the attributes.
     """
     methods = (_access_method(tokens, default, via) for tokens in values_of(attributes, b"ACCESS-METHOD"))
@@ -235,7 +244,10 @@ def _access_method(
 
 
 def _fill(tokens: tuple[bytes, ...], default: ObjectPointer) -> ObjectPointer:
-    """Replace empty tokens by their defaults; the default version is used only with the default name."""
+    """Replace empty tokens by the default tokens.
+
+    The default version is used only if the name of the object is also the default.
+    """
     _, host_type, host, hsoname_type, hsoname = tokens[:_FEWEST]
     return ObjectPointer(
         host_type or default.host_type,
@@ -247,7 +259,7 @@ def _fill(tokens: tuple[bytes, ...], default: ObjectPointer) -> ObjectPointer:
 
 
 def _contents_of(pointer: ObjectPointer, via: RequestObject) -> RequestObject:
-    """Return the object to request for its contents: `via` if both are the same object."""
+    """Return the object whose contents to request; return `via` if the pointer names the same object."""
     target = pointer.target(via)
     return via if target.identity == via.identity else target
 
@@ -266,11 +278,11 @@ def _decode_local_path(path: bytes) -> str:
 
 
 def find_first_url(methods: Iterable[AccessMethod]) -> AccessMethod | None:
-    """Return the first method with a URL that can be followed; if there is none, the first service."""
+    """Return the first method with a URL to follow, or else the first service for the user."""
     leading = [method for method in methods if method.lead is not None]
     return next((method for method in leading if not method.is_session), leading[0] if leading else None)
 
 
 def kind_of(method: AccessMethod | None) -> Kind:
-    """Return the kind that an object with this access method probably has."""
+    """Return the probable kind of an object with this access method."""
     return Kind.UNKNOWN if method is None or method.lead is None else method.lead.kind

@@ -1,13 +1,14 @@
 """ARDP, the datagram protocol of Prospero: packets, server addresses, and one request with its reply.
 
-`ArdpExchange` is a machine without I/O and without a clock. Each call receives the time and returns the
-actions to perform now: datagrams to send, or an address to send to. `deadline` is the time of the next call
-if nothing arrives. If an acknowledgment is due, `deadline` is now, so the acknowledgment is sent as soon as
-all waiting packets were read. Section 4 of the protocol page.
+`ArdpExchange` is a sans-I/O state machine without a clock (protocol page, section 4). Each method takes the
+current time, and returns the actions to perform: datagrams to send, or a destination address to switch to.
+`deadline` is the time of the next call if no datagram arrives. If an acknowledgment is due, `deadline` is in
+the past, so that the acknowledgment is sent after all received packets were read.
 
-A packet is accepted if its source address is one of the server's addresses and its connection id is the
-exchange's. The port is not checked, and the two bytes of the id may be swapped. An exchange ends after
-`patience` seconds without progress, even if the server asks the client to wait longer.
+To reject spoofed packets, the client checks two fields of a packet. The source address must be an address of
+the server, and the connection id must be the id of the exchange. The source port is not checked, and the two
+bytes of the id may be swapped. An exchange times out after `patience` seconds without progress, even if the
+server asks the client to wait longer.
 """
 
 from __future__ import annotations
@@ -21,27 +22,26 @@ from protocols.contract import DatagramAction, Line, RedirectAddress, SwitchAddr
 from protocols.errors import Declined, LimitExceeded, Refused, TimedOut
 from protocols.wire import encode_datagram, split_message
 
-# One datagram of ARDP version 0: a header that ends after the last field needed, then text.
+# The datagram of ARDP version 0 (protocol page, section 2): a header of variable length, then text.
 #
-# A field beyond the header's stated length has its default value. If the length ends inside a field, this
-# field is missing. A datagram of another kind is recognized by its first byte. Of these, the client uses only
-# the list of the server's versions. Section 2 of the protocol page, and section 3 for the recognition of
-# version 1.
+# The header ends after the last field that the sender needs. A field that is missing or truncated has its
+# default value. The first byte shows whether a datagram has another version or format (section 3 for version
+# 1). The client ignores such datagrams, except the list of the versions that a server supports.
 
 D = TypeVar("D")
 
-#: The maximum size of the text in a client's packet, in bytes.
+#: The maximum size of the text in a packet of the request, in bytes.
 MOST_TEXT = 1250
 
 _LONGEST_HEADER = 31
 _CONTROL = 0  # the packet number of a control packet, which is not part of the message
 _ACKNOWLEDGE = 0x80
 _SEQUENCED_CONTROL = 0x40
-_CANCEL = b"\0\0\0\1"  # wait 0, no flags, option 1
+_CANCEL = b"\0\0\0\1"  # the header fields of a cancel packet: wait is 0, flags are 0, option is 1
 
 
 class ArdpOption(enum.IntEnum):
-    """The options in byte 12 of the header that concern a client."""
+    """The options in byte 12 of the header that a client must support."""
 
     NONE = 0
     REFUSED = 1
@@ -54,10 +54,14 @@ class ArdpOption(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ArdpPacket:
-    """A packet of version 0.
+    """A packet of ARDP version 0.
 
-    `received_through` and `wait` are optional (None). `data` is the data of the option. `text` is empty for a
-    sequenced control packet, which has a number but is not part of the message.
+    Attributes:
+        received_through: The number of the last packet that the sender received without a gap, or None.
+        wait: The number of seconds that the server asks the client to wait, or None.
+        data: The data of the option.
+        text: The segment of the message in this packet. A sequenced control packet has a number and an empty
+            text.
     """
 
     connection: int = 0
@@ -82,10 +86,10 @@ class KnownVersions(NamedTuple):
 
 
 def decode_packet(datagram: bytes) -> ArdpPacket | KnownVersions | None:
-    """Decode a datagram.
+    """Decode a datagram; return None for a datagram that the client ignores.
 
-    Returns None for a datagram that is not for this client: empty, truncated inside its header, of version 1
-    or later, or plain text.
+    The client ignores an empty datagram, a datagram with a truncated header, a datagram of version 1 or
+    later, and plain text.
     """
     length = datagram[0] if datagram else 32
     if length == 0:
@@ -117,20 +121,20 @@ def _number(header: bytes, start: int, default: D) -> int | D:
 
 
 def _flag_data(header: bytes, flags: int) -> int:
-    """Return the size of the flags' data, which precedes the option's data, lowest flag bit first."""
+    """Return the size of the flags' data in bytes; the data of the option follows the flags' data."""
     address = 2 + sum(header[14:15]) if flags & 0x01 else 0
     return address + 2 * (flags >> 1 & 0x07).bit_count()
 
 
 def decode_redirect(data: bytes) -> tuple[str, int] | None:
-    """Return the IP address and the port of a redirect, or None if they are missing."""
+    """Return the IP address and the port of a redirect, or None if one of them is missing."""
     if len(data) < 6:
         return None
     return ".".join(str(octet) for octet in data[:4]), int.from_bytes(data[4:6])
 
 
 def decode_queue(data: bytes) -> str:
-    """Describe the position in the server's queue; empty if the server does not report it."""
+    """Describe the client's position in the server's queue; return "" if the server does not report it."""
     flags, said, at = data[0] if data else 0, [], 1
     if flags & 0x01 and len(data) >= at + 2:
         said.append(f"position {int.from_bytes(data[at : at + 2])} in the queue")
@@ -143,46 +147,48 @@ def decode_queue(data: bytes) -> str:
 def encode_piece(
     connection: int, number: int, total: int, received_through: int, piece: Line, *, acknowledge: bool
 ) -> Line:
-    """Encode a packet of a request; with `acknowledge`, it asks for an acknowledgment."""
+    """Encode a packet of a request; if `acknowledge` is set, the packet requests an acknowledgment."""
     rest = b"\0\0" + bytes((_ACKNOWLEDGE,)) if acknowledge else b""
     return encode_datagram(_header(connection, number, total, received_through, rest), piece)
 
 
 def encode_acknowledgment(connection: int, received_through: int) -> Line:
-    """Encode an acknowledgment: the number of the last packet of the reply received without a gap."""
+    """Encode an acknowledgment of all packets of the reply up to number `received_through`."""
     return encode_datagram(_header(connection, _CONTROL, 0, received_through))
 
 
 def encode_cancel(connection: int) -> Line:
-    """Encode a cancellation, which tells the server that the client no longer waits for the reply."""
+    """Encode a cancel packet: the client no longer waits for the reply."""
     return encode_datagram(_header(connection, _CONTROL, 0, 0, _CANCEL))
 
 
 def _header(connection: int, number: int, total: int, received_through: int, rest: bytes = b"") -> bytes:
-    """Encode a header; `rest` are the fields after received-through."""
+    """Encode a header; `rest` has the encoded fields after the field received-through."""
     fields = (connection, number, total, received_through)
     header = b"".join(field.to_bytes(2) for field in fields) + rest
     return (1 + len(header)).to_bytes(1) + header
 
 
-# The addresses of one server's name, tried one after another until one of them responds.
+# The IP addresses of a server, with the selection of a working address (Happy Eyeballs, RFC 8305).
 #
-# There is no connection, so only a response shows that an address works. If an address does not respond
-# within a delay, the next address is tried too (RFC 8305; rule S09, DNS pinning). After the first response,
-# only that address is used. A response from an address that was not tried is also accepted: a host with
-# several addresses may respond from another one (protocol page 4.6).
+# UDP does not have a handshake, so only a response shows that an address works. If an address does not
+# respond within a delay, the request is also sent to the next address (rule S09, DNS pinning). After the
+# first response, the client uses only the source address of that response. This source address may be any
+# address of the server, because a multihomed host may respond from a different address (protocol page 4.6).
 
-#: Seconds before the next address is tried (RFC 8305 section 5).
+#: The delay in seconds before the request is sent to the next address (RFC 8305 section 5).
 ATTEMPT_DELAY = 0.25
 
 _NEVER = float("inf")
 
 
 class CandidateAddresses:
-    """The addresses of a server, in order of preference; there is at least one.
+    """The addresses of a server in order of preference, at least one.
 
-    The request was sent to the addresses in `requested`; `next_at` is the time to try the next address. If
-    `settled` is set, only one address may respond.
+    Attributes:
+        requested: The addresses to which the request was sent.
+        next_at: The time at which to send the request to the next address.
+        settled: Whether only one address is left, for example after the first response.
     """
 
     def __init__(self, addresses: Sequence[str]) -> None:
@@ -196,7 +202,7 @@ class CandidateAddresses:
         self.next_at = now + ATTEMPT_DELAY if self._waiting else _NEVER
 
     def request_next(self, now: float) -> str:
-        """Return the next address to try."""
+        """Return the next address for the request."""
         address = self._waiting.pop(0)
         self.requested.append(address)
         self.begin(now)
@@ -206,18 +212,18 @@ class CandidateAddresses:
         return address in self.requested or address in self._waiting
 
     def settle(self, address: str) -> None:
-        """Accept only this address from now on, because it responded."""
+        """Select `address`, because a response came from this address."""
         self.requested, self._waiting, self.settled, self.next_at = [address], [], True, _NEVER
 
     def lose(self, address: str, now: float) -> bool:
-        """Remove an unreachable address; return whether another one was tried or is due now."""
+        """Remove an unreachable address; return whether another address was requested or is due now."""
         self.requested = [each for each in self.requested if each != address]
         if self._waiting:
             self.next_at = now
         return bool(self.requested or self._waiting)
 
 
-#: The maximum number of packets in transit without an acknowledgment.
+#: The maximum number of unacknowledged packets in transit (the send window).
 WINDOW = 16
 #: The maximum number of redirects of one request.
 MOST_REDIRECTS = 5
@@ -227,12 +233,15 @@ _AT_ONCE = float("-inf")
 
 @dataclass(frozen=True, slots=True)
 class RetransmitTiming:
-    """The retransmission schedule of a request.
+    """The retransmission schedule of a request (exponential backoff).
 
-    The request is repeated after `first` seconds, then after twice the previous delay, at most `longest`.
-    `retries` is the maximum number of repeats; with None the request is repeated until patience ends. The
-    defaults are the values of the old clients. With them, in a network that loses 30 of 100 datagrams each
-    way, one exchange in 15 fails.
+    The defaults are the values of old clients. In a network that loses 30 % of the datagrams in each
+    direction, one exchange in 15 fails with the defaults.
+
+    Attributes:
+        first: The delay before the first retransmission, in seconds. Each further delay is twice as long.
+        retries: The maximum number of retransmissions; None to retransmit until the idle timeout.
+        longest: The maximum delay, in seconds.
     """
 
     first: float = 4.0
@@ -240,7 +249,7 @@ class RetransmitTiming:
     longest: float = float("inf")
 
     def pauses(self, patience: float) -> Iterator[float]:
-        """Yield the delays between transmissions if there is never a response."""
+        """Yield the delays between transmissions, in seconds, for a server that does not respond."""
         timeout, sent = self.first, 0
         while patience > 0 and (self.retries is None or sent <= self.retries):
             yield min(timeout, patience)
@@ -250,39 +259,44 @@ class RetransmitTiming:
 
 _USUAL = RetransmitTiming()
 
-#: A schedule of sixteen transmissions in a minute. In a network that loses 30 of 100 datagrams each way, one
-#: exchange in 40,000 fails.
+#: A schedule of sixteen transmissions in a minute. In a network that loses 30 % of the datagrams in each
+#: direction, one exchange in 40,000 fails.
 PERSISTENT = RetransmitTiming(first=2.0, retries=None, longest=4.0)
 
 
 class ArdpExchange:
     """A request and its reply; see `protocols.contract.DatagramExchange`.
 
-    The exchange combines three parts:
-    - `_Request`: a window of its packets is in transit. The server's acknowledgments (`received_through`)
-      move the window.
-    - `_Reply`: packets arrive in any order. The reply is complete when all packets up to its total have
-      arrived.
-    - timers: `_expires` is the time of the next retransmission, `_gives_up` the end of patience. Both restart
-      on progress.
+    The state of an exchange has three parts:
+
+    - `_Request`: the packets of the request. At most a window of packets is in transit. An acknowledgment of
+      the server (`received_through`) advances the window.
+    - `_Reply`: the packets of the reply, which may arrive in any order. The reply is complete when all
+      packets up to the announced total have arrived.
+    - Timers: `_expires` is the time of the next retransmission, `_gives_up` is the time of the idle timeout.
+      Both timers restart on progress.
 
     `_owes` is set while an acknowledgment is due.
 
     Args:
         message: the request.
-        connection: an unpredictable id, 1 to 65,535, never used before on the same socket.
-        addresses: the server's addresses. The socket already sends to the first address; the others are tried
-            if the first does not respond.
-        patience: seconds without progress until the exchange fails.
+        connection: an unpredictable connection id from 1 to 65,535, never used before on the same socket.
+        addresses: the addresses of the server. The socket sends to the first address; the other addresses are
+            used if the first address does not respond.
+        patience: the idle timeout, in seconds without progress.
         most: the maximum size of the reply, in bytes.
         timing: the retransmission schedule.
-        toward: the only host and port to use instead of `addresses`.
+        toward: the host and port to use instead of `addresses`, after an earlier redirect or response.
 
     Attributes:
-        turned: the last redirect of the server, None without a redirect.
+        turned: the last redirect of the server, or None without a redirect.
 
-    Every method with a `now` argument can raise `TimedOut`; `Declined` if the server refuses the request or
-    version 0; `Refused` (S10, redirects) for too many redirects; `LimitExceeded`.
+    Every method with the argument `now` can raise these exceptions:
+
+    - `TimedOut`: the idle timeout has expired.
+    - `Declined`: the server refused the request, or does not support ARDP version 0.
+    - `Refused` (S10, redirects): the server sent too many redirects.
+    - `LimitExceeded`: the reply is larger than `most` bytes.
     """
 
     def __init__(
@@ -316,45 +330,45 @@ class ArdpExchange:
 
     @property
     def packets(self) -> list[Line]:
-        """Return the packets of the request, as sent if the server acknowledges each window unasked."""
+        """Return all packets of the request, without requests for acknowledgments."""
         return self._request.packets
 
     @property
     def complete(self) -> bool:
-        """Return whether the complete reply has arrived and, if the server requested it, was acknowledged."""
+        """Return whether the reply has arrived completely and no acknowledgment is due."""
         return self._reply.complete and not self._owes
 
     @property
     def pieces(self) -> list[bytes]:
-        """Return the text of each packet of the reply, in order."""
+        """Return the texts of the packets of the reply, in order."""
         return self._reply.pieces
 
     @property
     def has_begun(self) -> bool:
-        """Return whether any packet of the reply arrived."""
+        """Return whether at least one packet of the reply has arrived."""
         return self._reply.has_begun
 
     @property
     def deadline(self) -> float:
-        """Return the time at which to call `wake` if nothing arrives."""
+        """Return the time at which to call `wake` if no datagram arrives earlier."""
         return _AT_ONCE if self._owes else min(self._expires, self._gives_up, self._candidates.next_at)
 
     def begin(self, now: float) -> list[DatagramAction]:
-        """Start the exchange; return the first window of the request."""
+        """Start the exchange; return the packets in the first window of the request."""
         self._progress(now)
         self._candidates.begin(now)
         return [*self._toward, *self._request.window()]
 
     def lose(self, address: str, now: float) -> bool:
-        """Remove an unreachable address; return whether another address of the server is left."""
+        """Remove an unreachable address; return whether another address was requested or is due now."""
         return self._candidates.lose(address, now)
 
     def cancel(self) -> Line:
-        """Return the packet that tells the server that the client no longer waits for the reply."""
+        """Return the cancel packet: the client no longer waits for the reply."""
         return encode_cancel(self._connection)
 
     def wake(self, now: float) -> list[DatagramAction]:
-        """Continue after all waiting packets were read, or after the deadline has passed."""
+        """Return the actions that are due after all received packets were read, or after the deadline."""
         if self._owes:
             return [self._acknowledge()]
         return self._request_next(now) if now >= self._candidates.next_at else self._expire(now)
@@ -382,7 +396,7 @@ class ArdpExchange:
         return actions
 
     def take(self, datagram: bytes, address: str, now: float) -> list[DatagramAction]:
-        """Process a datagram from `address`. The timers continue to run."""
+        """Process a datagram from `address`; return the actions that are due."""
         packet = decode_packet(datagram) if self._candidates.believes(address) else None
         actions: list[DatagramAction] = []
         if isinstance(packet, KnownVersions):
@@ -443,7 +457,7 @@ class ArdpExchange:
         return encode_acknowledgment(self._connection, self._reply.received_through)
 
     def _progress(self, now: float) -> None:
-        """Restart all timers after progress."""
+        """Restart the idle timeout and the retransmission timer after progress."""
         self._gives_up = now + self._patience
         self._restart(now)
 
@@ -459,7 +473,7 @@ class ArdpExchange:
 
 
 class _Request:
-    """The packets of a request, and the number of those that the server has acknowledged."""
+    """The packets of a request, and the number of acknowledged packets."""
 
     def __init__(self, connection: int, pieces: list[Line]) -> None:
         self._connection = connection
@@ -476,7 +490,7 @@ class _Request:
         return self._acknowledged == len(self._pieces)
 
     def hear(self, packet: ArdpPacket) -> bool:
-        """Process a packet's acknowledgment; return whether it acknowledges more of the request."""
+        """Process the acknowledgment in a packet; return whether it acknowledges further packets."""
         heard = min(packet.received_through or 0, len(self._pieces))
         before = self._acknowledged
         may_fall = packet.option == ArdpOption.SET_RECEIVED and packet.received_through is not None
@@ -484,15 +498,15 @@ class _Request:
         return self._acknowledged > before
 
     def window(self, received_through: int = 0, *, only_new: bool = False) -> list[Line]:
-        """Return the packets that may be in transit now; with `only_new`, only packets that were never sent.
+        """Return the packets in the send window; if `only_new` is set, only packets that were never sent.
 
-        `received_through` is the last packet of the reply received without a gap.
+        `received_through` is the number of the last packet of the reply that was received without a gap.
         """
         start = self._sent if only_new else self._acknowledged
         end = min(self._acknowledged + WINDOW, len(self._pieces))
         self._sent = max(self._sent, end)
-        # the server acknowledges a window only if a packet asks for it; without it no further packets could
-        # be sent
+        # The last packet of a window requests an acknowledgment. Without an acknowledgment the window could
+        # not advance.
         last = end if end < len(self._pieces) else None
         return [
             self._packet(number, received_through, acknowledge=number == last)
@@ -505,7 +519,7 @@ class _Request:
 
 
 class _Reply:
-    """The packets of a reply. They arrive in any order, may be repeated, and each may have the total."""
+    """The packets of a reply, which may arrive in any order and more than once."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -527,7 +541,7 @@ class _Reply:
         return [self._texts[number] for number in range(1, self._total + 1)]
 
     def store(self, packet: ArdpPacket) -> bool:
-        """Store a packet; return whether more packets are now received without a gap."""
+        """Store a packet; return whether the number of packets without a gap has increased."""
         before = self.received_through
         if packet.number not in self._texts:
             self._octets += len(packet.text)

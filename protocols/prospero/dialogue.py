@@ -1,7 +1,7 @@
-"""The dialogue of a prospero URL: the requests of its resolution, and the reply built from their results.
+"""The protocol exchange for a prospero URL: the requests that resolve the object, and the reply.
 
-A plan shows the case that the server returns the contents itself; notes describe the other cases. When a body
-begins, all requests are answered and no connection is open.
+A plan shows the case in which the server returns the contents of the object. Notes in the plan describe the
+other cases. The body begins after the last request was answered and its socket was closed.
 """
 
 from __future__ import annotations
@@ -54,18 +54,19 @@ def converse(
     limits: Limits | None = None,
     timing: RetransmitTiming = PERSISTENT,
 ) -> Dialogue[None]:
-    """Return the steps of a retrieval.
+    """Return the dialogue that retrieves a prospero URL.
 
-    The reply is an object's contents, a directory or the announcement of a service. Or it is a redirect
-    (`moved`) to the URLs of the object's access methods.
+    The reply is the contents of an object, a directory listing, the announcement of a service, or a redirect
+    (`moved`) to the URLs in the object's access methods.
 
     Raises:
-        Declined: the server refused, or the URL cannot be requested.
+        Declined: the server refused the request, or the client cannot request the object of the URL.
         TimedOut: the server did not respond.
         ProtocolError: a reply is invalid.
         LimitExceeded: a reply exceeds a limit.
-        Refused: the request cannot be sent (S02, command injection). Or the server names only a file of this
-            machine, or the object's FORWARDED lines form a circle (S10, redirects).
+        Refused: the URL contains a byte that cannot be sent (S02, command injection). Also raised if the
+            FORWARDED lines form a redirect loop, or the only access methods name local files of the client's
+            machine (S10, redirects).
     """
     options, target = options or Options(), target_of(url)
     limits = limits or Limits()
@@ -117,13 +118,13 @@ def _give_document(inquiry: Inquirer, document: ResolvedDocument) -> Dialogue[No
         peer=inquiry.address(place),
         media_type=_media_type(inquiry, facts, place),
     )
-    reply.verified.add("length")  # the server reported the number of packets, and all of them arrived
+    reply.verified.add("length")  # the number of received packets equals the announced number
     yield StartBody(reply)
     yield EmitBody(document.octets)
 
 
 def _media_type(inquiry: Inquirer, facts: ResolvedFacts, place: RequestObject) -> str | None:
-    """Guess the media type; None in a plan, because loading the table of types takes 30 ms."""
+    """Guess the media type; return None in a plan, because loading the table of types takes 30 ms."""
     return guess_media_type(facts.methods, place.hsoname) if inquiry.address(place) else None
 
 
@@ -132,7 +133,7 @@ def _give_contents(inquiry: Inquirer, facts: ResolvedFacts, method: AccessMethod
 
 
 def _leading_on(inquiry: Inquirer, alternatives: ResolvedAlternatives) -> Reply:
-    """Return the reply with the first URL, and the alternatives if it fails: other URLs, contents."""
+    """Return a redirect to the first URL, with the other access methods as alternatives."""
     facts, (first, *others) = alternatives.facts, alternatives.methods
     assert first.url is not None
     moved = Moved(
@@ -152,9 +153,9 @@ def _session(session: ResolvedService) -> Reply:
 
 
 def _facts(inquiry: Inquirer, facts: ResolvedFacts) -> Reply:
-    """Return the metadata without the contents.
+    """Return a reply with the metadata of the object, without the contents.
 
-    The kind is a document if this server has the object; otherwise it is a link.
+    The kind of the object is a document if a Prospero server returns the contents; otherwise a link.
     """
     method = next((method for method in facts.methods if method.target or method.lead), None)
     if method is None:
@@ -165,10 +166,10 @@ def _facts(inquiry: Inquirer, facts: ResolvedFacts) -> Reply:
     return replace(facts.reply(Kind.DOCUMENT), media_type=_media_type(inquiry, facts, facts.place))
 
 
-# A directory as a listing: the body has one name per line. The reader only counts the lines of the body and
-# creates each entry from the link with that number, so no line is parsed. Hidden links are left out.
+# A directory listing. The body has one line for each link: its name. The listing reader does not parse these
+# lines; it creates the entry of the n-th line from the n-th link. Hidden links are left out.
 
-#: The number of names in one piece of the body.
+#: The maximum number of names in one segment of the body.
 _AT_ONCE = 500
 _LINE_END = re.compile(r"[\r\n]")
 _KINDS = {
@@ -176,7 +177,7 @@ _KINDS = {
     b"DIRECTORY": Kind.DIRECTORY,
     b"SYMBOLIC": Kind.LINK,
 }
-#: The kinds by OBJECT-INTERPRETATION, used if it is more specific than the link's target.
+#: The kinds of objects by OBJECT-INTERPRETATION. This attribute may be more specific than the link's target.
 _CLASSES = {
     b"DOCUMENT": Kind.DOCUMENT,
     b"DATA": Kind.DOCUMENT,
@@ -189,9 +190,9 @@ _TITLES = (b"MENU-ITEM-DESCRIPTION", b"TITLE")
 
 
 def give_directory(inquiry: Inquirer, directory: ResolvedDirectory, *, raw: bool = False) -> Dialogue[None]:
-    """Emit the names as a body and as entries: the directory's own links, and those of its union links.
+    """Emit the names of the directory's links, including the links of expanded union links.
 
-    With `raw` the body consists of the lines of the links, as received.
+    If `raw` is set, the body has the LINK lines as received instead of the names.
     """
     members = yield from splice(inquiry, directory)
     found_in = {place.identity: inquiry.referrer(place) for place in members.places if place.via is not None}
@@ -204,7 +205,7 @@ def give_directory(inquiry: Inquirer, directory: ResolvedDirectory, *, raw: bool
 
 
 def _report(members: UnionMembers, reply: Reply) -> None:
-    """Report whether the listing is complete."""
+    """Record in `reply` whether the listing is complete, and add the findings."""
     if not members.gaps:
         reply.verified.add("length")
     reply.findings.extend(finding for answer in members.answers for finding in findings_of(answer))
@@ -214,14 +215,14 @@ def _report(members: UnionMembers, reply: Reply) -> None:
 
 
 def name_lines(members: Sequence[UnionMember]) -> Iterator[bytes]:
-    """Yield the body in pieces; line ends inside a name are escaped."""
+    """Yield the segments of a body with one name per line; line ends inside a name are escaped."""
     for start in range(0, len(members), _AT_ONCE):
         names = [read_text(member.link.name) for member in members[start : start + _AT_ONCE]]
         yield "".join([f"{_LINE_END.sub(_escape, name)}\n" for name in names]).encode("utf-8")
 
 
 def link_lines(members: Sequence[UnionMember]) -> Iterator[bytes]:
-    """Yield the body in pieces: the lines of the links as their servers sent them."""
+    """Yield the segments of a body with the LINK lines as received."""
     for start in range(0, len(members), _AT_ONCE):
         yield b"".join([member.link.raw + b"\n" for member in members[start : start + _AT_ONCE]])
 
@@ -231,10 +232,9 @@ def _escape(found: re.Match[str]) -> str:
 
 
 class LinkReader:
-    """A reader that turns the lines of a `name_lines` body into entries, in the order of `members`.
+    """A listing reader that turns the lines of a body into entries, in the order of `members`.
 
-    `found_in` maps the identity of an object to the URL and address of that object, for each object whose
-    reply had links, except the requested one.
+    `found_in` maps the identity of each union link's target to the referrer for the links in that target.
     """
 
     def __init__(
@@ -268,7 +268,7 @@ class LinkReader:
 
 
 def _url_of(member: UnionMember, methods: list[AccessMethod]) -> tuple[str | None, str | None]:
-    """Return the URL of a link (protocol page 8.5), or the reason for its absence."""
+    """Return the URL of a link (protocol page 8.5), or the reason why the link has no URL."""
     link = member.link
     if link.can_be_requested:
         try:

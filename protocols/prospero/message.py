@@ -1,12 +1,11 @@
 """Prospero messages: read-only commands and their replies (protocol page 6 and 7; rule S05, no side effects).
 
-Each request is complete: the protocol version, a user name that reveals nothing about the user, and one
-command. So each reply belongs to one command. Tokens from a URL or a reply are quoted; keywords are constants
-of this module.
+A request consists of the protocol version, an anonymous user name, and one command. Tokens from a URL or a
+reply are quoted, which prevents command injection. Keywords are constants of this module.
 
-Each request has its own socket and connection id. If a request is for another object than the URL's, it
-carries the URLs that led to this object. The policy then checks the object like a link in the reply that
-named it.
+Each request has a separate socket and connection id. A reply may name further objects. The request for such
+an object has the chain of URLs that led to the object (the referrers). The network policy checks the object
+like a link from the last of these URLs.
 """
 
 from __future__ import annotations
@@ -56,18 +55,18 @@ from protocols.wire import REST, Rest, encode_commands, run_reader
 
 # A reply (protocol page 7): links and attributes in the order received, and results.
 #
-# The reply to a command has no end marker, so each request has one command. Unknown lines, and lines with too
-# few tokens, are skipped and reported. A failure is stored, and becomes a typed error only if the caller asks
-# for it: some failures only mean that another method must be tried.
+# The reply to a command does not have an end marker, so each request has only one command. Unknown lines, and
+# lines with too few tokens, are skipped and reported. A failure is stored, and `ProsperoReply.check` turns
+# the failure into an exception. Some callers do not call `check`, because they can try another access method.
 
-#: The maximum number of warnings and irregularities kept per reply.
+#: The maximum number of warnings, and of skipped lines, that are stored per reply.
 _MOST_REPORTED = 10
-#: The approximate number of lines for a link with its attributes. A reply may have so many lines for each
-#: permitted link.
+#: The approximate number of lines for a link with its attributes. The maximum number of lines in a reply is
+#: this number times the maximum number of links.
 _LINES_OF_AN_ENTRY = 10
-#: The number of lines parsed before other tasks may run.
+#: The number of lines that are parsed before the parser yields to other tasks.
 _AT_ONCE = 64
-#: Results that contain no information for a client.
+#: Result lines that the client ignores.
 _IDLE = (b"SUCCESS", b"AUTHENTICATED", b"PARAMETER")
 _REFUSALS = (b"FAILURE", b"ERROR", b"VERSION-NOT-SUPPORTED")
 _NESTED = re.compile(rb"ATTRIBUTE>+")
@@ -84,7 +83,7 @@ _FAILURES: dict[bytes, type[Declined]] = {
 
 
 class ProsperoRefusal(NamedTuple):
-    """A server's refusal: the keyword of the line, the kind after FAILURE (otherwise empty), and the text."""
+    """A server's refusal; `kind` is the token after FAILURE, and is empty for other keywords."""
 
     keyword: bytes
     kind: bytes
@@ -98,10 +97,12 @@ class ProsperoRefusal(NamedTuple):
 
 @dataclass(slots=True)
 class ProsperoReply:
-    """The lines of one reply.
+    """The parsed lines of one reply.
 
-    `attributes` are the attributes of the object itself, not of its links. `oddities` describe skipped lines;
-    `warnings` are the server's warnings.
+    Attributes:
+        attributes: The attributes of the object, without the attributes of links.
+        oddities: Descriptions of skipped lines.
+        warnings: The warnings of the server.
     """
 
     links: list[ProsperoLink] = field(default_factory=list)
@@ -116,21 +117,21 @@ class ProsperoReply:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether the reply has no information about the object."""
+        """Return whether the reply lacks any information about the object."""
         said = (self.links, self.attributes, self.forwarded, self.refusal, self.none_found, self.unresolved)
         return not any(said)
 
     @property
     def lists(self) -> bool:
-        """Return whether the reply describes a directory: it has links or NONE-FOUND, not only attributes."""
+        """Return whether the reply describes a directory, because it has links or NONE-FOUND."""
         return bool(self.links) or self.none_found
 
     def check(self) -> None:
-        """Check the reply.
+        """Check that the reply has information about the object.
 
         Raises:
-            Declined: the server refused.
-            ProtocolError: the reply has no information.
+            Declined: the server refused the request.
+            ProtocolError: the reply lacks any information about the object.
         """
         if self.refusal is not None:
             raise self.refusal.error()
@@ -150,25 +151,25 @@ class ProsperoReply:
 
 
 def join_packets(texts: Sequence[bytes]) -> bytes:
-    """Return the text of a reply from the texts of its packets."""
+    """Join the texts of the packets into the text of the reply."""
     if _ENDS_WITH_NUL.match(b"".join(texts[:2])):
         texts = [text.removesuffix(b"\0") for text in texts]
     return b"".join(texts)
 
 
 def parse_reply(text: bytes, limits: Limits) -> ProsperoReply:
-    """Parse a reply; any input returns a reply or raises an error.
+    """Parse a reply.
 
     Raises:
         ProtocolError: a quote is not closed.
         LimitExceeded: a line without contents is longer than `limits.line`, an object has more lines than
-            `limits.lines`, or there are more links than `limits.entries`.
+            `limits.lines`, or the reply has more links than `limits.entries`.
     """
     return run_reader(lambda buffer: read_reply(text, limits))
 
 
 def read_reply(text: bytes, limits: Limits) -> Generator[Rest, None, ProsperoReply]:
-    """Parse a reply; let other tasks run in between."""
+    """Parse a reply, and yield regularly to other tasks."""
     reader = _ReplyReader(limits)
     for number, words in enumerate(read_lines(text), 1):
         reader.take(words)
@@ -180,8 +181,8 @@ def read_reply(text: bytes, limits: Limits) -> Generator[Rest, None, ProsperoRep
 class _ReplyReader:
     """A parser that assembles the lines of a reply.
 
-    `_link` is the link to which the current lines belong. `_lost` is set while the current lines belong to an
-    invalid link.
+    `_link` is the link to which the current lines belong. `_lost` is set if the current lines belong to an
+    invalid link, and must be skipped.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -211,12 +212,12 @@ class _ReplyReader:
             self._take_link(tokens, words.raw)
         elif keyword == b"ID":
             self._ids.append(tokens)
-        elif not _NESTED.fullmatch(keyword):  # an attribute of an attribute's value is ignored
+        elif not _NESTED.fullmatch(keyword):  # ignores the attributes of an attribute's value
             self._close_link()
             self._take_result(keyword, tokens)
 
     def _count(self, is_contents: bool) -> None:
-        """Count a line; all lines are held, because a reply can only be interpreted when it is complete."""
+        """Count a line, and check the limits, which prevent memory exhaustion by a long reply."""
         self._lines += 1
         self._lines_of_one += not is_contents
         if self._lines_of_one > self._limits.lines:
@@ -284,22 +285,21 @@ def _report(reported: list[str], what: str) -> None:
         reported.append(what)
 
 
-#: The client's identification in a request. Neither text may form `VERSION 1` (6.1), which identifies the
-#: oldest clients.
+#: The name of the client and of the user in a request. The names must not form `VERSION 1` (6.1), the text by
+#: which servers detect the oldest clients.
 SOFTWARE = b"url-resolver"
 NAME = b"anonymous"
 
 _VERSION = (b"VERSION", b"5", SOFTWARE)
 _AUTHENTICATE = (b"AUTHENTICATE", b"''", b"UNAUTHENTICATED", NAME)
 
-#: The first attributes requested of an object. A URL needs only ACCESS-METHOD. But a server with the
-#: configuration of the distribution examines a file only if a property of the file itself is requested too.
-#: If only ACCESS-METHOD is requested, it responds NOT-FOUND for every plain file (protocol page 6.4).
+#: The attributes in the first request for an object. The client needs only ACCESS-METHOD. However, a server
+#: with the default configuration examines a file only if a property of the file is requested, too. A request
+#: for ACCESS-METHOD alone returns NOT-FOUND for every plain file (protocol page 6.4).
 ATTRIBUTES = b"ACCESS-METHOD+SIZE+LAST-MODIFIED+UNIX-MODES"
 
-#: The maximum number of bytes in the replies to one URL besides the object's contents: the lines around the
-#: contents, attributes, links. The second number is the maximum encoded size of a byte of the contents: a
-#: quote is doubled.
+#: The maximum overhead of all replies for one URL, in bytes: attributes, links, and the lines around the
+#: contents. The second number is the maximum encoded size of a content byte, because quotes are doubled.
 _ROOM = 1 << 20
 _SPELLING = 2
 
@@ -308,8 +308,11 @@ _SPELLING = 2
 class ProsperoRequest:
     """A request to the server of `target`.
 
-    `what` describes the reply for the user; `ideal` is the text of an expected reply. `again` is False if the
-    client should not retry after a timeout: a server that responded before would probably time out again.
+    Attributes:
+        what: The description of the reply for the user.
+        ideal: The text of the reply that a plan expects.
+        again: Whether the client may retry after a timeout. A retry is useless if the server responded to an
+            earlier request, but not to this request.
     """
 
     target: RequestObject
@@ -323,7 +326,7 @@ def request_facts(target: RequestObject) -> ProsperoRequest:
     """Return the request for the access methods and metadata of an object.
 
     Raises:
-        Refused: the name cannot be sent (S02, command injection), as in the other functions.
+        Refused: the name of the object cannot be sent (S02, command injection).
     """
     ideal = b"ATTRIBUTE OBJECT INTRINSIC ACCESS-METHOD SEQUENCE PROSPERO-CONTENTS '' '' '' ''\n"
     return ProsperoRequest(
@@ -345,7 +348,7 @@ def request_attributes(target: RequestObject, names: bytes) -> Line:
     """Encode GET-OBJECT-INFO; `names` are attribute names separated by `+`.
 
     Raises:
-        Refused: the name cannot be sent (S02).
+        Refused: the name of the object cannot be sent (S02, command injection).
     """
     words = (quote(target.hsoname_type), quote(target.hsoname), b"%d" % target.version)
     return _message((b"GET-OBJECT-INFO", names, *words), target)
@@ -354,14 +357,14 @@ def request_attributes(target: RequestObject, names: bytes) -> Line:
 def request_listing(target: RequestObject) -> Line:
     """Encode DIRECTORY and LIST, which request every link with its attributes.
 
-    The reply also shows whether the object is a directory. VERIFY does not: the real server responds
-    NONE-FOUND to VERIFY for any name (6.3).
+    The reply also shows whether the object is a directory. The command VERIFY does not show this, because the
+    original server responds with NONE-FOUND to VERIFY for any name (6.3).
 
     Raises:
-        Refused: the name cannot be sent (S02, command injection).
+        Refused: the name of the object cannot be sent (S02, command injection).
     """
     words = (quote(target.hsoname_type), quote(target.hsoname), b"%d" % target.version)
-    # SELECT limits the command before it; DIRECTORY, which names the object, must therefore precede SELECT.
+    # DIRECTORY names the object. SELECT applies to the preceding command, so DIRECTORY must precede SELECT.
     return _message((b"DIRECTORY", *words), target, (b"LIST", b"ATTRIBUTES", b"COMPONENTS"))
 
 
@@ -371,9 +374,9 @@ def _message(command: tuple[bytes, ...], target: RequestObject, *further: tuple[
 
 
 class Inquirer:
-    """The requests for one URL, and the addresses that responded.
+    """The sender of all requests for one URL.
 
-    All replies together may be as large as the replies for an object of `limits.body` bytes.
+    `limits.body` limits the total size of all replies, plus an allowance for overhead and quoting.
     """
 
     def __init__(self, limits: Limits, timing: RetransmitTiming) -> None:
@@ -385,17 +388,17 @@ class Inquirer:
         self._left = _ROOM + _SPELLING * limits.body
 
     def referrer(self, target: RequestObject) -> Referrer:
-        """Return the referrer for objects that were named in the reply about `target`."""
+        """Return the referrer for objects that the reply about `target` named."""
         return Referrer(target.url, self._addresses.get(target))
 
     def address(self, target: RequestObject) -> str | None:
-        """Return the address that responded about `target`; None if there was no response yet."""
+        """Return the address that responded to the request for `target`, or None before a response."""
         return self._addresses.get(target)
 
     def request(self, question: ProsperoRequest) -> Dialogue[ProsperoReply]:
-        """Send a request and parse its reply.
+        """Send a request, and parse its reply.
 
-        Raises the errors of the network gateway, the exchange and the parser.
+        The errors of the network gateway, the ARDP exchange and the parser are raised.
         """
         opened = cast(OpenedConnection, (yield OpenDatagrams(question.target.route)))
         yield PlanNote("the connection id, bytes 2 and 3 of each packet, is random; here it is 0")
@@ -426,7 +429,10 @@ class Inquirer:
     def _find_redirect(
         self, target: RequestObject, addresses: Sequence[str]
     ) -> RedirectAddress | SwitchAddress | None:
-        """Return the redirect of this server, or its address that responded; None before any response."""
+        """Return the permanent redirect of a server, or the address from which the server responded before.
+
+        Return None before any response of the server.
+        """
         if target.server in self._turned:
             return self._turned[target.server]
         answered = self._answered.get(target.server)

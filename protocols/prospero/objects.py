@@ -1,12 +1,12 @@
-"""Objects of a Prospero server: their names and routes, and the tokens, attributes and links that name them.
+"""Objects of a Prospero server, and the parsing of message tokens, attributes and links.
 
-An object is named by a URL (protocol page 1), a link, a FORWARDED line or an access method (8.5). Each object
-also has a URL; the policy checks this URL before any request. The name of an object is opaque and not
-normalized.
+A URL (protocol page 1), a link, a FORWARDED line or an access method (8.5) can name an object. Each object
+has a URL, which the network policy checks before any request. The name of an object is an opaque string and
+is not normalized.
 
-In a message, a host is a name or a dotted address, directly followed by a decimal port in parentheses.
-Without a port, the default for the purpose of the host applies (1.2). Host names are case-insensitive.
-Servers write them in capitals; this module stores them in lower case.
+In a message, a host is a host name or a dotted IPv4 address. A decimal port in parentheses may follow the
+host directly; otherwise the default port of the protocol applies (1.2). Host names are case-insensitive.
+Servers send host names in upper case; this module stores host names in lower case.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ if TYPE_CHECKING:
 
 # Lines and tokens of a Prospero message: parsing, and quoting for output.
 #
-# A single quote switches quoting on and off anywhere in a token. Inside quotes, two quotes stand for one
-# quote, and every other byte is literal, line ends and NUL included. So a message is read in one pass from
-# the first byte to the last, never line by line. Section 5 of the protocol page.
+# A single quote starts or ends quoting at any position in a token (protocol page, section 5). Inside quotes,
+# two quotes represent one quote. Every other byte is literal, including line ends and NUL. Therefore a
+# message cannot be split at line ends before the quotes are parsed.
 
-#: The maximum number of tokens in a line. Real lines have less than a hundredth of it. Without a limit, a
-#: reply of only one-letter tokens would fill memory.
+#: The maximum number of tokens in a line. Real lines have less than 1 % of this number. The limit prevents
+#: memory exhaustion by a reply of one-letter tokens.
 MOST_TOKENS = 4096
 
 _QUOTE = ord("'")
 _NEEDS_QUOTES = re.compile(rb"[ \t\n\r\f\v/'+,]")
 _GAP = re.compile(rb"[ \t\r\n]*")
 _TOKEN = re.compile(rb"[^ \t']+(?:'[^']*'[^ \t']*)*|(?:'[^']*'[^ \t']*)+")
-# For a repeated group, the regex engine uses 84 bytes per repetition, and a file in one token may consist of
-# quotes only. So `_TOKEN` is for lines with few quotes; the next two patterns match only a limited number of
-# repetitions at a time.
+# The regex engine uses 84 bytes for each repetition of a group, and a file in one token may consist of quotes
+# only. To limit memory use, `_TOKEN` is used only for lines with few quotes. The following two patterns limit
+# the number of repetitions.
 _FEW_QUOTES = 1024
 _PART = re.compile(rb"[^'\r\n]*(?:'[^']*'[^'\r\n]*){0,512}")
 _QUOTED_OR_BLANKS = re.compile(rb"(?:'[^']*'){1,512}|[ \t]+")
-#: If a message contains this text, a lenient server assumes the oldest kind of client (6.1); and the quoted
-#: form with the same meaning.
+#: A text by which lenient servers detect the oldest clients anywhere in a message (6.1), and an equivalent
+#: quoted text that avoids this detection.
 _OLDEST, _SAME = b"VERSION 1", b"VERSIO'N' 1"
 
 
 def quote(token: bytes) -> bytes:
-    """Quote a token, from the first byte that must be quoted.
+    """Quote a token, starting at the first byte that must be quoted.
 
     Raises:
-        Refused: the token holds NUL, which old servers interpret as the end of the packet (S02, command
+        Refused: the token contains NUL, which old servers interpret as the end of the packet (S02, command
             injection).
     """
     if b"\0" in token:
@@ -63,7 +63,7 @@ def quote(token: bytes) -> bytes:
         return b"''"
     found = _NEEDS_QUOTES.search(token)
     start = found.start() if found else len(token)
-    # the next token could begin with a 1, which would form `VERSION 1`
+    # If the next token begins with 1, both tokens would form `VERSION 1`.
     if found is None and token.endswith(b"VERSION"):
         start = 0
     bare, rest = token[:start], token[start:]
@@ -72,17 +72,17 @@ def quote(token: bytes) -> bytes:
 
 
 class TokenLine(NamedTuple):
-    """The tokens of a line, at least one, and the raw line from the first token to its end."""
+    """The tokens of a line (at least one), and the raw line without leading blanks."""
 
     tokens: tuple[bytes, ...]
     raw: bytes
 
 
 def read_lines(text: bytes) -> Iterator[TokenLine]:
-    """Yield the lines of a message that have tokens.
+    """Yield the lines of a message, except blank lines.
 
     Raises:
-        ProtocolError: a quote is never closed.
+        ProtocolError: a quote is not closed.
         LimitExceeded: a line has more than `MOST_TOKENS` tokens.
     """
     start = _end(_GAP, text, 0)
@@ -104,14 +104,14 @@ def _line_end(text: bytes, start: int) -> int:
 
 
 def _end(pattern: re.Pattern[bytes], text: bytes, start: int) -> int:
-    """Return the end of the match at `start`; the patterns match the empty string too."""
+    """Return the end of the match at `start`; all patterns also match the empty string."""
     found = pattern.match(text, start)
     assert found is not None
     return found.end()
 
 
 def _split(raw: bytes) -> list[bytes]:
-    """Return the tokens of a line as written."""
+    """Split a line into tokens, without removing quotes."""
     few = raw.count(b"'") <= _FEW_QUOTES
     tokens = _TOKEN.findall(raw) if few else list(islice(_among_quotes(raw), MOST_TOKENS + 1))
     if len(tokens) > MOST_TOKENS:
@@ -120,7 +120,7 @@ def _split(raw: bytes) -> list[bytes]:
 
 
 def _among_quotes(raw: bytes) -> Iterator[bytes]:
-    """Yield the tokens of a line as written, for a line with many quotes."""
+    """Split a line with many quotes into tokens, without removing quotes."""
     start = 0
     for found in _QUOTED_OR_BLANKS.finditer(raw):
         if raw[found.start()] == _QUOTE:
@@ -135,8 +135,8 @@ def _among_quotes(raw: bytes) -> Iterator[bytes]:
 def _unquote(token: bytes) -> bytes:
     """Remove the quotes of a token.
 
-    Split at quotes, every other piece is inside quotes. An empty piece between two quoted pieces is a quote
-    inside quotes.
+    If the token is split at the quotes, every second segment is quoted text. An empty segment between two
+    quoted segments represents a literal quote.
     """
     pieces = token.split(b"'")
     pieces[2:-1:2] = [piece or b"'" for piece in pieces[2:-1:2]]
@@ -144,7 +144,7 @@ def _unquote(token: bytes) -> bytes:
 
 
 def read_text(token: bytes) -> str:
-    """Decode a token for display: UTF-8 if it is valid, otherwise ISO 8859-1."""
+    """Decode a token for display as UTF-8 or, if it is invalid UTF-8, as ISO 8859-1."""
     try:
         return token.decode("utf-8")
     except UnicodeDecodeError:
@@ -161,7 +161,7 @@ _HOST = re.compile(rb"([^()]+)(?:\(([0-9]{1,5})\))?")
 
 
 class ServerAddress(NamedTuple):
-    """A host, and the port if it was given."""
+    """A host and an optional port."""
 
     host: str
     port: int | None = None
@@ -170,16 +170,16 @@ class ServerAddress(NamedTuple):
         """Return `//host:port` for a URL.
 
         Raises:
-            InvalidUrl: the host or the port is invalid in a URL.
+            InvalidUrl: the host or the port cannot be represented in a URL.
         """
         return f"//{build_host(self.host)}{build_port(self.port, default_port)}"
 
 
 def parse_place(token: bytes) -> ServerAddress:
-    """Parse a host token; `authority` checks whether the host is valid.
+    """Parse a host token; the host is not validated before the call of `authority`.
 
     Raises:
-        InvalidUrl: the token does not name a host.
+        InvalidUrl: the token does not have the syntax of a host.
     """
     found = _HOST.fullmatch(token)
     if found is None:
@@ -190,8 +190,10 @@ def parse_place(token: bytes) -> ServerAddress:
 class RequestObject(NamedTuple):
     """An object to request.
 
-    `version` 0 is the current version. `selections` are SELECT lines without their keyword. `via` is the
-    object whose reply named this object; None for the object of the URL.
+    Attributes:
+        version: The version of the object; 0 is the current version.
+        selections: The arguments of the SELECT commands in the request.
+        via: The object whose reply named this object; None for the object of the URL.
     """
 
     host: str
@@ -204,7 +206,7 @@ class RequestObject(NamedTuple):
 
     @property
     def place(self) -> ServerAddress:
-        """Return the host and port, as in a host token."""
+        """Return the host and port of the object's server."""
         return ServerAddress(self.host, None if self.port == DEFAULT_PORT else self.port)
 
     @property
@@ -213,12 +215,12 @@ class RequestObject(NamedTuple):
 
     @property
     def identity(self) -> tuple[str, int, bytes]:
-        """Return the identity of the object; two objects with equal identities are the same object."""
+        """Return the identity of the object; objects with equal identities are the same object."""
         return self.host, self.port, self.hsoname
 
     @property
     def route(self) -> tuple[str, ...]:
-        """Return the URLs that led from the requested object to this one; empty for the requested object."""
+        """Return the chain of URLs that led to this object; empty for the object of the URL."""
         return () if self.via is None else (*self.via.route, self.url)
 
     @property
@@ -226,7 +228,7 @@ class RequestObject(NamedTuple):
         """Return the URL of the object.
 
         Raises:
-            InvalidUrl: the host is invalid in a URL.
+            InvalidUrl: the host cannot be represented in a URL.
         """
         fields: list[Field] = []
         if self.version:
@@ -241,15 +243,16 @@ class RequestObject(NamedTuple):
             hsoname=self.hsoname,
             fields=tuple(fields),
         )
-        # 8.5 requires encoded quotes, although a URL may contain them
+        # 8.5 requires percent-encoded quotes, although quotes are valid in a URL
         return BuiltUrl(build(url).replace("'", "%27"))
 
 
 def target_of(url: ProsperoUrl) -> RequestObject:
-    """Return the object of a URL, by its name and fields (1.1).
+    """Return the object that a URL names (1.1).
 
     Raises:
-        Declined: the host type is not INTERNET-D, or the version is not a number, so no request is possible.
+        Declined: the object cannot be requested, because the host type is not INTERNET-D or the version is
+            not a number.
     """
     fields = [(name.upper(), value) for name, value in url.fields if value is not None]
     host_type = _find_first(fields, (b"HOST-TYPE",))
@@ -278,10 +281,10 @@ def _version(value: bytes | None) -> int:
 
 
 def _selections(fields: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, ...]]:
-    """Yield the selections of the request (6.5).
+    """Yield the arguments of the SELECT commands for the fields of a URL (6.5).
 
-    Every field named ID is used, as a type and tokens. Of the fields with any other name only the first is
-    used, with its value as one token.
+    Every field ID is used; its value is split into a type and tokens. If another field is repeated, only the
+    first occurrence is used; its value is one token.
     """
     done = {b"", b"HOST-TYPE", b"HSONAME-TYPE", *_VERSION_NAMES}
     for name, value in fields:
@@ -293,16 +296,16 @@ def _selections(fields: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, ...]
 
 
 def read_version(token: bytes) -> int:
-    """Parse the object version in a reply; a token that is not a number means the current version."""
+    """Parse the version of an object; a token that is not a number means the current version."""
     return int(token) if _VERSION.fullmatch(token) else 0
 
 
-# Attributes of objects and links (protocol page 7.2), and the values that are interpreted here. A line has
-# one value. Several lines with the same name are several values, in the server's order of preference.
+# Attributes of objects and links (protocol page 7.2). An ATTRIBUTE line has one value. An attribute with
+# several values has several lines with the same name, in the server's order of preference.
 
 _SEQUENCES = (b"SEQUENCE", b"ASCII")
 _TYPES = (*_SEQUENCES, b"LINK", b"FILTER")
-#: Fields whose values are not sequences, and the minimum number of tokens of such a value.
+#: The types of field values other than SEQUENCE, with the minimum number of tokens in a value of each type.
 _TYPED_FIELDS = {
     (b"CLOSURE", b"LINK"): 7,
     (b"FORWARDING-POINTER", b"LINK"): 7,
@@ -314,10 +317,10 @@ _TIME = re.compile(rb"[0-9]{14}Z")
 
 
 class Attribute(NamedTuple):
-    """A value of an attribute.
+    """A value of an attribute; an attribute may have several values.
 
-    `applies` is its scope: OBJECT, CACHED, REPLACEMENT, ADDITIONAL, LINK. `values` are the tokens after the
-    value's type.
+    `applies` is the scope of the value: OBJECT, CACHED, REPLACEMENT, ADDITIONAL or LINK. `values` has the
+    tokens after the type of the value.
     """
 
     applies: bytes
@@ -327,7 +330,7 @@ class Attribute(NamedTuple):
 
 
 def parse_attribute(tokens: tuple[bytes, ...]) -> Attribute | None:
-    """Parse the tokens after ATTRIBUTE; None if there are too few, or if a required type is missing."""
+    """Parse the tokens after ATTRIBUTE; return None if tokens or a required type are missing."""
     if len(tokens) < 3:
         return None
     applies, namespace, name, *rest = tokens
@@ -341,7 +344,7 @@ def parse_attribute(tokens: tuple[bytes, ...]) -> Attribute | None:
 
 
 def _field_type(name: bytes, rest: list[bytes]) -> bytes | None:
-    """Return the type before a field's value; servers usually omit the type for known fields."""
+    """Return the type of a field's value; servers usually omit the type of a well-known field."""
     first = rest[0] if rest else b""
     if first in _SEQUENCES:
         return first
@@ -350,10 +353,10 @@ def _field_type(name: bytes, rest: list[bytes]) -> bytes | None:
 
 
 def values_of(attributes: Iterable[Attribute], name: bytes) -> list[tuple[bytes, ...]]:
-    """Return all values of the object's attribute `name`, best first.
+    """Return all values of the attribute `name` of an object, best first.
 
-    A value that is stored with a link can replace the object's own values (REPLACEMENT) or be added to them
-    (ADDITIONAL), also if there are none.
+    A value that is stored with a link replaces the object's own values (REPLACEMENT) or is added to these
+    values (ADDITIONAL). Such a value also counts if the object itself does not have the attribute.
     """
     found = [attribute for attribute in attributes if attribute.name == name]
     by_kind = {kind: [each.values for each in found if each.applies == kind] for kind in _KINDS}
@@ -365,14 +368,17 @@ _KINDS = (b"OBJECT", b"CACHED", b"REPLACEMENT", b"ADDITIONAL")
 
 
 def describe(attributes: Iterable[Attribute]) -> Iterator[tuple[str, str]]:
-    """Yield the name and the value of every attribute that is a sequence, for display."""
+    """Yield the name and the value of every SEQUENCE attribute, decoded for display."""
     for attribute in attributes:
         if attribute.value_type in _SEQUENCES and attribute.name not in (b"ACCESS-METHOD", b"CONTENTS"):
             yield read_text(attribute.name), " ".join(map(read_text, attribute.values))
 
 
 def find_first_word(attributes: Iterable[Attribute], *names: bytes) -> bytes | None:
-    """Return the first token of the first of these attributes that has one, link attributes included."""
+    """Return the first token of the first attribute in `names` that has a token.
+
+    The attributes of links are searched, too.
+    """
     for name in names:
         for attribute in attributes:
             if attribute.name == name and attribute.values:
@@ -381,7 +387,7 @@ def find_first_word(attributes: Iterable[Attribute], *names: bytes) -> bytes | N
 
 
 def read_size(attributes: Iterable[Attribute]) -> int | None:
-    """Return the SIZE of the object in bytes: a number and a unit in one token."""
+    """Parse the attribute SIZE (a number and a unit in one token); return the size in bytes."""
     for values in values_of(attributes, b"SIZE"):
         found = _SIZE.fullmatch(b" ".join(values))
         if found:
@@ -395,15 +401,15 @@ def is_of_directory(attributes: Iterable[Attribute]) -> bool:
 
 
 def read_modified(attributes: Iterable[Attribute]) -> datetime | None:
-    """Return LAST-MODIFIED, in UTC."""
+    """Return the modification time of the object in UTC, or None if it is missing or invalid."""
     return next(filter(None, map(_read_time, values_of(attributes, b"LAST-MODIFIED"))), None)
 
 
 def _read_time(values: tuple[bytes, ...]) -> datetime | None:
-    """Parse `YYYYMMDDhhmmssZ` (7.3); return None for anything else."""
+    """Parse a time `YYYYMMDDhhmmssZ` (7.3); return None for another format."""
     if len(values) != 1 or not _TIME.fullmatch(values[0]):
         return None
-    from datetime import UTC, datetime  # imported lazily: only attributes with a time need it
+    from datetime import UTC, datetime  # imported lazily: few replies have a time
 
     try:
         return datetime.strptime(values[0].decode("ascii"), "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
@@ -411,13 +417,13 @@ def _read_time(values: tuple[bytes, ...]) -> datetime | None:
         return None
 
 
-# LINK lines (protocol page 7.1): a name in a directory, and its object.
+# LINK lines (protocol page 7.1): an entry of a directory, with a name and an object.
 
 INTERNET = b"INTERNET-D"
 
-#: The link targets that can be requested from a Prospero server.
+#: The types of link targets that can be requested from a Prospero server.
 _ASKED = ({b"FILE"}, {b"DIRECTORY"}, {b"DIRECTORY", b"FILE"}, {b"OBJECT"})
-_FEWEST = 4  # the minimum number of tokens that name an object; the version may be missing
+_FEWEST = 4  # minimum number of tokens in the name of an object; the version is optional
 _ENDS_LINE = b"\0\r\n"
 
 
@@ -442,10 +448,10 @@ class ObjectPointer(NamedTuple):
         return parse_place(self.host)
 
     def target(self, via: RequestObject) -> RequestObject:
-        """Return the object to request; the reply about `via` named it.
+        """Return the object to request; `via` is the object whose reply had this pointer.
 
         Raises:
-            InvalidUrl: no URL can hold the object, or its name cannot be sent in a request.
+            InvalidUrl: the object cannot be represented in a URL, or its name cannot be sent in a request.
         """
         place = self.place
         if any(octet in self.hsoname + self.hsoname_type for octet in _ENDS_LINE):
@@ -458,12 +464,12 @@ class ObjectPointer(NamedTuple):
             version=self.version,
             via=via,
         )
-        _ = target.url  # raises if the host is invalid in a URL
+        _ = target.url  # raises InvalidUrl for an invalid host
         return target
 
 
 def parse_pointer(tokens: tuple[bytes, ...]) -> ObjectPointer | None:
-    """Parse the tokens from the host type on; tokens after the version are ignored."""
+    """Parse the tokens that name an object, from the host type to the version; ignore later tokens."""
     if len(tokens) < _FEWEST:
         return None
     host_type, host, hsoname_type, hsoname, *rest = tokens
@@ -473,8 +479,12 @@ def parse_pointer(tokens: tuple[bytes, ...]) -> ObjectPointer | None:
 class ProsperoLink(NamedTuple):
     """A link of a directory.
 
-    `ltype` is L, U or I; `target` FILE, DIRECTORY, EXTERNAL, …. `expires` is the time after DEST-EXP. `ids`
-    are the tokens of ID lines and attributes. `raw` is the line as received.
+    Attributes:
+        ltype: The link type: L (normal), U (union) or I (hidden).
+        target: The type of the target: FILE, DIRECTORY, EXTERNAL and others.
+        expires: The time after DEST-EXP.
+        ids: The tokens of the ID lines and ID attributes that belong to the link.
+        raw: The LINK line as received.
     """
 
     ltype: bytes
@@ -496,12 +506,12 @@ class ProsperoLink(NamedTuple):
 
     @property
     def has_filter(self) -> bool:
-        """Return whether the target has a filter that the client would have to apply to its links."""
+        """Return whether the link has a filter; the client does not apply filters."""
         return any(attribute.name == b"FILTER" for attribute in self.attributes)
 
     @property
     def targets(self) -> set[bytes]:
-        """Return the parts of `target`, which are separated by `+`, as a set."""
+        """Return the types in `target`, which are separated by `+`, as a set."""
         return set(self.target.split(b"+"))
 
     @property
@@ -511,7 +521,7 @@ class ProsperoLink(NamedTuple):
 
 
 def parse_link(tokens: tuple[bytes, ...], raw: bytes) -> ProsperoLink | None:
-    """Parse the tokens after LINK; None if there are too few."""
+    """Parse the tokens after LINK; return None if tokens are missing."""
     pointer = parse_pointer(tokens[3:])
     if pointer is None:
         return None
@@ -523,13 +533,13 @@ def parse_link(tokens: tuple[bytes, ...], raw: bytes) -> ProsperoLink | None:
 def with_belongings(
     link: ProsperoLink, ids: list[tuple[bytes, ...]], attributes: list[Attribute]
 ) -> ProsperoLink:
-    """Return the link with the ID and ATTRIBUTE lines that followed it."""
+    """Return the link with the data of the ID and ATTRIBUTE lines that followed the LINK line."""
     named = [attribute.values for attribute in attributes if attribute.name == b"ID"]
     return link._replace(ids=(*ids, *named), attributes=tuple(attributes))
 
 
 def pointer_to(target: RequestObject) -> ObjectPointer:
-    """Return the tokens that name the object; they are the defaults in its access methods."""
+    """Return the tokens that name the object, for use as defaults in the object's access methods."""
     host, port = target.place
     token = host if port is None else f"{host}({port})"
     return ObjectPointer(

@@ -1,7 +1,7 @@
 """The resolution of a prospero URL (protocol page 9): access methods, contents, directory, union links.
 
-The object's access methods are tried first; an object without access methods is listed as a directory. A
-FORWARDED line in any reply is followed.
+The client tries the access methods of the object first. An object without access methods is listed as a
+directory. The client follows a FORWARDED line (a redirect) in any reply.
 """
 
 from __future__ import annotations
@@ -45,16 +45,17 @@ from protocols.prospero.objects import (
 from protocols.step import Dialogue
 from protocols.wire import REST, Rest
 
-# The contents of an object as the values of its CONTENTS attribute (protocol page 8.4). The values may hold
-# any bytes. The protocol has no media type, so it is guessed from the object's access methods and name.
+# The contents of an object: the values of its CONTENTS attribute, which may contain any bytes (protocol page
+# 8.4). The protocol lacks media types. The client guesses the media type from the access methods and the name
+# of the object.
 
 NAME = b"CONTENTS"
 
 
 def join_contents(attributes: Iterable[Attribute]) -> bytes | None:
-    """Return the joined values of CONTENTS in order; None if there are no values.
+    """Join the values of CONTENTS in order; return None if CONTENTS does not have a value.
 
-    The bytes of a DATA value are not changed. A TAGGED value becomes a line `tag: octets`.
+    A DATA value is copied unchanged. A TAGGED value becomes a line `tag: octets`.
     """
     values = [each.values for each in attributes if each.name == NAME and len(each.values) > 1]
     pieces: list[bytes] = []
@@ -71,7 +72,7 @@ def join_contents(attributes: Iterable[Attribute]) -> bytes | None:
 
 
 def check_length(octets: bytes, size: int | None) -> None:
-    """Check the length of the contents.
+    """Check that the contents are not shorter than the announced size.
 
     Raises:
         Truncated: the contents are shorter than the object's SIZE.
@@ -83,28 +84,28 @@ def check_length(octets: bytes, size: int | None) -> None:
 
 
 def guess_media_type(methods: Iterable[AccessMethod], hsoname: bytes) -> str | None:
-    """Guess the media type: text/plain if an access method is text, otherwise by file extension.
+    """Guess the media type: text/plain if an access method declares text, otherwise by file extension.
 
-    None if there is neither a text access method nor a known extension.
+    Return None if the file extension is unknown.
     """
     if any(method.lead is not None and method.lead.is_text for method in methods):
         return "text/plain"
     name = hsoname.rpartition(b"/")[2]
     if b"." not in name:
         return None
-    import mimetypes  # imported lazily: it takes 30 ms with its table, and only documents need it
+    import mimetypes  # imported lazily: loading the table of media types takes 30 ms
 
-    # `guess_type` splits a URL. A name after "./" cannot look like a URL.
+    # `guess_type` parses its argument as a URL. The prefix "./" prevents this.
     media_type, compression = mimetypes.guess_type("./" + name.decode("latin-1"))
     return media_type if compression is None else "application/octet-stream"
 
 
-#: The maximum number of FORWARDED lines in a row (protocol page 7.5).
+#: The maximum number of consecutive redirects by FORWARDED lines (protocol page 7.5).
 MOST_MOVES = 20
 
 
 class ResolvedFacts(NamedTuple):
-    """The metadata of an object before its contents are read; `place` is its final location."""
+    """The metadata of an object; `place` is the object after all redirects."""
 
     place: RequestObject
     answer: ProsperoReply
@@ -116,29 +117,29 @@ class ResolvedFacts(NamedTuple):
 
     @property
     def can_be_had(self) -> bool:
-        """Return whether an access method can be followed."""
+        """Return whether the object has an access method that the client can use."""
         return any(method.lead or method.target for method in self.methods)
 
     @property
     def seems_directory(self) -> bool:
-        """Return whether the modes describe a directory, and no other protocol can retrieve the object.
+        """Return whether the file modes describe a directory, and the access methods lack a URL.
 
-        For a directory in its file system, a server may report that it returns the contents, as it does for
-        files. So the access methods do not show whether the object is a directory.
+        A server may announce PROSPERO-CONTENTS for a directory of its file system, as it does for files.
+        Therefore the access methods alone do not show whether the object is a directory.
         """
         return is_of_directory(self.attributes) and not any(method.lead for method in self.methods)
 
     def reply(
         self, kind: Kind, target: str | None = None, extra: dict[str, JsonValue] | None = None
     ) -> Reply:
-        """Return a reply with the metadata in the object's attributes."""
+        """Return a reply with the metadata of the object."""
         methods: dict[str, JsonValue] = (
             {"access_methods": [method.as_json() for method in self.methods]} if self.methods else {}
         )
         place: dict[str, JsonValue] = {"moved_to": self.place.url} if self.place.via is not None else {}
         return Reply(
             kind=kind,
-            # the SIZE of a directory is not the size of the listing's text
+            # the SIZE of a directory differs from the size of the listing
             size=None if kind is Kind.DIRECTORY else read_size(self.attributes),
             modified=read_modified(self.attributes),
             meta=tuple(describe(self.attributes)),
@@ -149,7 +150,7 @@ class ResolvedFacts(NamedTuple):
 
 
 class ResolvedDocument(NamedTuple):
-    """The contents of the object, which the server at `place` returned."""
+    """The contents of an object; `place` is the object whose server returned the contents."""
 
     facts: ResolvedFacts
     method: AccessMethod
@@ -158,9 +159,9 @@ class ResolvedDocument(NamedTuple):
 
 
 class ResolvedAlternatives(NamedTuple):
-    """The usable access methods, best first; the first one leads to another URL.
+    """The usable access methods of an object, best first; the first method has a URL.
 
-    If the object's contents were tried first, `failed` is their error.
+    `failed` is the error of an earlier attempt to read the contents, or None without an attempt.
     """
 
     facts: ResolvedFacts
@@ -169,14 +170,14 @@ class ResolvedAlternatives(NamedTuple):
 
 
 class ResolvedService(NamedTuple):
-    """The object is a service for the user."""
+    """An object that is a service for the user, such as a telnet session."""
 
     facts: ResolvedFacts
     method: AccessMethod
 
 
 class ResolvedDirectory(NamedTuple):
-    """The object is a directory; without `listing`, only metadata was requested."""
+    """An object that is a directory, with its listing unless only metadata was requested."""
 
     facts: ResolvedFacts
     place: RequestObject
@@ -189,15 +190,15 @@ Found: TypeAlias = (
 
 
 def resolve(inquiry: Inquirer, target: RequestObject, want: Wanted) -> Dialogue[Found]:
-    """Resolve an object.
+    """Find the contents, the access methods or the directory listing of an object.
 
-    If only metadata is wanted, no contents are read and the result may be `ResolvedFacts`.
+    If the caller requests only metadata, the contents are not read, and the result may be `ResolvedFacts`.
 
     Raises:
-        Declined: the server refused, or there is no usable access method.
+        Declined: the server refused the request, or the client cannot use any access method.
         ProtocolError: a reply is invalid.
-        Refused: the object's FORWARDED lines form a circle, or the object is a file of this machine (S10,
-            redirects).
+        Refused: the FORWARDED lines form a redirect loop, or the access method names a local file of the
+            client's machine (S10, redirects).
     """
     answer, place = yield from request_following(inquiry, target, request_facts)
     if not answer.is_not_found:
@@ -207,8 +208,7 @@ def resolve(inquiry: Inquirer, target: RequestObject, want: Wanted) -> Dialogue[
     )
     if not facts.seems_directory and facts.can_be_had:
         return (yield from _choose(inquiry, facts, want))
-    # A server may have queries and gateways only as directories, so an object that was not found is listed
-    # too.
+    # Some servers report queries and gateways as NOT-FOUND, but can list them as directories.
     listing, place = yield from request_following(inquiry, place, request_links)
     if listing.lists:
         return ResolvedDirectory(facts, place, None if want == "facts" else listing)
@@ -226,10 +226,10 @@ def resolve(inquiry: Inquirer, target: RequestObject, want: Wanted) -> Dialogue[
 def request_following(
     inquiry: Inquirer, target: RequestObject, question: Callable[[RequestObject], ProsperoRequest]
 ) -> Dialogue[tuple[ProsperoReply, RequestObject]]:
-    """Send a request and follow FORWARDED; return the final reply and the object that it describes.
+    """Send a request and follow FORWARDED lines; return the final reply and the object after the redirects.
 
     Raises:
-        Refused: the FORWARDED lines form a circle or are more than `MOST_MOVES` (S10, redirects).
+        Refused: the FORWARDED lines form a redirect loop, or exceed `MOST_MOVES` (S10, redirects).
     """
     visited = {target.identity}
     while True:
@@ -249,7 +249,10 @@ def request_following(
 
 
 def _choose(inquiry: Inquirer, facts: ResolvedFacts, want: Wanted) -> Dialogue[Found]:
-    """Try the access methods in order (8.3); if the contents cannot be read, try the next method."""
+    """Try the access methods in order (8.3).
+
+    If an attempt to read the contents fails, the next access method is tried.
+    """
     methods = tuple(
         method for method in facts.methods if method.target or (method.lead and not method.is_session)
     )
@@ -275,11 +278,11 @@ def _choose(inquiry: Inquirer, facts: ResolvedFacts, want: Wanted) -> Dialogue[F
 def read_contents(
     inquiry: Inquirer, facts: ResolvedFacts, method: AccessMethod
 ) -> Dialogue[ResolvedDocument]:
-    """Read the contents by PROSPERO-CONTENTS.
+    """Read the contents of an object from a Prospero server (access method PROSPERO-CONTENTS).
 
     Raises:
         Declined: the server does not return the announced contents.
-        Truncated: the contents are shorter than announced.
+        Truncated: the contents are shorter than the announced SIZE.
     """
     assert method.target is not None
     answer, place = yield from request_following(inquiry, method.target, request_contents)
@@ -301,31 +304,32 @@ def _explain_missing_method(facts: ResolvedFacts) -> Declined | Refused:
 
 
 def findings_of(answer: ProsperoReply) -> Iterator[Finding]:
-    """Yield the server's warnings and the skipped lines as findings."""
+    """Yield a finding for each warning of the server and for each skipped line."""
     for warning in answer.warnings:
         yield Finding("prospero:warning", "warn", warning)
     for oddity in answer.oddities:
         yield Finding("prospero:odd-line", "warn", oddity)
 
 
-# Union links: a directory also contains the links of its union links' targets (protocol page 9, 5).
+# Union links: a union link merges the links of its target into the directory (protocol page 9, 5).
 #
-# The directory's own links come first, then the links of each target in the order given. Nested links follow
-# directly after the link that named them. A link hides later links with an equal name. If a target is
-# unreadable, its links are missing, the gap is reported, and the listing is still returned. Each link stores
-# the object whose reply had it, because the policy needs this source when the link is followed.
+# The directory's own links come first. The links of each union link's target follow, in the order of the
+# union links. Nested union links are expanded directly after the union link that led to them. A link hides
+# later links with the same name. If a target cannot be read, the listing is incomplete and has a warning. For
+# each link, the client stores the source of the link (the object whose reply had the link). The network
+# policy checks the source when the link is followed.
 
-#: The maximum nesting depth of union links, and their maximum number in one listing. Each union link causes a
-#: request, to a server that the directory chose.
+#: The maximum nesting depth of union links, and the maximum number of union links in one listing. Each union
+#: link causes a request to a server that the untrusted directory chooses (request amplification).
 MOST_LEVELS = 8
 MOST_UNIONS = 32
-#: The number of links processed before other tasks may run.
+#: The number of links that are processed before the client yields to other tasks.
 _AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
 class UnionMember:
-    """A link of the directory, and the object whose reply had it."""
+    """A link of the directory, and the source of the link (the object whose reply had the link)."""
 
     link: ProsperoLink
     found_at: RequestObject
@@ -335,9 +339,12 @@ class UnionMember:
 class UnionMembers:
     """The merged links of a directory in order, without hidden links.
 
-    `places` are the objects in whose replies the links were found. `gaps` describe missing parts with the
-    reason; `answers` are the replies with the links. `filtered` is set if any link, union links included, has
-    a filter that the client would have to apply.
+    Attributes:
+        members: The merged links.
+        places: The objects whose replies had the links.
+        answers: The replies with the links.
+        filtered: Whether a link or a union link has a filter, which the client does not apply.
+        gaps: A description of each union link that could not be listed, with the reason.
     """
 
     members: list[UnionMember] = field(default_factory=list)
@@ -351,9 +358,9 @@ class UnionMembers:
     def add(
         self, answer: ProsperoReply, found_at: RequestObject
     ) -> Generator[Rest, None, list[ProsperoLink]]:
-        """Add the links of one directory; return its union links, which are not added themselves.
+        """Add the normal links of one directory; return the union links of the directory.
 
-        Equal names within one directory do not hide each other.
+        Links with the same name in one directory do not hide each other.
         """
         self.answers.append(answer)
         self.places.append(found_at)
@@ -373,7 +380,7 @@ class UnionMembers:
         return unions
 
     def begin(self, target: RequestObject, level: int) -> bool:
-        """Return whether to list the object; each object is listed once."""
+        """Return whether to list the object; each object is listed at most once."""
         if target.identity in self._expanded:
             return False
         if level > MOST_LEVELS or len(self._expanded) > MOST_UNIONS:
@@ -384,9 +391,9 @@ class UnionMembers:
 
 
 def splice(inquiry: Inquirer, directory: ResolvedDirectory) -> Dialogue[UnionMembers]:
-    """Return all links of the directory, with union links expanded.
+    """Return all links of the directory, with expanded union links.
 
-    `LimitExceeded` is raised; any other error is reported as a gap.
+    An error of a union link is recorded in `gaps`, except `LimitExceeded`.
 
     Raises:
         LimitExceeded: a reply exceeds a limit.

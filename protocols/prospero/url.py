@@ -19,8 +19,9 @@ Field: TypeAlias = "tuple[bytes, bytes | None]"
 class ProsperoUrl(HostUrl):
     """A prospero URL.
 
-    `hsoname` is the object's name, without the slash after the host, which is not part of the name. `fields`
-    are names with their values, in order and repeated as written. A field without `=` has the value None.
+    `hsoname` is the host-specific object name, without the slash after the host. `fields` has the names and
+    values of the fields in the order of the URL, including repeated fields. A field without `=` has the value
+    None.
 
     Examples:
         >>> url = resolver.parse("prospero://h.example/pub/a;version=2")
@@ -33,7 +34,7 @@ class ProsperoUrl(HostUrl):
 
 
 def parse(text: UrlText) -> ProsperoUrl:
-    """Parse a prospero URL. The name ends at the first `;` and may have slashes."""
+    """Parse a prospero URL; the object name may contain slashes, and ends at the first `;`."""
     login, start = parse_hostport(text)
     if start == text.end:
         raise invalid(text.text, "missing-path", "object name", start)
@@ -60,12 +61,12 @@ def _parse_field(text: UrlText, number: int, start: int, end: int) -> Field:
 
 
 def names_of(url: ProsperoUrl) -> tuple[bytes, ...]:
-    """Return the parts of the object's name between slashes; on most hosts the name is a path."""
+    """Return the path segments of the object's name; on most hosts the name is a path."""
     return tuple(filter(None, url.hsoname.split(b"/")))
 
 
 def as_directory(url: ProsperoUrl) -> ProsperoUrl:
-    """Return the URL unchanged: only the server knows whether the object is a directory."""
+    """Return the URL unchanged, because the URL does not show whether the object is a directory."""
     return url
 
 
