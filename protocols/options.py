@@ -256,9 +256,10 @@ class Options:
     - `via`: the proxy that receives http requests instead of the URL's host; the gate sets it.
 
     Listings and sessions:
-    - `mlsd`: prefer FTP's listing with facts (MLSD, RFC 3659).
-    - `detailed`: the caller wants kinds, sizes and dates. MLSD is preferred if the server advertises it; else
-      they are read from the lines of LIST.
+    - `mlsd`: request FTP's listing with facts (MLSD, RFC 3659) without checking for support.
+    - `nlst`: request only the names of an FTP directory (NLST).
+    - `detailed`: the caller wants kinds, sizes and dates, also if `want` is not `listing`. They are read from
+      MLSD if the server advertises it, else from the lines of LIST.
     - `clock`: returns the current time, which determines missing years of dates in LIST.
     - `placed`: ask for the real path of a directory (FTP's PWD).
     - `entries`: the number of a group's newest articles, or of a search's hits: 0 for all, None for the
@@ -279,6 +280,7 @@ class Options:
     tls: Literal["never", "try", "require"] = "never"
     anonymous_password: bytes = b"anonymous@"
     mlsd: bool = False
+    nlst: bool = False
     detailed: bool = False
     placed: bool = False
     refusals: bool = False

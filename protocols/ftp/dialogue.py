@@ -63,9 +63,9 @@ if TYPE_CHECKING:
 
 
 # The command for a directory:
-# - MLSD if it is requested, or if the caller wants kinds, sizes and dates and the server has MLSD
-# - LIST if the caller wants them and the server does not have MLSD
-# - NLST otherwise
+# - MLSD if it is requested, or if the caller reads entries and FEAT lists MLST or MLSD
+# - LIST if the caller reads entries, and MLSD is unknown or refused
+# - NLST if the caller reads a body or names alone, or if MLSD and LIST are refused
 #
 # An empty listing may also mean a missing directory; CWD distinguishes the two.
 
@@ -76,6 +76,9 @@ UNIMPLEMENTED = (500, 502, 504)
 _NAMES_FACTS = re.compile(rb" *MLS[TD]\b", re.IGNORECASE)
 #: Replies of servers to NLST in an empty directory, and to NLST of a missing name.
 _PERHAPS_EMPTY = (450, 550)
+#: Replies to MLSD and LIST after which another command may list the directory. 501 is Pure-FTPd's reply to
+#: MLSD of a file.
+_LISTED_OTHERWISE = (*UNIMPLEMENTED, 501, *_PERHAPS_EMPTY)
 
 
 #: Extra metadata of a directory: the path that PWD returns.
@@ -96,9 +99,12 @@ def list_names(session: FtpSession, argument: bytes) -> Dialogue[None]:
     control = session.control
     yield from set_type(control, b"A")
     told = yield from _ask_directory(session, argument)
-    if (yield from _wants_facts(session)) and (yield from _list_facts(session, argument, told)):
-        return
-    if session.options.detailed:
+    refused = None
+    if (yield from _wants_facts(session)):
+        refused = yield from _list_facts(session, argument, told)
+        if refused is None:
+            return
+    if _is_detailed(session.options):
         argument = yield from _stand_in(session, argument)
         if not argument and (yield from _list_lines(session, told)):
             return
@@ -113,6 +119,8 @@ def list_names(session: FtpSession, argument: bytes) -> Dialogue[None]:
     if isinstance(ended, TransferRefusal) or (argument and not ended.received):
         yield from _check_empty(session, argument, ended)
     if isinstance(ended, TransferRefusal):
+        if refused is not None and refused.reply.code not in UNIMPLEMENTED:
+            raise refuse_transfer(refused, b"MLSD", *arguments)  # a server with MLSD lists empty directories
         detail = f"NLST was refused with {ended.reply.shown!r}: treated as an empty directory"
         reply.findings.append(Finding("ftp:empty", "warn", detail))
         ended = CompleteTransfer(0, frozenset())
@@ -143,10 +151,10 @@ def _ask_directory(session: FtpSession, argument: bytes) -> Dialogue[Told]:
 def _wants_facts(session: FtpSession) -> Dialogue[bool]:
     """Return whether to list by MLSD.
 
-    MLSD is used if the options request it. If the options request kinds, sizes and dates, MLSD is used if the
+    MLSD is used if the options request it. If the caller wants kinds, sizes and dates, MLSD is used if the
     server has it (RFC 2389 3.2, RFC 3659 7.8).
     """
-    if session.options.mlsd or not session.options.detailed:
+    if session.options.mlsd or not _is_detailed(session.options):
         return session.options.mlsd
     state = session.state
     if state.lists_facts is None:
@@ -155,6 +163,11 @@ def _wants_facts(session: FtpSession) -> Dialogue[bool]:
         )
         state.lists_facts = answer.good and any(map(_NAMES_FACTS.match, answer.lines))
     return state.lists_facts
+
+
+def _is_detailed(options: Options) -> bool:
+    """Return whether the caller wants kinds, sizes and dates: a caller that reads entries does."""
+    return (options.detailed or options.want == "listing") and not options.nlst
 
 
 def _check_empty(
@@ -175,13 +188,13 @@ def _check_empty(
         raise refuse_transfer(ended, *verb)
 
 
-def _list_facts(session: FtpSession, argument: bytes, told: Told) -> Dialogue[bool]:
-    """List by MLSD (RFC 3659); return False if the server does not implement it."""
+def _list_facts(session: FtpSession, argument: bytes, told: Told) -> Dialogue[TransferRefusal | None]:
+    """List by MLSD (RFC 3659); return the refusal if another command may succeed instead."""
     from protocols.ftp.listing import MlsdReader  # Imported lazily: only listings by MLSD need it.
 
     yield from open_data(session.control)
-    instead = "LIST, in its usual forms" if session.options.detailed else "NLST"
-    yield PlanNote(f"if the server does not know MLSD: {instead}")
+    instead = "LIST, in its usual forms" if _is_detailed(session.options) else "NLST"
+    yield PlanNote(f"if the server refuses MLSD: {instead}")
     findings: list[Finding] = []
     facts = MlsdReader(session.url, session.control.limits, findings)
     reply = Reply(kind=Kind.DIRECTORY, media_type="text/plain", listing=facts, findings=findings, extra=told)
@@ -189,9 +202,9 @@ def _list_facts(session: FtpSession, argument: bytes, told: Told) -> Dialogue[bo
     ended = yield from transfer(session.control, FtpTransfer(reply, BodyForm.FACTS), b"MLSD", *arguments)
     if isinstance(ended, CompleteTransfer):
         yield from _end(reply, ended)
-        return True
-    if ended.reply.code in UNIMPLEMENTED and not ended.started:
-        return False
+        return None
+    if ended.reply.code in _LISTED_OTHERWISE and not ended.started:
+        return ended
     raise refuse_transfer(ended, b"MLSD", *arguments)
 
 
@@ -219,7 +232,7 @@ def _list_lines(session: FtpSession, told: Told) -> Dialogue[bool]:
     if isinstance(ended, CompleteTransfer):
         yield from _end(reply, ended)
         return True
-    if not ended.started and ended.reply.code in (*UNIMPLEMENTED, *_PERHAPS_EMPTY):
+    if not ended.started and ended.reply.code in _LISTED_OTHERWISE:
         return False
     raise refuse_transfer(ended, b"LIST")
 

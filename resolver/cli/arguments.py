@@ -368,6 +368,8 @@ def _check_trees(command: Command) -> None:
         command.entries = 0 if command.entries is None else command.entries
     if command.dry_run and command.output == "-":
         raise UsageError("--dry-run cannot be combined with -O -")
+    if command.mlsd and command.nlst:
+        raise UsageError("--mlsd and --nlst cannot be combined")
     for name in ("depth", "accept", "reject", "accept_regex"):
         if command.configuration.given.get(name) and not command.recursive:
             raise UsageError(f"--{name.replace('_', '-')} needs -r")

@@ -257,7 +257,7 @@ OF_OPTIONS: Mapping[str, str] = {
     "--long": (
         "The columns are kind, size, date, types and number; ftp shows permissions in place of types. `~` "
         "marks a rounded size or a time without a known time zone. On a terminal of less than 80 columns, "
-        "the columns are shorter. For ftp it requests MLSD if the server has it."
+        "the columns are shorter."
     ),
     "--raw": (
         "Menus, listings, line ends, message framing and content codings stay as they are. `ls` is not "
@@ -590,8 +590,12 @@ OF_OPTIONS: Mapping[str, str] = {
         "`;type=` of the URL. For other schemes it is an error (status 2)."
     ),
     "--mlsd": (
-        "MLSD (RFC 3659) lists kind, size and date of each entry. If the server does not know it, NLST is "
-        "used. Without the option, `ls -l` uses MLSD if the server announces it, and else LIST."
+        "MLSD (RFC 3659) lists kind, size and date of each entry. If the server refuses it, `ls` uses LIST, "
+        "and `cat` NLST. Without the option, `ls` uses MLSD if the server announces it, and else LIST."
+    ),
+    "--nlst": (
+        "The reply has no kinds, sizes and dates. It is the form of RFC 1738, which `cat` and `get` use for "
+        "a directory. It helps if LIST of the server has an unknown format."
     ),
     "--ftp-email": (
         "ADDRESS has graphic ASCII characters with an `@`. The default is `anonymous@`, without personal "

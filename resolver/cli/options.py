@@ -285,6 +285,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--view",), "TYPE", "request the Gopher+ view TYPE (gopher)"),
         Option(("--type",), "CODE", "set the transfer type a, i or d (ftp)"),
         Option(("--mlsd",), None, "list with MLSD, without checking for support (ftp)", ASKED),
+        Option(("--nlst",), None, "list names only, with NLST (ftp)", f"{GET} ls"),
         Option(("--ftp-email",), "ADDRESS", "send ADDRESS as the anonymous password (ftp)", ASKED),
         Option(("--news-server",), "HOST[:PORT]", "use this server for news: URLs", SERVED),
         Option(("--for",), "S", "record a session for S seconds (telnet)",
@@ -425,6 +426,7 @@ class CommandOptions:
     view: str | None
     type: str | None
     mlsd: bool
+    nlst: bool
     ftp_email: str | None
     news_server: str | None
     during: float | None

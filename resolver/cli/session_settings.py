@@ -28,7 +28,7 @@ def options_of(
     options = Options(
         tls=command.tls or "never",
         mlsd=command.mlsd,
-        detailed=bool(command.long) or command.sort in ("size", "date"),
+        nlst=command.nlst,
         headers=tuple(header(text) for text in command.headers),
         refusals=command.show_error_body,
         entries=command.entries,

@@ -424,9 +424,14 @@ class ArchiveGate(UrlGate):
             found, form = self._found, self._media_type.rpartition("-")[2]
         except ResolveError:
             return self.options
-        detailed = self.options.detailed or form == "list"
         then = min(max(found.date, _FIRST), _LAST)
-        return replace(self.options, mlsd=form == "mlsd", detailed=detailed, clock=lambda: then)
+        return replace(
+            self.options,
+            mlsd=form == "mlsd",
+            nlst=form == "nlst",
+            detailed=self.options.detailed or form == "list",
+            clock=lambda: then,
+        )
 
     # the dialogue
 

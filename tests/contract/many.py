@@ -265,8 +265,12 @@ def _name(number: int) -> bytes:
 
 
 MANY: tuple[Many, ...] = (
-    Many(name="ftp", start=_ftp(_name, "/")),
-    Many(name="ftp with an argument", start=_ftp(lambda number: b"d/" + _name(number), "/d;type=d")),
+    Many(name="ftp", start=_ftp(_name, "/"), options=Options(nlst=True)),
+    Many(
+        name="ftp with an argument",
+        start=_ftp(lambda number: b"d/" + _name(number), "/d;type=d"),
+        options=Options(nlst=True),
+    ),
     Many(
         name="ftp with facts",
         start=_ftp(lambda number: b"type=file;size=9;modify=20200102030405; " + _name(number), "/"),

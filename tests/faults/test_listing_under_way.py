@@ -51,7 +51,7 @@ async def test_ls_prints_lines_before_end_of_listing(
     """Two short lines arrive. A client that waits for a full buffer, or for the end, would hang."""
     url = await serve_names(nursery, iter([FIRST]))
     port = url.split(":")[2].rstrip("/")
-    listing = ("ls", "--allow-port", port, *options, url)
+    listing = ("ls", "--nlst", "--allow-port", port, *options, url)
     async with resolve(tmp_path, *listing, stdout=subprocess.PIPE) as running:
         assert running.process.stdout is not None
         shown = b""
@@ -67,7 +67,9 @@ async def test_signal_ends_endless_listing(nursery: trio.Nursery, tmp_path: Path
     """Names arrive faster than the client reads them, so the client never waits for data."""
     url = await serve_names(nursery, iter(lambda: b"name\r\n" * 20_000, b""))
     port = url.split(":")[2].rstrip("/")
-    async with resolve(tmp_path, "ls", "--allow-port", port, url, stdout=subprocess.PIPE) as running:
+    async with resolve(
+        tmp_path, "ls", "--nlst", "--allow-port", port, url, stdout=subprocess.PIPE
+    ) as running:
         assert running.process.stdout is not None
         assert await running.process.stdout.receive_some(1)
         running.process.send_signal(signal.SIGINT)

@@ -249,6 +249,18 @@ async def test_listing_has_facts_of_mlsd_or_list(ftp_server: FtpServer, options:
         assert entries["a.txt"].modified.timestamp() == MODIFIED
 
 
+@pytest.mark.parametrize("nlst", [False, True])
+async def test_entries_have_facts_unless_nlst_is_requested(ftp_server: FtpServer, nlst: bool) -> None:
+    site = Site(ftp_server, options=Options(nlst=nlst))
+    async with site.resolver as session, session.entries(site.url("pub/")) as found:
+        entries = {entry.name: entry async for entry in found}
+    assert site.sent[-1] == (b"NLST" if nlst else b"LIST" if ftp_server.name == "vsftpd" else b"MLSD")
+    assert (b"FEAT" in site.sent) is not nlst
+    assert entries["names"].kind is (Kind.UNKNOWN if nlst else Kind.DIRECTORY)
+    assert entries["a.txt"].size == (None if nlst else len(LINES))
+    assert site.control_connections == 1
+
+
 @pytest.mark.parametrize("path", ["pub/names/", "pub/names", "pub/names;type=d"])
 async def test_list_and_nlst_give_equal_urls(path: str, vsftpd: FtpServer) -> None:
     """Each entry of LIST has the same URL as in NLST, with any bytes in its name."""

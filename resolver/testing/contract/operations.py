@@ -173,7 +173,11 @@ async def check_entries(setting: CaseSetting, folder: Path) -> None:
         assert (entry.origin, entry.referrer) == ("derived", (resolver.parse(url).shown, response.peer))
         assert entry.raw is not None
         check_value(entry, members_of(Entry))
-    assert (response.kind, response.entries) == (case.listing_kind, tuple(found))
+    assert response.kind == case.listing_kind
+    # A body may be another form of the listing, with the same objects: NLST of ftp has no facts.
+    assert [(entry.name, entry.url) for entry in response.entries or ()] == [
+        (entry.name, entry.url) for entry in found
+    ]
     check_value(response, RESPONSE)
 
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -645,10 +647,48 @@ def test_listing_truncated_by_server_is_reported(options: Options, facts: bool, 
     assert whole.findings == []
 
 
-def test_mlsd_refused_raises() -> None:
-    player, error = play("ftp://h/d;type=d", Script(replies={b"MLSD": b"550 no\r\n"}), Options(mlsd=True))
-    assert isinstance(error, NotFound)
+def test_mlsd_refused_for_login_raises() -> None:
+    player, error = play("ftp://h/d;type=d", Script(replies={b"MLSD": b"530 no\r\n"}), Options(mlsd=True))
+    assert isinstance(error, AccessDenied)
     assert player.commands[-1] == b"MLSD d"
+
+
+ENTRIES = Options(want="listing")
+MLST = b"211-F\r\n MLST size*;\r\n211 E\r\n"
+
+
+@pytest.mark.parametrize("code", [b"450", b"500", b"501", b"502", b"504", b"550"])
+def test_entries_fall_back_to_list_and_nlst_in_one_connection(code: bytes) -> None:
+    refused = code + b" no\r\n"
+    script = Script(replies={b"FEAT": MLST, b"MLSD": refused, b"LIST": refused})
+    player, outcome = play("ftp://h/d/", script, ENTRIES)
+    assert isinstance(outcome, Outcome)
+    assert [each for each in player.commands if each != b"EPSV"][-5:] == [
+        *(b"TYPE A", b"FEAT", b"MLSD", b"LIST", b"NLST")
+    ]
+    assert player.commands.count(b"USER anonymous") == 1
+    assert type(outcome.found.listing) is NlstReader
+
+
+def test_entries_refused_by_all_commands_raise_refusal_of_mlsd() -> None:
+    refused = b"550 no\r\n"
+    script = Script(replies={b"FEAT": MLST, b"MLSD": refused, b"LIST": refused, b"NLST": refused})
+    _, error = play("ftp://h/d/", script, ENTRIES)
+    assert isinstance(error, NotFound)
+    assert "MLSD" in error.message
+
+
+def test_entries_with_nlst_option_send_only_nlst() -> None:
+    for options in (ENTRIES, Options(detailed=True)):
+        player, outcome = play("ftp://h/d/", Script(), replace(options, nlst=True))
+        assert isinstance(outcome, Outcome)
+        assert player.commands[-3:] == [b"TYPE A", b"EPSV", b"NLST"]
+
+
+@pytest.mark.parametrize("want", ["content", "file"])
+def test_body_of_directory_is_nlst(want: Literal["content", "file"]) -> None:
+    player, _ = play("ftp://h/d/", Script(replies={b"FEAT": MLST}), Options(want=want))
+    assert player.commands[-3:] == [b"TYPE A", b"EPSV", b"NLST"]
 
 
 def test_type_d_uses_only_nlst() -> None:

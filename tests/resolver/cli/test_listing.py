@@ -17,7 +17,7 @@ from tests.resolver.cli.test_streams import on_terminal
 
 #: A URL of every scheme with listings, and the first column of its first entry.
 LONG = {
-    "{ftp}/pub/;type=d": "unknown",
+    "{ftp}/pub/;type=d": "document",
     "{gopher}/11/sub": "document",
     "{http}/pub/": "directory",
     "{nntp}/comp.misc": "article",
@@ -39,6 +39,19 @@ def test_ls_long_has_same_columns_for_every_scheme(at: dict[str, str], place: st
         assert date == "-" or date.lstrip("~")[:4].isdigit()
         assert (shown, bool(types)) == (str(number), True)
         assert (line[55:57], line[57:58].strip()) != ("  ", "")  # names begin at the same column
+
+
+def test_ls_with_nlst_option_has_names_only(at: dict[str, str]) -> None:
+    done = resolve("ls", "-q", "-l", "--nlst", f"{at['ftp']}/pub/")
+    assert done.out.startswith(b"unknown              -  -  ")
+    assert resolve("ls", "--mlsd", "--nlst", f"{at['ftp']}/pub/").status == 2
+
+
+def test_ls_json_of_ftp_has_kind_size_and_date(at: dict[str, str]) -> None:
+    found = {row["name"]: row for row in resolve("ls", "-q", "--json", f"{at['ftp']}/pub/").records}
+    assert (found["a.txt"]["kind"], found["a.txt"]["size"]) == ("document", 29)
+    assert found["a.txt"]["modified"] == "2001-09-09T01:46:40Z"
+    assert found["names"]["kind"] == "directory"
 
 
 def test_ls_long_marks_rounded_sizes_and_dates(at: dict[str, str]) -> None:

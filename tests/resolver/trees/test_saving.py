@@ -113,7 +113,7 @@ async def test_save_tree_skips_files_done_in_ledger(nursery: trio.Nursery, tmp_p
     )
     assert {outcome.status for outcome in again} == {"skipped"}
     asked = server.commands[before:]
-    assert any(command.startswith(b"LIST") for command in asked)
+    assert any(command.startswith(b"MLSD") for command in asked)
     assert not any(command.startswith(b"RETR") or b"README" in command for command in asked)
     found = read(str(tmp_path / "ledger"))
     assert (found.done, found.objects, found.runs) == (len(first), len(first), 2)
