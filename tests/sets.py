@@ -100,6 +100,7 @@ FULL: Mapping[str, str] = {
         tests/contract/test_through_proxies.py
         tests/loops/test_contract.py
         tests/loops/test_fastapi.py
+        tests/loops/test_frameworks.py
         tests/loops/test_jupyter.py
         tests/loops/test_matrix.py
         tests/protocols/test_errors.py::test_sources_do_not_change_caught_errors

@@ -34,6 +34,10 @@ _INSIDE = (
     "a blocking call in the thread of url-resolver would wait for itself: await the function of the same "
     "name in the package resolver"
 )
+_GEVENT = (
+    "gevent has replaced the sockets, selectors or threads of Python, which url-resolver needs: run the "
+    "retrieval in another process, such as the command resolve"
+)
 _ENDING = "the interpreter is shutting down: nothing can be fetched any more"
 
 
@@ -316,6 +320,9 @@ def portal() -> Portal:
         return found
     if sys.is_finalizing():
         raise RuntimeError(_ENDING)
+    monkey = sys.modules.get("gevent.monkey")
+    if monkey is not None and any(map(monkey.is_module_patched, ("select", "socket", "threading"))):
+        raise RuntimeError(_GEVENT)
     with _starting:
         if _portal is None or not _portal.usable:
             _portal = Portal()
