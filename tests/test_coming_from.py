@@ -56,7 +56,6 @@ NOT_COMPARED: Mapping[tuple[str, str], str] = {
     ("telnetlib", "Use TLS"): "the example has no server",
     ("lftp", "List with sizes and dates"): "the columns differ",
     ("lftp", "Show the actions of a mirror"): "the notation differs",
-    ("lftp", "Save files by a pattern"): "lftp requests LIST, which the mock server does not have",
 }
 
 #: Files of all rows; the pages list these.

@@ -70,8 +70,8 @@ class Command(CommandOptions):
 
     @property
     def walks(self) -> bool:
-        """Return whether the URLs are roots of directory trees (`-r`), and each file is saved separately."""
-        return self.verb == "get" and self.recursive and self.format is None
+        """Return whether the URLs are roots of trees (`-r`, `--glob`), with each file saved separately."""
+        return self.verb == "get" and (self.recursive or self.glob) and self.format is None
 
 
 def read(argv: list[str]) -> Command | None:
@@ -368,6 +368,9 @@ def _check_trees(command: Command) -> None:
         command.entries = 0 if command.entries is None else command.entries
     if command.dry_run and command.output == "-":
         raise UsageError("--dry-run cannot be combined with -O -")
+    for name in ("recursive", "delete", "output", "format", "follow") if command.glob else ():
+        if command.configuration.given.get(name):
+            raise UsageError(f"--glob and --{name} cannot be combined")
     if command.mlsd and command.nlst:
         raise UsageError("--mlsd and --nlst cannot be combined")
     for name in ("depth", "accept", "reject", "accept_regex"):

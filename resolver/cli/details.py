@@ -181,6 +181,12 @@ OF_OPTIONS: Mapping[str, str] = {
         "With 1, only the files of the first directory are saved. N is 1 to 64, which is also the default: "
         "deeper directories are never entered."
     ),
+    "--glob": (
+        "The last part of the URL is a pattern with `*`, `?` and `[...]`; `%2A`, `%3F` and `%5B` are these "
+        "characters themselves. The matching files of that directory are saved in `-d DIR`; without a match "
+        "the status is 8. In an http URL `?` begins a query, so a pattern has only `*` and `[...]`. Quote "
+        "the URL: `resolve --glob 'ftp://h.example/pub/*.txt'`."
+    ),
     "--accept": (
         "The pattern has `*`, `?` and `[...]`, and is compared with the name without directories. A file "
         "needs to match one of several `--accept`. Directories are entered regardless. Quote the pattern: "
@@ -594,7 +600,7 @@ OF_OPTIONS: Mapping[str, str] = {
         "and `cat` NLST. Without the option, `ls` uses MLSD if the server announces it, and else LIST."
     ),
     "--nlst": (
-        "The reply has no kinds, sizes and dates. It is the form of RFC 1738, which `cat` and `get` use for "
+        "The reply lacks kinds, sizes and dates. It is the form of RFC 1738, which `cat` and `get` use for "
         "a directory. It helps if LIST of the server has an unknown format."
     ),
     "--ftp-email": (

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from difflib import get_close_matches
+from shlex import quote
 
 from protocols.contract import HostUrl, Url
 from protocols.errors import InvalidUrl, ResolveError, UnsupportedScheme
@@ -27,6 +28,7 @@ _HOST_AND_PORT = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*):[0-9]{1,5}(?![
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)(?P<behind>:/{0,3}|//)")
 _OTHERS = frozenset({"sftp", "tftp"})  # schemes that are not mistyped: their protocols are not supported
 _NEAR = 0.75  # minimum similarity (difflib) of a mistyped scheme; `nttp` and `nntp` have 0.75
+_WILDCARD = re.compile(r"[*?]|\[[^\]]+\]")
 _NEVER = re.compile(r'[ <>"]|%(?![0-9A-Fa-f]{2})')
 
 
@@ -38,6 +40,17 @@ def hint(error: ResolveError, text: str) -> str | None:
     meant = proposal(text)
     said = [each for each in (reason, None if meant is None else f"did you mean {meant} ?") if each]
     return ": ".join(said) or None
+
+
+def hint_at_pattern(text: str) -> str | None:
+    """Return a hint if the last name of a missing object has wildcards, and its scheme has directories."""
+    scheme = text.partition(":")[0].lower()
+    row = registry.find(scheme)
+    path = text.partition("#")[0]
+    name = (path.partition("?")[0] if registry.is_of_the_web(scheme) else path).rpartition("/")[2]
+    if row is None or row.tree is None or not _WILDCARD.search(name):
+        return None
+    return f"names are literal; for a pattern: resolve get --glob {quote(redact(text))}"
 
 
 def proposal(text: str) -> str | None:

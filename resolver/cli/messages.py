@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from protocols.errors import InvalidUrl, LoginRequired, Refused, ResolveError, TlsError
+from protocols.errors import InvalidUrl, LoginRequired, NotFound, Refused, ResolveError, TlsError
 from resolver.cli import streams
 from resolver.policy.schemes import rules_of
 from resolver.url.parsing import place_in_shown, redact
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 _MOST_SHOWN = 200
 
 
-def describe(error: ResolveError, text: str) -> list[str]:
+def describe(error: ResolveError, text: str, *, typed: bool = False) -> list[str]:
     """Format an error about the URL `text` (as typed) as lines for standard error.
 
     Passwords in the URL are redacted. A caret marks the position of a syntax error. The last line suggests a
     correction or, on a terminal, the help page of the policy rule. If the error is about another URL, such as
-    the target of a redirect, the message contains that URL, too.
+    the target of a redirect, the message contains that URL, too. `typed` is set for a URL from the user: a
+    name with wildcards may be meant as a pattern.
     """
     shown = redact(text)
     blamed = shown if error.url is None else error.url
@@ -33,15 +34,18 @@ def describe(error: ResolveError, text: str) -> list[str]:
     position = getattr(error, "position", None)
     if position is not None and blamed and not (where and "****" in blamed):
         lines += _point_at(blamed, blamed, position) if where else _point_at(text, shown, position)
-    meant = None if where else _hint(error, text)
+    meant = None if where and not typed else _hint(error, text, typed)
     if meant is None and isinstance(error, Refused) and streams.is_terminal():
         meant = f"resolve help {error.rule} explains the rule"
     return lines if meant is None else [*lines, f"  {meant}"]
 
 
-def _hint(error: ResolveError, text: str) -> str | None:
-    from resolver.cli.hints import hint  # lazy import: it takes 2 ms, and most command lines are valid
+def _hint(error: ResolveError, text: str, typed: bool) -> str | None:
+    # lazy import: it takes 2 ms, and most command lines are valid
+    from resolver.cli.hints import hint, hint_at_pattern
 
+    if typed and isinstance(error, NotFound):
+        return hint_at_pattern(text)
     return hint(error, text)
 
 

@@ -26,12 +26,13 @@ from resolver.cli.verbs import enter, get
 from resolver.files.directory import numbers_of
 from resolver.files.names import is_directory
 from resolver.transfer.batch import BatchTask
+from resolver.transfer.naming import local_directory
 from resolver.transfer.response import Saved
 from resolver.transfer.session import Resolver
 from resolver.trees.mirror import Inventory, Pruner, SurplusFile
 from resolver.trees.robots import Robots
 from resolver.trees.saving import with_rows
-from resolver.trees.scope import DEEPEST, Selection, path_of_top, tree_of, walked_as
+from resolver.trees.scope import DEEPEST, Selection, path_of_top, split_pattern, tree_of, walked_as
 from resolver.trees.walk import TreeDirectory, TreeFile, TreeWalk, WalkRequest
 from resolver.url.registry import is_of_the_web
 
@@ -145,20 +146,26 @@ class Trees:
         """Return the request for the root of a tree. Raises `ResolveError` if the URL has no file name."""
         command = self._command
         assert target.claim is not None
-        if tree_of(url) is None:
+        below, depth = os.path.join(command.directory or "", ""), command.depth or DEEPEST
+        selection = Selection(tuple(command.accept), tuple(command.reject), command.accept_regex)
+        if command.glob:
+            path = local_directory(url, host=command.host_directories, cut=command.cut_dirs)
+            url, pattern = split_pattern(url)
+            depth, selection = 1, Selection((pattern,))
+        elif tree_of(url) is None:
             path = target.reserve(url, command)
         else:
             path = path_of_top(url, host=command.host_directories, cut=command.cut_dirs)
             path = target.claim.take(path, url.shown)
-        below = os.path.join(command.directory or "", "")
         return WalkRequest(
             url=url,
             below=below,
-            path=below + path,
+            path=os.path.normpath(below + path) if command.glob else below + path,
             origin=target.origin,
             referrer=target.referrer,
-            depth=command.depth or DEEPEST,
-            selection=Selection(tuple(command.accept), tuple(command.reject), command.accept_regex),
+            depth=depth,
+            selection=selection,
+            is_listing=command.glob,
             owner=planted,
             over=partial(self._tally.uproot, planted.number),
         )

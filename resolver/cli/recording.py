@@ -74,6 +74,6 @@ def _words(command: Command, path: str) -> str:
     """
     urls = [redact(url) for url in command.urls]
     lists = [f"-i {redact(each)}" for each in command.lists]
-    recursive = ["-r"] if command.walks else []
+    recursive = ["--glob" if command.glob else "-r"] if command.walks else []
     words = ["resolve", command.verb, *recursive, "--warc", path, *lists, *urls]
     return " ".join(word.replace("\r", " ").replace("\n", " ") for word in words)

@@ -451,7 +451,8 @@ class _RetrievalRun:
         if self._quota_met:  # reported for the first URL; the run is ending
             return None
         if not self._command.is_silent:
-            streams.complain(*messages.describe(error, target.url))
+            typed = target.origin == "user" and not self._command.glob
+            streams.complain(*messages.describe(error, target.url, typed=typed))
         if isinstance(error, LimitExceeded) and error.limit == "quota":
             self._quota_met = True
             self._scope.cancel()

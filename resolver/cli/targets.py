@@ -214,7 +214,8 @@ class TargetNaming:
     @property
     def _is_by_url(self) -> bool:
         command = self._command
-        return not (command.allow_server_name or command.recursive) and command.follow is None
+        is_one_file = not (command.allow_server_name or command.recursive or command.glob)
+        return is_one_file and command.follow is None
 
     def find_again(self, paths: Sequence[str]) -> list[bool]:
         """Reserve names from the ledger; return for each name whether the name was available."""

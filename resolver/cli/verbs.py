@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import trio
 
 from protocols.contract import Entry, Finding, JsonValue, Url
-from protocols.errors import Refused, ResolveError
+from protocols.errors import NotFound, Refused, ResolveError
 from protocols.location import mask_cookie
 from protocols.text import instant
 from resolver.cli import messages, streams
@@ -170,9 +170,14 @@ async def enter(
 
     Returns None, except for a skipped directory, which has an outcome.
     """
+    from resolver.trees.listing import ListedDirectory  # lazy: trees are many modules
+
     started = trio.current_time()
     try:
         listed = await directory.run()
+        if command.glob and isinstance(listed, ListedDirectory) and not listed.entries:
+            pattern = directory.selection.accept[0]
+            raise NotFound(f"no file in the listing matches {pattern!r}", url=directory.url.shown)
     except ResolveError as error:
         if command.json:
             await _show(

@@ -8,6 +8,7 @@ listing is truncated, the received entries are still used, and the directory is 
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -318,7 +319,7 @@ class DirectoryListing:
             LocalError: The local directory cannot be created.
         """
         try:
-            if not self._place.is_dry:
+            if not self._place.is_dry and self._place.path != os.curdir:
                 make_directory(self._place.path, self._place.below)
         except ResolveError:
             self._spool.drop_listed(self._number)
@@ -355,7 +356,8 @@ class DirectoryListing:
         elif row.role == DIRECTORY and not self._spool.visit(row.tree, number, *marks_of(row)):
             return None
         try:
-            return f"{self._place.path}/{name_for(row.raw, taken)}"
+            place = "" if self._place.path == os.curdir else self._place.path
+            return os.path.join(place, name_for(row.raw, taken))
         except Refused as error:
             self._failed = self._failed or error
             return None

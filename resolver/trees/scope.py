@@ -17,11 +17,13 @@ from typing import Protocol
 from urllib.parse import quote
 
 from protocols.authority import comparable_host
+from protocols.errors import NotConfigured
 from protocols.location import Entry, HostUrl, JsonValue, Url
 from protocols.scheme import Tree
 from resolver.policy.files import local_name, local_path, name_key, number_name
 from resolver.url import registry
-from resolver.url.parsing import parse
+from resolver.url.parsing import build, parse
+from resolver.url.registry import is_of_the_web
 
 #: Path components that may lead to another directory (path traversal). A decoded name must not contain them.
 _NOWHERE = frozenset({b"", b".", b".."})
@@ -70,6 +72,40 @@ def path_of_top(url: Url, *, host: bool, cut: int | None) -> str:
         return local_path(place or [b"root"])
     above = names[:-1][cut or 0 :] if host or cut is not None else ()
     return local_path([*(place if host else ()), *above, names[-1]])
+
+
+def split_pattern(url: Url) -> tuple[Url, str]:
+    """Split a URL whose last name is a shell pattern into its directory and the pattern for `Selection`.
+
+    A percent-encoded `*`, `?` or `[` is the character itself.
+
+    Raises:
+        NotConfigured: The URL has no name in a directory, or a query, typecode or fragment behind the name.
+    """
+    above, _, segment = url.text.rpartition("/")
+    tree = tree_of(url)
+    if tree is None:
+        raise NotConfigured(f"{url.scheme} URLs do not have directories", url=url.shown)
+    if getattr(url, "search", None) is not None:
+        message = "'?' begins the query of this URL, and a pattern must not have a query (use * or [...])"
+        raise NotConfigured(message, url=url.shown)
+    if getattr(url, "typecode", None) is not None or url.fragment is not None:
+        raise NotConfigured("a pattern must not have a typecode or a fragment", url=url.shown)
+    if not segment or not names_of(url):
+        raise NotConfigured("expected a pattern after the last / of the URL", url=url.shown)
+    directory = parse(build(tree.directory(parse(f"{above}/" if is_of_the_web(url.scheme) else above))))
+    if names_of(directory) != names_of(url)[:-1]:
+        raise NotConfigured("the part before the pattern is not a directory", url=url.shown)
+    octets = _ENCODED.sub(_as_literal, segment.encode("utf-8", "surrogateescape"))
+    return directory, octets.decode("utf-8", "surrogateescape")
+
+
+_ENCODED = re.compile(rb"%([0-9A-Fa-f]{2})")
+
+
+def _as_literal(found: re.Match[bytes]) -> bytes:
+    octet = bytes.fromhex(found[1].decode("ascii"))
+    return b"[" + octet + b"]" if octet in b"*?[" else octet
 
 
 @dataclass(frozen=True, slots=True)

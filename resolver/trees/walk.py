@@ -53,6 +53,7 @@ class WalkRequest:
         depth: The maximum number of directory levels, including the top.
         owner: A value of the caller, which each item of the tree returns.
         over: Called when all tasks of the tree are finished.
+        is_listing: Whether the top must be a listing whose entries are all files.
     """
 
     url: Url
@@ -64,6 +65,7 @@ class WalkRequest:
     selection: Selection = field(default_factory=Selection)
     owner: object = None
     over: Callable[[], object] = _ignore
+    is_listing: bool = False
 
 
 class TreeTop:
@@ -220,12 +222,13 @@ class TreeFile(TreeItem):
             try:
                 if (left := await self._left_alone()) is not None:
                     return left
-                if self._was_directory:
+                if self._was_directory and not self.tree.top.is_listing:
                     self._walk.enter(self)
                     return None
                 return await save()
             except NoDocument as error:
-                if self.is_top or not (self._is_open or error.rule == "S10"):
+                is_bound = self.is_top or self.tree.top.is_listing
+                if is_bound or not (self._is_open or error.rule == "S10"):
                     raise
                 self._walk.enter(self)
                 return None
@@ -275,7 +278,8 @@ class TreeDirectory(TreeItem):
                 return await listing.read()
             except Declined as error:
                 said_to_be = self.row.role in (DIRECTORY, LINKED)
-                if listing.is_none and said_to_be:
+                is_bound = self.is_top and self.tree.top.is_listing
+                if listing.is_none and said_to_be and not is_bound:
                     self._walk.take_as_file(self, listing.media_type)
                 elif said_to_be or isinstance(error, TryLater):
                     raise

@@ -174,7 +174,7 @@ async def check_entries(setting: CaseSetting, folder: Path) -> None:
         assert entry.raw is not None
         check_value(entry, members_of(Entry))
     assert response.kind == case.listing_kind
-    # A body may be another form of the listing, with the same objects: NLST of ftp has no facts.
+    # A body may be another form of the listing, with the same objects: NLST of ftp lacks facts.
     assert [(entry.name, entry.url) for entry in response.entries or ()] == [
         (entry.name, entry.url) for entry in found
     ]

@@ -335,3 +335,105 @@ def test_delete_keeps_ledger_in_tree(delete_source: Path, folder: Path) -> None:
         == 0
     )
     assert set(os.listdir(folder / "top")) == {*kept, "a.txt"}
+
+
+# `get --glob`: the files of one directory that match the pattern in a URL.
+
+
+def test_glob_saves_matching_files_in_directory(at: dict[str, str], folder: Path) -> None:
+    done = resolve("--glob", "-q", "--json", "-d", "out", f"{at['ftp']}/pub/*.bin")
+    assert done.status == 0
+    assert {(record["path"], record["status"]) for record in done.records} == {
+        (f"out/{name}.bin", "done") for name in ("a", "empty", "large")
+    }
+    assert files(folder) == {"out/a.bin", "out/empty.bin", "out/large.bin"}
+
+
+def test_glob_without_directory_saves_in_current_one(at: dict[str, str], folder: Path) -> None:
+    done = resolve("--glob", f"{at['ftp']}/pub/[ab].t?t")
+    assert done.status == 0
+    assert "/pub/a.txt -> a.txt (29 bytes)" in done.messages
+    assert files(folder) == {"a.txt"}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matches"),
+    [
+        ("{file}/ab*.txt", ["{file}/about.txt"]),
+        ("{ftp}/pub/names/q%3F*", ["{ftp}/pub/names/q%3Fmark.txt"]),
+        ("{http}/pub/[bs]*", ["{http}/pub/big.iso"]),  # the directory `sub` is not entered
+        ("{gopher}/1/ab*", ["{gopher}/00/about%09%09+"]),
+    ],
+)
+def test_glob_takes_every_scheme_with_directories(
+    pattern: str, matches: list[str], at: dict[str, str], folder: Path
+) -> None:
+    done = resolve("--glob", "-q", "--json", "--dry-run", pattern.format_map(at))
+    assert [record["url"] for record in done.records] == [url.format_map(at) for url in matches]
+
+
+def test_glob_without_match_exits_with_status_8(at: dict[str, str], folder: Path) -> None:
+    done = resolve("--glob", "-q", "--json", f"{at['ftp']}/pub/*.zip")
+    assert done.status == 8
+    (record,) = done.records
+    assert record["error"]["code"] == "NotFound"
+    assert "'*.zip'" in record["error"]["message"]
+    assert files(folder) == set()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["{http}/pub/b?g.iso"],  # the question mark begins a query
+        ["{ftp}/pub/"],
+        ["{ftp}/pub/*.txt;type=a"],
+        ["mailto:a@h.example"],
+        ["-r", "{ftp}/pub/*"],
+        ["-O", "x", "{ftp}/pub/*"],
+        ["--delete", "{ftp}/pub/*"],
+    ],
+)
+def test_glob_rejects_what_is_not_a_pattern(words: list[str], at: dict[str, str], folder: Path) -> None:
+    assert resolve("--glob", "-q", *(word.format_map(at) for word in words)).status == 2
+    assert files(folder) == set()
+
+
+def test_glob_does_not_enter_links_to_directories(tmp_path: Path, folder: Path) -> None:
+    source = tmp_path / "source"
+    (source / "below").mkdir(parents=True)
+    (source / "below" / "x").write_text("x")
+    (source / "file").write_text("y")
+    (source / "link").symlink_to("below")
+    done = resolve("--glob", "-q", "-d", str(folder / "out"), f"{source.as_uri()}/*")
+    assert done.status == 0
+    assert files(folder / "out") == {"file"}
+
+
+def test_glob_with_nlst_fails_for_directories(at: dict[str, str], folder: Path) -> None:
+    done = resolve("--glob", "-q", "--nlst", "-d", "out", f"{at['ftp']}/pub/[en]*")
+    assert done.status == 9
+    assert files(folder) == {"out/empty.bin"}
+
+
+def test_glob_with_ledger_skips_saved_files(at: dict[str, str], folder: Path) -> None:
+    command = ("--glob", "-q", "--json", "--ledger", "ledger", "-d", "out", f"{at['ftp']}/pub/a*")
+    assert {record["status"] for record in resolve(*command).records} == {"done"}
+    assert {record["status"] for record in resolve(*command).records} == {"skipped"}
+
+
+def test_glob_of_document_fails(at: dict[str, str], folder: Path) -> None:
+    done = resolve("--glob", "-q", f"{at['http']}/*")
+    assert done.status == 8
+    assert files(folder) == set()
+
+
+@pytest.mark.parametrize("name", ["*.none", "a?.none", "[ab].none"])
+def test_missing_name_with_wildcard_suggests_glob(name: str, at: dict[str, str], folder: Path) -> None:
+    url = f"{at['ftp']}/pub/{name}"
+    for words in (["get"], ["cat"], ["-r"]):
+        done = resolve(*words, "-q", url)
+        assert done.status == 8
+        assert f"resolve get --glob '{url}'" in done.messages
+    assert "--glob" not in resolve("-q", "--origin", "derived", url).messages
+    assert "--glob" not in resolve("-q", f"{at['ftp']}/pub/%2A.none").messages
+    assert "--glob" not in resolve("-q", f"{at['http']}/none?*").messages
