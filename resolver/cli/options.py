@@ -148,7 +148,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--jsonl",), None, "write outcomes as JSON, one object per line", "bulk"),
         Option(("-r", "--recursive"), None, "download everything below each URL", GET),
         Option(("--depth",), "N", "with -r: descend at most N levels; the URL is level 1", GET, kind=depth),
-        Option(("--glob",), None, "save all files that match the pattern in each URL", GET),
+        Option(("--glob",), None, "save the files that match the URL's pattern", GET),
         Option(("--accept",), "GLOB", "with -r: save only files with a matching name", GET, many=True),
         Option(("--reject",), "GLOB", "with -r: skip files with a matching name", GET, many=True),
         Option(("--accept-regex",), "RE", "with -r: save only files with RE in the URL", GET, kind=regex),

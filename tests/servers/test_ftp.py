@@ -261,6 +261,14 @@ async def test_entries_have_facts_unless_nlst_is_requested(ftp_server: FtpServer
     assert site.control_connections == 1
 
 
+def test_glob_saves_matching_files(ftp_server: FtpServer, tmp_path: Path) -> None:
+    url = Site(ftp_server).url("pub/[abc]*.txt")
+    done = resolve("--glob", "-q", "-d", str(tmp_path / "out"), url)
+    assert (done.status, done.err) == (0, b"")
+    saved = {os.fsencode(path.name): path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert saved == {name: FILES[b"pub/" + name] for name in (b"a.txt", b"barecr.txt", b"crlf.txt")}
+
+
 @pytest.mark.parametrize("path", ["pub/names/", "pub/names", "pub/names;type=d"])
 async def test_list_and_nlst_give_equal_urls(path: str, vsftpd: FtpServer) -> None:
     """Each entry of LIST has the same URL as in NLST, with any bytes in its name."""
