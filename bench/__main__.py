@@ -1,7 +1,7 @@
-"""Benchmarks: `python -m bench [ROW…]` measures rows, with the contestants in turn, round by round.
+"""Benchmarks: `python -m bench [ROW…]` measures rows; the contestants of a row run in turn, round by round.
 
-Without a ROW, all rows are measured that do not take very long: ten minutes in all, because each row has a
-time limit. A missing contestant is reported, and the others are measured.
+Without a ROW, all rows are measured except the long rows. Each row has a time limit, so this takes ten
+minutes in total. A missing contestant is reported and skipped.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ from bench.rows import ROWS
 from bench.running import in_turn, run
 
 ROUNDS = 5
-#: The row that counts calls and measures no time.
+#: The row that counts function calls instead of measuring time.
 CALLS = "calls"
 
 
 def measure(row: Row, rounds: int | None, folder: Path, *, tiny: bool = False) -> figures.Measured:
-    """Measure a row in a folder that other users may enter, and from which nothing is removed.
+    """Measure a row in a new folder, which other users can enter.
 
-    With `rounds` None, at most `ROUNDS` are run, as the row's time permits.
+    If `rounds` is not set, the number of rounds is `ROUNDS`, or fewer if the row's time limit is reached
+    earlier.
     """
     count = row.tiny if tiny else row.count
     try:
@@ -64,7 +65,7 @@ def main(words: Sequence[str]) -> None:
     rows: list[figures.Measured] = []
     counted = {}
     with tempfile.TemporaryDirectory(prefix="resolve-bench-") as top:
-        os.chmod(top, 0o755)  # the servers drop root privileges
+        os.chmod(top, 0o755)  # access for servers that drop root privileges
         for name in names:
             if name == CALLS:
                 counted = calls_per_fetch()

@@ -1,7 +1,8 @@
 """The cost of the blocking API: a call, a small fetch and a large body, compared with the async API.
 
-The server is a separate process that sends a file of 512 MiB with sendfile(2). The runs alternate, and the
-bytes are dropped. The aim is to stream a body within 1.3 times the duration under trio.
+The server is a separate process that sends a file of 512 MiB with sendfile(2). Runs of both APIs alternate.
+The received bytes are discarded. The aim: the blocking API streams a body in at most 1.3 times the duration
+of the async API under trio.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def stream_blocking(url: str, policy: Policy) -> None:
 
 
 async def fetch(url: str) -> float:
-    """Return the mean seconds of a fetch."""
+    """Return the mean duration of a fetch in seconds."""
     async with Resolver() as session:
         await session.fetch(url)
         start = time.perf_counter()

@@ -2,7 +2,7 @@
 
     python -m bench.bulk_memory [REQUESTS ...] [--hosts N]
 
-The policy refuses all URLs: nothing is requested, and all other steps take place.
+The policy refuses all URLs, so that all steps except the requests are measured.
 """
 
 from __future__ import annotations
@@ -59,7 +59,12 @@ def _peak(process: subprocess.Popen[str]) -> int:
 
 
 def measure(requests: int, hosts: int) -> tuple[float, list[int], int]:
-    """Return the seconds, the peaks of scheduler, worker and client in MiB, and the number of slices."""
+    """Measure a run.
+
+    Returns:
+        The duration in seconds, the peak memory of scheduler, worker and client in MiB, and the number of
+        slices.
+    """
     with ExitStack() as held:
         folder = held.enter_context(tempfile.TemporaryDirectory())
         on = ("--dashboard-address", "127.0.0.1:0")

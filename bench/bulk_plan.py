@@ -1,9 +1,11 @@
-"""A bulk plan of many URLs, simulated in virtual time: its duration in relation to the lower bound.
+"""Simulation of a bulk plan with many URLs in virtual time, compared with the theoretical minimum duration.
 
-`python -m bench.bulk_plan [URLS [HOSTS [LARGEST]]]`: 1,000,000 URLs on 10,000 hosts, of which the largest has
-50,000, with at most two requests a second to each host. For several numbers of slots it reports the duration
-of the real plan, its ratio to the bound, and the CPU seconds and memory of the planning. It then measures a
-plan with a wrong estimate of the response times, and the cost of more slices ahead.
+`python -m bench.bulk_plan [URLS [HOSTS [LARGEST]]]`. The defaults are 1,000,000 URLs on 10,000 hosts. The
+largest host has 50,000 URLs. The rate limit is two requests per second and host.
+
+For several numbers of slots, the benchmark reports the duration of the plan, its ratio to the minimum
+duration, and the CPU time and memory of the planning. The benchmark then measures a plan with a wrong
+estimate of the response times, and the cost of planning more slices ahead.
 """
 
 from __future__ import annotations
@@ -31,9 +33,9 @@ SLOTS = (1, 4, 16, 64, 256)
 
 
 def sizes(urls: int, hosts: int, largest: int) -> list[int]:
-    """Return the number of URLs of each host, the largest first, by Zipf's law.
+    """Return the number of URLs of each host by Zipf's law, the largest number first.
 
-    The exponent is the one for which the numbers add up to `urls`.
+    The exponent of the distribution is chosen so that the sum of the numbers is `urls`.
     """
     low, high = 0.0, 4.0
     for _ in range(50):
@@ -44,7 +46,7 @@ def sizes(urls: int, hosts: int, largest: int) -> list[int]:
 
 
 def requests(counts: Sequence[int]) -> Iterator[tuple[BulkRequest, str, str]]:
-    """Yield all requests in pseudorandom order, without holding them in memory."""
+    """Yield all requests in pseudorandom order, without storing all requests in memory."""
     until = list(accumulate(counts))
     step = next(step for step in count(int(until[-1] * 0.618)) if gcd(step, until[-1]) == 1)
     for number in range(until[-1]):
@@ -66,9 +68,9 @@ def planned(counts: Sequence[int], pace: HostPace) -> BulkPlan:
 def answering(
     pace: HostPace, each: Callable[[str], float]
 ) -> Callable[[RequestSlice], tuple[list[BulkRequest], float]]:
-    """Return a worker that starts the requests of a slice in order, each as early as permitted.
+    """Return a simulated worker that starts the requests of a slice as early as the rate limit permits.
 
-    `each` returns the response time of a host.
+    `each` is a function that returns the response time of a host.
     """
 
     def perform(slice: RequestSlice) -> tuple[list[BulkRequest], float]:
@@ -93,12 +95,12 @@ def answering(
 
 @cache
 def unequal(host: str) -> float:
-    """Return the response time of a host: 0.05 to 5 s."""
+    """Return the response time of a host, from 0.05 to 5 s."""
     return 0.05 * float(100 ** (sha256(host.encode()).digest()[0] / 255))
 
 
 def tell(counts: Sequence[int], slots: int) -> None:
-    """Report a run of the real plan, with its database."""
+    """Run the real plan with its database, and print the results."""
     began = time.process_time()
     with planned(counts, HostPace(rate=RATE)) as plan:
         added = time.process_time() - began
@@ -118,7 +120,7 @@ def main(urls: int = URLS, hosts: int = HOSTS, largest: int = LARGEST, slots: in
     if slots:
         tell(sizes(urls, hosts, largest), slots)
         return
-    for few in (urls // 100, urls // 10):  # the memory by number of URLs
+    for few in (urls // 100, urls // 10):  # shows how memory use grows with the number of URLs
         alone(few, min(hosts, few // 2), largest * few // urls, 16)
     for each in SLOTS:
         alone(urls, hosts, largest, each)
@@ -136,7 +138,7 @@ def main(urls: int = URLS, hosts: int = HOSTS, largest: int = LARGEST, slots: in
 
 
 def alone(*arguments: int) -> None:
-    """Run in a separate process, to measure its memory alone."""
+    """Run the benchmark in a separate process, to measure its memory use separately."""
     subprocess.run([sys.executable, "-m", __spec__.name, *map(str, arguments)], check=True)
 
 

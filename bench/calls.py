@@ -1,13 +1,13 @@
-"""The function calls of a warm fetch: the number of calls of the package's functions, and of their files.
+"""The number of function calls in a warm fetch, by file of the package.
 
-Calls are counted instead of time, so that the result is the same on every machine. One session fetches a
-small resource of each kind repeatedly from the mock servers, which run in a separate process. Before a socket
-is read, its data has arrived: a late server would cause additional waits, with calls of their own. The fetch
-with the fewest calls is reported. A resumed generator or coroutine counts as another call.
+Unlike a duration, the number of calls is the same on every machine. One session repeatedly fetches a small
+resource of each kind from the mock servers, which run in a separate process. The benchmark reads a socket
+only after data has arrived, because waiting for a slow server would cause additional calls. The fetch with
+the fewest calls is reported. A resumed generator or coroutine counts as another call.
 
 The output is a table, then one line of JSON. With the name of a kind (`python -m bench.calls gopher`), the
-calls of each function are listed. The number of objects that the fetches left in reference cycles is
-reported, too: only the garbage collector finds them, which takes time and memory.
+output lists the calls of each function. The output also has the number of objects that the fetches left in
+reference cycles. Only the garbage collector can free such objects, which costs time and memory.
 """
 
 from __future__ import annotations
@@ -34,17 +34,21 @@ from fixtures.gopher import Item
 
 CHECKOUT = Path(__file__).parents[1]
 OURS = tuple(f"{CHECKOUT / package}/" for package in ("protocols", "resolver"))
-WARM = 20  # fetches before the count, which open connections and fill caches
+WARM = 20  # number of uncounted fetches, which open connections and fill caches
 COUNTED = 10
 ONE_LINE = b"One line.\r\n"
-LATE = 0.1  #: maximum seconds until a mock server sends its response, if any
+LATE = 0.1  #: maximum response time of a mock server, in seconds
 
-#: The path that is fetched for each scheme.
+#: The path to fetch, by scheme.
 KINDS = {"gopher": "/0line", "http": "/about.txt", "ftp": "/pub/a.txt", "nntp": "/comp.misc/1234"}
 
 
 class Count(NamedTuple):
-    """A warm fetch of `size` bytes; `left` counts the objects in reference cycles after all fetches."""
+    """The result for a kind of resource.
+
+    `size` is the size of the resource in bytes. `left` is the number of objects in reference cycles after all
+    fetches.
+    """
 
     size: int
     calls: int
@@ -54,7 +58,7 @@ class Count(NamedTuple):
 
 
 async def serve() -> None:
-    """Run the servers until killed; print their ports to standard output."""
+    """Run the servers until the process is killed; print their ports to standard output."""
     async with trio.open_nursery() as nursery:
         running = (
             await fixtures.ftp.serve(nursery),
@@ -78,14 +82,19 @@ def place_of(code: CodeType) -> str:
 
 
 def read_by(function: object) -> socket | None:
-    """Return the socket that the function reads, if any."""
+    """Return the socket that the function reads, or None."""
     if isinstance(function, BuiltinMethodType) and function.__name__.startswith("recv"):
         return function.__self__ if isinstance(function.__self__, socket) else None
     return None
 
 
 async def calls_of(url: str, policy: resolver.Policy) -> tuple[int, int, list[Counter[CodeType]]]:
-    """Return the size of `url`, the number of objects in cycles, and the calls of each fetch by function."""
+    """Fetch a URL repeatedly.
+
+    Returns:
+        The size of the resource in bytes, the number of objects in reference cycles, and for each fetch the
+        number of calls by function.
+    """
     each: list[Counter[CodeType]] = []
 
     def note(frame: FrameType, event: str, argument: object) -> None:

@@ -1,8 +1,8 @@
 """Python clients, each in a separate process: `python -m bench.clients KIND URL FIRST COUNT AT_ONCE [MORE]`.
 
-It fetches COUNT resources; `{}` in URL stands for the number of each. The first is fetched once before the
-clock starts, to exclude imports and the first connection from the measurement. The last line of the output is
-a `Told`.
+A client fetches COUNT resources; `{}` in URL is replaced by the number of the resource. To exclude imports
+and the first connection from the measurement, the client first fetches one resource without measuring. The
+last line of the output is a `Told` as JSON.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 if TYPE_CHECKING:
     from resolver.files.commit import Sync
 
-#: Fetches a URL and returns its size in bytes.
+#: A function that fetches a URL and returns the size of the body in bytes.
 Get: TypeAlias = Callable[[str], Awaitable[int]]
 _PIECE = 65_536
 
@@ -49,7 +49,7 @@ class Work(NamedTuple):
 
 
 class Told(NamedTuple):
-    """Seconds, CPU seconds, received bytes, and peak memory in KiB."""
+    """The measured values: seconds, CPU seconds, received bytes, and peak memory in KiB."""
 
     seconds: float
     processor: float
@@ -67,7 +67,7 @@ class Watch:
 
 
 def peak(process: int | str) -> int:
-    """Return the peak memory of a process in KiB; 0 if it has ended."""
+    """Return the peak memory of a process in KiB, or 0 if the process has ended."""
     for line in Path(f"/proc/{process}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1])
@@ -127,7 +127,7 @@ async def ours(work: Work) -> AsyncIterator[Get]:
 
 @asynccontextmanager
 async def ours_saving(work: Work, sync: Sync) -> AsyncIterator[Get]:
-    """Save into the folder `more`."""
+    """Save the resources into the folder `more`."""
     import resolver
 
     policy = resolver.Policy(allow_port=frozenset({work.port}))
@@ -138,7 +138,7 @@ async def ours_saving(work: Work, sync: Sync) -> AsyncIterator[Get]:
             return 1
 
         async def get_first(url: str) -> int:
-            """Fetch before the clock starts, under a name that is not used again."""
+            """Fetch the unmeasured resource, and save it under a name that is not used again."""
             target = f"{work.more}/.first"
             await session.save(url, target)
             os.unlink(target)
@@ -194,7 +194,7 @@ async def with_aiohttp(work: Work) -> AsyncIterator[Get]:
 
 @asynccontextmanager
 async def with_h11(work: Work) -> AsyncIterator[Get]:
-    """Measure the parser h11, which `resolver` uses too, on pooled streams of trio, without other layers."""
+    """Measure the parser h11 (which `resolver` also uses) on pooled trio streams, without other layers."""
     import h11
     import trio
 
@@ -247,7 +247,7 @@ async def bare_gopher(work: Work) -> AsyncIterator[Get]:
 
 
 def with_requests(work: Work) -> Told:
-    """Use a thread and a session each, because a session is not made for several threads."""
+    """Use a separate session for each thread, because a session of requests is not thread-safe."""
     import requests
 
     lock, urls, octets = threading.Lock(), work.urls(), list[int]()
@@ -290,7 +290,7 @@ def with_nntplib(work: Work) -> Told:
 
 
 def with_get(work: Work) -> Told:
-    """Run the command in this process with a list, into the folder `more`."""
+    """Run `resolve get` in this process with a list of URLs, and save into the folder `more`."""
     from resolver import cli
 
     listed = Path(f"{work.more}.list")
@@ -303,7 +303,7 @@ def with_get(work: Work) -> Told:
     return watch.tell(work.many)
 
 
-#: The clients by event loop.
+#: The clients, in one table for each event loop.
 UNDER_TRIO: dict[str, Client] = {
     "ours": ours,
     "saving-group": partial(ours_saving, sync="group"),

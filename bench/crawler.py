@@ -1,7 +1,7 @@
-"""A run on a local cluster, and its competitor, each in a separate process.
+"""A bulk run on a local cluster, and the same task with a competitor, each in a separate process.
 
-`python -m bench.crawler KIND LIST OUT PORT` saves all URLs of the list below OUT, with a record of each. The
-last line of the output is a `Told`, of the work without the start.
+`python -m bench.crawler KIND LIST OUT PORT` saves all URLs of LIST below OUT, with a record of each URL. The
+last line of the output is a `Told` as JSON, which excludes the start of the cluster.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from typing import Any
 
 from bench.clients import Told
 
-#: The default limits of `resolve`: connections to an http host, and of a slice over all hosts.
+#: The default limits of `resolve`: the connections to one http host, and the connections of a slice to all
+#: hosts.
 PER_HOST = 6
 AT_ONCE = 64
-#: Size of the cluster.
+#: The number of worker processes in the cluster.
 PROCESSES = 2
 THREADS = 16
 
@@ -61,7 +62,7 @@ def with_scrapy(urls: list[str], out: Path, port: int) -> Told:
 
 
 def with_bulk(urls: list[str], out: Path, port: int) -> Told:
-    """Run on a cluster that is started and warmed up."""
+    """Measure a run on a cluster after the start and the warm-up of the cluster."""
     from distributed import Client, LocalCluster
 
     import resolver
@@ -88,7 +89,7 @@ def run_once() -> None:
 
 
 def measured(work: Callable[[], int]) -> Told:
-    """Measure the work; the CPU seconds are those of this process, without a cluster's workers."""
+    """Measure the work; the CPU time includes this process, but not the workers of a cluster."""
     began, used = time.perf_counter(), time.process_time()
     octets = work()
     return Told(time.perf_counter() - began, time.process_time() - used, octets, 0)

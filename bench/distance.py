@@ -1,10 +1,11 @@
-"""A relay that simulates a distant server: it forwards all bytes after a delay.
+"""A relay that simulates the network latency of a distant server by forwarding all bytes after a delay.
 
-It opens another relay for the port in an FTP reply (RFC 959 PASV, RFC 2428 EPSV). A connection to the relay
-succeeds immediately; the first bytes are therefore delayed by another round trip. The simulated line has no
-packet loss, and no limit on its bandwidth.
+The relay opens a further relay for the port in an FTP reply (RFC 959 PASV, RFC 2428 EPSV). The TCP handshake
+with the relay is not delayed, so the first bytes of a connection are delayed by an additional round trip
+instead. The simulated network does not lose packets and does not limit the bandwidth.
 
-`python -m bench.distance PORT SECONDS`: SECONDS is the round trip; it prints the port on which it serves.
+`python -m bench.distance PORT SECONDS` prints the port of the relay. PORT is the port of the server, SECONDS
+is the round-trip time.
 """
 
 from __future__ import annotations
@@ -22,21 +23,24 @@ from bench.served import listening
 _LOOPBACK = "127.0.0.1"
 _PASSIVE = re.compile(rb"(?m)^(227 .*?\(?\d+,\d+,\d+,\d+),(\d+),(\d+)|^(229 .*?\|\|\|)(\d+)(?=\|)")
 
-#: Maximum length of a control reply in bytes. File data is hardly ever mistaken for a reply.
+#: The maximum length of an FTP reply in bytes. Longer data is file data, which must not be changed.
 _REPLY = 512
 
 _Change: TypeAlias = Callable[[bytes], Awaitable[bytes]]
 
 
 class Relay:
-    """A relay for all ports of one server. `delay` is the one-way delay in seconds."""
+    """A relay for all ports of one server; `delay` is the one-way delay in seconds."""
 
     def __init__(self, delay: float, nursery: trio.Nursery) -> None:
         self._delay = delay
         self._nursery = nursery
 
     async def serve(self, server: int, *, once: bool = False) -> int:
-        """Return the local port that leads to a port of the server; `once` for a single connection."""
+        """Open and return a local port that leads to a port of the server.
+
+        If `once` is set, the local port accepts a single connection.
+        """
         listener = (await trio.open_tcp_listeners(0, host=_LOOPBACK))[0]
         self._nursery.start_soon(self._accept, listener, server, once)
         return port_of(listener)
@@ -71,7 +75,7 @@ class Relay:
                     sender.send_nowait((due, await change(bytes(octets))))
 
     async def _lead(self, octets: bytes) -> bytes:
-        """Return the bytes with a local port in place of the port in a reply."""
+        """Replace the port in an FTP reply by a local port of the relay."""
         found = _PASSIVE.search(octets[:_REPLY])
         if found is None:
             return octets
@@ -107,12 +111,12 @@ async def serve(server: int, round_trip: float) -> None:
 
 
 def far_away(server: int, round_trip: float) -> AbstractContextManager[int]:
-    """Run the relay in a separate process, so that it does not slow the measuring process."""
+    """Run the relay in a separate process, so that the relay does not slow down the measured process."""
     return listening("bench.distance", server, round_trip)
 
 
 def not_so_far_away(server: int, round_trip: float) -> AbstractContextManager[int]:
-    """Run the relay with a twentieth of the distance, for quick tests."""
+    """Run the relay with a twentieth of the round-trip time, for quick tests."""
     return far_away(server, round_trip / 20)
 
 

@@ -1,4 +1,4 @@
-"""Medians and ratios of measurements: as values, as JSON and as text."""
+"""The medians and ratios of measurements, as values, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench.running import Sample
 
 
 class Figure(TypedDict):
-    """The result of a contestant in the unit of the row; `processor` is CPU ms per item."""
+    """The result of a contestant, in the unit of the row; `processor` is the CPU time per item in ms."""
 
     name: str
     count: int
@@ -23,7 +23,7 @@ class Figure(TypedDict):
 
 
 class Verdict(TypedDict):
-    """An aim and the measured value: a ratio, or with an empty `to`, the figure itself."""
+    """An aim with the measured value, which is a ratio, or the value of one contestant if `to` is empty."""
 
     of: str
     to: str
@@ -44,14 +44,14 @@ class Measured(TypedDict):
 
 
 class _Values(NamedTuple):
-    """The value of each run of a contestant."""
+    """The measured values of all runs of a contestant."""
 
     name: str
     values: list[float]
 
 
 def value(measure: Measure, count: int, sample: Sample, base: float = 0.0) -> float:
-    """Return the compared value of a run; `base` is the CPU time that all contestants need."""
+    """Return the compared value of a run; `base` is the CPU time that every contestant needs."""
     match measure:
         case "rate":
             return count / sample.seconds
@@ -72,7 +72,7 @@ def measured(
     samples: Mapping[str, Sequence[Sample]],
     missing: Mapping[str, str],
 ) -> Measured:
-    """Return the results of a row; for `over`, the base is the median of the first contestant."""
+    """Return the results of a row; for the measure `over`, the base is the median of the first contestant."""
     counts = {contestant.name: contestant.count for contestant in contestants}
     first = next(iter(samples.values()), ())
     base = statistics.median(sample.processor for sample in first) if first else 0.0
@@ -104,12 +104,15 @@ def figure(name: str, count: int, values: Sequence[float], runs: Sequence[Sample
 
 
 def ratio(of: Sequence[float], to: Sequence[float]) -> float:
-    """Return the median of the ratios of the runs of one round, which had a similar load on the machine."""
+    """Return the median of the ratios; each ratio compares two runs of the same round.
+
+    Runs of the same round have a similar background load.
+    """
     return statistics.median(ours / theirs for ours, theirs in zip(of, to, strict=True))
 
 
 def verdicts(aims: Sequence[Aim | Bound], values: Mapping[str, Sequence[float]]) -> Iterator[Verdict]:
-    """Yield the verdicts on aims with measured contestants."""
+    """Yield the verdict on each aim whose contestants were measured."""
     for aim in aims:
         to = aim.to if isinstance(aim, Aim) else ""
         least = aim.least if isinstance(aim, Aim) else None
@@ -121,7 +124,7 @@ def verdicts(aims: Sequence[Aim | Bound], values: Mapping[str, Sequence[float]])
 
 
 def shown(row: Measured) -> Iterator[str]:
-    """Yield lines of text."""
+    """Yield the results of a row as lines of text."""
     yield f"{row['name']}: {row['about']} (runs: {row['rounds']})"
     width = max((len(figure["name"]) for figure in row["contestants"]), default=0)
     for each in row["contestants"]:
@@ -147,7 +150,7 @@ def sentence(verdict: Verdict) -> str:
 
 
 def number(found: float) -> str:
-    """Format with three significant digits."""
+    """Format a number with three significant digits."""
     if abs(found) >= 100:
         return f"{found:,.0f}"
     return f"{found:.1f}" if abs(found) >= 10 else f"{found:.2f}"

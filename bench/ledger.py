@@ -1,10 +1,12 @@
-"""A very long list with and without a ledger: time to the first outcome, and memory.
+"""The time to the first outcome and the memory use for a very long list, with and without a ledger.
 
-`python -m bench.ledger [LINES [DONE [FETCHED]]]`; `make bench`. For a list of DONE lines (100,000) a ledger
-says that all except the last were done. FETCHED lines (5,000) are local files that are all saved, and then
-saved again. Of LINES (20,000) one in a hundred names a file, the others name a missing file: no server takes
-part, and only the command is measured. Then the same list is run again with the same ledger, and killed
-twenty times.
+`python -m bench.ledger [LINES [DONE [FETCHED]]]`, or `make bench`, measures:
+
+- A list of DONE lines (100,000) with a ledger in which all lines except the last are done.
+- A list of FETCHED lines (5,000) with local files, which are saved, and then saved again.
+- A list of LINES lines (20,000). One line in a hundred names a local file, the others name a missing file,
+  so that only the command is measured and not a server. The list is then run again with the same ledger,
+  and killed twenty times.
 """
 
 from __future__ import annotations
@@ -35,8 +37,8 @@ KILLS = 20
 class Run(NamedTuple):
     """The results of a run.
 
-    Seconds to the first outcome and to the end; memory at both in KiB; number of outcomes by status; CPU
-    seconds.
+    The results are the seconds to the first outcome and to the end, the memory use at both times in KiB, the
+    number of outcomes by status, and the CPU seconds.
     """
 
     first: float
@@ -55,7 +57,7 @@ def memory(process: int, name: str = "VmRSS") -> int:
 
 
 def run(folder: Path, lines: int, *words: str) -> Run:
-    """Run to the end; the memory at the end is measured after the last outcome."""
+    """Run the command to the end; the final memory use is measured after the last outcome."""
     begun = time.perf_counter()
     process = start(folder, *words)
     assert process.stdout is not None
@@ -91,7 +93,7 @@ def write_list(folder: Path, lines: int, one_in: int = ONE_IN) -> None:
 
 
 def write_done(folder: Path, lines: int) -> None:
-    """Write a list, with the ledger and the files of a run over it; the files are empty to save space."""
+    """Write a list with the ledger and the files of a complete run; the files are empty to save space."""
     (folder / "done").mkdir()
     for number in range(lines - 1):
         os.mknod(folder / "done" / f"object-{number}.bin")
@@ -121,7 +123,7 @@ def row(folder: Path, number: int) -> tuple[bytes, str, str]:
 
 
 def kill_often(folder: Path, seconds: float) -> int:
-    """Kill runs repeatedly; return the number of complete files that a later run fetched again."""
+    """Start and kill runs repeatedly; return the number of complete files that a later run fetched again."""
     chance, whole, twice = random.Random(0), set[str](), 0
     for _ in range(KILLS):
         process = start(folder, "-d", "killed", "--ledger", "killed.db")

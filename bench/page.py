@@ -1,7 +1,7 @@
 """The tables of `docs/explanation/benchmarks.md`, made from the figures in `docs/explanation/benchmarks`.
 
-`python -m bench.page` rewrites them, each between `<!-- made: NAME -->` and `<!-- end -->`. The text around
-them is written by hand and contains no figure that depends on the machine.
+`python -m bench.page` rewrites each table between the comments `<!-- made: NAME -->` and `<!-- end -->`. The
+text outside these comments is written by hand, and does not contain figures that depend on the machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PAGE = Path(__file__).parents[1] / "docs/explanation/benchmarks.md"
 FOLDER = PAGE.with_suffix("")
 _MADE = re.compile(r"(<!-- made: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
-#: A package with fewer calls is counted with the others.
+#: The minimum number of calls for a separate row; packages with fewer calls are combined in one row.
 _FEW = 20
 #: The client that is compared with all others.
 _OURS = "resolver"
@@ -60,7 +60,7 @@ def aims(data: Data) -> Iterator[str]:
 
 
 def calls(data: Data) -> Iterator[str]:
-    """Yield the table of calls by package, before and after, and one line for each of the other clients."""
+    """Yield the table of calls by package before and after, with a row for each of the other clients."""
     before, after = data["before"]["calls"], data["rows"]["calls"]
     columns: list[tuple[str, Counter[str]]] = []
     for name, found in after.items():
@@ -123,7 +123,7 @@ def winners(data: Data) -> Iterator[str]:
 
 
 def _compared(panel: Panel, ours: Line, other: Line) -> Iterator[str]:
-    """Yield the places at which the other client is faster and slower, each with the ratio."""
+    """Yield the points of a panel at which the other client is faster or slower, with the ratio."""
     faster, slower = list[tuple[str, float]](), list[tuple[str, float]]()
     for place, mine, theirs in zip(panel["places"], ours["values"], other["values"], strict=True):
         if mine is None or theirs is None:
@@ -153,7 +153,7 @@ TABLES: Mapping[str, Callable[[Data], Iterator[str]]] = {
 
 
 def made(page: str, data: Data) -> str:
-    """Return the page with its tables updated."""
+    """Return the page with updated tables."""
 
     def table(found: re.Match[str]) -> str:
         return found[1] + "\n" + "".join(f"{line}\n" for line in TABLES[found[2]](data)) + "\n" + found[3]

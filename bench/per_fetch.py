@@ -1,8 +1,8 @@
-"""Calls per fetch: cProfile's count for one more warm fetch, which is the same on every machine.
+"""The number of function calls per warm fetch, counted by cProfile; the number is the same on every machine.
 
-`python -m bench.per_fetch KIND URL FIRST COUNT AT_ONCE [MORE]` runs in a separate process. It counts the
-calls of MANY fetches minus those of FEW fetches, by package. Calls of built-in functions are counted at the
-package that calls them.
+`python -m bench.per_fetch KIND URL FIRST COUNT AT_ONCE [MORE]` runs in a separate process. The calls of FEW
+fetches are subtracted from the calls of MANY fetches, by package. The call of a built-in function is counted
+for the package of the caller.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Counted: TypeAlias = dict[str, dict[str, Rooms] | str]
 
 
 class Fetch(NamedTuple):
-    """A resource, the `clients` that fetch it, and the number of concurrent fetches."""
+    """A resource, the `clients` that fetch the resource, and the number of concurrent fetches."""
 
     name: str
     kinds: tuple[str, ...]
@@ -51,7 +51,7 @@ _Stats: TypeAlias = dict[_Key, tuple[int, int, float, float, _Callers]]
 
 
 def room(path: str) -> str:
-    """Return the package of a path: `resolver/network`, `protocols/http`, a library, or Python's own."""
+    """Return the package of a file, such as `resolver/network`, a library, or the standard library."""
     if path.startswith("~"):
         return "Python"
     place = Path(path)
@@ -65,7 +65,7 @@ def room(path: str) -> str:
 
 
 def rooms_of(stats: _Stats) -> Counter[str]:
-    """Return the calls by package; a function in C has no file, and is counted with its caller."""
+    """Return the calls by package; a C function is counted for the package of its caller."""
     calls: Counter[str] = Counter()
     for (path, _, _), (_, count, _, _, callers) in stats.items():
         if path == "~" and callers:
@@ -77,7 +77,7 @@ def rooms_of(stats: _Stats) -> Counter[str]:
 
 
 def count(kind: str, work: Work) -> Counter[str]:
-    if work.more:  # files of an earlier run would take the names
+    if work.more:  # remove the files of an earlier run, which have the same names
         shutil.rmtree(work.more)
         os.mkdir(work.more)
     profile = cProfile.Profile()
@@ -87,14 +87,14 @@ def count(kind: str, work: Work) -> Counter[str]:
 
 def one_more(kind: str, work: Work) -> Rooms:
     few = work._replace(many=FEW)
-    count(kind, few)  # imports and compiles on first use
+    count(kind, few)  # warm-up: imports and compiles on first use
     difference = count(kind, work._replace(many=MANY))
     difference.subtract(count(kind, few))
     return {name: round(calls / (MANY - FEW), 2) for name, calls in sorted(difference.items()) if calls > 0}
 
 
 def calls_per_fetch() -> Counted:
-    """Return the calls in each package by resource and client, or the reason for a missing result."""
+    """Return the calls by package for each resource and client, or the reason for a missing result."""
     counted: Counted = {}
     for fetch in FETCHES:
         with tempfile.TemporaryDirectory(prefix="resolve-bench-") as name:

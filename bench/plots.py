@@ -1,8 +1,9 @@
 """The pictures of the page on benchmarks, drawn from its `sweeps.json` by matplotlib (group `plots`).
 
-`python -m bench.plots [FOLDER]` writes them. The same figures give the same bytes: the pictures contain no
-dates and no random IDs. Each contains a digest of its data near its head, so that a test can compare it
-without drawing. Text remains text. The colors are variables that follow the reader's light or dark mode.
+`python -m bench.plots [FOLDER]` writes the pictures as SVG. The output is reproducible, because dates and
+random IDs are omitted. Each picture has a checksum of its data near the start, so that a test can detect a
+stale picture without drawing it. Text is not converted to paths. The colors are CSS variables that follow the
+light or dark mode of the reader.
 """
 
 from __future__ import annotations
@@ -20,14 +21,13 @@ from bench.sweeps import Panel
 SPEED = Path(__file__).parents[1] / "docs/explanation/benchmarks"
 DATA = SPEED / "sweeps.json"
 
-#: The panels of each picture, by name.
+#: The names of the panels of each picture, by the name of the picture.
 PICTURES: Mapping[str, Sequence[str]] = {
     "concurrency": ("http", "gopher"),
     "latency": ("http-far", "gopher-far", "ftp-far", "nntp-far"),
 }
 
-#: The looks of each client: colors in light and dark mode, and the mark of its points. Lines of `resolver`
-#: are thick.
+#: The style of each client: its colors in light and dark mode, and the marker of its points.
 _LOOKS: Mapping[str, tuple[str, str, str]] = {
     "resolver": ("#c2410c", "#fb923c", "o"),
     "resolver, one at a time": ("#c2410c", "#fb923c", "o"),
@@ -42,18 +42,18 @@ _LOOKS: Mapping[str, tuple[str, str, str]] = {
     "httpx on trio": ("#0f766e", "#2dd4bf", "P"),
     "nntplib": ("#15803d", "#4ade80", "D"),
 }
-#: Maximum length of a name if three names fit on a line below a panel.
+#: The maximum length of a name in a legend with three columns, in characters.
 _SHORT = 20
 _INK, _PAPER, _FAINT = ("#1f2328", "#e6edf3"), ("#ffffff", "#0d1117"), ("#d8dee4", "#30363d")
 
 
 def source_of(octets: bytes, name: str) -> str:
-    """Return the digest of a picture's content: its name and the figures."""
+    """Return the checksum of a picture's name and data."""
     return hashlib.sha256(name.encode() + b"\n" + octets).hexdigest()
 
 
 def draw(octets: bytes, name: str) -> bytes:
-    """Return the picture of the data as SVG."""
+    """Draw the data as an SVG picture."""
     import matplotlib
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
@@ -104,7 +104,7 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
     for side in axes.spines.values():
         side.set_color(_FAINT[0])
     beside = 3 if all(len(line["name"]) <= _SHORT for line in panel["lines"]) else 2
-    # a position without lines
+    # below the panel, where the legend does not hide lines
     place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.15)}
     legend = axes.legend(fontsize=9, ncols=beside, frameon=False, **place)
     for text in legend.get_texts():
@@ -112,7 +112,7 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
 
 
 def _dressed(picture: bytes, source: str) -> bytes:
-    """Replace colors by variables, and add the digest of the data."""
+    """Replace colors by CSS variables, and add the checksum of the data."""
     pairs = sorted({_INK, _PAPER, _FAINT, *((light, dark) for light, dark, _ in _LOOKS.values())})
     text = picture.decode()
     for number, (light, _) in enumerate(pairs):

@@ -1,4 +1,4 @@
-"""Programs of third parties: their paths and versions."""
+"""The paths and versions of third-party programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import pytest
 from bench.row import environment
 from tests.servers.packages import find
 
-#: The path of each program in its package, and its option to print the version.
+#: The path of each program in its package, and the option that prints the version.
 _UNPACKED = {
     "aria2": ("usr/bin/aria2c", "--version"),
     "wget2": ("usr/bin/wget2", "--version"),
@@ -37,20 +37,23 @@ class Program(NamedTuple):
 
 
 def program(name: str) -> Program | None:
-    """Return the program; None if it is missing."""
+    """Return the program, or None if the program is missing."""
     if name in _INSTALLED:
         found = shutil.which(name)
         return Program(found, environment()) if found else None
     place, _ = _UNPACKED[name]
     try:
         files = find(name, place)
-    except (pytest.skip.Exception, pytest.fail.Exception):  # `RESOLVE_SERVERS` selects one of the two
+    except (
+        pytest.skip.Exception,
+        pytest.fail.Exception,
+    ):  # `RESOLVE_SERVERS` determines which exception is raised
         return None
     return Program(str(files.path(place)), files.environment() | {"HOME": os.devnull})
 
 
 def versions() -> dict[str, str]:
-    """Return the version of each library and program; `not there` for a missing one."""
+    """Return the versions of all libraries and programs; `not there` for a missing library or program."""
     found = {
         "Python": platform.python_version(),
         "OpenSSL": ssl.OPENSSL_VERSION.split()[1],
@@ -73,7 +76,7 @@ def _of_programs() -> Iterator[tuple[str, str]]:
             yield name, "not there"
             continue
         how = _UNPACKED[name][1] if name in _UNPACKED else "--version"
-        # vsftpd writes its version to standard input
+        # vsftpd prints its version to file descriptor 0 (standard input)
         command = ["sh", "-c", f'exec "$0" {how} <&1 2>&1', asked.path]
         said = subprocess.run(command, env=asked.environment, capture_output=True, text=True)
         number = re.search(r"\d+\.[\d.]*\d", said.stdout)

@@ -1,7 +1,7 @@
 """The definition of a benchmark row: a task, its contestants, and the compared value.
 
-A contestant is a command that runs in a new process each time: no contestant inherits imports or state of
-another. `running` runs them in turn; `figures` makes medians and ratios of the measurements.
+A contestant is a command. Each run is a new process, so that contestants do not share imports or state.
+`running` runs the contestants in turn. `figures` computes medians and ratios of the measurements.
 """
 
 from __future__ import annotations
@@ -14,8 +14,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
-#: The compared value: items per second; seconds; CPU seconds per GiB; CPU time of a run over that of the
-#: first contestant, in ms; peak memory, in MiB.
+#: The compared value:
+#:
+#: - `rate`: items per second
+#: - `seconds`: duration in seconds
+#: - `processor`: CPU seconds per GiB
+#: - `over`: CPU time of a run minus the CPU time of the first contestant, in ms
+#: - `peak`: peak memory in MiB
 Measure: TypeAlias = Literal["rate", "seconds", "processor", "over", "peak"]
 UNITS: Mapping[Measure, str] = {
     "rate": "/s",
@@ -27,7 +32,7 @@ UNITS: Mapping[Measure, str] = {
 
 
 def environment() -> dict[str, str]:
-    """Return the environment without proxies, and with compiled modules cached, as in normal use."""
+    """Return the environment variables without proxies, and with the bytecode cache of normal use."""
     kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
     return {**kept, "PYTHONDONTWRITEBYTECODE": ""}
 
@@ -36,9 +41,10 @@ def environment() -> dict[str, str]:
 class Contestant:
     """A command that performs the task.
 
-    With `tells`, the last line of its output gives the measured values (`clients.Told`), without its start.
-    Otherwise the complete process is measured. `count` is its number of items, which is smaller for a slow
-    contestant.
+    Attributes:
+        tells: Whether the last line of the output has the measured values (`clients.Told`), which exclude the
+            start of the process. Otherwise the complete process is measured.
+        count: The number of items, which is smaller for a slow contestant.
     """
 
     name: str
@@ -50,7 +56,7 @@ class Contestant:
     after: Callable[[], None] | None = None
 
     def within(self, surroundings: Mapping[str, str]) -> Contestant:
-        """Return the contestant with another environment."""
+        """Return the contestant with other environment variables."""
         return replace(self, environment=surroundings)
 
 
@@ -62,7 +68,7 @@ class Missing(NamedTuple):
 
 
 class Aim(NamedTuple):
-    """The aim for the ratio of two contestants: `least` or `most`."""
+    """An aim for the ratio of two contestants: the minimum `least` or the maximum `most`."""
 
     of: str
     to: str
@@ -71,7 +77,7 @@ class Aim(NamedTuple):
 
 
 class Bound(NamedTuple):
-    """The maximum for the figure of one contestant."""
+    """An aim for one contestant: the maximum value."""
 
     of: str
     most: float
@@ -85,11 +91,12 @@ class Row:
     """A row of the benchmarks.
 
     Attributes:
-        about: A description, in which `{}` stands for the count.
-        open: Runs the servers in an empty folder, and yields the contestants for `count` items.
-        tiny: A count that only shows that the row works.
-        times: The runs of each contestant in a round.
-        long: Whether the row runs only if it is named.
+        about: A description of the row; `{}` is replaced by the count.
+        open: A function that runs the servers in an empty folder, and yields the contestants for `count`
+            items.
+        tiny: A small count for a quick test of the row.
+        times: The number of runs of each contestant in a round.
+        long: Whether the row runs only if the command line names the row.
     """
 
     name: str
@@ -100,7 +107,8 @@ class Row:
     open: Open
     aims: Sequence[Aim | Bound] = ()
     times: int = 1
-    #: No round starts after this time, unless the number of rounds was given.
+    #: The time limit in seconds. After the limit, a new round starts only if the number of rounds was
+    #: specified.
     seconds: float = 40.0
     long: bool = False
 
@@ -116,17 +124,18 @@ def client(
     more: str = "",
     module: str = "clients",
 ) -> Contestant:
-    """Return a Python client of `clients` or `streams`."""
+    """Return a contestant that runs a Python client of `clients` or `streams`."""
     words = [sys.executable, "-m", f"bench.{module}", kind, url]
     words += map(str, (first, count, at_once))
     return Contestant(name, [*words, more] if more else words, count, tells=True)
 
 
 class Target:
-    """A new directory for each run: `path` leads to the newest one, which is empty.
+    """A new directory for each run; `path` is a symlink to the newest directory, which is empty.
 
-    No directory is removed during a measurement. When ext4 creates a file, it examines the inodes of files
-    that were removed in the last half minute. The creation then takes ten times as long, for any process.
+    Directories are not removed during a measurement. When ext4 creates a file, ext4 examines the inodes of
+    files that were removed in the last half minute. The creation of a file by any process then takes ten
+    times as long.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -141,5 +150,5 @@ class Target:
         self.path.symlink_to(fresh)
 
 
-#: The command as its entry point starts it.
+#: The command line of `resolve`, equivalent to its entry point.
 RESOLVE = (sys.executable, "-c", "from resolver.cli import run; run()")

@@ -1,4 +1,4 @@
-"""Contestants in turn, round by round, each in a separate process."""
+"""The runner of contestants, which runs them in turn, round by round, each in a separate process."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import NamedTuple
 from bench.clients import peak
 from bench.row import Contestant
 
-#: Seconds between two reads of a process's memory.
+#: The interval between two reads of a process's memory use, in seconds.
 _LOOK = 0.01
 
 
 class Sample(NamedTuple):
-    """A run: seconds, CPU seconds, and peak memory in KiB (0 if not measured)."""
+    """The result of a run: seconds, CPU seconds, and peak memory in KiB (0 if not measured)."""
 
     seconds: float
     processor: float
@@ -28,7 +28,7 @@ class Sample(NamedTuple):
 
 
 class Failed(Exception):
-    """A contestant failed; the message is its last line of output."""
+    """The error for a failed contestant; the message is the last line of the contestant's output."""
 
 
 def in_turn(
@@ -38,10 +38,10 @@ def in_turn(
     times: int = 1,
     enough: Callable[[], bool] = lambda: False,
 ) -> tuple[dict[str, list[Sample]], dict[str, str]]:
-    """Return the samples by contestant, and the failures.
+    """Run the contestants; return the samples by contestant, and the failures.
 
-    Each round starts with another contestant, so that none always follows the same one. A contestant that
-    fails is excluded. No round starts once `enough` returns True.
+    Each round starts with a different contestant, so that the order does not influence the results. A failed
+    contestant is excluded from later rounds. If `enough` returns True, a new round is not started.
     """
     samples: dict[str, list[Sample]] = {contestant.name: [] for contestant in contestants}
     failed: dict[str, str] = {}
@@ -62,7 +62,7 @@ def in_turn(
 
 
 def run(contestant: Contestant, *, look: bool = False) -> Sample:
-    """Run a contestant; with `look`, its memory is read repeatedly.
+    """Run a contestant; if `look` is set, read its memory use repeatedly.
 
     Raises:
         Failed: The contestant failed.
@@ -99,16 +99,16 @@ def run(contestant: Contestant, *, look: bool = False) -> Sample:
 
 
 def last_words(complained: str) -> str:
-    """Return the last line that reports an error, else the last line."""
+    """Return the last line that reports an error, or the last line if no line reports an error."""
     lines = [line.strip(" |") for line in complained.splitlines() if line.strip()] or ["nothing said"]
     return next((line for line in reversed(lines) if "rror" in line or line.startswith("curl:")), lines[-1])
 
 
 class Watcher:
-    """The peak memory of a process, read while it runs.
+    """The peak memory of a process, measured while the process runs.
 
-    The system's own figure at the end of a process is at least the memory of the parent process when it
-    started.
+    The peak that the operating system reports after the process has ended is not usable. It includes the
+    memory of the parent process at the time of the fork.
     """
 
     def __init__(self, process: int) -> None:
@@ -127,7 +127,7 @@ class Watcher:
             self._highest = max(self._highest, peak(self._process))
 
     def ended(self) -> int:
-        """Return the peak so far; to be called before or after the end of the process."""
+        """Stop measuring, and return the peak memory in KiB."""
         self._over.set()
         self._thread.join()
         self._look()

@@ -1,8 +1,8 @@
-"""A file of 256 MiB saved over one connection and over four by `resolve get`, aria2, and curl (one only).
+"""Saving a file of 256 MiB over one or four connections by `resolve get`, aria2 and curl (one connection).
 
-The nginx server limits each request to 16 MiB/s. Each command is a separate process; the runs alternate.
-`resolve` also syncs the file before it renames it. A missing program is left out (`tests/servers/unpack.sh
-aria2` unpacks aria2).
+The nginx server limits each response to 16 MiB/s. Each command is a separate process; the runs of the
+commands alternate. `resolve` also syncs the file before it renames the file. A missing program is skipped
+(`tests/servers/unpack.sh aria2` unpacks aria2).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _RESOLVE = [sys.executable, "-c", "from resolver.cli import run; run()", "get", 
 
 
 def commands(server: HttpServer, target: Path) -> dict[str, tuple[list[str], dict[str, str]]]:
-    """Return the commands and their environments by name."""
+    """Return the commands with their environment variables, by name."""
     url, ours = server.url("/limited/source"), dict(os.environ)
     found: dict[str, tuple[list[str], dict[str, str]]] = {}
     for segments in (1, 4):
@@ -50,7 +50,7 @@ def commands(server: HttpServer, target: Path) -> dict[str, tuple[list[str], dic
 
 
 def measure(server: HttpServer, target: Path) -> dict[str, list[float]]:
-    """Return the seconds of each run, by command."""
+    """Return the duration of each run in seconds, by command."""
     found = commands(server, target)
     taken: dict[str, list[float]] = {name: [] for name in found}
     for _ in range(RUNS):

@@ -1,12 +1,12 @@
 """Minimal servers in separate processes, which are faster than all clients.
 
-- `python -m bench.served gopher SIZE TOGETHER`: SIZE bytes for any selector. If TOGETHER is more than 1, the
-  server responds to one client, then waits until TOGETHER clients have sent requests, responds to all, and so
-  on.
-- `menu`: menus with as many items as their selector says.
-- `file PATH`: the file, for every http request.
+- `python -m bench.served gopher SIZE TOGETHER` sends SIZE bytes for any selector. If TOGETHER is more than
+  1, the server responds to the first client immediately. Afterwards, the server waits until TOGETHER
+  clients have sent requests, responds to all of them, and waits again.
+- `menu` sends menus; the selector is the number of items.
+- `file PATH` sends the file for every http request.
 
-The port is printed to standard output.
+Each server prints its port to standard output.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _listen() -> socket.socket:
 
 
 def serve_gopher(size: int, together: int) -> None:
-    """Serve until killed, by an event loop of `selectors`, which is faster than each client."""
+    """Serve until the process is killed, with a loop over `selectors`, which is faster than each client."""
     listener, body = _listen(), b"x" * size
     selector = selectors.DefaultSelector()
     selector.register(listener, selectors.EVENT_READ)
@@ -44,7 +44,7 @@ def serve_gopher(size: int, together: int) -> None:
             came = there.recv(4096)
             asked[there] = asked.get(there, b"") + came
             if came and not asked[there].endswith(b"\r\n"):
-                continue  # curl sends the line end separately from the selector
+                continue  # incomplete line: curl sends the line end separately
             selector.unregister(there)
             del asked[there]
             if not came:
@@ -60,7 +60,7 @@ def serve_gopher(size: int, together: int) -> None:
 
 
 def serve_menu() -> None:
-    """Serve until killed; each menu is made once."""
+    """Serve menus until the process is killed; each menu is created once and cached."""
     listener = _listen()
     made: dict[int, bytes] = {}
     while True:
@@ -79,7 +79,7 @@ def _menu(items: int) -> bytes:
 
 
 def serve_file(path: Path) -> None:
-    """Serve with sendfile(2), one thread per connection, until killed."""
+    """Serve the file with sendfile(2), one thread per connection, until the process is killed."""
     listener = _listen()
     while True:
         threading.Thread(target=_send, args=(listener.accept()[0], path), daemon=True).start()
@@ -98,7 +98,7 @@ def _send(connection: socket.socket, path: Path) -> None:
 
 @contextmanager
 def listening(module: str, *words: object) -> Iterator[int]:
-    """Run a module in a separate process, and yield the port that it prints."""
+    """Run a server module in a separate process, and yield the port that the server prints."""
     command = [sys.executable, "-m", module, *map(str, words)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
@@ -109,7 +109,7 @@ def listening(module: str, *words: object) -> Iterator[int]:
 
 
 def served(*words: object) -> AbstractContextManager[int]:
-    """Run such a server and yield its port."""
+    """Run a server of this module in a separate process, and yield its port."""
     return listening("bench.served", *words)
 
 

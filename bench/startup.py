@@ -1,8 +1,8 @@
-"""The cost of starting, in milliseconds over a bare Python process: `make bench`.
+"""The startup time in addition to an empty Python process, in milliseconds: `make bench`.
 
-The aim is at most 60 ms for commands without network access. Figures depend on the machine, so no test
-asserts them; tests/test_surface.py asserts the imports that cause them. Compiled modules are cached, as in
-normal use, even if the environment disables that.
+The aim is at most 60 ms for commands without network access. Tests do not check the time, because the time
+depends on the machine. Instead, tests/test_surface.py checks the imports that determine the time. The
+bytecode cache is used as in normal use, even if an environment variable disables the cache.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ CASES = {
 
 
 def fastest(code: str, environment: dict[str, str]) -> float:
-    """Return the milliseconds that a new Python process takes for the code: the minimum of all runs.
+    """Return the minimum duration of a new Python process that runs the code, in milliseconds.
 
-    Other runs also measure unrelated load on the machine.
+    The minimum of all runs is the least influenced by other load on the machine.
     """
     best = float("inf")
     for _ in range(RUNS):

@@ -1,9 +1,9 @@
-"""The results of hostile URLs with several clients: servers report the requests that reached them.
+"""A comparison of several clients with hostile URLs (SSRF, decompression bombs).
 
-`python -m bench.strangers` prints the table of `docs/how-to/untrusted-urls.md`. No packet leaves this
-machine: 127.0.0.2 stands for a public server, which may be reached, and 127.0.0.1 for an internal one, which
-must not be reached from outside. Names are resolved only here. The other clients run with their default
-settings, and follow redirects.
+`python -m bench.strangers` prints the table of `docs/how-to/untrusted-urls.md`. All packets stay on this
+machine: 127.0.0.2 represents a public server, which clients may reach. 127.0.0.1 represents an internal
+server, which clients must not reach. A local DNS resolver replaces the system's resolver. The other clients
+run with their default settings, and follow redirects.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from resolver.adapters.guard.requests import GuardedAdapter
 from tests.hang import HANG
 from tests.resolver.adapters.guard.network import POLICY, PUBLIC, REDIRECTS, Body, Names, Server, servers
 
-#: The content of the file that no untrusted URL may read.
+#: The content of a local file that an untrusted URL must not be able to read.
 SECRET = b"a secret of this machine"
-#: The memory in bytes that no client should need for a body of some hundred bytes.
+#: The maximum memory in bytes that a client may use for a body of some hundred bytes.
 MUCH = 1_048_576
 
 
@@ -68,7 +68,7 @@ CASES = (
 )
 BOMB = gzip.compress(gzip.compress(bytes(67_108_864), mtime=0), mtime=0)
 
-#: Returns the content of a URL; any exception counts as a refusal.
+#: A function that returns the content of a URL; any exception counts as a refusal.
 Client = Callable[[str], bytes]
 
 
@@ -153,7 +153,8 @@ THEIRS: Mapping[str, Client] = {
     "httpx": by_httpx,
     "aiohttp": by_aiohttp,
 }
-#: These names are resolved by the system, which tests must not query.
+#: The clients and cases that are not measured. These clients resolve names by the system's DNS resolver,
+#: which tests must not query.
 NOT_MEASURED = {("wget", "a name that leads inside"), ("wget", "a redirect to a name inside")}
 
 
@@ -167,7 +168,7 @@ def hostile_servers(folder: Path) -> Iterator[Server]:
 
 
 def measure(client: Client, case: Case, server: Server) -> str:
-    """Return `reached` if the URL succeeded; else the rule that stopped it, or `no`."""
+    """Return `reached` if the attack succeeded, otherwise the policy rule that prevented it, or `no`."""
     server.visits.clear()
     url = case.url.format(port=server.port, wrapped=server.port + 65_536)
     try:
@@ -192,7 +193,7 @@ def _rule(error: BaseException) -> str:
 
 
 def version(name: str) -> str:
-    """Return the name and version, such as `curl 7.88.1`; empty if not installed."""
+    """Return the name and version of a client, such as `curl 7.88.1`; empty if it is not installed."""
     if name in ("curl", "wget"):
         path = shutil.which(name)
         found = re.search(r"\d[\d.]+", _run(path, "--version").decode()) if path else None
@@ -223,7 +224,7 @@ def main() -> None:
 
 @contextmanager
 def names_of_ours() -> Iterator[None]:
-    """Resolve only these names."""
+    """Replace DNS resolution by a fixed table of host names."""
     before = socket.getaddrinfo
     meanings = {"inside.example": [["127.0.0.1"]], "localhost": [["127.0.0.1"]]}
     socket.getaddrinfo = Names(meanings).getaddrinfo

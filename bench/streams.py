@@ -1,7 +1,7 @@
-"""A large body read into memory in pieces, in a separate process.
+"""Streaming a large body in chunks, in a separate process.
 
-`python -m bench.streams KIND URL 0 1 1 [AUTHORITY]`. The measurement starts with the connection and excludes
-imports.
+`python -m bench.streams KIND URL 0 1 1 [AUTHORITY]`. The measurement includes the connection setup, and
+excludes imports.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ async def ours(work: Work) -> Told:
         "cafile": work.more or None,
         "environment": {},
     }
-    session = resolver.Resolver(**settings)  # which imports the module
+    session = resolver.Resolver(**settings)  # creating the session imports all modules
     watch, octets = Watch(), 0
     async with session, session.stream(work.url) as reply:
         async for piece in reply.body:
@@ -68,7 +68,7 @@ async def bare_trio(work: Work) -> Told:
 
 
 def bare_ssl(work: Work) -> Told:
-    """Measure the module `ssl` alone: reads into one reused buffer, without an event loop."""
+    """Measure only the module `ssl`, with reads into one reused buffer and without an event loop."""
     there, trust = urlsplit(work.url), ssl.create_default_context(cafile=work.more)
     watch, buffer, octets, head = Watch(), bytearray(_PIECE), 0, b""
     with (

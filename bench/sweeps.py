@@ -1,7 +1,7 @@
-"""The throughput of each client by number of concurrent requests, and by distance of the server.
+"""The throughput of each client by number of concurrent requests, and by round-trip time.
 
-`python -m bench.sweeps FILE [--rounds N] [--tiny]` writes the figures as JSON; `plots` draws them. At each
-point the contestants run in turn, as in the rows.
+`python -m bench.sweeps FILE [--rounds N] [--tiny]` writes the figures as JSON; `plots` draws the figures. At
+each point of a curve, the contestants run in turn, as in the benchmark rows.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from bench.served import served
 
 ROUNDS = 3
 AT_ONCE = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-#: Round trips in milliseconds.
+#: The simulated round-trip times, in milliseconds.
 DISTANCES = (0, 10, 50, 200)
-#: The number of concurrent requests if the distance varies.
+#: The number of concurrent requests if the round-trip time is the variable.
 AT_ONCE_FAR = 32
-#: Maximum number of curl's concurrent transfers, regardless of its options.
+#: The built-in maximum of concurrent transfers in curl.
 _OF_CURL = 300
 _OF_SLOW_ONES = 500
 
-#: The variable: the number of concurrent requests, or the round trip in ms.
+#: The variable of a curve: the number of concurrent requests, or the round-trip time in ms.
 Across: TypeAlias = Literal["at once", "ms"]
 
 
 class Line(TypedDict):
-    """A client: a figure for each point, or None."""
+    """The curve of a client, with a figure for each point; None for a point without a measurement."""
 
     name: str
     values: list[float | None]
 
 
 class Panel(TypedDict):
-    """A panel of a picture: `across` is the variable; the values have the unit `unit`."""
+    """A panel of a picture; `across` is the variable, and `unit` is the unit of the values."""
 
     name: str
     title: str
@@ -66,8 +66,9 @@ _Contestants: TypeAlias = Callable[[str, int, int], Sequence[Contestant | Missin
 class Sweep(NamedTuple):
     """A series of measurements.
 
-    `open` runs a server with a number of items. `contestants` gets their URL, the number of items, and the
-    number of concurrent requests (`AT_ONCE_FAR` unless it is the variable).
+    `open` runs a server with a number of items, and yields the URL of the items. `contestants` returns the
+    contestants for the URL, the number of items, and the number of concurrent requests. The latter number is
+    `AT_ONCE_FAR` if the round-trip time is the variable.
     """
 
     name: str
@@ -137,14 +138,14 @@ SWEEPS = (
 
 
 def sweep(asked: Sweep, rounds: int, *, tiny: bool = False) -> Panel:
-    """Measure all points; with `tiny`, one round of the first two points with few items."""
+    """Measure all points; if `tiny` is set, measure one round of the first two points with few items."""
     places = list(AT_ONCE if asked.across == "at once" else DISTANCES)[: 2 if tiny else None]
     things = 4 if tiny else asked.things
     missing: dict[str, str] = {}
     found: dict[str, list[float | None]] = {}
     with tempfile.TemporaryDirectory(prefix="resolve-bench-") as name:
         folder = Path(name)
-        folder.chmod(0o755)  # the servers drop root privileges
+        folder.chmod(0o755)  # access for servers that drop root privileges
         try:
             most = max(places) if asked.across == "at once" else AT_ONCE_FAR
             with asked.open(folder, max(things, most)) as url:
@@ -169,7 +170,7 @@ def sweep(asked: Sweep, rounds: int, *, tiny: bool = False) -> Panel:
 def _at(
     asked: Sweep, url: str, place: int, things: int, rounds: int, missing: dict[str, str]
 ) -> Iterator[tuple[str, float]]:
-    """Yield the figure of each contestant at one point."""
+    """Measure one point; yield the figure of each contestant."""
     at_once, away = (place, 0) if asked.across == "at once" else (AT_ONCE_FAR, place)
     with _from_afar(url, away) as there:
         every = asked.contestants(there, max(things, at_once), at_once)

@@ -1,8 +1,9 @@
-"""Long listings in a browser: the time until a page of `resolve serve` is painted.
+"""Long listings in a browser: the time from the click to the first paint of a page of `resolve serve`.
 
-`python -m bench.window [ITEMS [TIMES]]`; `make bench-long`. Chromium opens a gopher menu of 10,000 items on
-one page, and a menu of ITEMS (100,000) on pages of the default length, TIMES (5) each. The aim for the former
-is a first paint within 500 ms of the click on an idle machine; the time includes fetching the menu.
+`python -m bench.window [ITEMS [TIMES]]`, or `make bench-long`. Chromium opens a gopher menu of 10,000 items
+on one page, and a menu of ITEMS (100,000) items on pages of the default length. Each menu is opened TIMES (5)
+times. The aim for the menu of 10,000 items is a first paint within 500 ms of the click on an idle machine.
+The time includes fetching the menu.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ _TOLD = """() => {
 
 
 class Load(NamedTuple):
-    """The measurements of a page.
+    """The measurements of loading a page.
 
-    Milliseconds from the click to the first byte, the first paint and the end; size of the page in bytes; CPU
-    milliseconds of the server.
+    The measurements are the milliseconds from the click to the first byte, to the first paint and to the end,
+    the size of the page in bytes, and the CPU time of the server in milliseconds.
     """
 
     begun: float
@@ -53,7 +54,7 @@ class Load(NamedTuple):
 
 
 class Serving(NamedTuple):
-    """A running server, and the address that admits a browser."""
+    """A running server, and the URL (with the access token) to open in a browser."""
 
     process: int
     entry: str
@@ -75,7 +76,7 @@ def serving(*words: str) -> Iterator[Serving]:
 
 
 def processor(process: int) -> float:
-    """Return the CPU time of a process so far in milliseconds."""
+    """Return the CPU time that a process has used, in milliseconds."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
 
@@ -104,7 +105,7 @@ def measure(viewer: Viewer, port: int, items: int, times: int, *words: str) -> N
             }
         for name, where in ways.items():
             loads = [loaded(page, server, where) for _ in range(times + 1)]
-            tell(name, loads[1:], AIM if words else inf)  # the first load also warms up browser and server
+            tell(name, loads[1:], AIM if words else inf)  # the first load is a warm-up
         print(
             f"{'peak memory of the server':32} {memory(server.process, 'VmHWM') / 1024:8.1f} MiB", flush=True
         )

@@ -1,4 +1,4 @@
-"""All rows by name: their tasks, contestants and aims."""
+"""All benchmark rows by name, with their tasks, contestants and aims."""
 
 from __future__ import annotations
 

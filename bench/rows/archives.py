@@ -1,4 +1,4 @@
-"""A site of pages saved with and without a WARC archive, compared with wget, which writes WARC too."""
+"""Saving a site with and without a WARC archive, compared with wget, which also writes WARC archives."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tests.servers.certificates import write_certificates
 from tests.servers.http_servers import nginx
 
 COUNT = 2_000
-#: Sizes of pages in bytes; they compress as text does.
+#: The range of page sizes in bytes; the pages compress like text.
 _SIZES = range(2_048, 20_480)
 
 
 @contextmanager
 def pages(folder: Path, count: int) -> Iterator[str]:
-    """Serve pages by nginx; `{}` in the URL stands for the number.
+    """Serve pages by nginx, and yield their URL; `{}` in the URL is replaced by the number of the page.
 
-    nginx does not compress them because of their file name extension.
+    The file name extension of the pages prevents compression by nginx.
     """
     tree, state = folder / "tree", folder / "state"
     (tree / "pages").mkdir(parents=True)
@@ -68,7 +68,7 @@ def _archived(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missin
 
 
 def _checked(each: Contestant, target: Target, count: int) -> Contestant:
-    """Return the contestant with a new folder and a check for all pages and the archive."""
+    """Return the contestant with a new folder for each run, and with a check of the pages and the archive."""
 
     def after() -> None:
         assert len(list(target.path.glob("*.bin"))) == count, each.name

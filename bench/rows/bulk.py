@@ -1,7 +1,7 @@
-"""Files of several hosts on a local cluster, compared with scrapy, which is one process.
+"""Saving files from several hosts with a local cluster, compared with scrapy, which uses one process.
 
-Each uses the same number of connections to a host, and writes a file and a record for each URL. `resolver`
-additionally writes a ledger that survives a power failure, and syncs files before it renames them.
+Both contestants use the same number of connections to a host, and write a file and a record for each URL.
+`resolver` also writes a ledger that survives a power failure, and syncs each file before it renames the file.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _opened(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]
 
 
 def _contestants(listed: str, out: str, port: str, count: int) -> Iterator[Contestant | Missing]:
-    """Yield the contestants: without the start, which takes seconds for a cluster, and as commands."""
+    """Yield the contestants without their start (which takes seconds for a cluster), then as commands."""
     crawler = [sys.executable, "-m", "bench.crawler"]
     words = [*RESOLVE, "bulk", "-q", "--progress", "none", "--scheduler", f"local:{PROCESSES}", "--jsonl"]
     yield Contestant("resolver.bulk.run", [*crawler, "bulk", listed, out, port], count, tells=True)
@@ -56,7 +56,7 @@ def _contestants(listed: str, out: str, port: str, count: int) -> Iterator[Conte
 
 
 def _checked(each: Contestant, target: Target, count: int) -> Contestant:
-    """Return the contestant with a new folder and a check for all files and records."""
+    """Return the contestant with a new folder for each run, and with a check of the files and records."""
 
     def after() -> None:
         files = [path for path in target.path.rglob("*.bin*") if path.is_file()]

@@ -1,4 +1,4 @@
-"""Many small files by ftp from vsftpd, over one connection and over four."""
+"""Fetching many small files by ftp from vsftpd, over one connection and over four connections."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COUNT = 1_000
 
 
 def curl_one_by_one(url: str, count: int, first: int = 0) -> Contestant | Missing:
-    """Return curl over one connection."""
+    """Return the contestant curl, which fetches all files over one connection."""
     curl = program("curl")
     if curl is None:
         return Missing("curl, one connection", "curl is not installed")
@@ -27,7 +27,7 @@ def curl_one_by_one(url: str, count: int, first: int = 0) -> Contestant | Missin
 
 @contextmanager
 def small_files(folder: Path, count: int) -> Iterator[str]:
-    """Serve small files; `{}` in the URL stands for the number."""
+    """Serve small files, and yield their URL; `{}` in the URL is replaced by the number of the file."""
     tree, state = folder / "tree", folder / "state"
     (tree / "small").mkdir(parents=True)
     state.mkdir()

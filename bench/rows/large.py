@@ -1,4 +1,4 @@
-"""A large body: saved to disk over http, and read through TLS, where CPU time is measured."""
+"""A large body: the time to save it to disk over http, and the CPU time to read it over TLS."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.servers.certificates import write_certificates
 from tests.servers.http_servers import nginx
 
 MIB = 1_048_576
-#: Slow contestants get this fraction of the body.
+#: The divisor for the size of the body that slow contestants fetch.
 _OF_SLOW_ONES = 4
 
 

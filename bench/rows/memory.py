@@ -1,4 +1,4 @@
-"""Peak memory: of one large body, and of very many concurrent small ones."""
+"""The peak memory of fetching one large body, and of fetching many small bodies concurrently."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _body(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
 
 @contextmanager
 def _at_once(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
-    """Measure concurrent fetches; the server responds when all clients have sent their requests."""
+    """Yield contestants for concurrent fetches; the server responds after it has received all requests."""
     with served("gopher", 2_048, count) as port:
         url = f"gopher://127.0.0.1:{port}/9{{}}"
         yield [

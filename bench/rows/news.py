@@ -1,4 +1,4 @@
-"""Many articles from INN by their numbers."""
+"""Fetching many articles by number from an INN server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tests.servers.news_servers import inn
 from tests.servers.news_spool import PROSE, Article, take
 
 COUNT = 1_000
-#: Without pipelining, a server that waits for an acknowledgment takes 40 ms for each article.
+#: The number of articles for contestants without pipelining. These take 40 ms for each article, because the
+#: server waits for a delayed TCP acknowledgment.
 _ONE_BY_ONE = 100
 _BODY = (b"x" * 70 + b"\r\n") * 25
 _PATIENCE = 60.0
@@ -23,7 +24,7 @@ FIRST = max(PROSE) + 1
 
 @contextmanager
 def articles(folder: Path, count: int) -> Iterator[str]:
-    """Serve articles; `{}` in the URL stands for the number; the first is `FIRST`."""
+    """Serve articles, and yield their URL; `{}` is replaced by the article number, starting with `FIRST`."""
     written = (Article(f"bench-{number}@example.test", _BODY) for number in range(count))
     with inn(folder, write_certificates(folder)) as server:
         take(server.ports["transit"], written, _PATIENCE)

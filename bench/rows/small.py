@@ -1,4 +1,4 @@
-"""Many small bodies: http from nginx, in memory and saved, and gopher from a server of this repository."""
+"""Fetching many small bodies: by http from nginx, in memory or saved, and by gopher from `bench.served`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COUNT = 5_000
 AT_ONCE = 32
 SIZE = 2_048
 
-#: The number of items for contestants that would take minutes for all.
+#: The number of items for slow contestants, which would take minutes for all items.
 _OF_SLOW_ONES = 500
 
 
@@ -44,9 +44,9 @@ def write_small(tree: Path, count: int) -> None:
 
 @contextmanager
 def small_files(folder: Path, count: int) -> Iterator[str]:
-    """Serve small files by nginx; `{}` in the URL stands for the number.
+    """Serve small files by nginx, and yield their URL; `{}` in the URL is replaced by the number of the file.
 
-    nginx does not compress them because of their file name extension.
+    The file name extension of the files prevents compression by nginx.
     """
     tree, state = folder / "tree", folder / "state"
     state.mkdir()
@@ -82,7 +82,7 @@ def _gopher(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]
 
 
 def _saving(kept: str) -> Open:
-    """Return the task of saving; `kept` is the value of `--sync`."""
+    """Return the task that saves the files; `kept` is the value of the option `--sync`."""
 
     @contextmanager
     def opened(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]]:
@@ -129,7 +129,7 @@ def _savers(url: str, count: int, target: Path, kept: str) -> Iterator[Contestan
 
 
 def _checked(each: Contestant, target: Target, source: Path, numbers: range) -> Contestant:
-    """Return the contestant with a new folder and a check for all files."""
+    """Return the contestant with a new folder for each run, and with a check of all files."""
 
     def after() -> None:
         for name in (f"{number}.bin" for number in numbers):

@@ -1,4 +1,4 @@
-"""The cost of starting: CPU time over that of a Python process that does nothing."""
+"""The startup cost: the CPU time in addition to the CPU time of an empty Python process."""
 
 from __future__ import annotations
 

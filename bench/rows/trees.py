@@ -1,10 +1,12 @@
-"""Trees of small files saved to disk by commands, from a near server and with a simulated round trip.
+"""Saving a tree of small files by commands, from a local server and with simulated network latency.
 
 The competitors differ:
-- aria2 does not support directories. It gets a list of all files, and so has less to do. With vsftpd it opens
-  a connection for each file, because it waits a minute in vain when it should reuse one.
-- wget2 does not support ftp, and saves the index pages, too.
-- lftp asks nginx for the length of each file before it fetches it.
+
+- aria2 does not support directories. aria2 gets a list of all files, and therefore sends fewer requests.
+  With vsftpd, aria2 opens a new connection for each file, because reusing a connection causes a timeout of
+  a minute.
+- wget2 does not support ftp, and also saves the index pages.
+- lftp requests the length of each file from nginx before it fetches the file.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ SIZES = 2_048, 20_480
 
 
 def write_forest(top: Path, files: int) -> dict[str, bytes]:
-    """Write ten directories with nine more in each; return the bytes by path."""
+    """Write ten directories with nine subdirectories each; return the contents of all files by path."""
     chance, forest = random.Random(0), dict[str, bytes]()
     for number in range(files):
         place = number % DIRECTORIES
@@ -55,9 +57,9 @@ def check(top: Path, forest: dict[str, bytes], name: str) -> None:
 def words_of(
     url: str, names: Sequence[str], target: Path, *, anew: bool
 ) -> Iterator[tuple[str, list[str], Program | None]]:
-    """Yield the commands that can do the task; all save below `target`/forest.
+    """Yield the commands that support the task, which all save the tree below `target`/forest.
 
-    `resolve` itself has no `Program`.
+    `resolve` does not have a `Program`.
     """
     there, many = urlsplit(url), str(CONNECTIONS)
     ours = [*RESOLVE, "get", "-r", "-q", "-j", many, "--per-host", many, "--allow-port", str(there.port)]
@@ -78,7 +80,7 @@ def words_of(
 
 @contextmanager
 def serving(name: str, tree: Path, state: Path) -> Iterator[str]:
-    """Serve the tree and yield its URL."""
+    """Serve the tree, and yield the URL of the tree."""
     certificates = write_certificates(state)
     if name == "nginx":
         with nginx(tree, state, certificates) as server:
