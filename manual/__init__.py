@@ -1,5 +1,6 @@
-"""The files that are generated from the tables of the command.
+"""Generators of completions, the man page and reference pages, from the tables of the command line.
 
-`hook` generates the completions and the man page of `resolver.cli.manual` while a wheel is built.
-`python -m manual DIR` generates them for other packagers. `reference` generates pages of docs/reference.
+`hook` generates the shell completions and the man page of `resolver.cli.manual` during the build of a wheel.
+`python -m manual DIR` generates the same files for other packagers. `reference` generates pages of
+docs/reference.
 """

@@ -1,4 +1,4 @@
-"""Write all files below DIR: `python -m manual DIR`."""
+"""Write the shell completions and the man page below DIR: `python -m manual DIR`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from resolver.cli.manual import FILES
 
 
 def write(folder: Path) -> dict[str, Path]:
-    """Write all files below a directory and return their paths, by path below the prefix."""
+    """Write all files below `folder`; return the path of each file by its path below the install prefix."""
     for place, make in FILES.items():
         (folder / place).parent.mkdir(parents=True, exist_ok=True)
         (folder / place).write_text(make(), encoding="utf-8")

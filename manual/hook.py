@@ -1,4 +1,4 @@
-"""Hatchling hooks that generate files and metadata for each build, so that they are never stale."""
+"""Hatchling build hooks that generate files and metadata, so that the generated files are never stale."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 class ManualHook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        sys.path.insert(0, self.root)  # the package under construction is not installed yet
+        sys.path.insert(0, self.root)  # the package is not installed during the build
         from manual.__main__ import write
         from manual.metadata import sbom
 

@@ -1,4 +1,4 @@
-"""The long description of the package index, and the software bill of materials (SBOM) of a wheel."""
+"""The long description for the package index (PyPI), and the software bill of materials (SBOM) of a wheel."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-#: A Markdown link to a path of the checkout, or a picture there.
+#: A Markdown link or image with a path relative to the checkout.
 _RELATIVE_LINK = re.compile(r"(!?)\[([^]]+)\]\((?![a-z]+:|#)([^)]+)\)")
-#: A requirement: a name, extras, one lower bound.
+#: A requirement with a name, optional extras, and an optional lower bound.
 _REQUIREMENT = re.compile(r"([\w.-]+)(?:\[[\w,]+\])?(?:>=([0-9.]+))?")
 
 _NOTE = "\nThe source distribution contains the pages that this text names, below `docs/`.\n"
 
 
 def long_description(readme: str, base: str | None) -> str:
-    """Return the README for a package index, which has no other file of the repository.
+    """Return the README for a package index, without relative links to files of the repository.
 
     Args:
         readme: The text of README.md.
-        base: The URL of the checkout's files, with a slash at the end. With None a link becomes its text.
+        base: The base URL for relative links, with a slash at the end. If None, a relative link is replaced
+            by its text.
     """
     if base is not None:
         return _RELATIVE_LINK.sub(lambda link: f"{link[1]}[{link[2]}]({base}{link[3]})", readme)
@@ -28,10 +29,10 @@ def long_description(readme: str, base: str | None) -> str:
 
 
 def sbom(name: str, version: str, dependencies: Iterable[str]) -> str:
-    """Return the SBOM of a wheel as CycloneDX 1.7 JSON, equal for equal arguments.
+    """Return the SBOM of a wheel as CycloneDX 1.7 JSON; the output is reproducible.
 
-    The wheel contains no other project's code. Each run-time dependency is therefore an external component:
-    a range of versions, which the installer resolves.
+    The wheel does not bundle code of other projects. Therefore each run-time dependency is an external
+    component with a version range, which the installer resolves.
     """
     package = {"type": "library", "name": name, "version": version, "licenses": [{"license": {"id": "MIT"}}]}
     root = _package_url(name) + f"@{version}"

@@ -1,1 +1,1 @@
-"""Programs for developers of this repository; they are not installed."""
+"""Programs for developers of this repository, which are not installed with the package."""

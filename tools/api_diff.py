@@ -1,7 +1,7 @@
 """Report breaking changes of the public API since the last release: `python -m tools.api_diff [REF]`.
 
-griffe compares the sources of the public names of `resolver/__init__.pyi` with those of a Git reference, by
-default the latest tag `v*`. No code of either version runs.
+griffe compares the public names of `resolver/__init__.pyi` with the public names at a Git reference (by
+default the latest tag `v*`). The comparison is static: code of the two versions is not run.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ CHECKOUT = Path(__file__).parents[1]
 
 
 def latest_tag(repository: Path) -> str | None:
-    """Return the latest tag of a release that HEAD contains, or None."""
+    """Return the latest release tag that is an ancestor of HEAD, or None."""
     command = ["git", "describe", "--tags", "--abbrev=0", "--match", "v[0-9]*"]
     done = subprocess.run(command, cwd=repository, capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else None
 
 
 def public_api(repository: Path, reference: str | None = None) -> griffe.Module:
-    """Return `resolver` with its public names alone, of a Git reference or of the working tree."""
+    """Load the module `resolver`, reduced to its public names, from a Git reference or the working tree."""
     options: dict[str, Any] = {
         "modules_collection": griffe.ModulesCollection(),
         "lines_collection": griffe.LinesCollection(),
@@ -40,13 +40,13 @@ def public_api(repository: Path, reference: str | None = None) -> griffe.Module:
     for name in ours:
         if isinstance(member := loaded.members[name], griffe.Alias):
             member.resolve_target()
-    loaded.exports = list(ours)  # griffe compares public members only, and reads no computed __all__
+    loaded.exports = list(ours)  # griffe compares public members only, and cannot evaluate a computed __all__
     loaded.members = {name: member for name, member in loaded.members.items() if name in ours}
     return loaded
 
 
 def breaking_changes(old: griffe.Module, new: griffe.Module) -> Iterator[str]:
-    """Yield a line for each breaking change, in Markdown."""
+    """Yield a Markdown line for each breaking change."""
     for change in griffe.find_breaking_changes(old, new):
         if not change.obj.is_module:  # the modules of the package `blocking` are internal
             yield change.explain(griffe.ExplanationStyle.MARKDOWN)

@@ -2,8 +2,9 @@
 
     python -m tools.prose [--show RULE] [PATH ...]
 
-The rules are shallow: each finds places which a person then rewrites. `BUDGETS` holds the count of each
-rule over `PATHS`; tests/tools/test_prose.py fails when a count differs from it, so a budget only falls.
+The rules are heuristics that find sentences to rewrite by hand. `BUDGETS` has the allowed number of findings
+for each rule in `PATHS`. tests/tools/test_prose.py fails if a number differs from its budget, so a budget can
+only decrease.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ RULES = {
 }
 BUDGETS = {"P1": 0, "P2": 43, "P3": 0, "P4": 26, "P5": 0, "P6": 0, "P7": 0, "P8": 0}
 
-# A private word or phrase, and the words that a reader knows and searches for.
+# Words and phrases that are private to this project, with the usual terms that a reader searches for.
 FIELD_TERMS = {
     r"(?:gone|going) on with|go(?:es)? on (?:there|where|with)": "resume, continue",
     r"(?:is|are|was|were|be) (?:told|said)\b": "report, print, log",
@@ -80,7 +81,7 @@ _NOT_PROSE = re.compile(r"(?s:```.*?```)|^(?: {4}|\t)[^\n]*$|^\|[^\n]*$", re.MUL
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A place that breaks a rule, with the sentence or the name."""
+    """A location that breaks a rule, with the sentence or the name."""
 
     rule: str
     path: Path
@@ -154,7 +155,7 @@ def _of_docstring(
 
 
 def _literal_text(argument: ast.expr) -> str:
-    """Return the text of a string or an f-string, with X for each value in it."""
+    """Return the text of a string or an f-string; each value in an f-string is replaced by X."""
     parts = argument.values if isinstance(argument, ast.JoinedStr) else [argument]
     values = (part.value if isinstance(part, ast.Constant) else None for part in parts)
     return "".join(value if isinstance(value, str) else "X" for value in values)
@@ -170,7 +171,7 @@ def find_all(paths: list[Path]) -> list[Finding]:
 
 
 def main() -> int:
-    """Print the counts of each rule, or the findings of one."""
+    """Print the number of findings of each rule, or the findings of one rule."""
     parser = argparse.ArgumentParser(description="Count the sentences that are hard to read.")
     parser.add_argument("paths", nargs="*", type=Path, default=[CHECKOUT / path for path in PATHS])
     parser.add_argument("--show", choices=RULES, help="list the findings of this rule")

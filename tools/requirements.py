@@ -1,8 +1,9 @@
 """Print the requirements of dependency groups for pip: `tools/requirements.py [--lowest] GROUP...`.
 
-The groups are those of `[dependency-groups]` in pyproject.toml (PEP 735). pip reads them itself from 25.1 on;
-Debian's Python 3.11 brings pip 23.0. With `--lowest` each lower bound is pinned (`>=` becomes `==`), those of
-the package too, which no option of pip does. Only the standard library is needed.
+The groups are the `[dependency-groups]` of pyproject.toml (PEP 735). pip supports dependency groups since
+version 25.1, but Debian's Python 3.11 has pip 23.0. `--lowest` pins each lower bound (`>=` becomes `==`),
+also in the requirements of the package; pip does not have such an option. This program needs only the
+standard library.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def read_pyproject() -> dict[str, Any]:
 
 
 def in_group(name: str) -> Iterator[str]:
-    """Yield the requirements of a group, and those of the groups that it includes."""
+    """Yield the requirements of a group, including the requirements of included groups."""
     for each in read_pyproject()["dependency-groups"][name]:
         if isinstance(each, str):
             yield each
@@ -31,7 +32,10 @@ def in_group(name: str) -> Iterator[str]:
 
 
 def requirements(groups: Sequence[str], *, lowest: bool = False) -> list[str]:
-    """Return the requirements of the groups, each once; with `lowest` pinned, and with the package's."""
+    """Return the requirements of the groups without duplicates.
+
+    If `lowest` is set, the lower bounds are pinned, and the requirements of the package are included.
+    """
     found = [requirement for group in groups for requirement in in_group(group)]
     if lowest:
         package: list[str] = read_pyproject()["project"]["dependencies"]

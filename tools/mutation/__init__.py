@@ -1,9 +1,13 @@
-"""Mutation testing: one place of the sources is changed, and the tests that run it must fail.
+"""Mutation testing: one location in the sources is changed, and the tests that run this location must fail.
 
-`make mutants` samples such changes. It runs on demand and is not part of the test run.
+`make mutants` tries a random sample of changes. This command runs on demand and is not part of the test run.
 
-Neither mutmut nor cosmic-ray replaces this runner. mutmut 3 changes only the bodies of functions and chooses
-tests by function, from its own run of the suite. cosmic-ray 8 runs one fixed command for every change and
-chooses no tests. Neither draws a seeded sample of places over the complete tree, nor limits memory. This
-runner chooses tests by line from coverage's contexts, including lines that run at import.
+The existing tools mutmut and cosmic-ray lack required features:
+
+- mutmut 3 changes only the bodies of functions, and selects tests by function, from a separate run of the
+  suite.
+- cosmic-ray 8 runs one fixed command for every change, and does not select tests.
+- Both tools cannot draw a seeded sample from the complete source tree, and cannot limit memory.
+
+This runner selects tests by line, from the contexts of coverage, including lines that run at import.
 """

@@ -1,7 +1,8 @@
 """`python -m tools.mutation [--changes N] [--seed N] [MODULE…]`: the detection rate, and undetected changes.
 
-The sample is drawn from the places that can be changed, each once, so that a line with many possible changes
-does not count more. The same seed draws the same sample.
+The sample is drawn from the locations that can be changed, with at most one change per location. A location
+with many possible changes therefore has the same weight as other locations. The same seed draws the same
+sample.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tools.mutation.changes import Change, changes_in
 from tools.mutation.covering import Covering
 from tools.mutation.trial import CHECKOUT, Copy, Outcome, copied
 
-#: pytest's options for the gate; a changed source does not get second attempts.
+#: The pytest options for the gate; failed tests are not retried.
 GATE = ("--gate", "-p", f"no:{NAME}")
 
 Sample: TypeAlias = "list[tuple[Path, Change]]"
@@ -70,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def in_gate(tests: Iterable[str]) -> list[str]:
-    """Return the tests that the gate does not leave out, by its table."""
+    """Return the tests that are part of the gate."""
     return [test for test in tests if not is_left_out(test.partition("::")[0]) and not is_test_left_out(test)]
 
 
@@ -85,7 +86,7 @@ def _younger(data: Path, modules: Iterable[Path]) -> Iterator[Path]:
 
 
 def sample(modules: Iterable[Path], count: int, chance: random.Random) -> Sample:
-    """Return a sample of places, each with one of its possible changes."""
+    """Return a sample of locations, with one random change for each location."""
     places: dict[tuple[Path, int, int], list[Change]] = {}
     for module in modules:
         for change in changes_in((CHECKOUT / module).read_text(encoding="utf-8")):
@@ -97,7 +98,7 @@ def sample(modules: Iterable[Path], count: int, chance: random.Random) -> Sample
 def _try_all(
     chosen: Sample, tests: Sequence[list[str]], jobs: int, options: Sequence[str]
 ) -> Iterator[tuple[Outcome, str]]:
-    """Yield the outcome of each change, and print it immediately unless it was detected."""
+    """Try all changes; yield the outcome of each change, and print each undetected change immediately."""
     with ExitStack() as stack, ThreadPoolExecutor(jobs) as pool:
         free: SimpleQueue[Copy] = SimpleQueue()
         for _ in range(jobs):
@@ -117,7 +118,7 @@ def _try_all(
 
 
 def _record(module: Path, change: Change, outcome: Outcome, killer: str) -> dict[str, str | int]:
-    """Return the JSON record of a change; `killer` is empty if no test failed, or none is named."""
+    """Return the JSON record of a change; `killer` is the failed test, or empty if it is unknown."""
     return {
         "module": module.as_posix(),
         "line": change.line,

@@ -1,9 +1,8 @@
-"""All possible changes of one place of a module that should change its behavior.
+"""All possible changes (mutations) of a module, each at one location.
 
-A change affects the meaning, never only the form: a comparison at its boundary or inverted, a condition
-negated, a number changed by one, bytes of a protocol, a keyword argument left out, a statement left out.
-Types, assertions (they detect errors of callers), messages and docstrings are not changed: a test that
-asserted them would be of no use.
+A change affects the behavior: the boundary of a comparison is changed, a comparison is inverted, a condition
+is negated, a number is changed by one, bytes of a protocol are changed, or a keyword argument or a statement
+is removed. Types, assertions, messages and docstrings are not changed, because tests should not check them.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-#: The replacements of each operator.
+#: The replacements of each comparison operator.
 _COMPARISONS: dict[type[ast.cmpop], tuple[type[ast.cmpop], ...]] = {
     ast.Lt: (ast.LtE, ast.GtE),
     ast.LtE: (ast.Lt, ast.Gt),
@@ -43,7 +42,10 @@ _OPERATIONS: dict[type[ast.operator], type[ast.operator]] = {
 
 @dataclass(frozen=True)
 class Change:
-    """A replacement of bytes `start` to `end`, from `line` on; `was` and `becomes` are text."""
+    """A replacement of the bytes from `start` to `end`; `line` is the line number of `start`.
+
+    `was` and `becomes` are the texts before and after the change.
+    """
 
     line: int
     start: int
@@ -61,7 +63,7 @@ _Pair: TypeAlias = "tuple[ast.stmt | ast.expr, str]"
 
 
 def changes_in(source: str) -> Iterator[Change]:
-    """Yield all changes in the order of the text; each leaves a module that can be compiled."""
+    """Yield all changes in source order; every changed module can be compiled."""
     octets = source.encode()
     lines = [0]
     for line in octets.splitlines(keepends=True):
@@ -76,7 +78,7 @@ def changes_in(source: str) -> Iterator[Change]:
 
 
 def _nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the nodes whose change matters, depth first."""
+    """Yield the nodes that may be changed, depth first."""
     match node:
         case ast.Assert() | ast.JoinedStr():
             return
@@ -157,7 +159,7 @@ def _of_constant(node: ast.AST) -> Iterator[_Pair]:
 
 
 def _of_call(node: ast.AST) -> Iterator[_Pair]:
-    """Yield the call without one of its keyword arguments."""
+    """Yield a call with one keyword argument removed, for each keyword argument."""
     if not isinstance(node, ast.Call):
         return
     for index, keyword in enumerate(node.keywords):

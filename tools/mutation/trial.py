@@ -1,7 +1,7 @@
-"""A trial of one change: a copy of the checkout, one changed module, and the tests that run the place.
+"""A trial of one change: the tests for the changed location run in a copy of the checkout.
 
-Tests run in small groups, the nearest first, because most changes are detected immediately. A timeout counts
-as detected only if the same tests end in time without the change.
+Tests run in small groups, with the tests of the same package first, because these detect most changes. A
+timeout counts as a detection only if the same tests end in time without the change.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from tools.mutation.changes import Change
 CHECKOUT = Path(__file__).parents[2]
 _COPIED = ("protocols", "resolver", "fixtures", "bench", "tools", "tests", "docs")
 
-#: The number of tests in each group and its seconds, one group after the other.
+#: The number of tests and the timeout in seconds of each group, in the order of the groups.
 _TURNS = ((12, 60.0), (60, 180.0), (400, 600.0))
 
-#: pytest's name of the first failed test, in its short summary.
+#: Matches the name of the first failed test in the short summary of pytest.
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
-#: Maximum memory of a process in KiB: a loop that no longer ends may use all memory.
+#: The maximum memory of a process in KiB. A change may cause an infinite loop that uses all memory.
 _MEMORY = 6_000_000
 
 
@@ -45,11 +45,11 @@ class Outcome(Enum):
 
 
 class Copy:
-    """A copy of the checkout for changes."""
+    """A copy of the checkout, in which modules are changed."""
 
     def __init__(self, folder: Path, options: Sequence[str] = ()) -> None:
         self._options = options
-        self._null_mode = os.stat(os.devnull).st_mode  # read before any change is tried
+        self._null_mode = os.stat(os.devnull).st_mode  # the mode before any change is tried
         self.folder = folder / "checkout"
         self._home = folder / "home"
         self._home.mkdir()
@@ -62,9 +62,9 @@ class Copy:
                 shutil.copy(path, self.folder / path.name)
 
     def try_out(self, module: Path, change: Change, tests: Sequence[str]) -> tuple[Outcome, str]:
-        """Try a change; return its outcome and the failed test, if any.
+        """Try a change; return the outcome and the name of the failed test (or an empty text).
 
-        `module` is relative to the checkout.
+        `module` is a path relative to the checkout.
         """
         if not tests:
             return Outcome.NOT_RUN, ""
@@ -75,8 +75,8 @@ class Copy:
             return self._ask(path, source, tests)
         finally:
             path.write_text(source, encoding="utf-8")
-            # As root, a changed source that saves a file to /dev/null would make it unusable for all other
-            # users.
+            # A changed module that runs as root may replace /dev/null by a file, or change its mode.
+            # /dev/null would then be unusable for other users.
             if os.stat(os.devnull).st_mode != self._null_mode:
                 os.chmod(os.devnull, stat.S_IMODE(self._null_mode))
 
@@ -95,7 +95,7 @@ class Copy:
         return Outcome.SURVIVED, ""
 
     def _failed(self) -> str:
-        """Return the name of the failed test in the last run's output, or an empty text."""
+        """Return the name of the first failed test in the output of the last run, or an empty text."""
         told = _FAILED.search(self._log.read_text(encoding="utf-8", errors="replace"))
         return told[1] if told else ""
 
@@ -110,7 +110,9 @@ class Copy:
             return None
         finally:
             with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # and the processes that it left behind
+                os.killpg(
+                    process.pid, signal.SIGKILL
+                )  # kills the complete process group, including orphaned child processes
             process.wait()
 
     def _start(self, command: Sequence[str], tests: Sequence[str], log: BinaryIO) -> subprocess.Popen[bytes]:
