@@ -2,8 +2,8 @@
 
 `python -m bench.strangers` prints the table of `docs/how-to/untrusted-urls.md`. All packets stay on this
 machine: 127.0.0.2 represents a public server, which clients may reach. 127.0.0.1 represents an internal
-server, which clients must not reach. A local DNS resolver replaces the system's resolver. The other clients
-run with their default settings, and follow redirects.
+server, which clients must not reach. Host names are resolved by a fixed table instead of DNS. The other
+clients run with their default settings, and follow redirects.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from protocols.syntax import encode
 # A line of a menu (RFC 1436 3.8, Gopher+ memo 2.1), and the URL of the item's target.
 #
 # The fields are untrusted input from the server. Only valid fields become a URL (rule S20, links from
-# servers). An item with an invalid field has no URL, only the reason. The other items of the menu are still
-# parsed.
+# servers). An item with an invalid field gets the reason instead of a URL. The other items of the menu are
+# still parsed.
 
 #: The URL schemes that are allowed in a `URL:` selector (rule S20, links from servers).
 LINKED_SCHEMES = ("http", "https", "ftp", "gopher", "news", "nntp", "wais", "telnet")

@@ -29,7 +29,8 @@ from protocols.wais.url import WaisUrl, parse_wpath
 
 #: The default of Max-Documents-Retrieved, the value of old WAIS clients.
 USUAL_HITS = 40
-#: The value of Max-Documents-Retrieved that requests all hits. A response cannot hold so many hits.
+#: The value of Max-Documents-Retrieved that requests all hits. This value exceeds the number of hits that fit
+#: into a response.
 _ALL_HITS = 1_000
 
 #: The maximum number of documents for relevance feedback; more documents do not improve the search.
