@@ -1,7 +1,7 @@
-"""The details of commands, options and exit statuses: for `resolve help`, the man page and reference pages.
+"""The details of commands, options and exit statuses, for `resolve help`, the man page and reference pages.
 
-Each has 1 to 5 sentences: effect, limits, interplay. Literals are in backquotes, as in Markdown; `plain`
-removes these. A normal run does not load this module.
+Each text has 1 to 5 sentences about the effect, the limits, and the interaction with other options. Literals
+are in backquotes, as in Markdown; `plain` removes the backquotes. A normal run does not load this module.
 """
 
 from __future__ import annotations
@@ -17,80 +17,82 @@ def plain(text: str) -> str:
 #: By the name of the command.
 OF_COMMANDS: Mapping[str, str] = {
     "get": (
-        "The file gets its name from the URL, or from `-O FILE`, and has the server's modification time. It "
-        "appears under this name only when it is complete and verified; until then the data is in "
-        "`NAME.part`, from which the next run resumes. An existing file is an error unless `--exists` says "
-        "otherwise. With `-r` everything below the URL is saved; without it a directory is not saved, "
-        "except as lines to `-O FILE`. Without a command name, `get` runs."
+        "The file gets its name from the URL, or from `-O FILE`, and its modification time from the server. "
+        "The name appears only when the file is complete and verified; until then the data is in the "
+        "partial file `NAME.part`, which the next run resumes. An existing file is an error, unless "
+        "`--exists` selects another action. `-r` saves everything below the URL; without `-r`, a directory "
+        "is an error, except with `-O FILE`, which saves the listing as text. `get` is the default command."
     ),
     "cat": (
         "A directory, menu, group or search result is printed as one name per line. A `mailto` URL is "
-        "printed as a draft of the mail, a `telnet` URL as its address. On a terminal, control characters "
-        "are escaped; a body that is not text is refused there (S15). Each body is written as it arrives, "
-        "so after a failure the output is incomplete and the exit status is not 0. The text of a `telnet` "
-        "session is printed with `--until` or `--for`."
+        "printed as a draft of the mail. A `telnet` URL is printed as its address, or with `--until` or "
+        "`--for` as the text of the session. On a terminal, control characters are escaped, and binary "
+        "bodies are refused (S15). Each body is written as it arrives, so after a failure the output is "
+        "incomplete and the exit status is not 0."
     ),
     "ls": (
-        "One name is printed per line, in the server's order and as soon as it arrives. `-l` adds columns, "
-        "`--sort` sorts, and `--json` prints one object per entry, which `-i` of another command reads. "
-        "`--follow N` lists the target of entry N. A URL that has no listing, such as a document, is an "
-        "error (status 8)."
+        "One name is printed per line, in the server's order and as soon as the entry arrives. `-l` adds "
+        "columns, `--sort` sorts, and `--json` prints one object per entry, which another command reads "
+        "with `-i`. `--follow N` lists the target of entry N. A URL that has no listing, such as a "
+        "document, is an error (status 8)."
     ),
     "info": (
-        "Each fact is one line, `name: value`, with `-` for an unknown value. The facts come from a request "
-        "without a body, such as HEAD of http or SIZE and MDTM of ftp. `-v` adds the header fields, the "
-        "redirects and the address of the server."
+        "Each property of the resource is printed as one line, `name: value`, with `-` for an unknown "
+        "value. The properties come from a request without a body, such as HEAD (http) or SIZE and MDTM "
+        "(ftp). `-v` adds the header fields, the redirects and the address of the server."
     ),
     "explain": (
-        "The plan lists connections, sent bytes and expected replies, and comes from the code that performs "
-        "the request. Nothing is sent, no name is resolved, and secrets appear as `****`. If the policy "
-        "refuses the URL, the plan has no steps, and the exit status is that of `get`. `--html` draws the "
-        "plan as a page."
+        "The plan lists the connections, the bytes to send and the expected replies, as computed by the "
+        "code that performs the request. Nothing is sent, no DNS lookup is made, and secrets appear as "
+        "`****`. If the policy refuses the URL, the plan has no steps, and the exit status is that of "
+        "`get`. `--html` draws the plan as an HTML page."
     ),
     "open": (
-        "A `telnet` URL is a session in the terminal, where `^]` opens a prompt with `close`, `status`, "
-        "`send` and `help`. A Gopher+ form is asked question by question, and sent once, after a "
-        "confirmation. Any other URL is shown in the browser by the running web UI, or by one that serves "
-        "until it is interrupted. The command takes one URL."
+        "A `telnet` URL opens an interactive session in the terminal; there `^]` opens a prompt with "
+        "`close`, `status`, `send` and `help`. For a Gopher+ form, the command asks each question, and "
+        "sends all answers once, after a confirmation. Any other URL is shown in the browser, by the "
+        "running web UI or by a new one that serves until it is interrupted. The command takes one URL."
     ),
     "parse": (
-        "Each component is one line; `--json` prints all components of the scheme, absent ones as null. The "
-        "text is read leniently: deviations from RFC 1738 are findings, and with `--strict` errors. An "
-        "invalid URL ends with status 12, with its position marked. Nothing is sent, and the policy is not "
-        "applied."
+        "Each component is printed on one line; `--json` prints all components of the scheme, with null for "
+        "absent components. Deviations from RFC 1738 are accepted and reported as findings; with `--strict` "
+        "they are errors. For an invalid URL, the message marks the position, and the exit status is 12. "
+        "Nothing is sent, and the policy is not applied."
     ),
     "extract": (
-        "The input is a file, or standard input without an argument. URLs are found in angle brackets, "
-        "`<URL:...>` or `<ftp://...>`, also if they are broken over lines (RFC 1738, appendix). Other text "
-        "is ignored. `--json` adds the other readings of an ambiguous line break. Nothing is sent."
+        "The input is FILE, or standard input by default. URLs are found in angle brackets, `<URL:...>` or "
+        "`<ftp://...>`, also if a line break splits the URL (RFC 1738, appendix). Other text is ignored. "
+        "`--json` adds the alternative readings of an ambiguous line break. Nothing is sent."
     ),
     "schemes": (
         "The columns are name, default port, origin and meaning. The origin is `built-in`, `plug-in`, "
-        "`gateway` (configured with `--gateway`) or `reserved` (named by RFC 1738, without a handler). A "
-        "scheme whose extra is missing is listed with the extra."
+        "`gateway` (configured with `--gateway`) or `reserved` (named by RFC 1738, without a handler). If a "
+        "scheme needs an extra that is not installed, its line names the extra."
     ),
     "mcp": (
-        "The tools are `fetch`, `list`, `info`, `explain` and `check`, all read-only, for one client until "
-        "it closes standard input. The policy is always `untrusted`; only `--allow-...` and `--file-root` "
-        "of this command line or of the configuration override its rules. An object has at most 8 MiB "
-        "unless `--max-size` is given. Logins, cookies and certificates of the user are not used. The "
-        "command needs the extra `mcp`."
+        "The server offers the read-only tools `fetch`, `list`, `info`, `explain` and `check` to one "
+        "client, until the client closes standard input. The policy is always `untrusted`; only "
+        "`--allow-...` and `--file-root`, on this command line or in the configuration, override its rules. "
+        "A retrieved object has at most 8 MiB unless `--max-size` sets another limit. Logins, cookies and "
+        "certificates of the user are not used. The command needs the extra `mcp`."
     ),
     "serve": (
-        "The command prints an address that admits one browser, once, and serves on loopback until it is "
-        "interrupted. Each page shows the policy verdict before a request, and the protocol exchange after "
-        "it. If a server of the user is already running and no setting is given, its address is printed "
-        "instead. `--listen` serves other machines. The command needs the extra `web`."
+        "The command serves the web UI on loopback until it is interrupted, and prints a login URL that "
+        "admits one browser, once. Each page shows the policy verdict before a request, and the protocol "
+        "exchange after the request. If a web UI of the user is already running and no setting is given, "
+        "the command prints the address of the running web UI and ends. `--listen` serves other machines. "
+        "The command needs the extra `web`."
     ),
     "config": (
         "Each line is a setting in the syntax of the configuration file, with its source: command line, "
-        "line of the file, environment or default. With a URL, the settings for its host are printed, with "
-        "the proxy that would be used. Passwords appear as `****`."
+        "line of the file, environment variable or default. With a URL, the command prints the settings for "
+        "the host of the URL, and the proxy that would be used. Passwords appear as `****`."
     ),
     "ledger": (
-        "The file is one that `get --ledger FILE` writes; it may be read during the run. The report has "
-        "counts, bytes, rate, and failures by error class. `--failed` prints the remaining URLs for `-i`, "
-        "and `--again KIND` requests failed or completed URLs again in the next run."
+        "FILE is a ledger of `get --ledger FILE`; the command also reads it during the run. The report has "
+        "counts, bytes, transfer rate, and failures by error class. `--failed` prints the remaining URLs in "
+        "the format of `-i`. `--again KIND` marks failed or completed URLs, and the next run requests them "
+        "again."
     ),
     "warc": (
         "`ls` prints one line per record: date, type, status or kind, length and URL. `check` verifies "
@@ -99,48 +101,55 @@ OF_COMMANDS: Mapping[str, str] = {
         "too (WARC 1.0 and 1.1, compressed or not)."
     ),
     "bulk": (
-        "The lists have the formats of `-i`, and `--out` names the directory or URL of the results. One "
-        "worker at a time requests a host, so `--per-host` and `--host-rate` hold for the whole cluster. "
-        "After an interruption, the same command resumes. `--dry-run` estimates the duration without "
-        "fetching. Options that one cluster cannot respect are errors; the command needs the extra `bulk`."
+        "The lists have the formats of `-i`, and `--out` names the directory or URL of the results. Only "
+        "one worker at a time sends requests to a host, so `--per-host` and `--host-rate` limit the "
+        "complete cluster. After an interruption, the same command resumes. `--dry-run` estimates the "
+        "duration without fetching. Options that a cluster cannot honor are errors; the command needs the "
+        "extra `bulk`."
     ),
     "man": (
-        "The page has the commands, options, exit statuses and rules of this help, in the man(7) macros. "
-        "Where pipx or uv installed the command, the output can be saved as `resolve.1` in a directory "
-        "`man1` of the manual path."
+        "The command prints the manual page in man(7) macros: commands, options, exit statuses and rules. "
+        "If pipx or uv installed `resolve`, save the output as `man1/resolve.1` below a directory of the "
+        "manual path (MANPATH)."
     ),
     "completion": (
         "The script completes commands, options, option values and help topics. Example for bash: `eval "
-        '"$(resolve completion bash)"`. For zsh it is saved as `_resolve` in a directory of `fpath`, for '
-        "fish as `~/.config/fish/completions/resolve.fish`."
+        '"$(resolve completion bash)"`. For zsh, save the script as `_resolve` in a directory of `fpath`; '
+        "for fish, as `~/.config/fish/completions/resolve.fish`."
     ),
     "help": (
         "Without a topic, all commands and options are listed. A topic is a command, an option with or "
         "without its hyphens, a rule such as `S04`, or an exit status. For any other text, all entries that "
-        "contain it are printed; for an option of curl or wget the equivalent is named."
+        "contain the text are printed. For an option of curl or wget, the output names the equivalent "
+        "option of `resolve`."
     ),
 }
 
 #: By the long name of the option.
 OF_OPTIONS: Mapping[str, str] = {
     # options
-    "--help": "After a command, its options are listed; other options of the line are ignored.",
-    "--version": "Other arguments are parsed, and nothing is fetched.",
+    "--help": (
+        "After a command, the options of the command are listed; other options on the command line are "
+        "ignored."
+    ),
+    "--version": "Other arguments are parsed but have no effect; nothing is fetched.",
     # output
     "--output": (
-        "The name is used as it is, below the directory of `-d` if both are given. A name that ends in `/` "
-        "is a directory for the file, and `-` is standard output. A device or a pipe is written to "
-        "directly. A directory or menu is saved as lines. FILE is for one URL; names that end like a "
-        "partial file (`.part`) are refused (S14)."
+        "The name is used unchanged, below the directory of `-d` if both options are given. A name that "
+        "ends in `/` is a directory for the file, and `-` is standard output. The data is written directly "
+        "into a device or a pipe. A directory or menu is saved as a text listing. FILE is for one URL; "
+        "names that end like a partial file (`.part`) are refused (S14)."
     ),
     "--directory": (
-        "Missing directories are created, and removed again if the download fails. Names of files are still "
-        "made from the URLs. Default: the current directory. At a terminal, the command asks before it "
-        "creates a directory with a name such as `a=1`, because curl's `-d` sends data; `--yes` answers."
+        "Missing directories are created, and removed again if the download fails. The file names come from "
+        "the URLs. The default is the current directory. At a terminal, the command asks before it creates "
+        "a directory with a name such as `a=1`, because curl's `-d` sends data; `--yes` answers the "
+        "question."
     ),
     "--host-directories": (
-        "For example, `ftp://h.example/pub/a.txt` is saved as `h.example/pub/a.txt`. The directories are "
-        "created. `--cut-dirs` shortens the path. The option cannot be combined with `-O FILE`."
+        "For example, `ftp://h.example/pub/a.txt` is saved as `h.example/pub/a.txt`. Missing directories "
+        "are created. `--cut-dirs` removes leading directories from the path. The option cannot be combined "
+        "with `-O FILE`."
     ),
     "--cut-dirs": (
         "With 1, `ftp://h.example/pub/a/b.txt` is saved as `a/b.txt`; with 0, as `pub/a/b.txt`. N is 0 to "
@@ -148,481 +157,509 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--input": (
         "LIST is a file, `-`, or a URL that is fetched first; the option may be repeated, and for `get` the "
-        "argument `-` is short for `-i -`. A line is a URL "
-        "or a JSON object with a member `url`; empty lines and lines that start with `#` are skipped. "
-        "Digest lists (SHA256SUMS) and Metalink 4 files are recognized, and each of their files must have "
-        "the digest of the list. URLs of a fetched list have the origin `derived` (see `--origin`)."
+        "argument `-` is short for `-i -`. A line is a URL, or a JSON object with a member `url`. Empty "
+        "lines and lines that start with `#` are skipped. Checksum lists (SHA256SUMS) and Metalink 4 files "
+        "are recognized, and each downloaded file must match its digest. The URLs of a fetched list have "
+        "the origin `derived` (see `--origin`)."
     ),
     "--null": (
-        "The items are as with lines: URLs, JSON objects, or digests with names, and comments are skipped. "
-        "Only NUL ends an item, so line ends belong to it, as with `xargs -0`. It applies to all lists: "
-        "`resolve get --null -`."
+        "The items of a list have the same formats as lines: URLs, JSON objects, or digests with file "
+        "names. Only a NUL byte ends an item, as with `xargs -0`, so an item may contain line ends. The "
+        "option applies to all lists: `resolve get --null -`."
     ),
     "--out": (
-        "Below it are `bodies/`, `outcomes/`, `ledger/` and with `--warc` `warc/`. All workers must reach "
-        "it: a shared directory, or a URL of fsspec such as `s3://bucket/crawl`. `bulk` needs it, except "
-        "with `--dry-run`."
+        "The results are in the subdirectories `bodies/`, `outcomes/`, `ledger/` and, with `--warc`, "
+        "`warc/`. All workers must be able to write to the location: use a shared directory, or a URL of "
+        "fsspec such as `s3://bucket/crawl`. `bulk` needs the option, except with `--dry-run`."
     ),
     "--parquet": (
-        "There is one file per partition of the run, with one row per URL. It cannot be combined with "
-        "`--jsonl`."
+        "One file is written per partition of the run, with one row per URL. The option cannot be combined "
+        "with `--jsonl`."
     ),
     "--jsonl": (
-        "There is one file per partition of the run, with one line per URL. It cannot be combined with "
-        "`--parquet`."
+        "One file is written per partition of the run, with one line per URL. The option cannot be combined "
+        "with `--parquet`."
     ),
     "--recursive": (
-        "Only URLs below the start are requested: the same scheme, host and port, and a path that begins "
-        "with the start's. The tree is saved in a directory that is named after the last part of the URL or "
-        "its host. Directories of ftp and prospero, index pages of http, gopher menus, local directories "
-        "and newsgroups are trees."
+        "A URL is requested only if it has the same scheme, host and port as the start URL, and its path "
+        "begins with the path of the start URL. The tree is saved in a directory that is named after the "
+        "last path segment of the start URL, or after its host. Trees are directories of ftp and prospero, "
+        "index pages of http, gopher menus, local directories and newsgroups."
     ),
     "--depth": (
-        "With 1, only the files of the first directory are saved. N is 1 to 64, which is also the default: "
-        "deeper directories are never entered."
+        "With 1, only the files of the first directory are saved. N is 1 to 64. The default is 64: deeper "
+        "directories are never entered."
     ),
     "--glob": (
-        "The last part of the URL is a pattern with `*`, `?` and `[...]`; `%2A`, `%3F` and `%5B` are these "
-        "characters themselves. The matching files of that directory are saved in `-d DIR`; without a match "
-        "the status is 8. In an http URL `?` begins a query, so a pattern has only `*` and `[...]`. Quote "
-        "the URL: `resolve --glob 'ftp://h.example/pub/*.txt'`."
+        "The last segment of the URL is a glob pattern with `*`, `?` and `[...]`. `%2A`, `%3F` and `%5B` "
+        "stand for the literal characters. The matching files of that directory are saved in `-d DIR`; "
+        "without a match the status is 8. In an http URL `?` begins a query, so a pattern has only `*` and "
+        "`[...]`. Quote the URL: `resolve --glob 'ftp://h.example/pub/*.txt'`."
     ),
     "--accept": (
-        "The pattern has `*`, `?` and `[...]`, and is compared with the name without directories. A file "
-        "needs to match one of several `--accept`. Directories are entered regardless. Quote the pattern: "
-        "`--accept '*.iso'`."
+        "The pattern may contain `*`, `?` and `[...]`, and is compared with the file name without "
+        "directories. If the option is repeated, a file must match at least one pattern. The pattern does "
+        "not apply to directories, which are all entered. Quote the pattern: `--accept '*.iso'`."
     ),
     "--reject": (
-        "The pattern is that of `--accept`, and has precedence over it. Directories are entered regardless. "
-        "`--delete` keeps local files that match."
+        "The pattern has the syntax of `--accept`, and takes precedence over `--accept`. The pattern does "
+        "not apply to directories, which are all entered. `--delete` keeps local files that match the "
+        "pattern."
     ),
     "--accept-regex": (
-        "RE is a Python regular expression that is searched for in the complete URL. It is combined with "
-        "`--accept`: both must match. Directories are entered regardless."
+        "RE is a Python regular expression, which is searched for in the complete URL. If `--accept` is "
+        "given too, a file must match both. The expression does not apply to directories, which are all "
+        "entered."
     ),
     "--ignore-robots": (
-        "Without it, `/robots.txt` (RFC 9309) of each http server is requested first, and disallowed URLs "
-        "are skipped. Other schemes have no such file."
+        "Without the option, `/robots.txt` (RFC 9309) of each http server is requested first, and "
+        "disallowed URLs are skipped. Other schemes have no robots.txt."
     ),
     "--delete": (
-        "The files are listed, and removed after a confirmation at the terminal; `--yes` confirms in "
-        "advance. Only directories with a complete listing are cleaned. Links, names that start with a dot, "
-        "partial files, and files that `--accept` or `--reject` excludes are kept."
+        "The files to delete are listed, and are deleted after a confirmation at the terminal; `--yes` "
+        "confirms in advance. Only directories with a complete listing are cleaned. Symbolic links, names "
+        "that start with a dot, partial files, and files that `--accept` or `--reject` excludes are kept."
     ),
     "--yes": (
-        "Without it and without a terminal, `--delete` is an error. It is also required before files that "
-        "an http index page does not list are removed, because such a page may hide files. With `-d`, it "
+        "Without a terminal, `--delete` needs this option. Files that an http index page does not list are "
+        "removed only with this option, because an index page may hide files. With `-d`, the option "
         "confirms a directory whose name looks like data (`-d a=1`)."
     ),
     "--dry-run": (
-        "`get` prints the name of each file; it requests no body and writes nothing, but listings, dates "
-        "and names may be requested. `bulk` prints the estimated duration and the slowest host. It cannot "
-        "be combined with `--ledger`, `--format` or `-O -`."
+        "`get` prints the name of each file, requests no body and writes nothing; requests for listings, "
+        "dates and names may be sent. `bulk` prints the estimated duration and the slowest host. The option "
+        "cannot be combined with `--ledger`, `--format` or `-O -`."
     ),
     "--format": (
-        "`mbox` appends the articles to one file, `maildir` stores one file per article. Each article is "
-        "complete or absent, and another run requests the missing articles only. It needs `-r` and cannot "
-        "be combined with `--ledger`, `--delete` or `--dry-run`."
+        "`mbox` appends the articles to one file; `maildir` stores one file per article. Each article is "
+        "saved completely or not at all, and another run requests only the missing articles. The option "
+        "needs `-r`, and cannot be combined with `--ledger`, `--delete` or `--dry-run`."
     ),
     "--failed": (
-        "The file has the URLs that failed or were not started, in the format of `-i`; it may be the list "
-        "of the same run. It is empty if all URLs succeeded, and only its owner can read it. For `ledger`, "
-        "the default is standard output."
+        "The file lists the URLs that failed or were not started, in the format of `-i`; FILE may be the "
+        "input list of the same run. The file is empty if all URLs succeeded, and only its owner can read "
+        "the file. For `ledger`, the default is standard output."
     ),
     "--warc": (
-        "A name in `.warc.gz` is compressed, a name in `.warc` is not. An archive of an earlier run is "
-        "appended to. Passwords and cookies appear as `****`. For `bulk` FILE is omitted: each worker "
-        "writes an archive below `--out`. It needs the extra `warc`."
+        "A FILE that ends in `.warc.gz` is compressed; a FILE that ends in `.warc` is not. New records are "
+        "appended to an existing archive. Passwords and cookies appear as `****`. For `bulk`, omit FILE: "
+        "each worker writes an archive below `--out`. The option needs the extra `warc`."
     ),
     "--warc-size": (
         "The default is 1,000,000,000 bytes; `k`, `M` and `G` are powers of 1024. Further files are named "
-        "`NAME-00001.warc.gz` and so on. One capture is never split."
+        "`NAME-00001.warc.gz` and so on. The records of one capture are never split between two files."
     ),
     "--warc-dedup": (
-        "CDX is an index (CDXJ, or CDX of wget) next to its archives; the option may be repeated. A record "
-        "is used after it was opened and its payload was hashed again; otherwise the object is recorded in "
-        "full. It needs `--warc`."
+        "CDX is an index (CDXJ, or CDX of wget) in the directory of its archives; the option may be "
+        "repeated. If an object was recorded before, a reference (WARC revisit record) is stored. The "
+        "earlier record is first opened and its payload hashed again; if the digest differs, the object is "
+        "recorded in full. The option needs `--warc`."
     ),
     "--warc-cookies": (
-        "Without it, the values of Set-Cookie fields appear as `****` in the archive. It needs `--warc`."
+        "Without the option, the values of Set-Cookie fields appear as `****` in the archive. The option "
+        "needs `--warc`."
     ),
     "--meta": (
-        "The JSON object has URLs, addresses, time, size, digests, header fields and checks. It belongs to "
-        "the file next to it: it is replaced and removed together with the file. Secrets appear as `****`."
+        "The JSON file has URLs, addresses, time, size, digests, header fields and checks of the retrieval. "
+        "The JSON file is replaced and removed together with the saved file. Secrets appear as `****`."
     ),
     "--exists": (
-        "`fail` reports an error before anything is sent. `resume` continues the file, `skip` keeps it, and "
-        "`replace` overwrites it when the new file is complete. `newer` fetches an object that is later, or "
-        "of the same time with another size. `rename` saves under a free name such as `data.2.tar.gz`."
+        "`fail` reports an error before anything is sent. `resume` appends the missing bytes to the file, "
+        "`skip` keeps the file, and `replace` overwrites the file after the download is complete. `newer` "
+        "fetches an object with a later modification time, or with the same time and another size. `rename` "
+        "saves under an unused name such as `data.2.tar.gz`."
     ),
     "--sync": (
-        "`group` writes data to the disk before a file gets its name, together for files that end together. "
-        "`always` also writes the name before the file is reported. `never` leaves this to the system: "
-        "after a power failure, files may be empty or truncated."
+        "`group` flushes data to the disk (fsync) before a file gets its name; files that complete together "
+        "share one flush. `always` also flushes the name before the file is reported. `never` leaves "
+        "flushing to the operating system: after a power failure, files may be empty or truncated."
     ),
     "--long": (
-        "The columns are kind, size, date, types and number; ftp shows permissions in place of types. `~` "
-        "marks a rounded size or a time without a known time zone. On a terminal of less than 80 columns, "
-        "the columns are shorter."
+        "The columns are kind, size, date, media types and number; for ftp, permissions in place of media "
+        "types. `~` marks a rounded size or a time without a known time zone. If the terminal has less than "
+        "80 columns, the columns are narrower."
     ),
     "--raw": (
-        "Menus, listings, line ends, message framing and content codings stay as they are. `ls` is not "
-        "affected."
+        "Menus and listings are not parsed, and line ends, message framing and content codings are not "
+        "decoded. `ls` ignores the option."
     ),
     "--sort": (
-        "`name` sorts by characters, `size` largest first, `date` newest first; unknown values are last. "
-        "All entries are read before the first line is printed, at most 100,000 (`--limit entries=N`). "
-        "Entries keep their numbers."
+        "`name` sorts by characters, `size` sorts the largest entry first, and `date` the newest entry "
+        "first; unknown values are last. All entries are read before the first line is printed, at most "
+        "100,000 (`--limit entries=N`). Each entry keeps its number in the server's order."
     ),
     "--from-warc": (
-        "No packet is sent, no name resolved and no local file of a `file:` URL read. The policy applies as "
-        "usual. The option may be repeated, and cannot be combined with options of the network, such as "
-        "`--proxy` or `--tries`. A URL that is not in the archives is status 8."
+        "No packet is sent, no DNS lookup is made, and no local file of a `file:` URL is read. The policy "
+        "applies as usual. The option may be repeated, and cannot be combined with network options, such as "
+        "`--proxy` or `--tries`. A URL that is not in the archives is an error (status 8)."
     ),
     "--at": (
         "The latest capture at or before TIME is used. TIME is in UTC, such as `2026-11-24T10:00:00Z` or "
-        "`20261124`; missing parts mean the end of the period. It needs `--from-warc`, except for `warc "
-        "extract`."
+        "`20261124`; a shortened TIME, such as a date, means the end of that period. The option needs "
+        "`--from-warc`, except for `warc extract`."
     ),
-    "--under": "The records of a tree are those that `get -r URL` would request. It is for `warc ls` only.",
+    "--under": (
+        "The listed records are those of URLs that `get -r URL` would request. The option is for `warc ls` "
+        "only."
+    ),
     "--follow": (
-        "N is the number that `ls -l` prints, from 1. The listing is requested first, then the target, "
-        "which has the origin `chosen` (S10, S20). An entry without a URL is an error (status 8)."
+        "N is the number that `ls -l` prints, from 1. The listing is requested first, then the target of "
+        "the entry. The target has the origin `chosen` (S10, S20). An entry without a URL is an error "
+        "(status 8)."
     ),
     "--separator": (
         "The escapes are those of C: `\\n`, `\\0`, `\\t`, `\\r`, `\\xHH`, `\\NNN` (octal), `\\\\`. TEXT is "
-        "written before each URL but the first, also if a URL fails. So N URLs have N parts, and the part of "
-        "a failed URL is empty or incomplete. `get` takes it with `-O -`."
+        "written between the bodies, also if a URL fails. The output of N URLs therefore has N parts; the "
+        "part of a failed URL is empty or incomplete. `get` needs `-O -`."
     ),
     "--show-error-body": (
-        "At most 64 KiB of text are printed, with control characters escaped; other bodies are not. The "
-        "exit status is still that of the error. It is for http and https."
+        "Only text is printed: at most 64 KiB, with control characters escaped. The exit status is still "
+        "that of the error. The option is for http and https."
     ),
     "--json": (
-        "The members are listed in the contract and never change their meaning. `cat` and `get -O -` print "
-        "the objects to standard error, where they replace the error messages."
+        "The reference page of the contract lists the members, which never change their meaning. `cat` and "
+        "`get -O -` print the objects to standard error, in place of error messages."
     ),
-    "--quiet": "Warnings, summaries and progress are suppressed as well. A second `-q` is `-qq`.",
-    "--silent": (
-        "It also applies if `-q` is given twice. Errors of the command line itself are still printed."
+    "--quiet": (
+        "The option suppresses warnings, summaries and progress as well. `-q -q` has the effect of `-qq`."
     ),
+    "--silent": "`-q -q` has the same effect. Usage errors of the command line are still printed.",
     "--progress": (
-        "`auto` draws bars on a terminal, for runs that take longer than 0.4 s, unless bodies are printed "
-        "on it or `-q` is given. `bar` draws them with `-q`, too. `dot` prints lines for a log, and `json` "
-        "one object per line; both go to standard error."
+        "`auto` draws bars on a terminal for runs that take longer than 0.4 s, unless bodies are printed on "
+        "the terminal or `-q` is given. `bar` draws bars even with `-q`. `dot` prints lines for a log, and "
+        "`json` one object per line; both write to standard error."
     ),
     "--verbose": (
         "Lines to standard error start with `C:` for sent data, `S:` for received data and `*:` for events. "
         "Bodies are not shown. Secrets appear as `****`."
     ),
     "--trace": (
-        "The file has the complete exchange in the format of `-v`, bodies included. The file is overwritten."
+        "The file has the complete protocol exchange in the format of `-v`, bodies included. An existing "
+        "file is overwritten."
     ),
     "--trace-html": (
-        "The page is a sequence diagram next to the plan of `explain`, without references to other files. "
-        "It is written at the end of the run. It needs the extra `web`."
+        "The page shows a sequence diagram next to the plan of `explain`, and needs no other files. The "
+        "page is written at the end of the run. The option needs the extra `web`."
     ),
     "--html": (
-        "The page is printed to standard output, or to `-O FILE`. It cannot be combined with `--json`. It "
-        "needs the extra `web`."
+        "The page is printed to standard output, or to `-O FILE`. The option cannot be combined with "
+        "`--json`. The option needs the extra `web`."
     ),
     # limits
     "--jobs": (
-        "N is 1 to 1,000. Hosts take turns, and each host has at most `--per-host` of the retrievals. A "
-        "host without data for 5 s does not count against N while others wait."
+        "N is 1 to 1,000. Hosts take turns, and `--per-host` limits the retrievals from each host. A host "
+        "that sends no data for 5 s does not count against N while other hosts wait."
     ),
     "--per-host": (
-        "N is 1 to 1,000 and replaces the defaults of all schemes. An ftp host gets 4 if at least 16 more "
-        "URLs wait. An overloaded host (421, 429, 503) gets half as many, and then gradually more. It also "
-        "limits the connections of `--segments`."
+        "N is 1 to 1,000 and replaces the defaults of all schemes. By default, an ftp host gets 4 "
+        "concurrent retrievals if at least 16 more URLs wait. If a host is overloaded (421, 429, 503), its "
+        "limit is halved, and then raised gradually. The limit includes the connections of `--segments`."
     ),
     "--host-rate": (
         "N is a decimal number: `0.5` starts one retrieval every 2 s. Default: no limit. The `Retry-After` "
-        "of a server is respected in any case."
+        "header of a server is respected in any case."
     ),
     "--scheduler": (
-        "`local:N` starts N processes on this machine, and `local`, the default, one per processor. "
-        "`HOST:PORT` and `tls://HOST:PORT` name a running scheduler. Logins are sent to workers only with "
-        "`local` and `tls://`."
+        "`local:N` starts N worker processes on this machine; `local`, the default, starts one per "
+        "processor. `HOST:PORT` and `tls://HOST:PORT` are addresses of a running Dask scheduler. Logins are "
+        "sent to workers only with `local` and `tls://`."
     ),
     "--segments": (
-        "N is 1 to 1,000. A segment has at least 1 MiB, for ftp 32 MiB. http needs range requests, ftp "
-        "REST, and the server must identify the state of the object; otherwise one connection is used. A "
-        "host gets at most `--per-host` of the connections."
+        "N is 1 to 1,000. A segment has at least 1 MiB, for ftp 32 MiB. Segments need range requests (http) "
+        "or REST (ftp), and a server that identifies the version of the object, such as by an ETag; "
+        "otherwise one connection is used. The connections count against `--per-host`."
     ),
     "--max-size": (
-        "`k`, `M` and `G` are powers of 1024: `--max-size 10M`. A longer body ends with status 14, "
-        "immediately if the size is announced. By default files and output have no limit. It is short for "
-        "`--limit body=BYTES`."
+        "`k`, `M` and `G` are powers of 1024: `--max-size 10M`. A longer body is an error (status 14), "
+        "reported before the download if the server announces the size. By default, files and output have "
+        "no limit. The option is short for `--limit body=BYTES`."
     ),
     "--connect-timeout": (
-        "S is a number of seconds, or a duration such as `500ms`, `2m` or `1h30m`. The DNS lookup is limited "
-        "to the same time. If it passes, the status is 11. It is short for `--limit connect=S`."
+        "S is a number of seconds, or a duration such as `500ms`, `2m` or `1h30m`. The DNS lookup has the "
+        "same time limit. If the time passes, the status is 11. The option is short for `--limit "
+        "connect=S`."
     ),
     "--idle-timeout": (
         "S is a number of seconds, or a duration such as `90s` or `2m`, and also limits the wait for the "
-        "first byte. If it passes, the status is 11, and the received data is kept for a retry. It is short "
-        "for `--limit idle=S`."
+        "first byte. If the time passes, the status is 11, and the received data is kept for a retry. The "
+        "option is short for `--limit idle=S`."
     ),
     "--tries": (
-        "N is 1 to 1,000 and counts tries in a row without new data. By default a single URL is tried once, "
-        "and `get` has 5 tries after its first data. Each of several URLs has 5. Errors that are probably "
-        "permanent, such as a refused port, are not retried (see `--retry-all`)."
+        "N is 1 to 1,000 and counts consecutive attempts without new data. By default, each of several URLs "
+        "gets 5 attempts. A single URL gets one attempt, and with `get` 5 attempts after its first data. "
+        "Errors that are probably permanent, such as a refused port, are not retried (see `--retry-all`)."
     ),
     "--retry-delay": (
-        "S is a number of seconds, or a duration such as `500ms` or `2m`. The time doubles with each try, up "
-        "to 60 s, and is shortened by up to a quarter at random. A time that the server names has precedence."
+        "S is a number of seconds, or a duration such as `500ms` or `2m`. The delay doubles with each "
+        "attempt, up to 60 s, and is reduced by a random part of up to 25 % (exponential backoff with "
+        "jitter). A time in `Retry-After` or in a reply of the server has precedence."
     ),
     "--retry-all": (
-        "Examples are a refused port and an unknown name. Without it, such an error ends the retrieval "
-        "after one try, unless the host answered before. Errors of the server, such as 404, are never "
-        "retried."
+        "Examples of such errors are a refused port and an unknown name. Without the option, such an error "
+        "ends the retrieval after one attempt, unless the host responded before. Error responses of the "
+        "server, such as 404, are never retried."
     ),
     "--min-rate": (
-        "The rate is averaged over some seconds of waiting for data. `k`, `M` and `G` are powers of 1024. "
-        "Default: no limit, only `--idle-timeout`. If it is not reached, the status is 11."
+        "The rate is averaged over some seconds of waiting for data. A slower transfer is an error (status "
+        "11). `k`, `M` and `G` are powers of 1024. Default: no minimum rate, only `--idle-timeout`."
     ),
     "--rate": (
-        "`k`, `M` and `G` are powers of 1024: `--rate 500k`. The transfers share it equally. Local files "
-        "and prospero (UDP) are not limited. Default: no limit."
+        "`k`, `M` and `G` are powers of 1024: `--rate 500k`. The transfers share the rate equally. Local "
+        "files and prospero (UDP) are not limited. Default: no limit."
     ),
     "--max-time": (
-        "S is a number of seconds, or a duration such as `90s` or `1h30m`. The time includes all tries and "
-        "redirects of the URL; if it passes, the status is 11. Default: no limit, and 600 s with policy "
-        "`untrusted`. It is short for `--limit total=S`."
+        "S is a number of seconds, or a duration such as `90s` or `1h30m`. The time includes all attempts "
+        "and redirects of the URL. If the time passes, the status is 11. The default is no limit, or 600 s "
+        "with policy `untrusted`. The option is short for `--limit total=S`."
     ),
     "--limit": (
-        "Counts are `line` (65,536 bytes), `lines` (1,000 per head), `entries` (100,000), `hops` (10 "
-        "redirects), `body` (unlimited for files and output) and `ratio` (100, decompression); `k`, `M` or "
-        "`G` may follow. Times are `connect` (30), `head` (until the body), `idle` (60) and `total`; `ms`, "
-        "`m`, `h` or `d` may follow. `quota` counts the bytes of all bodies of the run, which stops with "
-        "status 14 before it exceeds them; complete files stay. The option may be repeated: `--limit "
-        "hops=3 --limit entries=1M`."
+        "The counts are `line` (default 65,536 bytes), `lines` (1,000 per head), `entries` (100,000), "
+        "`hops` (10 redirects), `body` (unlimited for files and output) and `ratio` (100, for "
+        "decompression), with `k`, `M` or `G`. The times are `connect` (default 30 s), `head` (until the "
+        "body starts), `idle` (60 s) and `total`, with `ms`, `m`, `h` or `d`. `quota` limits the bytes of "
+        "all bodies of the run: the run stops with status 14, and complete files are kept. The option may "
+        "be repeated: `--limit hops=3 --limit entries=1M`."
     ),
     # proof
     "--ledger": (
         "FILE is an SQLite database that is created if necessary. Another run with the same ledger skips "
-        "URLs whose file is complete and exists, and requests the others again. It contains no passwords, "
-        "and has mode 600. `resolve ledger FILE` reports it. It cannot be combined with `-O -`, `--format` "
-        "or `--dry-run`."
+        "URLs whose file is complete and exists, and requests the other URLs again. The ledger contains no "
+        "passwords, and has mode 600. `resolve ledger FILE` prints a report. The option cannot be combined "
+        "with `-O -`, `--format` or `--dry-run`."
     ),
     "--again": (
-        "KIND is a class such as `NotFound`, an exit status such as `11` (0 means completed URLs), or `all` "
-        "for all failures. Nothing is requested: the next `get --ledger FILE` with the same list does this."
+        "KIND is an error class such as `NotFound`, an exit status such as `11` (0 means completed URLs), "
+        "or `all` for all failures. `ledger` sends no request: the next `get --ledger FILE` with the same "
+        "list requests the URLs."
     ),
     "--checksum": (
         "ALG is md5, sha1, sha224, sha256, sha384 or sha512. `auto` takes the digest from header fields, or "
-        "from `NAME.sha256`, `.sha512`, `.md5`, `SHA256SUMS` or `md5sums.txt` next to the file; without "
-        "one, a warning is printed. After a mismatch `get` fetches the file once more; then the status is "
-        "10 and no file is kept. `cat` does not verify `auto`."
+        "from `NAME.sha256`, `.sha512`, `.md5`, `SHA256SUMS` or `md5sums.txt` in the directory of the file "
+        "on the server; if no digest is found, a warning is printed. After a mismatch `get` fetches the "
+        "file once more; after a second mismatch the status is 10 and no file is saved. `cat` does not "
+        "verify the digest of `auto`."
     ),
     "--mirror": (
-        "URL names another location of the same file, in any scheme; the option may be repeated. If one "
-        "location fails, the next one continues. Inside the file it continues only if the size is known and "
-        "a digest was given. `--segments` uses all locations at the same time."
+        "URL is another location of the same file, in any scheme; the option may be repeated. If one "
+        "location fails, the download continues from the next mirror. A partial file is resumed from "
+        "another mirror only if the size is known and a digest was given. `--segments` uses all mirrors at "
+        "the same time."
     ),
     # safety
     "--strict": (
-        "Without it, common deviations, such as `~` or `|` in a path, are accepted with a finding. Nothing "
-        "is guessed or repaired in either case. An error is status 12."
+        "Without the option, common deviations, such as `~` or `|` in a path, are accepted with a finding. "
+        "The parser never guesses or repairs, with or without the option. An invalid URL is an error "
+        "(status 12)."
     ),
     "--policy": (
-        "`default` is for URLs that the user typed: doubtful URLs cause warnings. `cautious` refuses them. "
-        "`untrusted` is for URLs of others: also only public addresses, no local files without "
-        "`--file-root`, no proxy except `--trusted-proxy`, and 600 s per URL. `mcp` always has `untrusted`."
+        "`default` is for URLs that the user typed: doubtful URLs cause warnings. `cautious` refuses "
+        "doubtful URLs. `untrusted` is for URLs of other people, and prevents SSRF: it also permits only "
+        "public addresses, no local files without `--file-root`, no proxy except `--trusted-proxy`, and 600 "
+        "s per URL. `mcp` always has `untrusted`."
     ),
     "--allow-port": (
-        "PORT is 1 to 65,535; the option may be repeated. It also permits the port for a form (S03), and "
-        "below 1024 for an FTP data connection (S13)."
+        "PORT is 1 to 65,535; the option may be repeated. The option also permits PORT for a form (S03), "
+        "and a PORT below 1024 for an FTP data connection (S13)."
     ),
     "--allow-address": (
-        "CIDR is a range such as `10.0.0.0/8` or an address; the option may be repeated. It matters for "
-        "`untrusted`, and for links and redirects that lead to a more internal network."
+        "CIDR is an address or a range such as `10.0.0.0/8`; the option may be repeated. The option affects "
+        "policy `untrusted`, and links and redirects that lead to a more internal network."
     ),
     "--allow-name": (
-        "HOST is the name as in the URL, such as `xn--pple-43d.example`; the option may be repeated. It "
-        "also permits a host that is percent-encoded in the URL."
+        "HOST is the name as written in the URL, such as `xn--pple-43d.example`; the option may be "
+        "repeated. The option also permits a HOST that is percent-encoded in the URL."
     ),
     "--allow-redirect": (
         "An example is a redirect from http to ftp, or from https to http. URLs of file, mailto and telnet "
         "are never followed automatically. The option may be repeated."
     ),
     "--allow-forward": (
-        "Credentials and header fields of the user go to HOST as well, on any port. Without it, a redirect "
-        "to another host gets only harmless fields, such as Accept. The option may be repeated."
+        "Credentials and header fields of the user are also sent to HOST, on any port. Without the option, "
+        "a redirect to another host gets only harmless header fields, such as Accept. The option may be "
+        "repeated."
     ),
     "--allow-password": (
-        "It suppresses the warning about a password in the URL and about a password without TLS, and "
-        "permits both with policy `cautious`. The scheme must have a login in its URLs, such as ftp; http "
-        "has none. It also permits a password before the server requests it. `--password-file` keeps "
-        "passwords out of URLs."
+        "The option suppresses the warnings about a password in the URL and about a password without TLS, "
+        "and permits both with policy `cautious`. User information in a scheme without a login, such as "
+        "http, still causes a warning. The option also permits sending a password before the server "
+        "requests it. `--password-file` keeps passwords out of URLs."
     ),
     "--allow-form": (
-        "Such a URL has the answers of a Gopher+ form. Without it, a typed URL causes a warning, and any "
-        "other URL is refused. S03 still requires a gopher port."
+        "A URL with the answers of a Gopher+ form submits the form. Without the option, such a URL causes a "
+        "warning if the user typed it, and is refused with any other origin. Rule S03 still requires a "
+        "gopher port."
     ),
     "--allow-special": (
-        "Devices, pipes and sockets are examples; reading them may wait, or have effects. It applies to "
-        "`file:` URLs only."
+        "Examples are devices, pipes and sockets; reading them may block or have side effects. The option "
+        "applies to `file:` URLs only."
     ),
     "--allow-raw": (
-        "Without it, control characters, escape sequences and invisible characters are shown as `\\x1b`. It "
-        "applies to standard output. Standard error is always escaped."
+        "Without the option, control characters, escape sequences and invisible characters are printed as "
+        "escapes such as `\\x1b`. The option applies to standard output; standard error is always escaped."
     ),
     "--allow-server-name": (
-        "The name is that of Content-Disposition (http), made safe as any other name. The server is asked "
-        "for it before the download. Without a suggestion, the name comes from the URL."
+        "The name comes from the Content-Disposition header (http), and is sanitized like any other name. "
+        "The server is asked for the header before the download. If the server suggests no name, the name "
+        "comes from the URL."
     ),
     "--trusted-proxy": (
-        "Policy `untrusted` refuses every other proxy, because a proxy resolves names itself. URL must be "
-        "that of the proxy in use (`--proxy` or a variable), and the proxy must refuse internal addresses. "
-        "It does not select a proxy."
+        "Policy `untrusted` refuses every other proxy, because a proxy makes its own DNS lookups. URL must "
+        "be the proxy in use (`--proxy` or an environment variable), and the proxy must refuse internal "
+        "addresses. The option does not select a proxy."
     ),
     "--file-root": (
         "Symbolic links that lead out of DIR are refused. Policy `untrusted` permits local files only with "
-        "it. It does not limit where files are saved."
+        "this option. The option does not limit where downloads are saved."
     ),
     "--origin": (
-        "`user` means that the user typed the URLs, `chosen` that a menu or a program offered them, and "
-        "`derived` that they were found in retrieved data. The policy is stricter for the latter two: S05, "
-        "S08, S10, S12, S18, S20. A list may have an `origin` per URL."
+        "`user` means that the user typed the URLs, `chosen` that a menu or a program offered the URLs, and "
+        "`derived` that the URLs were found in retrieved data. For `chosen` and `derived`, the rules S05, "
+        "S08, S10, S12, S18 and S20 are stricter. An entry of a list may have its own `origin`."
     ),
     "--referrer": (
-        "The policy compares the URLs with it: S08, S10, S12 and S20 check a link by its start. It is not "
-        "sent. For a digest list, it is the location of the files."
+        "URL is the page or menu that contained the links. The rules S08, S10, S12 and S20 compare each "
+        "link with URL, which is not sent to the server. For a digest list, URL is the location of the "
+        "listed files."
     ),
     # access
-    "--ipv4": "Addresses of the other version are ignored. It cannot be combined with `-6`.",
-    "--ipv6": "Addresses of the other version are ignored. It cannot be combined with `-4`.",
+    "--ipv4": "IPv6 addresses are ignored. The option cannot be combined with `-6`.",
+    "--ipv6": "IPv4 addresses are ignored. The option cannot be combined with `-4`.",
     "--user": (
         "The password comes from `--password-file`, the configuration, a netrc file or a prompt at the "
-        "terminal. A user name in the URL has precedence. Other hosts, such as those of a redirect, do not "
-        "get it (S11)."
+        "terminal. A user name in the URL takes precedence. The login is not sent to other hosts, such as "
+        "the target of a redirect (S11)."
     ),
     "--password-file": (
-        "Only the first line is read, of at most 4,096 bytes. It is for the name of `--user` or of the URL, "
-        "at hosts of the command line. A password on the command line itself would be visible to other "
-        "users."
+        "Only the first line is read, at most 4,096 bytes. The password belongs to the user name of "
+        "`--user` or of the URL, and is sent only to hosts of the command line. A password on the command "
+        "line itself would be visible to other users."
     ),
     "--netrc": (
-        "The file must belong to the user and must not be readable by others. An entry applies to its host; "
-        "`default` applies to ftp only. A section of the configuration has precedence."
+        "The file must belong to the user, and other users must not be able to read the file. A host entry "
+        "applies to its host; a `default` entry applies to ftp only. A host section of the configuration "
+        "takes precedence."
     ),
-    "--netrc-file": "It implies `--netrc`. A missing file is an error.",
+    "--netrc-file": "The option implies `--netrc`. A missing file is an error.",
     "--tls": (
-        "It applies to ftp (AUTH TLS), news and nntp (STARTTLS) and telnet (START_TLS). `try` continues "
-        "without TLS if the server has none; `require` fails, also for schemes that have no TLS, such as "
-        "http. `never`, the default, given explicitly also permits a news password without TLS. Schemes "
-        "such as https always use TLS."
+        "The option applies to ftp (AUTH TLS), news and nntp (STARTTLS) and telnet (START_TLS). `try` "
+        "continues without TLS if the server does not offer TLS; `require` fails, also for schemes that "
+        "have no TLS, such as http. `never` is the default; if it is given explicitly, a news password may "
+        "be sent without TLS. Schemes such as https always use TLS."
     ),
     "--header": (
-        "The option may be repeated; a value without line ends is sent as given. Only harmless fields, such "
-        "as Accept, go to another host after a redirect (S11). Other schemes ignore it. Example: `-H "
-        "'Accept: text/plain'`."
+        "The option may be repeated. VALUE must not contain line ends, and is sent unchanged. Only harmless "
+        "fields, such as Accept, are sent to another host after a redirect (S11). Other schemes ignore the "
+        "option. Example: `-H 'Accept: text/plain'`."
     ),
-    "--user-agent": "The default is `url-resolver`, without a version. Other schemes do not send it.",
+    "--user-agent": (
+        "The default is `url-resolver`, without a version. Schemes other than http do not send TEXT."
+    ),
     "--proxy": (
         "URL is `http://`, `https://`, `socks5://` or `socks5h://`, with `USER:PASSWORD@` if needed; the "
-        "default port is 1080. It has precedence over the proxy variables; `no_proxy` still applies. All "
-        "TCP schemes use it. Policy `untrusted` needs `--trusted-proxy`; prospero (UDP) is refused (S09)."
+        "default port is 1080. The option takes precedence over the proxy variables; `no_proxy` still "
+        "applies. All TCP schemes use the proxy. Policy `untrusted` needs `--trusted-proxy`; prospero (UDP) "
+        "is refused (S09)."
     ),
     "--cacert": (
-        "FILE has certificates in PEM format, which are trusted in addition to those of the system. "
-        "Certificates are always verified: no option disables this."
+        "FILE has certificates in PEM format, which are trusted in addition to the system's certificate "
+        "authorities. Certificates are always verified: no option disables verification."
     ),
     "--cert": (
-        "FILE is in PEM format. Only hosts that the user named get the certificate, never a host of a "
-        "redirect. An encrypted key is unlocked with a password from the terminal."
+        "FILE is in PEM format. The certificate is sent only to hosts of the given URLs, never to the "
+        "target of a redirect. A password from the terminal unlocks an encrypted key."
     ),
     "--pin": (
         "HEX is the SHA-256 digest of the certificate, as `openssl x509 -fingerprint -sha256` prints it, "
         "with or without colons. The certificate is compared with this digest; its name, its dates and its "
-        "authority are not checked. The pin applies to hosts that the user named, never to a host of a "
-        "redirect. `pin` in a host's section of the configuration is the same for one host. A message about "
-        "an untrusted certificate contains its digest: compare it with the digest that the server's operator "
-        "confirms."
+        "authority are not checked. The pin applies to hosts in the user's own URLs, never to the target of "
+        "a redirect. `pin` in a host's section of the configuration is the same for one host. A message "
+        "about an untrusted certificate contains its digest: compare it with the digest that the server's "
+        "operator confirms."
     ),
     "--cookies": (
-        "FILE is in Netscape format, and is created if necessary. Session cookies are stored too. Only its "
-        "owner can read it. Cookies go to the hosts that set them."
+        "FILE is in Netscape format, and is created if necessary. Session cookies are stored too. Only the "
+        "owner can read FILE. A cookie is sent only to the hosts that set it."
     ),
     "--gateway": (
         "The percent-encoded URL, without user and fragment, is appended to the URL of the gateway, for "
-        "example `z39.50r=http://gateway.example/?`. It is for schemes without a handler (S19). The policy "
-        "checks the gateway's URL too. The option may be repeated."
+        "example `z39.50r=http://gateway.example/?`. The option is for schemes without a handler (S19). The "
+        "policy also checks the URL of the gateway. The option may be repeated."
     ),
     "--port": "N is 0 to 65,535. The printed address contains the port.",
     "--listen": (
-        "ADDRESS is a numeric address of this machine. All users share history and saved files, and local "
-        "files are not served. An address that is not loopback needs `--listen-cert` or `--insecure`."
+        "ADDRESS is a numeric address of this machine. All users share the history and the saved files, and "
+        "local files are not served. An address that is not loopback needs `--listen-cert` or `--insecure`."
     ),
     "--listen-cert": (
-        "FILE is in PEM format, or CERT,KEY names two files. It needs `--listen`, and cannot be combined "
-        "with `--insecure`."
+        "FILE has the certificate and its key in PEM format; CERT,KEY names two files. The option needs "
+        "`--listen`, and cannot be combined with `--insecure`."
     ),
     "--insecure": (
-        "Everyone on the network path can then read and change the pages. It does not affect certificates "
-        "of servers, which are always verified."
+        "Everyone on the network path can then read and change the pages. The option does not affect "
+        "certificates of servers, which are always verified."
     ),
     "--open": (
-        "The browser gets a private file that redirects, because all users can read command lines. Without "
-        "a browser, the address is printed."
+        "The browser opens a private file that redirects to the web UI, because other users can read "
+        "command lines. Without a browser, the address is printed."
     ),
     "--register": (
-        "It also registers nntp, wais and prospero, writes `resolve-url.desktop` below `$XDG_DATA_HOME`, "
-        "and uses `xdg-mime` if it is installed. The desktop then runs `resolve open -- URL`."
+        "The option also registers nntp, wais and prospero. It writes `resolve-url.desktop` below "
+        "`$XDG_DATA_HOME`, and uses `xdg-mime` if that program is installed. The desktop then runs `resolve "
+        "open -- URL`."
     ),
     "--unregister": (
-        "The handlers that were registered before are restored. It cannot be combined with `--register`."
+        "The handlers before `--register` are restored. The option cannot be combined with `--register`."
     ),
-    "--page-size": "N is 1 to 10,000. It affects directories, menus, groups and search results.",
+    "--page-size": ("N is 1 to 10,000. The option applies to directories, menus, groups and search results."),
     "--config": (
         "`none` reads no file. The default is `config.toml` in `$XDG_CONFIG_HOME/resolve` or "
-        "`~/.config/resolve`, which may be missing. The file must belong to the user, and others must not "
-        "be able to write to it."
+        "`~/.config/resolve`; a missing default file is not an error. The file must belong to the user, and "
+        "others must not be able to write to the file."
     ),
     # schemes
     "--search": (
-        "The text becomes part of the URL: the search terms of a gopher item of type 7, or of a wais "
-        "database. For other schemes it is an error (status 2). Example: `resolve ls --search ferry "
+        "TEXT becomes part of the URL: the search terms of a gopher search (item type 7) or of a wais "
+        "database. For other schemes the option is an error (status 2). Example: `resolve ls --search ferry "
         "wais://wais.example/db`."
     ),
     "--view": (
-        "TYPE is a media type that the item's attributes list, such as `text/plain` or `Text/plain En_US`. "
-        "It becomes part of the URL. For other schemes it is an error (status 2)."
+        "TYPE is a media type from the attributes of the item, such as `text/plain` or `Text/plain En_US`. "
+        "TYPE becomes part of the URL. For other schemes the option is an error (status 2)."
     ),
     "--type": (
-        "`a` is text with converted line ends, `i` is bytes, and `d` is a listing of names. It becomes "
-        "`;type=` of the URL. For other schemes it is an error (status 2)."
+        "`a` is text with converted line ends, `i` is bytes, and `d` is a listing of names. CODE becomes "
+        "`;type=` of the URL. For other schemes the option is an error (status 2)."
     ),
     "--mlsd": (
         "MLSD (RFC 3659) lists kind, size and date of each entry. If the server refuses it, `ls` uses LIST, "
         "and `cat` NLST. Without the option, `ls` uses MLSD if the server announces it, and else LIST."
     ),
     "--nlst": (
-        "The reply lacks kinds, sizes and dates. It is the form of RFC 1738, which `cat` and `get` use for "
-        "a directory. It helps if LIST of the server has an unknown format."
+        "NLST (RFC 959) returns only names, without kinds, sizes and dates. `cat` and `get` always use NLST "
+        "for a directory, as RFC 1738 says. The option helps if the server's LIST has an unknown format."
     ),
     "--ftp-email": (
-        "ADDRESS has graphic ASCII characters with an `@`. The default is `anonymous@`, without personal "
-        "data (S17). It is sent if the server requests a password of the user `anonymous`."
+        "ADDRESS consists of printable ASCII characters and has an `@`. The default is `anonymous@`, "
+        "without personal data (S17). ADDRESS is sent if the server requests a password for the user "
+        "`anonymous`."
     ),
     "--news-server": (
-        "It is for `news:` URLs without a server. The default is `$NNTPSERVER`, then the first word of "
-        "`/etc/news/server`. Without a setting, the status is 2."
+        "The server is used for `news:` URLs without a host. The default is `$NNTPSERVER`, then the first "
+        "word of `/etc/news/server`. Without any of these settings, the status is 2."
     ),
     "--for": (
-        "S is a number of seconds, or a duration such as `2m`. The session is opened, its text printed, and "
-        "then closed. With "
-        "`--until` it is the longest wait of the whole session."
+        "S is a number of seconds, or a duration such as `2m`. The telnet session is recorded for this "
+        "time, and its text is printed. With `--until`, S limits the complete session."
     ),
     "--until": (
-        "REGEX is compared with the bytes of the session, which ends after the match; each `--send` needs "
-        "one more match. Anything but plain text needs the extra `telnet`. `--for` limits the wait."
+        "REGEX is matched against the bytes of the session. Each `--send` waits for one match, and the "
+        "match after the last `--send` ends the session. A REGEX that is not plain text needs the extra "
+        "`telnet`. `--for` limits the duration."
     ),
     "--send": (
-        "TEXT gets a line end; without `--until` it is typed after the service sent text. The option may be "
-        "repeated and needs `--until` or `--for`. TEXT is never shown, but an echo of the service is."
+        "A line end is appended to TEXT. Without `--until`, TEXT is typed after the service sent text. The "
+        "option may be repeated and needs `--until` or `--for`. TEXT is never printed, but an echo of the "
+        "service is printed."
     ),
     "--plain": (
         "Cursor movement, colors and other escape sequences are dropped. The terminal type `dumb` is "
@@ -630,7 +667,7 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--entries": (
         "By default, the newest 10,000 articles of a group or 40 hits of a wais search are requested. 0 "
-        "requests all articles, or 1,000 hits. Other schemes ignore it."
+        "requests all articles, or 1,000 hits. Other schemes ignore the option."
     ),
 }
 
@@ -638,21 +675,36 @@ OF_OPTIONS: Mapping[str, str] = {
 OF_STATUSES: Mapping[int, str] = {
     0: "Each URL is complete. The members `verified` of `--json` name the checks of each file.",
     1: "Each URL has its own message, and its status in `--json`. `--failed FILE` collects the URLs.",
-    2: "The message names the option, or the line of the configuration. Nothing was sent with it.",
-    3: "Check the permissions and the free space. An existing file is kept unless `--exists` says otherwise.",
-    4: "Check the name, the port and the network. `--tries N` retries, with `--retry-all` any error.",
-    5: "Check the clock and the host name. `--cacert FILE` trusts a private authority.",
+    2: (
+        "The message names the option, or the line of the configuration file. No request was sent with the "
+        "invalid setting."
+    ),
+    3: (
+        "Check the permissions and the free space. `--exists` selects the action for an existing file; by "
+        "default, the file is kept."
+    ),
+    4: (
+        "Check the name, the port and the network. `--tries N` retries the URL, and with `--retry-all` "
+        "every error."
+    ),
+    5: "Check the clock and the host name. `--cacert FILE` trusts a private certificate authority.",
     6: "Log in with `--user NAME` and `--password-file FILE`, a netrc file or the configuration.",
     7: "The server deviates from its protocol, or exceeds a limit. See `-v` and `--limit`.",
-    8: "The resource is missing, or the server is busy. The message has the reply of the server.",
+    8: "The resource is missing, or the server is busy. The message contains the reply of the server.",
     9: "The message names the rule and the option that would allow it. `resolve help S08` explains a rule.",
-    10: "`get` leaves no file under the name. Run the same command again, or check the digest.",
-    11: "The partial file is kept. `--connect-timeout`, `--idle-timeout` and `--max-time` set the limits.",
+    10: "`get` saves no file under the final name. Run the same command again, or check the digest.",
+    11: (
+        "The next run resumes the partial file. `--connect-timeout`, `--idle-timeout` and `--max-time` set "
+        "the limits."
+    ),
     12: "The message marks the position, and often suggests the correct URL. Quote URLs in the shell.",
     13: "`resolve schemes` lists schemes and missing extras. `--gateway SCHEME=URL` sets a gateway.",
     14: "`--max-size BYTES`, `--limit ratio=N` and `--limit quota=BYTES` set the limits.",
-    15: "`--allow-redirect SCHEME` permits a scheme, and `--limit hops=N` more redirects.",
-    130: "A run after Ctrl-C has this status. The same command resumes.",
-    141: "For example, `head` reads some lines only. No message is printed.",
-    143: "A run after SIGTERM has this status. The same command resumes.",
+    15: "`--allow-redirect SCHEME` permits a scheme, and `--limit hops=N` permits N redirects.",
+    130: "Ctrl-C interrupted the run. The same command resumes.",
+    141: (
+        "The reader of the output closed the pipe: for example, `head` reads some lines only. No message is "
+        "printed."
+    ),
+    143: "SIGTERM ended the run. The same command resumes.",
 }

@@ -1,7 +1,7 @@
-"""Options and commands of other clients, with the way to do the same here.
+"""Options and commands of other clients, with the equivalent option or command of `resolve`.
 
-`resolve` refuses an unknown option before it sends anything. For an option that curl, wget, aria2, lftp or
-another client has, the message gives the option of `resolve`, or says that there is none and why.
+`resolve` refuses an unknown option before it sends anything. For an option of curl, wget, aria2, lftp or
+another client, the error message names the equivalent option of `resolve`, or the reason why none exists.
 """
 
 from __future__ import annotations

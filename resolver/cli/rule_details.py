@@ -16,7 +16,7 @@ class RuleDetails(NamedTuple):
         threat: the attack or mistake that the rule prevents.
         check: the moment and the object of the check.
         override: the effect of the overriding options.
-        example: a command and its output, as the reference page shows them; `…` stands for a URL with a mark.
+        example: a command and its output; `…` stands for the lines that repeat the URL and mark a position.
     """
 
     threat: str
@@ -25,32 +25,34 @@ class RuleDetails(NamedTuple):
     example: str
 
 
-#: By the name of the rule. The examples use the bundled servers of a checkout.
+#: The details of each rule, by its name. The examples use the bundled test servers of a checkout.
 OF_RULES: Mapping[str, RuleDetails] = {
     "S01": RuleDetails(
-        "Two parsers read one URL differently: a filter sees one host, and the client connects to another.",
-        "A URL is parsed once, and the policy, the request and the connection use the result. Text "
-        "that is malformed, or that parsers read differently, is an error with its position.",
+        "Two parsers read one URL differently (parser differential): a filter sees one host, and the client "
+        "connects to another.",
+        "A URL is parsed once; the policy, the request and the connection use the result. A URL that is "
+        "malformed, or that parsers read differently, is an error with its position.",
         "No option overrides the rule. `--strict` also rejects deviations that are not ambiguous.",
         "resolve cat http://0x7f.1/\n"
         "resolve: http://0x7f.1/: not a URL: bad-host: numeric host that is not four decimal groups "
         "of 0 to 255, at position 7: '0x7f.1/'\n…",
     ),
     "S02": RuleDetails(
-        "An escaped line end in a URL becomes a second command for the server, such as DELE of ftp.",
-        "Each component is decoded, and checked for the bytes that end a command or an argument of "
-        "its scheme. Very long components are refused too. The check comes before any DNS lookup, and "
-        "again when a command is written.",
+        "An escaped line end in a URL becomes a second command for the server (CRLF injection), such as DELE "
+        "of ftp.",
+        "Each component is decoded, and checked for the bytes that end a command or an argument of its "
+        "scheme. Very long components are refused too. The check precedes any DNS lookup, and is repeated "
+        "when a command is written.",
         "No option overrides the rule.",
         "resolve cat 'ftp://h.example/a%0D%0ADELE%20b'\n"
         "resolve: ftp://h.example/a%0D%0ADELE%20b: S02: byte 0D in name, at position 17 of the URL, "
         "could end a command or one of its arguments\n…",
     ),
     "S03": RuleDetails(
-        "The answers of a Gopher+ form need several lines in one request, which could also be "
-        "commands for a mail server.",
-        "Line ends are accepted only in a complete form: one block that ends with a period, and "
-        "nothing after it. The port must be the port of the scheme.",
+        "The answers of a Gopher+ form need several lines in one request. A mail server could read these "
+        "lines as commands.",
+        "Line ends are accepted only in a complete form: one block that ends with a period, with no bytes "
+        "after the block. The port must be the port of the scheme.",
         "`--allow-port PORT` permits another port. The form of the block cannot be overridden.",
         "resolve cat 'gopher://h.example/0poll%09%09+%091%0D%0A+-1%0D%0Aname%0D%0A.%0D%0Aquit'\n"
         "resolve: gopher://h.example/0poll%09%09+%091%0D%0A+-1%0D%0Aname%0D%0A.%0D%0Aquit: S03: byte "
@@ -58,21 +60,21 @@ OF_RULES: Mapping[str, RuleDetails] = {
         "3.4.9)\n…",
     ),
     "S04": RuleDetails(
-        "A server of another protocol reads the request as commands, such as a mail server that is "
-        "addressed as gopher.",
-        "The port is compared with the port of the scheme, with the list of blocked ports of the "
-        "Fetch standard, and with ports of databases and similar services. http refuses the blocked "
-        "list and warns below 1024. telnet warns. Other schemes refuse all these, and warn about any "
-        "other port.",
+        "A server of another protocol reads the request as commands (cross-protocol attack). For example, a "
+        "gopher URL addresses a mail server.",
+        "The port is compared with the port of the scheme, with the list of blocked ports of the Fetch "
+        "standard, and with ports of databases and similar services. http refuses the ports of the Fetch "
+        "list, and warns about ports below 1024. telnet warns about all of these. Other schemes refuse all "
+        "of these, and warn about any other port except their own.",
         "`--allow-port PORT` permits one port, for all schemes.",
         "resolve cat gopher://h.example:25/0x\n"
         "resolve: gopher://h.example:25/0x: S04: port 25 belongs to another protocol (gopher has 70); "
         "--allow-port 25 would allow it\n…",
     ),
     "S05": RuleDetails(
-        "A link submits a form, and changes the state of a server, when it is only read.",
-        "Requests are reading requests, such as GET and RETR. A Gopher+ URL with the answers of a "
-        "form causes a warning if the user typed it, and is refused with any other origin.",
+        "A user only reads a link, but the link submits a form and changes the state of a server.",
+        "All requests only read, such as GET and RETR. A Gopher+ URL with the answers of a form causes a "
+        "warning if the user typed it, and is refused with any other origin.",
         "`--allow-form` permits such URLs.",
         "resolve cat --origin derived "
         "'gopher://h.example/0poll%09%09+%091%0D%0A+-1%0D%0Aname%0D%0A.%0D%0A'\n"
@@ -80,18 +82,18 @@ OF_RULES: Mapping[str, RuleDetails] = {
         "submits a form, which may change remote state; --allow-form would allow it\n…",
     ),
     "S06": RuleDetails(
-        "A password in a URL is stored in histories and logs; without TLS it can be read on the way.",
-        "A password in a URL causes a warning, and so does a password that is sent without TLS to "
-        "another machine. So does a user name in a scheme without a login. `cautious` and `untrusted` "
-        "refuse these.",
-        "`--allow-password` permits both kinds of password. `--user` with `--password-file` needs no "
-        "password in the URL.",
+        "A password in a URL is stored in histories and logs. Without TLS, everyone on the network path can "
+        "read the password.",
+        "Each of these causes a warning: a password in a URL, a password that is sent without TLS to another "
+        "machine, and a user name in a scheme without a login. `cautious` and `untrusted` refuse all three.",
+        "`--allow-password` permits both kinds of password. `--user` with `--password-file` keeps the "
+        "password out of the URL.",
         "resolve cat --policy cautious http://me:secret@h.example/\n"
         "resolve: http://me:****@h.example/: S06: the URL contains a password, which may be stored "
         "with the URL; --allow-password would allow it\n…",
     ),
     "S07": RuleDetails(
-        "A host name with foreign letters looks like a known name (homograph).",
+        "A host name with foreign letters looks like a known name (homograph attack).",
         "Labels that start with `xn--` are decoded. A label that mixes scripts, has only letters that "
         "look like Latin letters, or is invalid causes a warning. `untrusted` also refuses a "
         "percent-encoded host.",
@@ -103,10 +105,10 @@ OF_RULES: Mapping[str, RuleDetails] = {
     ),
     "S08": RuleDetails(
         "A URL of another party makes this machine request an internal server (server-side request forgery).",
-        "Each address is public, private, link-local, loopback or never allowed; an IPv4 address "
-        "inside IPv6 counts as that address. `untrusted` allows public addresses only. For the other "
-        "policies, a link must not lead to a more internal address than its start, and a typed "
-        "link-local address causes a warning.",
+        "Each address is public, private, link-local, loopback or never allowed; an IPv4 address inside IPv6 "
+        "is classified as the IPv4 address. `untrusted` allows public addresses only. Under the other "
+        "policies, a link must not lead to a more internal address than its start, and a typed link-local "
+        "address causes a warning.",
         "`--allow-address CIDR` permits an address or a range.",
         "resolve cat --policy untrusted http://169.254.169.254/latest/\n"
         "resolve: http://169.254.169.254/latest/: S08: 169.254.169.254 is link-local, and the policy "
@@ -116,59 +118,61 @@ OF_RULES: Mapping[str, RuleDetails] = {
         "A name resolves to a public address for the check, and to an internal one for the connection "
         "(DNS rebinding).",
         "A name is resolved once, all its addresses are checked, and the connection goes to a checked "
-        "address. With a proxy that resolves names this is impossible: `untrusted` refuses it. A "
-        "scheme over UDP is refused with any proxy.",
-        "`--proxy none`, or the host in the variable `no_proxy`, connects directly. `--trusted-proxy "
-        "URL` states that the proxy checks addresses.",
+        "address. A proxy makes its own DNS lookup, which cannot be checked here: `untrusted` refuses the "
+        "proxy. A scheme over UDP is refused with any proxy.",
+        "`--proxy none`, or the host in the environment variable `no_proxy`, selects a direct connection. "
+        "`--trusted-proxy URL` states that the proxy checks addresses.",
         "resolve cat --policy untrusted --proxy http://proxy.example:3128 http://h.example/\n"
         "resolve: http://h.example/: S09: --proxy is set, and addresses that a proxy resolves cannot "
         "be checked here (Policy(trusted_proxy=URL) names a proxy that checks them); --trusted-proxy "
         "URL would allow it",
     ),
     "S10": RuleDetails(
-        "A redirect or a link leads to another protocol or out of TLS, without the user's knowledge.",
-        "A redirect may keep its scheme, or change between http and https; leaving TLS causes a "
-        "warning. URLs of file, mailto and telnet are never followed automatically. Loops, and more "
-        "than 10 redirects in a row, are refused. The exit status is 15.",
-        "`--allow-redirect SCHEME` permits redirects to a scheme, and `--limit hops=N` more redirects.",
+        "A redirect or a link leads to another protocol, or from TLS to clear text, without the user's "
+        "knowledge.",
+        "A redirect may keep its scheme, or change between http and https; a redirect from TLS to clear text "
+        "causes a warning. URLs of file, mailto and telnet are never followed automatically. Redirect loops, "
+        "and more than 10 redirects in a row, are refused. The exit status is 15.",
+        "`--allow-redirect SCHEME` permits redirects to a scheme, and `--limit hops=N` permits N redirects.",
         "resolve cat --origin derived --referrer http://h.example/ ftp://ftp.example/\n"
         "resolve: ftp://ftp.example/: S10: a link from http to ftp is not followed automatically; "
         "--allow-redirect ftp would allow it",
     ),
     "S11": RuleDetails(
-        "A redirect to another host takes a password, a cookie or a certificate along.",
-        "Credentials are bound to scheme, host and port. After a redirect to another host, the "
-        "request has only harmless header fields, such as Accept. Such a request is not refused: it "
-        "is sent without them.",
-        "`--allow-forward HOST` sends credentials and header fields to one more host.",
+        "After a redirect, another host receives a password, a cookie or a certificate (credential leak).",
+        "Credentials are bound to scheme, host and port. After a redirect to another host, the request has "
+        "only harmless header fields, such as Accept. The request is not refused, but sent without the "
+        "credentials.",
+        "`--allow-forward HOST` sends credentials and header fields also to HOST.",
         "",
     ),
     "S12": RuleDetails(
         "A link in a web page reads a local file, or a URL reads a device that blocks or has effects.",
-        "The host of a file URL must be empty or this machine. Only a local file may link to a local "
-        "file. Devices, pipes and sockets are refused, and so are files outside `--file-root`, also "
-        "by symbolic links. `untrusted` needs `--file-root`.",
-        "`--allow-special` permits files that are not regular. `--file-root DIR` permits local files "
-        "to `untrusted`.",
+        "The host of a file URL must be empty or this machine. Only a local file may link to a local file. "
+        "Devices, pipes and sockets are refused. Files outside `--file-root` are refused, also if a symbolic "
+        "link leads to the file (path traversal). `untrusted` needs `--file-root`.",
+        "`--allow-special` permits files that are not regular. With `--file-root DIR`, `untrusted` permits "
+        "local files.",
         "resolve cat file://other.example/etc/motd\n"
         "resolve: file://other.example/etc/motd: S12: 'other.example' is another machine; file URLs "
         "name local files\n…",
     ),
     "S13": RuleDetails(
-        "An FTP server names an internal host or port for the data connection, and the client "
-        "connects to it.",
-        "The data connection always goes to the address of the control connection: an address in the "
-        "reply to PASV is ignored. Its port must be 1024 or higher. This is checked during the transfer. "
-        "The message is `S13: the server's data port 25 is reserved for other services; --allow-port 25 "
-        "would allow it`.",
+        "An FTP server names an internal host or port for the data connection, and the client connects to it "
+        "(SSRF by PASV, CVE-2020-8284).",
+        "The data connection always goes to the address of the control connection: an address in the reply "
+        "to PASV is ignored. The data port must be 1024 or higher, which is checked during the transfer. The "
+        "message is `S13: the server's data port 25 is reserved for other services; --allow-port 25 would "
+        "allow it`.",
         "`--allow-port PORT` permits one port below 1024.",
         "",
     ),
     "S14": RuleDetails(
-        "A server or a URL chooses a file name that overwrites a file or leaves the directory.",
-        "The name comes from the last part of the requested URL, or from a list. Separators, control "
-        "characters and reserved names are replaced. Existing files stay, and two files of a run "
-        "never have one name.",
+        "A server or a URL chooses a file name that overwrites a file or leaves the directory (path "
+        "traversal).",
+        "The name comes from the last segment of the requested URL, or from a list. Separators, control "
+        "characters and reserved names are replaced. Existing files are not overwritten, and two files of a "
+        "run never share a name.",
         "`-O FILE` names the file, and `--host-directories` adds directories. `--exists` chooses the "
         "action for existing files, and `--allow-server-name` accepts the name of "
         "Content-Disposition.",
@@ -177,8 +181,8 @@ OF_RULES: Mapping[str, RuleDetails] = {
         "FILE would allow it",
     ),
     "S15": RuleDetails(
-        "Control sequences in a text change the title, the keys or the clipboard of the terminal, or "
-        "hide text.",
+        "Escape sequences in a text change the title, the keys or the clipboard of the terminal, or hide "
+        "text (terminal escape injection).",
         "Output to a terminal is escaped: control and invisible characters appear as `\\x1b`. Standard error "
         "is escaped in every case. A body that is not text is refused on a terminal. The message is "
         "`image/png is not text: cannot show it on a terminal (save it with -O)`.",
@@ -186,29 +190,31 @@ OF_RULES: Mapping[str, RuleDetails] = {
         "",
     ),
     "S16": RuleDetails(
-        "A server sends data without end, or a few bytes that unpack to gigabytes.",
-        "Lines, headers, entries, redirects, decompression and waiting times have limits; bodies that "
-        "are held in memory are limited too. `untrusted` also limits the time of a URL to 600 s.",
-        "`--limit NAME=VALUE` sets one limit; `--max-size`, `--max-time` and others are short forms.",
+        "A server sends data without end, or a few bytes that decompress to gigabytes (decompression bomb).",
+        "Lines, headers, entries, redirects, decompression and waiting times have limits; bodies in memory "
+        "have a size limit too. `untrusted` also limits the time of a URL to 600 s.",
+        "`--limit NAME=VALUE` sets one limit; `--max-size`, `--max-time` and others are short forms of "
+        "`--limit`.",
         "resolve cat --max-size 10 http://127.0.0.1:8920/about.txt\n"
         "resolve: http://127.0.0.1:8920/about.txt: 37 bytes are announced, the limit is 10 "
         "(--max-size)",
     ),
     "S17": RuleDetails(
-        "A client reveals the user: names, mail addresses, the page that led here, passwords in messages.",
-        "Anonymous ftp sends `anonymous@`, http sends no Referer, and telnet sends no user name. "
-        "Passwords appear as `****` in messages, traces, plans and archives. A CGI program uses no "
-        "proxy variable.",
+        "A client reveals data about the user: user names, mail addresses, the referring page, or passwords "
+        "in messages.",
+        "Anonymous ftp sends `anonymous@`, http sends no Referer, and telnet sends no user name. Passwords "
+        "appear as `****` in messages, traces, plans and archives. In a CGI program, the proxy variables are "
+        "ignored (httpoxy).",
         "`--ftp-email ADDRESS` sends an address to ftp servers. Nothing makes a password visible.",
         "resolve parse http://me:sec%ret@h.example/\n"
         "resolve: http://****@h.example/: not a URL: bad-escape: % without two hex digits, at "
         "position 13\n…",
     ),
     "S18": RuleDetails(
-        "A URL starts a program or a session in which a server converses with the user.",
-        "No URL is passed to a shell. A telnet session opens only with `resolve open`, or with `cat "
-        "--until` and `cat --for`. A link to a session causes a warning, and a host that starts with "
-        "a hyphen is refused.",
+        "A URL starts a program, or opens an interactive session with a server.",
+        "No URL is passed to a shell. A telnet session opens only with `resolve open`, or with `cat --until` "
+        "and `cat --for`. A link to a telnet session causes a warning. A host that starts with a hyphen is "
+        "refused (argument injection).",
         "No option overrides the rule.",
         "resolve cat telnet://-x.example/\n"
         "resolve: telnet://-x.example/: S18: a host that starts with a hyphen could be read as an "
@@ -225,8 +231,8 @@ OF_RULES: Mapping[str, RuleDetails] = {
         "nfs=URL would allow it",
     ),
     "S20": RuleDetails(
-        "A menu offers a URL that the user would not type, or data of a server becomes part of a URL "
-        "with another meaning.",
+        "A menu offers a URL that the user would not type, or data of a server is inserted into a URL and "
+        "changes its meaning.",
         "URLs from server data are built component by component and parsed again. A gopher menu may "
         "only offer URLs of retrievable schemes and telnet.",
         "No option overrides the rule.",
@@ -235,9 +241,8 @@ OF_RULES: Mapping[str, RuleDetails] = {
     ),
     "S21": RuleDetails(
         "A file is replaced or damaged on the server or on the way, without notice.",
-        "The digest of `--checksum`, of a list or of a Metalink must be that of the file; after a "
-        "second mismatch the status is 10 and no file is kept. `--meta` records URLs, time and "
-        "digests.",
+        "The digest of the file must equal the digest of `--checksum`, of a list or of a Metalink; after a "
+        "second mismatch the status is 10 and no file is saved. `--meta` records URLs, time and digests.",
         "The options `--checksum` and `--meta` apply the rule; no option disables it.",
         "resolve get --checksum md5:00000000000000000000000000000000 http://127.0.0.1:8920/about.txt\n"
         "resolve: http://127.0.0.1:8920/about.txt: the md5 digest is "
