@@ -22,7 +22,7 @@ CHECKOUT = Path(__file__).parents[1]
 #: Modules that these commands must not import: the network, other loops, and slow modules.
 HEAVY = frozenset(
     [
-        *("trio", "httpx", "httpcore", "h11", "anyio", "idna", "asyncio", "socket", "ssl"),
+        *("trio", "httpx", "httpx2", "httpcore", "h11", "anyio", "idna", "asyncio", "socket", "ssl"),
         *("email", "http", "urllib.request", "importlib.metadata", "logging", "subprocess", "threading"),
         *("rich", "secrets", "sqlite3"),
         *("resolver.transfer.batch", "resolver.ledger", "resolver.trees"),

@@ -3,39 +3,52 @@
     httpx.Client(mounts=resolver.adapters.httpx.mounts())
     httpx.AsyncClient(mounts=resolver.adapters.httpx.mounts())
 
+The clients of httpx2, which has the same names, are supported too.
+
 `resolver.HttpxTransport` is the transport for http. Results of other schemes are converted to http status
 codes: 200 for success, 404 for a missing resource, 401 for a required login, 403 for denied access, 503 for a
-temporary refusal, and 502 for any other refusal. A failure raises an exception of httpx, with the error of
-this library as its cause. Only GET is supported. The only supported header field is a login. All other parts
-of a request (header fields, body, extensions) raise an error before data is sent.
+temporary refusal, and 502 for any other refusal. A failure raises an exception of the client, with the error
+of this library as its cause. Only GET is supported. The only supported header field is a login. All other
+parts of a request (header fields, body, extensions) raise an error before data is sent.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager
-from typing import Literal, Unpack, cast
-
-import httpx
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast
 
 import resolver
 from resolver.adapters.fields import login_of
+from resolver.adapters.httpx_family import (
+    HttpxFamily,
+    TransportBase,
+    error_class,
+    family_of,
+    join_classes,
+)
 
-_EXCEPTIONS: tuple[tuple[type[resolver.ResolveError], type[httpx.TransportError]], ...] = (
-    (resolver.InvalidUrl, httpx.UnsupportedProtocol),
-    (resolver.UnsupportedScheme, httpx.UnsupportedProtocol),
-    (resolver.Refused, httpx.UnsupportedProtocol),
-    (resolver.TimedOut, httpx.ReadTimeout),
-    (resolver.Unreachable, httpx.ConnectError),
-    (resolver.TlsError, httpx.ConnectError),
-    (resolver.NetworkError, httpx.ReadError),
-    (resolver.ProtocolError, httpx.RemoteProtocolError),
-    (resolver.IntegrityError, httpx.RemoteProtocolError),
+if TYPE_CHECKING:
+    import httpx
+
+    from resolver.adapters.httpx_family import AnyRequest
+
+_EXCEPTIONS: tuple[tuple[type[resolver.ResolveError], str], ...] = (
+    (resolver.InvalidUrl, "UnsupportedProtocol"),
+    (resolver.UnsupportedScheme, "UnsupportedProtocol"),
+    (resolver.Refused, "UnsupportedProtocol"),
+    (resolver.TimedOut, "ReadTimeout"),
+    (resolver.Unreachable, "ConnectError"),
+    (resolver.TlsError, "ConnectError"),
+    (resolver.NetworkError, "ReadError"),
+    (resolver.ProtocolError, "RemoteProtocolError"),
+    (resolver.IntegrityError, "RemoteProtocolError"),
 )
 
 
 def mounts(**settings: Unpack[resolver.Settings]) -> dict[str, Transport]:
-    """Return the argument `mounts` of an httpx client, with all schemes that httpx does not support.
+    """Return the argument `mounts` of a client of httpx or httpx2, with all schemes that the client lacks.
 
     Args:
         settings: The settings of a `Resolver`.
@@ -54,11 +67,10 @@ class _Given(resolver.Settings, total=False):
 #: The extension key by which `HttpxTransport` marks a redirected request. httpx copies the extensions to the
 #: next request.
 _MARK = "resolver.hop"
-_AGENT = f"python-httpx/{httpx.__version__}"
 
 
-class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
-    """An httpx transport for schemes without header fields.
+class Transport(TransportBase):
+    """A transport of httpx and httpx2 for schemes without header fields.
 
     The client's timeouts `connect` and `read` apply to each single wait. The timeouts `write` and `pool` are
     ignored, because a request is a single line. The request extensions `origin` and `referrer` have the same
@@ -68,31 +80,37 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
     def __init__(self, **settings: Unpack[resolver.Settings]) -> None:
         self._settings = settings
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
+    def handle_request(self, request: AnyRequest) -> Any:
+        family = family_of(request)
         opened = ExitStack()
-        with _translate_errors(request):
+        with _translate_errors(request, family):
             try:
                 reply = opened.enter_context(
-                    resolver.blocking.stream(str(request.url), **self._read_settings(request))
+                    resolver.blocking.stream(str(request.url), **self._read_settings(request, family))
                 )
             except resolver.Declined as error:
-                return _make_declined_response(error)
-        return _response(reply, _SyncBody(reply, opened, request))
+                return _make_declined_response(error, family)
+        body = join_classes(_SyncBody, family.SyncByteStream)(reply, opened, request, family)
+        return _response(reply, body, family)
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+    async def handle_async_request(self, request: AnyRequest) -> Any:
+        family = family_of(request)
         opened = AsyncExitStack()
-        with _translate_errors(request):
+        with _translate_errors(request, family):
             try:
-                stream = resolver.stream(str(request.url), **self._read_settings(request))
+                stream = resolver.stream(str(request.url), **self._read_settings(request, family))
                 reply = await opened.enter_async_context(stream)
             except resolver.Declined as error:
-                return _make_declined_response(error)
-        return _response(reply, _AsyncBody(reply, opened, request))
+                return _make_declined_response(error, family)
+        body = join_classes(_AsyncBody, family.AsyncByteStream)(reply, opened, request, family)
+        return _response(reply, body, family)
 
-    def _read_settings(self, request: httpx.Request) -> _Given:
+    def _read_settings(self, request: AnyRequest, family: HttpxFamily) -> _Given:
+        unsupported = error_class(family, "UnsupportedProtocol")
         if request.method != "GET":
-            raise httpx.UnsupportedProtocol(
-                f"method {request.method} is not supported, expected GET (nothing was sent)", request=request
+            raise unsupported(
+                f"method {request.method} is not supported, expected GET (nothing was sent)",
+                request=cast("httpx.Request", request),
             )
         extensions = dict(request.extensions)
         said = cast(_Given, self._settings.copy())
@@ -109,40 +127,50 @@ class Transport(httpx.BaseTransport, httpx.AsyncBaseTransport):
             said["referrer"] = extensions.pop("referrer")
         for name in extensions:
             words = f"extension {name!r} is not supported (nothing was sent)"
-            raise httpx.UnsupportedProtocol(words, request=request)
+            raise unsupported(words, request=cast("httpx.Request", request))
         try:
-            login = login_of(str(request.url), request.headers.multi_items(), _AGENT)
+            login = login_of(str(request.url), request.headers.multi_items(), _agent_of(family))
         except ValueError as error:
-            raise httpx.UnsupportedProtocol(str(error), request=request) from error
+            raise unsupported(str(error), request=cast("httpx.Request", request)) from error
         if login is not None:
             said["credentials"] = login.override_source(said.get("credentials"))
         return said
 
 
-class _SyncBody(httpx.SyncByteStream):
-    def __init__(self, reply: resolver.blocking.LiveReply, opened: ExitStack, request: httpx.Request) -> None:
+class _SyncBody:
+    def __init__(
+        self,
+        reply: resolver.blocking.LiveReply,
+        opened: ExitStack,
+        request: AnyRequest,
+        family: HttpxFamily,
+    ) -> None:
         self._reply = reply
         self._opened = opened
-        self._request = request
+        self._translated = partial(_translate_errors, request, family)
 
     def __iter__(self) -> Iterator[bytes]:
-        with _translate_errors(self._request):
+        with self._translated():
             yield from self._reply.body
 
     def close(self) -> None:
         self._opened.close()
 
 
-class _AsyncBody(httpx.AsyncByteStream):
+class _AsyncBody:
     def __init__(
-        self, reply: resolver.StreamingResponse, opened: AsyncExitStack, request: httpx.Request
+        self,
+        reply: resolver.StreamingResponse,
+        opened: AsyncExitStack,
+        request: AnyRequest,
+        family: HttpxFamily,
     ) -> None:
         self._reply = reply
         self._opened = opened
-        self._request = request
+        self._translated = partial(_translate_errors, request, family)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        with _translate_errors(self._request):
+        with self._translated():
             async for octets in self._reply.body:
                 yield octets
 
@@ -150,22 +178,29 @@ class _AsyncBody(httpx.AsyncByteStream):
         await self._opened.aclose()
 
 
+def _agent_of(family: HttpxFamily) -> str:
+    """Return the default `User-Agent` of the clients of a family."""
+    return f"python-{family.__name__}/{family.__version__}"
+
+
 def _response(
-    reply: resolver.blocking.LiveReply | resolver.StreamingResponse, body: _SyncBody | _AsyncBody
+    reply: resolver.blocking.LiveReply | resolver.StreamingResponse,
+    body: _SyncBody | _AsyncBody,
+    family: HttpxFamily,
 ) -> httpx.Response:
-    return httpx.Response(200, headers=list(resolver.http_fields(reply)), stream=body)
+    return family.Response(200, headers=list(resolver.http_fields(reply)), stream=body)
 
 
-def _make_declined_response(error: resolver.Declined) -> httpx.Response:
+def _make_declined_response(error: resolver.Declined, family: HttpxFamily) -> httpx.Response:
     """Return an http error response with the error message of the server as its body."""
-    return httpx.Response(resolver.http_status(error), text=error.message)
+    return family.Response(resolver.http_status(error), text=error.message)
 
 
 @contextmanager
-def _translate_errors(request: httpx.Request) -> Iterator[None]:
-    """Convert errors of this library to exceptions of httpx."""
+def _translate_errors(request: AnyRequest, family: HttpxFamily) -> Iterator[None]:
+    """Convert errors of this library to exceptions of the family of the client."""
     try:
         yield
     except resolver.ResolveError as error:
-        kind = next((kind for ours, kind in _EXCEPTIONS if isinstance(error, ours)), httpx.TransportError)
-        raise kind(str(error), request=request) from error
+        kind = next((kind for ours, kind in _EXCEPTIONS if isinstance(error, ours)), "TransportError")
+        raise error_class(family, kind)(str(error), request=cast("httpx.Request", request)) from error

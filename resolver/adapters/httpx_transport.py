@@ -1,15 +1,13 @@
-"""The http transport for httpx, with policy checks (SSRF), and with the exceptions and timeouts of httpx."""
+"""The http transport for httpx and httpx2, with policy checks (SSRF), their exceptions and timeouts."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, Unpack, cast
 from weakref import ReferenceType, ref
-
-import httpx
 
 from protocols.contract import FirstResult, Options, Reply
 from protocols.conversation.driver import hold
@@ -34,6 +32,13 @@ from protocols.http.request import HttpRequest, prepare, target_of
 from protocols.http.url import HttpUrl
 from protocols.location import Origin, Referrer, Url
 from protocols.step import Dialogue
+from resolver.adapters.httpx_family import (
+    HttpxFamily,
+    TransportBase,
+    error_class,
+    family_of,
+    join_classes,
+)
 from resolver.blocking.portal import (
     OpenResource,
     Portal,
@@ -61,14 +66,20 @@ from resolver.url.parsing import parse, strip_user
 from resolver.url.tracebacks import trim_traceback
 
 if TYPE_CHECKING:
+    import httpx
+
+    from resolver.adapters.httpx_family import AnyRequest
     from resolver.transfer.archives import TryRecording
 
 
 # The conversion of errors of this library to the documented exceptions of httpx.
 
 
-class RequestRefused(Refused, httpx.TransportError):
-    """A refusal of an httpx request by the policy: an exception of both libraries."""
+class RequestRefused(Refused):
+    """A refusal of an httpx request by the policy.
+
+    The class that is raised is also a `TransportError` of httpx or httpx2.
+    """
 
     def __init__(self, refused: Refused) -> None:
         super().__init__(refused.rule, refused.message)
@@ -81,31 +92,48 @@ class RequestRefused(Refused, httpx.TransportError):
         else:
             super().__setattr__(name, value)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return the class of httpx too, because pickle finds only classes that a module names."""
+        if type(self) is RequestRefused:
+            return super().__reduce__()
+        return _restore_refusal, (type(self).__bases__[1], vars(self).copy())
 
-_TRANSLATIONS: tuple[tuple[type[ResolveError], type[httpx.TransportError]], ...] = (
-    (Unreachable, httpx.ConnectError),
-    (TlsError, httpx.ConnectError),
-    (Disconnected, httpx.ReadError),
-    (ProtocolError, httpx.RemoteProtocolError),
-    (Truncated, httpx.RemoteProtocolError),
-    (InvalidUrl, httpx.UnsupportedProtocol),
-    (UnsupportedScheme, httpx.UnsupportedProtocol),
-    (LocalError, httpx.LocalProtocolError),
+
+def _restore_refusal(theirs: type, facts: dict[str, object]) -> RequestRefused:
+    error = BaseException.__new__(join_classes(RequestRefused, theirs), facts["message"])
+    vars(error).update(facts)
+    return error
+
+
+_TRANSLATIONS: tuple[tuple[type[ResolveError], str], ...] = (
+    (Unreachable, "ConnectError"),
+    (TlsError, "ConnectError"),
+    (Disconnected, "ReadError"),
+    (ProtocolError, "RemoteProtocolError"),
+    (Truncated, "RemoteProtocolError"),
+    (InvalidUrl, "UnsupportedProtocol"),
+    (UnsupportedScheme, "UnsupportedProtocol"),
+    (LocalError, "LocalProtocolError"),
 )
+_TIMEOUTS: Mapping[Phase, str] = {
+    "connect": "ConnectTimeout",
+    "write": "WriteTimeout",
+    "read": "ReadTimeout",
+}
 
 
 def translate_error(
-    error: ResolveError, timed_out: Callable[[str], httpx.TimeoutException]
-) -> httpx.TransportError:
-    """Return the httpx exception for an error; `timed_out` returns the exception for a timeout message."""
+    error: ResolveError, family: HttpxFamily, phase: Phase = "read"
+) -> httpx.TransportError | RequestRefused:
+    """Return the exception of a family for an error; `phase` is the phase in which a timeout passed."""
     if isinstance(error, Refused):
-        return RequestRefused(error)
+        return join_classes(RequestRefused, family.TransportError)(error)
     if isinstance(error, TimedOut):
-        return timed_out(error.message)
+        return error_class(family, _TIMEOUTS[phase])(error.message)
     for ours, theirs in _TRANSLATIONS:
         if isinstance(error, ours):
-            return theirs(error.message)
-    return httpx.TransportError(error.message)
+            return error_class(family, theirs)(error.message)
+    return family.TransportError(error.message)
 
 
 # Redirects that the httpx client follows, and the headers of the redirected requests (S10, S11).
@@ -191,11 +219,6 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 _NEVER = float("inf")
-_TIMED_OUT: Mapping[Phase, type[httpx.TimeoutException]] = {
-    "connect": httpx.ConnectTimeout,
-    "write": httpx.WriteTimeout,
-    "read": httpx.ReadTimeout,
-}
 
 
 class HttpxTimeouts:
@@ -274,18 +297,23 @@ class HttpxTimeouts:
 
 
 class TimeoutGate(UrlGate):
-    """A `UrlGate` with the httpx timeouts of one request."""
+    """A `UrlGate` with the httpx timeouts and the family of one request."""
 
     def __init__(
-        self, admission: Admission, timeouts: Mapping[str, float | None], clock: Clock | None
+        self,
+        admission: Admission,
+        timeouts: Mapping[str, float | None],
+        clock: Clock | None,
+        family: HttpxFamily,
     ) -> None:
         super().__init__(admission)
+        self.family = family
         self.clock = clock or Clock(self.limits.total)
         self._times = self._connector.bounds = HttpxTimeouts(timeouts, self.clock, self.limits.head)
 
-    def timed_out(self, message: str) -> httpx.TimeoutException:
-        """Return the httpx exception for the phase that timed out."""
-        return _TIMED_OUT[self._times.late](message)
+    def translate_error(self, error: ResolveError) -> httpx.TransportError | RequestRefused:
+        """Return the exception of the client's family; for a timeout, of the phase that timed out."""
+        return translate_error(error, self.family, self._times.late)
 
     async def enter(self, conversation: AbstractAsyncContextManager[Reply]) -> Reply:
         """Receive the response head within its timeout."""
@@ -317,17 +345,17 @@ class RequestBody:
     streaming body. `aclose` also closes the iterator of the client, even if the iterator is not exhausted.
     """
 
-    def __init__(self, request: httpx.Request) -> None:
+    def __init__(self, request: httpx.Request, family: HttpxFamily) -> None:
         stream = request.stream
         self.octets: bytes | None = None
         self._pieces: AsyncIterator[bytes] | None = None
-        if isinstance(stream, httpx.ByteStream):
+        if isinstance(stream, family.ByteStream):
             self.octets = b"".join(stream)
         else:
             self._pieces = (
                 aiter(stream)
-                if isinstance(stream, httpx.AsyncByteStream)
-                else _iterate_in_thread(iter(stream))
+                if isinstance(stream, family.AsyncByteStream)
+                else _iterate_in_thread(iter(cast("Iterable[bytes]", stream)))
             )
 
     async def next_piece(self) -> bytes:
@@ -350,7 +378,7 @@ async def _iterate_in_thread(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
         yield octets
 
 
-class ResponseBody(httpx.AsyncByteStream):
+class ResponseBody:
     """The body of a response. `aclose` returns the connection to the pool, or closes the connection."""
 
     def __init__(
@@ -362,7 +390,7 @@ class ResponseBody(httpx.AsyncByteStream):
     ) -> None:
         self._opened: AbstractAsyncContextManager[Reply] | None = opened
         self._body = reply.body
-        self._gate = gate
+        self.gate = gate
         self._most = gate.options.most
         self._received = 0
         self._recording = recording
@@ -372,14 +400,14 @@ class ResponseBody(httpx.AsyncByteStream):
 
     async def __anext__(self) -> bytes:
         try:
-            with self._gate.clock.limit_time():
+            with self.gate.clock.limit_time():
                 octets = await anext(self._body)
             self._received += len(octets)
             if self._most is not None and self._received > self._most:
                 raise LimitExceeded("body", f"body exceeds the limit of {self._most} bytes")
         except ResolveError as error:
             self._end_record(error)
-            raise translate_error(error, self._gate.timed_out) from trim_traceback(error)
+            raise self.gate.translate_error(error) from trim_traceback(error)
         return octets
 
     async def aclose(self) -> None:
@@ -393,7 +421,7 @@ class ResponseBody(httpx.AsyncByteStream):
             self._recording.end(error)
 
 
-class HeldBody(httpx.SyncByteStream):
+class HeldBody:
     """The response body for a blocking client. `close` closes the response."""
 
     def __init__(self, body: ResponseBody, held: OpenResource) -> None:
@@ -407,13 +435,17 @@ class HeldBody(httpx.SyncByteStream):
         self._held.leave()
 
 
-class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
+class HttpxTransport(TransportBase):
     """A transport for `httpx.AsyncClient` (with trio or asyncio) or `httpx.Client` (in any thread).
+
+    The clients of httpx2 are supported too. The class of a request decides whether its response and its
+    exceptions are of httpx or of httpx2.
 
     One transport object cannot be used with both kinds of clients; its first request determines the kind. If
     the policy refuses a request, `RequestRefused` is raised before data is sent. `RequestRefused` is a
-    subclass of `Refused` and `httpx.TransportError`. All other errors are exceptions of httpx, with the error
-    of this library as their cause. Both the timeouts of the client and the limits of this library apply.
+    subclass of `Refused` and of the `TransportError` of the client. All other errors are exceptions of the
+    client, with the error of this library as their cause. Both the timeouts of the client and the limits of
+    this library apply.
 
     Args:
         origin: The origin of the URLs.
@@ -445,31 +477,35 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         self._options = Options(codings=codings.find_codings())
         self._undone = frozenset({**ALWAYS, **self._options.codings})
         self._framed = replace(self._options, http2=http2.find_frames())
-        self._client: str | None = None
+        self._kind: str | None = None
+        self._client = ""
         self._portal: Portal | None = None
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Handle a request of an `httpx.AsyncClient`, including requests after a redirect."""
-        self._serve("httpx.AsyncClient")
-        return await self._answer(request)
+    async def handle_async_request(self, request: AnyRequest) -> Any:
+        """Handle a request of an `AsyncClient`, including requests after a redirect."""
+        self._serve(request, "AsyncClient")
+        return await self._answer(cast("httpx.Request", request))
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Handle a request of an `httpx.Client`, including requests after a redirect."""
-        self._serve("httpx.Client")
+    def handle_request(self, request: AnyRequest) -> Any:
+        """Handle a request of a `Client`, including requests after a redirect."""
+        self._serve(request, "Client")
 
         async def answer() -> AbstractAsyncContextManager[httpx.Response]:
-            return self._answered(request)
+            return self._answered(cast("httpx.Request", request))
 
         return PortalContext(self._home, answer, _hold_response).__enter__()
 
-    def _serve(self, client: str) -> None:
+    def _serve(self, request: AnyRequest, kind: str) -> None:
         """Raise an error if both kinds of clients use this transport.
 
         Pooled connections belong to one event loop or one thread.
         """
-        if self._client not in (None, client):
+        if self._kind == kind:
+            return
+        client = f"{family_of(request).__name__}.{kind}"
+        if self._kind is not None:
             raise RuntimeError(f"HttpxTransport already serves {self._client} (create another for {client})")
-        self._client = client
+        self._kind, self._client = kind, client
 
     def _home(self) -> Portal:
         if self._portal is None:
@@ -489,9 +525,10 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
 
     async def _answer(self, request: httpx.Request) -> httpx.Response:
         await self._network.__aenter__()
-        sent = RequestBody(request)
+        family = family_of(request)
+        sent = RequestBody(request, family)
         try:
-            route, gate, url, dialogue = self._prepare(request, sent)
+            route, gate, url, dialogue = self._prepare(request, sent, family)
         except BaseException:
             await sent.aclose()
             raise
@@ -504,7 +541,7 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
             if recording is not None:
                 recording.end(error.__cause__ or error)
             raise
-        body = ResponseBody(
+        body = join_classes(ResponseBody, family.AsyncByteStream)(
             reply if recording is None else recording.body_of(reply), conversation, gate, recording
         )
         try:
@@ -526,13 +563,13 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
         return recording
 
     def _prepare(
-        self, request: httpx.Request, sent: RequestBody
+        self, request: httpx.Request, sent: RequestBody, family: HttpxFamily
     ) -> tuple[RequestRoute, TimeoutGate, HttpUrl, Dialogue[None]]:
         """Return the route, the gate, the URL and the protocol exchange of a request."""
         try:
-            route, gate, url, relayed = self._judge(request, sent)
+            route, gate, url, relayed = self._judge(request, sent, family)
         except ResolveError as error:
-            raise translate_error(error, httpx.ReadTimeout) from trim_traceback(error)
+            raise translate_error(error, family) from trim_traceback(error)
         return route, gate, url, relay(relayed, gate.options, gate.limits, tls=url.secured)
 
     async def aclose(self) -> None:
@@ -550,7 +587,7 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
             home.cast(self.aclose)
 
     def _judge(
-        self, request: httpx.Request, body: RequestBody
+        self, request: httpx.Request, body: RequestBody, family: HttpxFamily
     ) -> tuple[RequestRoute, TimeoutGate, HttpUrl, HttpRequest]:
         """Check a request against the policy, and prepare it."""
         route = route_of(request, self._origin)
@@ -574,7 +611,7 @@ class HttpxTransport(httpx.AsyncBaseTransport, httpx.BaseTransport):
             for name, value in headers
         ]
         content = body.next_piece if body.octets is None else body.octets
-        gate = TimeoutGate(judged, request.extensions.get("timeout", {}), route.clock)
+        gate = TimeoutGate(judged, request.extensions.get("timeout", {}), route.clock, family)
         return route, gate, url, prepare(request.method.encode(), target, fields, content)
 
 
@@ -590,7 +627,8 @@ def _hold_response(response: httpx.Response, held: OpenResource) -> httpx.Respon
     """Convert a response to a response for a blocking client."""
     body = response.stream
     assert isinstance(body, ResponseBody)
-    response.stream = HeldBody(body, held)
+    family = body.gate.family
+    response.stream = cast("httpx.SyncByteStream", join_classes(HeldBody, family.SyncByteStream)(body, held))
     return response
 
 
@@ -598,7 +636,7 @@ async def _begin(conversation: AbstractAsyncContextManager[Reply], gate: Timeout
     try:
         return await gate.enter(conversation)
     except ResolveError as error:
-        raise translate_error(error, gate.timed_out) from trim_traceback(error)
+        raise gate.translate_error(error) from trim_traceback(error)
 
 
 def _goes_in_frames(request: httpx.Request, body: RequestBody) -> bool:
@@ -616,7 +654,7 @@ def _response(reply: Reply, gate: TimeoutGate, body: ResponseBody) -> httpx.Resp
     """Convert a response to an httpx response; httpx adds a missing reason phrase."""
     facts = reply.extra or {}
     reason = str(facts["reason"]).encode("latin-1")
-    return httpx.Response(
+    return gate.family.Response(
         cast(int, facts["status"]),
         headers=[(name.encode("ascii"), value.encode("latin-1")) for name, value in reply.meta],
         stream=body,

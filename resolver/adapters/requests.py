@@ -188,7 +188,7 @@ class Adapter(BaseAdapter):
             # the extension `target`, because httpx would normalize the request target
             extensions={"target": request.path_url.encode("ascii")} if way is None else {**way.extensions},
         )
-        answer = self._transports[said].handle_request(asked)
+        answer: httpx.Response = self._transports[said].handle_request(asked)
         response = _Answer()
         response.extensions = asked.extensions
         _describe(response, request, answer.status_code, answer.reason_phrase, answer.headers.items())

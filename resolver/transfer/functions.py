@@ -37,7 +37,7 @@ async def fetch(url: UrlLike, **settings: Unpack[FetchSettings]) -> Response:
     r"""Fetch the complete object into memory; an object larger than `limits.body` (64 MiB) is an error.
 
     Args:
-        url: a `str`, a `resolver.Url`, an `httpx.URL`, or for a local file a path.
+        url: a `str`, a `resolver.Url`, an `httpx.URL`, an `httpx2.URL`, or for a local file a path.
 
     Raises:
         ResolveError: if the object cannot be retrieved or is incomplete.

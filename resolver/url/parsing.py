@@ -24,12 +24,13 @@ from resolver.url.tracebacks import trim_traceback
 
 if TYPE_CHECKING:
     from httpx import URL as HttpxUrl
+    from httpx2 import URL as Httpx2Url
 
     from protocols.other import Status
 
 
 #: The types that a caller may pass as a URL.
-UrlLike: TypeAlias = "str | Url | PathLike[str] | PathLike[bytes] | HttpxUrl"
+UrlLike: TypeAlias = "str | Url | PathLike[str] | PathLike[bytes] | HttpxUrl | Httpx2Url"
 
 #: Maximum number of characters of a URL.
 LONGEST = 65_536
@@ -76,9 +77,10 @@ def parse(text: str, *, strict: bool = False, origin: Origin = "derived") -> Url
 
 
 def url_of(named: UrlLike, *, strict: bool = False, origin: Origin = "derived") -> Url:
-    """Return the URL that a caller passed as text, URL object, `httpx.URL` or path.
+    """Return the URL that a caller passed as text, URL object, URL of httpx or httpx2, or path.
 
-    Text and the URLs of httpx are parsed. A path is a local file, relative to the working directory.
+    Text and the URLs of httpx and httpx2 are parsed. A path is a local file, relative to the working
+    directory.
 
     Raises:
         TypeError: the value has another type.
@@ -91,10 +93,10 @@ def url_of(named: UrlLike, *, strict: bool = False, origin: Origin = "derived") 
         from pathlib import Path  # imported here: few callers pass a path
 
         return parse(Path(fsdecode(named)).absolute().as_uri())
-    if any(kind.__module__.partition(".")[0] == "httpx" for kind in type(named).__mro__):
+    if any(kind.__module__.partition(".")[0] in ("httpx", "httpx2") for kind in type(named).__mro__):
         return parse(str(named), strict=strict, origin=origin)
     raise TypeError(
-        "a URL must be a str, resolver.Url, httpx.URL or, for a local file, os.PathLike, got"
+        "a URL must be a str, resolver.Url, httpx.URL, httpx2.URL or, for a local file, os.PathLike, got"
         f" {type(named).__name__!r}"
     )
 

@@ -36,7 +36,12 @@ def _import_all(but: str = "") -> None:
 
 
 def all_classes(root: type[ResolveError] = ResolveError) -> list[type[ResolveError]]:
-    """Return all subclasses in a fixed order, including the classes of schemes and of the command."""
+    """Return all subclasses in a fixed order, including the classes of schemes and of the command.
+
+    The subclasses of `RequestRefused` are left out: a transport makes them when httpx or httpx2 needs one.
+    """
+    if root is RequestRefused:
+        return [root]
     children = sorted(root.__subclasses__(), key=lambda each: (each.__module__, each.__name__))
     return [root, *(each for child in children for each in all_classes(child))]
 

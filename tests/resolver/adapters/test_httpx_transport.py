@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 import traceback
 from pathlib import Path
 
 import httpx
+import httpx2
 import pytest
 import trio
 
@@ -17,11 +19,14 @@ from fixtures.http.server import HttpServer
 from fixtures.http.site import Page
 from protocols.contract import Origin
 from resolver import HttpxTransport, Limits, Options, Policy, ResolveError, Resolver
+from resolver.adapters.httpx_family import HttpxFamily
 from resolver.adapters.httpx_transport import HttpxTimeouts, RequestRefused, route_of, translate_error
 from resolver.network.clock import Clock
 from tests.resolver.network.peers import closed_port, no_lookup, seen, silent_listener
 
 UNTRUSTED = Policy.untrusted()
+
+FAMILIES = pytest.mark.parametrize("family", [httpx, httpx2], ids=["httpx", "httpx2"])
 
 
 def client(transport: HttpxTransport | None = None, *, follow: bool = False) -> httpx.AsyncClient:
@@ -478,47 +483,58 @@ SPECIAL: dict[type[ResolveError], ResolveError] = {
 }
 
 
+@FAMILIES
 @pytest.mark.parametrize(
     "ours",
     [each for each in every_class() if each.__module__ == "protocols.errors"],
     ids=lambda each: each.__name__,
 )
-def test_translate_error_returns_httpx_error_for_every_class(ours: type[ResolveError]) -> None:
+def test_translate_error_returns_httpx_error_for_every_class(
+    ours: type[ResolveError], family: HttpxFamily
+) -> None:
     error = SPECIAL.get(ours) or ours("some words")
-    theirs = translate_error(error, httpx.ReadTimeout)
-    assert isinstance(theirs, httpx.TransportError)
+    theirs = translate_error(error, family)
+    assert isinstance(theirs, family.TransportError)
     assert str(theirs) == (str(error) if ours is resolver.Refused else error.message)
 
 
+@FAMILIES
 @pytest.mark.parametrize(
     ("error", "theirs"),
     [
-        (resolver.TimedOut("x"), httpx.PoolTimeout),
-        (resolver.Unreachable("x"), httpx.ConnectError),
-        (resolver.TlsError("x"), httpx.ConnectError),
-        (resolver.Disconnected("x"), httpx.ReadError),
-        (resolver.ProtocolError("x"), httpx.RemoteProtocolError),
-        (resolver.LimitExceeded("line", "x"), httpx.RemoteProtocolError),
-        (resolver.Truncated("x", received=1), httpx.RemoteProtocolError),
-        (resolver.InvalidUrl("empty", 0, "x"), httpx.UnsupportedProtocol),
-        (resolver.UnsupportedScheme("x", "x"), httpx.UnsupportedProtocol),
-        (resolver.NotConfigured("x"), httpx.LocalProtocolError),
-        (resolver.Refused("S04", "x"), RequestRefused),
-        (resolver.Declined("x"), httpx.TransportError),
+        (resolver.TimedOut("x"), "WriteTimeout"),
+        (resolver.Unreachable("x"), "ConnectError"),
+        (resolver.TlsError("x"), "ConnectError"),
+        (resolver.Disconnected("x"), "ReadError"),
+        (resolver.ProtocolError("x"), "RemoteProtocolError"),
+        (resolver.LimitExceeded("line", "x"), "RemoteProtocolError"),
+        (resolver.Truncated("x", received=1), "RemoteProtocolError"),
+        (resolver.InvalidUrl("empty", 0, "x"), "UnsupportedProtocol"),
+        (resolver.UnsupportedScheme("x", "x"), "UnsupportedProtocol"),
+        (resolver.NotConfigured("x"), "LocalProtocolError"),
+        (resolver.Refused("S04", "x"), "RequestRefused"),
+        (resolver.Declined("x"), "TransportError"),
     ],
 )
-def test_translate_error_returns_matching_httpx_class(error: ResolveError, theirs: type[Exception]) -> None:
-    assert type(translate_error(error, httpx.PoolTimeout)) is theirs
+def test_translate_error_returns_matching_httpx_class(
+    error: ResolveError, theirs: str, family: HttpxFamily
+) -> None:
+    assert type(translate_error(error, family, "write")).__name__ == theirs
 
 
-def test_request_refused_is_both_kinds_of_error() -> None:
-    refused = RequestRefused(resolver.Refused("S10", "S10: no", flag="f", position=3, url="http://h/"))
-    assert isinstance(refused, resolver.Refused)
-    assert isinstance(refused, httpx.TransportError)
+@FAMILIES
+def test_request_refused_is_both_kinds_of_error(family: HttpxFamily) -> None:
+    refusal = resolver.Refused("S10", "S10: no", flag="f", position=3, url="http://h/")
+    refused = translate_error(refusal, family)
+    assert isinstance(refused, RequestRefused)
+    assert isinstance(refused, family.TransportError)
     assert (refused.rule, refused.flag, refused.position, refused.url) == ("S10", "f", 3, "http://h/")
     assert (refused.exit_code, refused.message, str(refused)) == (15, "S10: no", "http://h/: S10: no")
     refused.request = httpx.Request("GET", "http://h/")
     assert refused.request.method == "GET"
+    restored = pickle.loads(pickle.dumps(refused))
+    assert type(restored) is type(refused)
+    assert (restored.rule, restored.request.method, str(restored)) == ("S10", "GET", str(refused))
 
 
 # An error never repeats the value of a header (S17), neither in its message nor in its causes.

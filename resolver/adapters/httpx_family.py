@@ -1,0 +1,110 @@
+"""The two families of httpx: httpx, and its successor httpx2. Their classes have the same names.
+
+A transport works with both. The class of a request decides which family makes its response and its errors. No
+family is imported unless the caller has imported it, because each import takes 60 to 100 ms; without any,
+httpx is imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast, overload
+
+if TYPE_CHECKING:
+    import httpx
+    import httpx2
+
+    AnyRequest: TypeAlias = httpx.Request | httpx2.Request
+
+T = TypeVar("T")
+
+_NAMES = ("httpx", "httpx2")
+
+
+class HttpxFamily(Protocol):
+    """The names of a family that the transports use; the module itself is the value."""
+
+    __name__: str
+    __version__: str
+    AsyncBaseTransport: type[httpx.AsyncBaseTransport]
+    AsyncByteStream: type[httpx.AsyncByteStream]
+    BaseTransport: type[httpx.BaseTransport]
+    ByteStream: type[httpx.ByteStream]
+    Response: Callable[..., httpx.Response]
+    SyncByteStream: type[httpx.SyncByteStream]
+    TransportError: type[httpx.TransportError]
+
+
+def error_class(family: HttpxFamily, name: str) -> type[httpx.TransportError]:
+    """Return the exception class of a family with this name, for example `ConnectError`."""
+    return cast("type[httpx.TransportError]", getattr(family, name))
+
+
+def family_of(request: AnyRequest) -> HttpxFamily:
+    """Return the family of the client that made the request.
+
+    Raises:
+        TypeError: The request is neither an `httpx.Request` nor an `httpx2.Request`.
+    """
+    kind: type = type(request)
+    return _find_family(kind)
+
+
+@lru_cache(maxsize=64)
+def _find_family(kind: type) -> HttpxFamily:
+    for each in kind.__mro__:
+        name = each.__module__.partition(".")[0]
+        if name in _NAMES:
+            return cast(HttpxFamily, sys.modules[name])
+    raise TypeError(f"a request must be an httpx.Request or httpx2.Request, got {kind.__name__!r}")
+
+
+def join_classes(ours: type[T], theirs: type[object]) -> type[T]:
+    """Return a subclass of a class of this library and a class of a family.
+
+    The clients of a family accept only bodies and exceptions of their own classes.
+    """
+    if (joined := _JOINED.get((ours, theirs))) is None:
+        names = {"__module__": ours.__module__, "__doc__": ours.__doc__}
+        joined = _JOINED.setdefault((ours, theirs), type(ours.__name__, (ours, theirs), names))
+    return cast("type[T]", joined)
+
+
+_JOINED: dict[tuple[type, type], type] = {}
+
+
+if TYPE_CHECKING:
+
+    class TransportBase(
+        httpx.AsyncBaseTransport, httpx.BaseTransport, httpx2.AsyncBaseTransport, httpx2.BaseTransport
+    ):
+        """The base class of a transport for the clients of both families."""
+
+        @overload
+        def handle_request(self, request: httpx.Request) -> httpx.Response: ...
+        @overload
+        def handle_request(self, request: httpx2.Request) -> httpx2.Response: ...
+        def handle_request(self, request: Any) -> Any: ...
+
+        @overload
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response: ...
+        @overload
+        async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response: ...
+        async def handle_async_request(self, request: Any) -> Any: ...
+
+else:
+
+    def _make_base() -> type:
+        """Return the base class, which is a transport of the families that are imported by now."""
+        # one module may have both names (`httpx2.alias_httpx`)
+        found = dict.fromkeys(sys.modules[name] for name in _NAMES if name in sys.modules)
+        if not found:
+            import httpx
+
+            found[httpx] = None
+        bases = [base for each in found for base in (each.AsyncBaseTransport, each.BaseTransport)]
+        return type("TransportBase", tuple(bases), {"__module__": __name__})
+
+    TransportBase = _make_base()
