@@ -257,7 +257,7 @@ def test_request_of_neither_family_raises_type_error() -> None:
 
 
 #: The imports of a program before it uses the transport, and the families that are imported afterwards.
-IMPORTS = [("", "httpx"), ("import httpx", "httpx"), ("import httpx2", "httpx2")]
+IMPORTS = [("", ""), ("import httpx", "httpx"), ("import httpx2", "httpx2")]
 ALIASED = "import httpx2; httpx2.alias_httpx(); import httpx; assert httpx is httpx2"
 
 
