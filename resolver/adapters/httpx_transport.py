@@ -40,6 +40,8 @@ from resolver.adapters.httpx_family import (
     join_classes,
 )
 from resolver.blocking.portal import (
+    MOMENT,
+    MOST,
     OpenResource,
     Portal,
     PortalContext,
@@ -394,11 +396,43 @@ class ResponseBody:
         self._most = gate.options.most
         self._received = 0
         self._recording = recording
+        self._has_length = any(name == "content-length" for name, _ in reply.meta)
+        self._ahead: list[bytes] = []
+        self._failure: Exception | None = None
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
     async def __anext__(self) -> bytes:
+        if self._ahead:
+            return self._ahead.pop(0)
+        if self._failure is not None:
+            raise self._failure
+        return await self._read()
+
+    async def read_ahead(self) -> bool:
+        """Read up to 1 MiB that has arrived, and return whether the body is complete.
+
+        A body with an announced length may take 2 ms to arrive: a server may send it after the response head.
+        Later reads raise an error that occurs here.
+        """
+        loop = self.gate.clock.loop
+        with loop.move_on_at(loop.current_time() + MOMENT if self._has_length else -_NEVER):
+            try:
+                while self._received < MOST:
+                    self._ahead.append(await self._read())
+            except StopAsyncIteration:
+                return True
+            except self.gate.family.TransportError as error:
+                self._failure = error
+        return False
+
+    def take_ahead(self) -> bytes:
+        """Return the bytes that `read_ahead` has read."""
+        octets, self._ahead = b"".join(self._ahead), []
+        return octets
+
+    async def _read(self) -> bytes:
         try:
             with self.gate.clock.limit_time():
                 octets = await anext(self._body)
@@ -409,6 +443,10 @@ class ResponseBody:
             self._end_record(error)
             raise self.gate.translate_error(error) from trim_traceback(error)
         return octets
+
+    @property
+    def is_closed(self) -> bool:
+        return self._opened is None
 
     async def aclose(self) -> None:
         opened, self._opened = self._opened, None
@@ -425,11 +463,15 @@ class HeldBody:
     """The response body for a blocking client. `close` closes the response."""
 
     def __init__(self, body: ResponseBody, held: OpenResource) -> None:
-        self._body = WaitingBody(body, held)
+        self._ahead = body.take_ahead()
+        self._rest = None if body.is_closed else WaitingBody(body, held)
         self._held = held
 
     def __iter__(self) -> Iterator[bytes]:
-        return iter(self._body)
+        if self._ahead:
+            yield self._ahead
+        if self._rest is not None:
+            yield from self._rest
 
     def close(self) -> None:
         self._held.leave()
@@ -493,7 +535,7 @@ class HttpxTransport(TransportBase):
         async def answer() -> AbstractAsyncContextManager[httpx.Response]:
             return self._answered(cast("httpx.Request", request))
 
-        return PortalContext(self._home, answer, _hold_response).__enter__()
+        return PortalContext(self._home, answer, _hold_response, _read_ahead).__enter__()
 
     def _serve(self, request: AnyRequest, kind: str) -> None:
         """Raise an error if both kinds of clients use this transport.
@@ -621,6 +663,13 @@ def _filter_codings(value: bytes, undone: frozenset[str]) -> bytes:
     named = [coding.strip() for coding in value.decode("latin-1").split(",")]
     known = [coding for coding in named if coding.partition(";")[0].strip().lower() in undone]
     return ", ".join(known).encode("latin-1") or b"identity"
+
+
+async def _read_ahead(response: httpx.Response) -> bool:
+    """Read the received part of the body in the portal call of the head: each call takes 0.1 ms."""
+    body = response.stream
+    assert isinstance(body, ResponseBody)
+    return await body.read_ahead()
 
 
 def _hold_response(response: httpx.Response, held: OpenResource) -> httpx.Response:

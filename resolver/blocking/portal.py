@@ -399,6 +399,8 @@ class PortalContext(Generic[S, T]):
     Args:
         make: A function that creates the asynchronous context manager in the portal's thread.
         dress: A function that creates the caller's value from the asynchronous value and this context.
+        settle: A function that is called in the portal's thread after the entry. If it returns True, the
+            context is exited in the same portal call.
     """
 
     def __init__(
@@ -406,9 +408,11 @@ class PortalContext(Generic[S, T]):
         home: Callable[[], Portal],
         make: Callable[[], Awaitable[AbstractAsyncContextManager[S]]],
         dress: Callable[[S, OpenResource], T],
+        settle: Callable[[S], Awaitable[bool]] | None = None,
     ) -> None:
         self._home = home
         self._make = make
+        self._settle = settle
         self._dress = dress
         self._portal: Portal | None = None
         self._opened: AbstractAsyncContextManager[S] | None = None
@@ -439,6 +443,8 @@ class PortalContext(Generic[S, T]):
         entered = await opened.__aenter__()
         self._opened = opened
         self.portal.opened.add(self)
+        if self._settle is not None and await self._settle(entered):
+            await self._leave(None, None, None)
         return entered
 
     async def leave_at_end(self) -> None:
@@ -570,7 +576,7 @@ class PortalIterator(Generic[T]):
 MOST = 1_048_576
 
 #: Time in seconds for which received bytes are buffered to collect more bytes, once per block.
-_MOMENT = 0.002
+MOMENT = 0.002
 
 
 class ReadAhead:
@@ -597,7 +603,7 @@ class ReadAhead:
         with self._reader.attended():
             await self._wait(max(1, least), max(least, MOST))
             if self._held < MOST and not self._ended.is_set():
-                with trio.move_on_after(_MOMENT):
+                with trio.move_on_after(MOMENT):
                     await self._wait(MOST, MOST)
             self._wanted = 0
         if not self._pieces and self._error is not None:

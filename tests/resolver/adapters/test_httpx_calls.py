@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import httpx
 import pytest
@@ -14,7 +15,7 @@ import fixtures.http
 from fixtures.http import ABOUT, DATA, Behavior, HttpServer, Page, moved, serve
 from resolver import Closed, Event, HttpxTransport, Limits, Policy
 from resolver.adapters.httpx_transport import RequestRefused
-from resolver.blocking.portal import portal
+from resolver.blocking.portal import Portal, portal
 from tests.elsewhere import served
 from tests.fresh import run_alone
 from tests.hang import HANG, NEVER
@@ -400,3 +401,47 @@ assert threading.active_count() == 1
 print(client.get(sys.argv[1]).status_code)
 """
     assert run_alone(program, server.url("/about.txt")) == "200\n"
+
+
+@pytest.mark.parametrize(("path", "calls"), [("/about.txt", 1), ("/nothing", 1), ("/gzip", 1), ("/empty", 1)])
+def test_sync_client_gets_small_response_in_one_portal_call(
+    path: str, calls: int, server: HttpServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A portal call takes as long as the response itself."""
+    operations: list[object] = []
+    run = Portal.run
+
+    def count(portal: Portal, operation: Callable[[], Awaitable[object]]) -> object:
+        operations.append(operation)
+        return run(portal, operation)
+
+    with waiting_client() as plain:
+        monkeypatch.setattr(Portal, "run", count)
+        assert plain.get(server.url(path)).is_success
+        assert len(operations) == calls
+        assert plain.get(server.url(path)).extensions["peer"] == "127.0.0.1"
+        assert len(operations) == 2 * calls
+
+
+@pytest.mark.parametrize("head", [b"Content-Length: 100\r\n\r\nhe", b"\r\nhe"])
+def test_sync_client_reads_received_bytes_before_the_error(head: bytes) -> None:
+    """The client gets the head and the first bytes although the rest of the body never arrives."""
+    behavior = Behavior(instead=b"HTTP/1.1 200 OK\r\n" + head, stays=True)
+    with served(partial(fixtures.http.serve, behaviors={"/": behavior})) as peer, waiting_client() as plain:
+        timeout = httpx.Timeout(NEVER, read=0.05)
+        with plain.stream("GET", peer.url("/"), timeout=timeout) as response:
+            pieces = response.iter_raw()
+            assert next(pieces) == b"he"
+            with pytest.raises(httpx.ReadTimeout):
+                next(pieces)
+
+
+def test_sync_client_raises_error_of_body_only_when_read() -> None:
+    behavior = Behavior(instead=b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\nx\r\n")
+    with served(partial(fixtures.http.serve, behaviors={"/": behavior})) as peer, waiting_client() as plain:
+        with plain.stream("GET", peer.url("/")) as response:
+            assert response.status_code == 200
+            with pytest.raises(httpx.RemoteProtocolError):
+                response.read()
+        with plain.stream("GET", peer.url("/")) as response:
+            assert response.status_code == 200  # an unread body raises nothing
