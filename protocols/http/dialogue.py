@@ -11,11 +11,11 @@ from protocols.http.auth import HttpLogin
 from protocols.http.call import HttpAnswer, perform
 from protocols.http.codings import ALWAYS, Decoding, choose
 from protocols.http.request import HttpRequest, check_part, compose, is_part, strong_etag
-from protocols.http.response import BodyFraming, ResponseHead
+from protocols.http.response import SWITCHING, BodyFraming, ResponseHead
 from protocols.http.url import HttpUrl
 from protocols.location import Finding, Kind
 from protocols.options import Limits, Options, Validators
-from protocols.step import Dialogue, PlanNote, StartBody
+from protocols.step import CopyBody, Dialogue, PlanNote, StartBody, copy_body
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -227,10 +227,15 @@ _OF_THE_CODING = ("content-encoding", "content-length")
 def relay(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) -> Dialogue[None]:
     """Send the caller's request and return its response as a reply.
 
-    `extra` of the reply has the status, the reason and the version. If the response has no body, the
+    `extra` of the reply has the status, the reason and the version. After the status 101, the body is all
+    bytes that the peer sends in the new protocol. If the response has no body, the
     connection is released before the reply is returned.
     """
     answer = yield from perform(request, options, limits, tls=tls)
+    if answer.head.status == SWITCHING:
+        yield StartBody(_describe_relayed(answer, coded=False))
+        yield from copy_body(CopyBody("bytes of the new protocol"))
+        return
     bodiless = answer.head.framing is BodyFraming.NONE
     decoding = None if bodiless else _make_relay_decoder(answer, options, limits)
     reply = _describe_relayed(answer, coded=decoding is not None)

@@ -8,11 +8,10 @@ import h11
 
 from protocols.errors import LimitExceeded, ProtocolError, Refused
 from protocols.http.request import HttpRequest
+from protocols.http.response import SWITCHING
 from protocols.options import Limits
 
 _TOO_LONG = 431  # the status that h11 suggests for a head that exceeds `max_incomplete_event_size`
-_SWITCHING = 101
-
 #: The status, reason, fields and version of a response.
 Answered: TypeAlias = "tuple[int, str, tuple[tuple[str, str], ...], str]"
 
@@ -68,16 +67,20 @@ class H11Machine:
     def read_head(self, octets: bytes) -> Answered | None:
         """Parse a complete head; return None for an interim head.
 
+        The head 101 is final. h11 accepts it only if the request has the field `Upgrade`.
+
         Raises:
             ProtocolError: the bytes are not a response head.
         """
         self._connection.receive_data(octets)
         event = self._next_event()
-        if isinstance(event, h11.Response):
+        if isinstance(event, h11.Response) or (
+            isinstance(event, h11.InformationalResponse) and event.status_code == SWITCHING
+        ):
             fields = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in event.headers)
             version = event.http_version.decode("ascii")
             return event.status_code, event.reason.decode("latin-1"), fields, version
-        if not isinstance(event, h11.InformationalResponse) or event.status_code == _SWITCHING:
+        if not isinstance(event, h11.InformationalResponse):
             raise ProtocolError("the response does not begin with a valid head")
         return None
 

@@ -131,6 +131,10 @@ def content_length(value: str) -> int:
     return length
 
 
+#: The status after which the connection belongs to another protocol (RFC 9110 15.2.2).
+SWITCHING = 101
+
+
 def framing_of(
     method: bytes, status: int, fields: tuple[tuple[str, str], ...], version: str = "1.1"
 ) -> tuple[BodyFraming, int | None]:
@@ -146,6 +150,8 @@ def framing_of(
     # the bytes that follow belong to the tunnel; these fields are ignored
     if method == b"CONNECT" and 200 <= status < 300:
         return BodyFraming.NONE, None
+    if status == SWITCHING:
+        return BodyFraming.CLOSE, None
     names = dict(fields)
     if "transfer-encoding" in names and "content-length" in names:
         raise ProtocolError("the response has both Transfer-Encoding and Content-Length")

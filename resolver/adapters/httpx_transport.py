@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
@@ -29,9 +30,11 @@ from protocols.errors import (
 from protocols.http.codings import ALWAYS
 from protocols.http.dialogue import relay
 from protocols.http.request import HttpRequest, prepare, target_of
+from protocols.http.response import SWITCHING
 from protocols.http.url import HttpUrl
 from protocols.location import Origin, Referrer, Url
 from protocols.step import Dialogue
+from protocols.wire import encode_payload
 from resolver.adapters.httpx_family import (
     HttpxFamily,
     TransportBase,
@@ -39,6 +42,7 @@ from resolver.adapters.httpx_family import (
     family_of,
     join_classes,
 )
+from resolver.adapters.httpx_upgrade import AsyncUpgradedStream, UpgradedStream
 from resolver.blocking.portal import (
     MOMENT,
     MOST,
@@ -55,6 +59,7 @@ from resolver.loops import CancelScope
 from resolver.network.admission import Admission
 from resolver.network.clock import Clock
 from resolver.network.lookup import Lookup, look_up
+from resolver.network.stream import SocketStream
 from resolver.network.stream_settings import Phase
 from resolver.network.url_gate import UrlGate
 from resolver.policy.redirects import check_hops, may_carry_credentials, select_harmless
@@ -146,6 +151,8 @@ def translate_error(
 # authentication, it is not a redirected request.
 
 _MARK = "resolver.hop"
+#: The schemes of WebSocket. The first request of a connection is an http request (RFC 6455 4.1).
+_WEBSOCKET = re.compile(r"\Aws(s?)(?=:)")
 Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
 
@@ -254,6 +261,10 @@ class HttpxTimeouts:
         if phase != "read" or not self._saying:
             self._late = phase
 
+    def forget(self) -> None:
+        """Remove the timeouts, because the connection belongs to another protocol."""
+        self._timeouts, self._until = {}, {}
+
     def begin_saying(self) -> None:
         """Start the phase in which the request is sent and the response is read concurrently."""
         self._saying = True
@@ -312,6 +323,14 @@ class TimeoutGate(UrlGate):
         self.family = family
         self.clock = clock or Clock(self.limits.total)
         self._times = self._connector.bounds = HttpxTimeouts(timeouts, self.clock, self.limits.head)
+
+    def switch_protocols(self) -> SocketStream:
+        """Return the connection of a response 101, without the timeouts of http."""
+        stream = self._connector.first
+        assert stream is not None, "a response was received"
+        self._times.forget()
+        stream.wait_without_end()
+        return stream
 
     def translate_error(self, error: ResolveError) -> httpx.TransportError | RequestRefused:
         """Return the exception of the client's family; for a timeout, of the phase that timed out."""
@@ -399,6 +418,8 @@ class ResponseBody:
         self._has_length = any(name == "content-length" for name, _ in reply.meta)
         self._ahead: list[bytes] = []
         self._failure: Exception | None = None
+        facts = reply.extra or {}
+        self.upgraded = SwitchedConnection(self, gate) if facts["status"] == SWITCHING else None
 
     def __aiter__(self) -> AsyncIterator[bytes]:
         return self
@@ -408,7 +429,14 @@ class ResponseBody:
             return self._ahead.pop(0)
         if self._failure is not None:
             raise self._failure
+        if self.upgraded is not None:
+            raise StopAsyncIteration
         return await self._read()
+
+    async def read_switched(self) -> bytes:
+        """Return bytes of the new protocol; empty at the end."""
+        with self.gate.clock.limit_time():
+            return await anext(self._body, b"")
 
     async def read_ahead(self) -> bool:
         """Read up to 1 MiB that has arrived, and return whether the body is complete.
@@ -457,6 +485,22 @@ class ResponseBody:
     def _end_record(self, error: ResolveError | None) -> None:
         if self._recording is not None:
             self._recording.end(error)
+
+
+class SwitchedConnection:
+    """The connection of a response 101; see `UpgradedConnection`."""
+
+    def __init__(self, body: ResponseBody, gate: TimeoutGate) -> None:
+        self._stream = gate.switch_protocols()
+        self.loop = self._stream.loop
+        self.read = body.read_switched
+        self.aclose = body.aclose
+
+    async def write(self, octets: bytes) -> None:
+        await self._stream.send(encode_payload(octets))
+
+    def describe(self, name: str) -> object:
+        return self._stream.describe(name)
 
 
 class HeldBody:
@@ -635,7 +679,9 @@ class HttpxTransport(TransportBase):
         route = route_of(request, self._origin)
         check_hops(route.hops, self._network.limits.hops)
         route, url, headers = route.retry(
-            parse(str(request.url)), tuple(request.headers.raw), self._network.policy
+            parse(_WEBSOCKET.sub(r"http\1", str(request.url))),
+            tuple(request.headers.raw),
+            self._network.policy,
         )
         limits = self._network.limits_of(url)
         in_frames = isinstance(url, HttpUrl) and url.secured and _goes_in_frames(request, body)
@@ -669,7 +715,7 @@ async def _read_ahead(response: httpx.Response) -> bool:
     """Read the received part of the body in the portal call of the head: each call takes 0.1 ms."""
     body = response.stream
     assert isinstance(body, ResponseBody)
-    return await body.read_ahead()
+    return body.upgraded is None and await body.read_ahead()
 
 
 def _hold_response(response: httpx.Response, held: OpenResource) -> httpx.Response:
@@ -677,6 +723,8 @@ def _hold_response(response: httpx.Response, held: OpenResource) -> httpx.Respon
     body = response.stream
     assert isinstance(body, ResponseBody)
     family = body.gate.family
+    if (upgraded := response.extensions.get("network_stream")) is not None:
+        response.extensions["network_stream"] = UpgradedStream(upgraded, held.portal)
     response.stream = cast("httpx.SyncByteStream", join_classes(HeldBody, family.SyncByteStream)(body, held))
     return response
 
@@ -693,16 +741,17 @@ def _goes_in_frames(request: httpx.Request, body: RequestBody) -> bool:
 
     HTTP/2 is not used for a request with a body, because the server must grant a flow-control window for each
     chunk. HTTP/2 is not used for CONNECT, because the header fields of CONNECT are different in HTTP/2 (RFC
-    9113 8.5).
+    9113 8.5). HTTP/2 has no field `Upgrade` (RFC 9113 8.6).
     """
     bodiless = body.octets == b"" and "transfer-encoding" not in request.headers
-    return bodiless and request.method != "CONNECT"
+    return bodiless and request.method != "CONNECT" and "upgrade" not in request.headers
 
 
 def _response(reply: Reply, gate: TimeoutGate, body: ResponseBody) -> httpx.Response:
     """Convert a response to an httpx response; httpx adds a missing reason phrase."""
     facts = reply.extra or {}
     reason = str(facts["reason"]).encode("latin-1")
+    upgraded = body.upgraded
     return gate.family.Response(
         cast(int, facts["status"]),
         headers=[(name.encode("ascii"), value.encode("latin-1")) for name, value in reply.meta],
@@ -713,5 +762,6 @@ def _response(reply: Reply, gate: TimeoutGate, body: ResponseBody) -> httpx.Resp
             "findings": tuple(gate.findings),
             "verified": reply.verified,
             "peer": gate.peer,
+            **({} if upgraded is None else {"network_stream": AsyncUpgradedStream(upgraded, gate.family)}),
         },
     )

@@ -246,6 +246,15 @@ class SocketStream:
         sock = self._sock
         return sock.session if isinstance(sock, SECURED) and sock.context is context else None
 
+    def describe(self, name: str) -> object:
+        """Return a property of the connection by its name in httpcore; None for an unknown name."""
+        if name == "ssl_object":
+            return self._sock if isinstance(self._sock, SECURED) else None
+        if name == "server_addr":
+            sock = self._sock.outer if isinstance(self._sock, InnerTls) else self._sock
+            return sock.getpeername()
+        return None
+
     @property
     def session_reused(self) -> bool:
         """Return whether the peer resumed the offered TLS session."""
