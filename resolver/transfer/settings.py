@@ -256,8 +256,16 @@ def check_names(given: Collection[str], known: Collection[str]) -> None:
 
 
 def limits_of(settings: Settings) -> Limits:
-    """Return the limits of the settings; the setting `timeout` overrides the total time."""
+    """Return the limits of the settings; the setting `timeout` overrides the total time.
+
+    Raises:
+        TypeError: The limits are of another class, such as `httpx.Limits`, which limits connections.
+    """
     limits, total = settings.get("limits") or Limits(), settings.get("timeout")
+    if not isinstance(limits, Limits):
+        kind: type = type(limits)
+        words = f"'limits' must be a resolver.Limits, got {kind.__module__}.{kind.__name__}"
+        raise TypeError(f"{words} (the number of connections cannot be limited here)")
     return limits if total is None else replace(limits, total=float(total))
 
 

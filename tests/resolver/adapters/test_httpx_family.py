@@ -232,6 +232,14 @@ def test_mounts_serve_other_schemes(family: Family, send: Send, gopher: GopherSe
     assert len(gopher.requests) == 2
 
 
+@pytest.mark.parametrize("family", FAMILIES, ids=["httpx", "httpx2"])
+def test_limits_of_family_raise_type_error(family: Family) -> None:
+    """The limits of httpx bound the number of connections, which the transport does not limit."""
+    limits = family.Limits(max_connections=3)
+    with pytest.raises(TypeError, match=rf"resolver\.Limits, got {family.__name__}\.Limits \("):
+        HttpxTransport(limits=limits)
+
+
 def test_transport_serves_clients_of_both_families(server: HttpServer) -> None:
     transport = HttpxTransport()
     for family in FAMILIES:
