@@ -1,17 +1,18 @@
-"""The safety policy: which actions a URL may cause, decided from the parser's components alone.
+"""The safety policy: the actions that a URL may cause, decided from the parsed components alone.
 
-`check` is the public function. The gate calls `judge` before a DNS lookup, `judge_addresses` after it, and
-`judge_credentials` before a password is sent. `check_data_port`, `check_chain`, `local_name` and
-`may_carry_credentials` decide later questions. Except `environment`, no module here opens, resolves, reads or
-waits.
+The public function is `check`. The gate calls `judge` before a DNS lookup, `judge_addresses` after the
+lookup, and `judge_credentials` before it sends a password. `check_data_port`, `check_chain`, `local_name` and
+`may_carry_credentials` apply the rules that concern a running transfer. The modules do no I/O: they open no
+file, resolve no name and never wait. The only exception is `environment`.
 
 Modules:
 
-- `components`: rules on bytes, names, ports and forms.
-- `addresses`, `proxies`, `redirects`, `files`: the rules on the subjects that their names say.
+- `components`: rules on bytes, host names, ports and forms.
+- `addresses`: rules on IP addresses (SSRF).
+- `proxies`, `redirects`, `files`: rules on proxies, redirects and files.
 - `schemes`: the permissions of each scheme.
 - `judgment`: the order of the rules, and `guard` for other HTTP clients.
 
-A rule is a generator over a `Subject` that yields `Decision`s. It reports only the first objection of each
-kind, in linear time, because a hostile URL may have thousands of objections.
+A rule is a generator that takes a `Subject` and yields `Decision`s. A hostile URL may cause thousands of
+objections. Therefore a rule takes linear time and reports only the first objection of each kind.
 """

@@ -1,8 +1,9 @@
-"""Address scopes (S08): how internal an address is, and which URLs may lead to it.
+"""Address scopes (S08, prevents SSRF): how internal an IP address is, and which URLs may lead there. it.
 
-Only globally routed addresses count as public. An IPv4 address embedded in an IPv6 address counts as that
-IPv4 address. For some embedded addresses a translator or tunnel decides whether the IPv4 or the IPv6 address
-is reached. Then a target counts as the more internal of the two, and a referrer as the less internal.
+Only globally routed addresses are public. An IPv6 address that is only another form of an IPv4 address has
+the scope of the IPv4 address. Behind some prefixes, a translator or a tunnel decides whether the IPv6 address
+or the embedded IPv4 address is reached. In this case, a target gets the more internal scope of the two, and a
+referrer gets the less internal scope.
 """
 
 from __future__ import annotations
@@ -21,12 +22,15 @@ from resolver.policy.subject import Decision
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
-#: Addresses of `localhost` and the names below it, without a DNS lookup (RFC 6761 6.3).
+#: The addresses of `localhost` and of the names below it, used without a DNS lookup (RFC 6761 6.3).
 LOCALHOST = ("::1", "127.0.0.1")
 
 
 class AddressScope(enum.IntEnum):
-    """The scope of an address; a greater value is more internal. NEVER is not a host address."""
+    """The scope of an IP address; a greater value is more internal.
+
+    `NEVER` marks an address that cannot be the address of a host.
+    """
 
     PUBLIC = 0
     PRIVATE = 1
@@ -35,9 +39,9 @@ class AddressScope(enum.IntEnum):
     NEVER = 4
 
 
-#: The first row that contains an address decides. The rows with single addresses are metadata and platform
-#: services of cloud providers. An IPv6 address that is neither in this table nor global (`_GLOBAL`) is
-#: private.
+#: The address ranges of each scope. The first row that contains an address decides. The single addresses
+#: (`/32`, `/128`) are metadata services and platform services of cloud providers. An IPv6 address that is
+#: outside of the table and of `_GLOBAL` is private.
 _TABLE: tuple[tuple[AddressScope, tuple[str, ...]], ...] = (
     (
         AddressScope.LINK_LOCAL,
@@ -60,7 +64,7 @@ _TABLE: tuple[tuple[AddressScope, tuple[str, ...]], ...] = (
             "192.168.0.0/16",
             "100.64.0.0/10",
             # IANA's special-purpose registries (RFC 6890), as of 2026: protocol assignments, documentation,
-            # 6to4 relays, benchmarks; for IPv6 also blackholes for reverse lookups.
+            # 6to4 relays and benchmarks. For IPv6, the reverse-lookup blackholes are listed too.
             "192.0.0.0/24",
             "192.0.2.0/24",
             "192.88.99.0/24",
@@ -76,15 +80,15 @@ _TABLE: tuple[tuple[AddressScope, tuple[str, ...]], ...] = (
 )
 #: All allocated IPv6 unicast space (RFC 4291 2.4, IANA's address space registry).
 _GLOBAL = "2000::/3"
-#: The bits before the 32 bits of an embedded IPv4 address, if the IPv6 address is only another form of that
-#: IPv4 address: compatible, mapped (RFC 4291 2.5.5), translated (RFC 2765), NAT64 (RFC 6052).
+#: The upper 96 bits of an IPv6 address that is only another form of an IPv4 address. The forms are compatible
+#: and mapped (RFC 4291 2.5.5), translated (RFC 2765) and NAT64 (RFC 6052).
 _STANDING = frozenset({0, 0xFFFF, 0xFFFF_0000, 0x64_FF9B << 64})
 
 
 def literal_addresses(host: str) -> tuple[str, ...] | None:
-    """Return the addresses of a host that needs no DNS lookup, or None for any other name.
+    """Return the addresses of a host that needs no DNS lookup, or None for any other host.
 
-    Such a host is an address literal, `localhost` or a name below it.
+    An address literal, `localhost` and the names below `localhost` need no DNS lookup.
     """
     name = host.lower().removesuffix(".")
     if name == "localhost" or name.endswith(".localhost"):
@@ -96,7 +100,10 @@ def literal_addresses(host: str) -> tuple[str, ...] | None:
 
 @lru_cache(maxsize=1024)
 def classify(address: str) -> AddressScope:
-    """Return the most internal scope of an IP address; NEVER for other text. A zone is ignored."""
+    """Return the most internal scope of an IP address, without regard to a zone.
+
+    Text that is not an IP address has the scope NEVER.
+    """
     found = _read(address)
     if found is None:
         return AddressScope.NEVER
@@ -109,12 +116,13 @@ def classify(address: str) -> AddressScope:
 def find_least_scope(address: str) -> AddressScope:
     """Return the least internal scope of an IP address, used for referrers.
 
-    So a server gains no access by choosing address bits that can be read as an internal IPv4 address.
+    An attacker may choose a server address whose bits can be read as an internal IPv4 address. The least
+    internal scope gives such a server no access to internal addresses.
     """
     found = _read(address)
     if found is None:
         return AddressScope.NEVER
-    # an IPv4-mapped address: the operating system itself uses this form
+    # The operating system treats an IPv4-mapped address as the IPv4 address.
     if found.version == 6 and found.ipv4_mapped is not None:
         return _row(found.ipv4_mapped)
     return min(map(_row, (found, *_find_embedded(found))))
@@ -132,9 +140,9 @@ def _row(address: Address) -> AddressScope:
 def judge_address(
     address: str, policy: Policy, origin: Origin, referrer_address: str | None
 ) -> Decision | None:
-    """Apply S08 to one address; None means allowed.
+    """Apply S08 (address scopes) to one address, and return None if the address is allowed.
 
-    `referrer_address` is the IP address that sent the referring object.
+    `referrer_address` is the IP address of the server that sent the referring document.
     """
     reach = classify(address)
     if reach is AddressScope.PUBLIC or _is_allowed(address, policy.allow_address):
@@ -172,7 +180,7 @@ def _refusal(address: str, detail: str) -> Decision:
 
 
 def _is_allowed(address: str, ranges: AbstractSet[str]) -> bool:
-    """Return whether the address, or each IPv4 address it may embed, is in a range."""
+    """Return whether the address, or every IPv4 address that it may embed, is in one of the ranges."""
     found = _read(address) if ranges else None
     if found is None:
         return False
@@ -207,17 +215,17 @@ def _list_inner(number: int) -> Iterator[int]:
         yield number >> 80
     elif number >> 96 == 0x2001_0000:  # Teredo: the client's address, with inverted bits (RFC 4380 4)
         yield ~number
-    elif number >> 80 == 0x64_FF9B_0001:  # local-use NAT64 (RFC 8215), with any prefix length
+    elif number >> 80 == 0x64_FF9B_0001:  # local-use NAT64 (RFC 8215), any prefix length
         forms = (number & 0xFFFF_FFFF, number >> 24 & 0xFFFF_FFFF, _split(number, 16), _split(number, 8))
-        yield from (form for form in forms if form >> 24)  # 0/8 results from the other prefix lengths
+        yield from (form for form in forms if form >> 24)  # a wrong prefix length yields an address in 0/8
     if number >> 32 & 0xFDFF_FFFF == 0x5EFE:  # ISATAP, below any prefix (RFC 5214 6.1)
         yield number
 
 
 def _split(number: int, bits: int) -> int:
-    """Return the IPv4 address for a translator prefix that ends `bits` bits before bit 64.
+    """Return the IPv4 address behind a translator prefix that ends `bits` bits before bit 64 (NAT64).
 
-    The address continues after the eight zero bits that start at bit 64 (RFC 6052 2.2).
+    Bits 64 to 71 are zero. The IPv4 address continues after these bits (RFC 6052 2.2).
     """
     rest = 32 - bits
     return (number >> 64 & (1 << bits) - 1) << rest | number >> 56 - rest & (1 << rest) - 1

@@ -1,10 +1,14 @@
-"""Rules on URL components: bytes (S02), forms (S03, S05), ports (S04, S13), look-alike host names (S07).
+"""Rules on URL components: bytes (S02), forms (S03, S05), ports (S04, S13) and host names (S07). (S07).
 
-`resolver.policy.schemes` lists the forbidden bytes per scheme and component: the bytes that would end a
-command or a field. Some components have no rule, because it was forgotten or a plug-in defines the scheme.
-Such a component must not end a line, whether it is sent as it is or decoded first. The URL is checked before
-any DNS lookup, and the refusal points at the escape. This check gives a better message than `protocols.wire`.
-The guarantee comes from `protocols.wire`, which refuses the same bytes again when a command is written.
+The rule on bytes prevents CRLF injection. `resolver.policy.schemes` lists the forbidden bytes of each
+component: the bytes that would end a command or a field.
+
+A component of a plug-in's scheme may have no rule. Such a component must not contain a line end, neither as
+written nor after percent-decoding.
+
+The URL is checked before any DNS lookup, and the error points at the escape in the URL. `protocols.wire`
+refuses the same bytes again when a command is written. That second check is the guarantee; the first check
+gives the better message.
 """
 
 from __future__ import annotations
@@ -25,7 +29,10 @@ _NONE: frozenset[int] = frozenset()
 
 
 def judge_octets(subject: Subject) -> Iterator[Decision]:
-    """Apply S02; report only the first position of each kind, because a hostile URL may have thousands."""
+    """Apply S02, and report only the first position of each kind of objection.
+
+    A hostile URL may contain thousands of forbidden bytes.
+    """
     url, rules = subject.url, subject.rules
     reported: set[str] = set()
     for word in url.words():
@@ -53,7 +60,7 @@ def judge_octets(subject: Subject) -> Iterator[Decision]:
 
 
 def _decode_octets(octets: bytes) -> bytes:
-    """Decode the bytes of a component without a rule, because the code that sends them may decode them."""
+    """Decode the percent escapes of a component without a rule, as the scheme's code might do later."""
     return unquote_to_bytes(octets)
 
 
@@ -108,7 +115,7 @@ def position_in(url: Url, name: str, octets: frozenset[int]) -> int | None:
 
 
 def _judge_mail_headers(url: Url, component: str) -> Iterator[Decision]:
-    """Report header names and values that would end their line in a mail draft.
+    """Report the first mail header whose name or value contains a line end (header injection).
 
     Only the body of the mail may have several lines (RFC 6068 5).
     """
@@ -122,7 +129,7 @@ def _judge_mail_headers(url: Url, component: str) -> Iterator[Decision]:
 
 
 def _judge_request_length(url: Url, components: tuple[str, ...], longest: int) -> Iterator[Decision]:
-    """Check the length of the first line of a request, to which several components contribute."""
+    """Check the length of the first line of a request, which is composed of several components."""
     parts = [part for name in components if type(part := getattr(url, name)) is bytes]
     line = b"\t".join(parts).partition(b"\r\n")[0]
     if len(line) > longest:
@@ -134,14 +141,14 @@ def _judge_request_length(url: Url, components: tuple[str, ...], longest: int) -
         )
 
 
-# Host names that imitate other names (S07), as far as their `xn--` labels show it.
+# Look-alike host names (S07, homograph attack): rules on labels that begin with `xn--`.
 #
-# Names are displayed as given and never decoded. UTS 46 comes from the package `idna`. `idna` and
-# `unicodedata` are imported only if a name has an `xn--` label.
+# Host names are displayed as written, so labels are not decoded for display. The package `idna` implements
+# UTS 46. `idna` and `unicodedata` are imported only if a name has an `xn--` label.
 
 #: Letters that look like Latin letters in common typefaces (compare UTS 39, confusables). The letters are
-#: written as numbers, because a reviewer cannot distinguish the glyphs. Small a is U+0430 and U+03B1, small o
-#: U+043E and U+03BF.
+#: written as numbers, because a reviewer cannot distinguish the characters on a screen. For example, U+0430
+#: and U+03B1 look like a small a, U+043E and U+03BF like a small o.
 _LOOKALIKES = {
     "CYRILLIC": frozenset(
         "\u0430\u0433\u0435\u043e\u043f\u0440\u0441\u0443\u0445\u044c\u0455\u0456"
@@ -159,15 +166,14 @@ _KANA = {
     "IDEOGRAPHIC": "HAN",
 }
 _NO_SCRIPT = frozenset({"MODIFIER", "COMBINING"})
-#: Scripts that one label may legitimately mix.
+#: The combinations of scripts that are legitimate within one label.
 _MIXES = (frozenset({"HAN", "KANA", "LATIN"}), frozenset({"HAN", "HANGUL"}))
 
 
 def judge_name(subject: Subject) -> Iterator[Decision]:
-    """Apply S07: one decision for each kind of deceptive `xn--` label, at the first such label.
+    """Apply S07: report the first label of each kind of deceptive `xn--` label.
 
-    A host written with escapes is reported too, because a different parser that checked the URL before may
-    have seen another host.
+    A percent-encoded host is reported too, because another URL parser may find a different host.
     """
     host = "" if subject.endpoint is None else subject.endpoint.host
     if host.lower().removesuffix(".") in subject.policy.allow_name:
@@ -188,7 +194,7 @@ def judge_name(subject: Subject) -> Iterator[Decision]:
 
 
 def _judge_spelling(subject: Subject) -> Iterator[Decision]:
-    """Report an escaped host, because a caller that filters with another parser sees another host."""
+    """Report a percent-encoded host, because a filter with another URL parser sees a different host."""
     place = subject.url.place("host")
     written = "" if place is None else subject.url.text[place.start : place.end]
     if not written and subject.url.scheme not in registry.SCHEMES:
@@ -206,7 +212,10 @@ def _judge_spelling(subject: Subject) -> Iterator[Decision]:
 
 
 def objection_to(label: str) -> str | None:
-    """Return the problem of an `xn--` label, or None: controls and scripts first, then UTS 46."""
+    """Return the problem of an `xn--` label, or None.
+
+    Control characters and mixed scripts are checked first, then UTS 46.
+    """
     text = _decode(label)
     if text is None:
         return "cannot be decoded"
@@ -221,7 +230,7 @@ def objection_to(label: str) -> str | None:
 
 
 def _decode(label: str) -> str | None:
-    """Decode the label by the algorithm of RFC 3492 alone."""
+    """Decode a label with the Punycode algorithm (RFC 3492), without any other check."""
     try:
         return label[4:].encode("ascii").decode("punycode")
     except (UnicodeError, ValueError, OverflowError):
@@ -229,7 +238,7 @@ def _decode(label: str) -> str | None:
 
 
 def _is_valid(label: str, text: str) -> bool:
-    """Return whether the label encodes exactly this text under IDNA 2008, and UTS 46 keeps it."""
+    """Return whether the label is the IDNA 2008 encoding of the text, and UTS 46 does not change the text."""
     import idna
 
     try:
@@ -239,7 +248,7 @@ def _is_valid(label: str, text: str) -> bool:
 
 
 def _script(character: str) -> str | None:
-    """Return the script of a letter; None for a digit, a hyphen, a mark, or a letter without a script."""
+    """Return the script of a letter, or None for a digit, a hyphen, a mark or a letter without a script."""
     if unicodedata.category(character)[0] != "L":
         return None
     word = unicodedata.name(character, "UNKNOWN").split()[0]
@@ -253,11 +262,12 @@ def _disguise(text: str, scripts: set[str]) -> str | None:
     return None
 
 
-# Ports that a URL may name (S04), and the port that a server may name for FTP's data connection (S13).
+# Ports of a URL (S04), and the port of FTP's data connection (S13).
 #
-# A server of another protocol reads our request as commands (RFC 1738 section 6). If the request itself is
-# text from the URL, as in gopher, this works even without CR LF. So the schemes that send such text have the
-# strictest rules. Telnet does not send such text and has the mildest rules.
+# A server of another protocol interprets a request as commands of its own protocol (cross-protocol attack,
+# RFC 1738 section 6). A gopher request is text from the URL, so the attack works even without CR LF. The
+# schemes that send text of the URL therefore have the strictest rules. Telnet does not send such text and has
+# the mildest rules.
 
 #: The ports that the WHATWG Fetch standard blocks ("bad port"), as of 2026.
 # fmt: off
@@ -267,8 +277,8 @@ FETCH = frozenset({
     515, 526, 530, 531, 532, 540, 548, 554, 556, 563, 587, 601, 636, 989, 990, 993, 995, 1719, 1720, 1723,
     2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10080,
 })
-#: Services with line-based protocols that untrusted gopher URLs attack: databases, caches, build and cluster
-#: tools.
+#: Ports of services with line-based protocols: databases, caches, build tools and cluster tools. Untrusted
+#: gopher URLs attack these services (SSRF).
 SERVICE = frozenset({
     873, 1433, 1521, 2181, 2375, 3306, 4369, 5432, 5672, 5984, 6379, 8009, 9000, 9042, 9100, 9200, 10050,
     11211, 15672, 27017,
@@ -285,7 +295,7 @@ _REASON: dict[PortKind, str] = {
 
 
 def judge_port(subject: Subject) -> Iterator[Decision]:
-    """Apply S04."""
+    """Apply S04 (ports)."""
     if subject.endpoint is None or subject.endpoint.port in subject.policy.allow_port:
         return
     port, scheme = subject.endpoint.port, subject.url.scheme
@@ -302,7 +312,10 @@ def judge_port(subject: Subject) -> Iterator[Decision]:
 
 
 def kind_of(port: int, default_port: int) -> PortKind:
-    """Return the column of the rule's table for a port; an impossible port (0, 65536) counts as blocked."""
+    """Return the column of the table of S04 for a port.
+
+    An impossible port (0, 65536) is in the column of the blocked ports.
+    """
     if port in FETCH or not 0 < port <= 65_535:
         return "own" if port == default_port != 0 else "fetch"
     if port == default_port:
@@ -315,8 +328,8 @@ def kind_of(port: int, default_port: int) -> PortKind:
 def check_data_port(port: int, policy: Policy) -> None:
     """Apply S13: raise `Refused` for a port below 1024 in a server's reply to EPSV or PASV.
 
-    The port lists of S04 do not apply: servers choose these ports at random, the address is the server's own,
-    and the client only reads.
+    The port lists of S04 do not apply to a data connection. The server chooses the port at random, the
+    address is that of the control connection, and the client only reads.
     """
     if port < 1024 and port not in policy.allow_port:
         raise Decision(
@@ -327,11 +340,12 @@ def check_data_port(port: int, policy: Policy) -> None:
         ).refusal()
 
 
-# Gopher+ forms: the only URLs that send several lines, and the only URLs that change remote state (S03, S05).
+# Filled-in forms of Gopher+ (S03, S05). No other URL sends several lines or changes data on a server.
 #
-# RFC 1738 3.4.9 puts a filled-in Gopher+ form into a URL, line ends included. A form is allowed only as one
-# dot-terminated block after a view, with no bytes after it, on a gopher port. The author of an untrusted URL
-# can choose every line in the form, so the user must also confirm the submission.
+# RFC 1738 3.4.9 puts a filled-in Gopher+ form, with its line ends, into the URL. A form is allowed only as
+# one block after a view. The block ends with a dot, no bytes follow the dot, and the port is a gopher port.
+# The author of an untrusted URL can choose every line of the form. Therefore the user must also confirm the
+# submission.
 
 _ENDS = frozenset(b"\0\t\n\r")
 _FORM = (  # compiled on first use
@@ -345,7 +359,7 @@ _FORM = (  # compiled on first use
 def judge_form(subject: Subject) -> Iterator[Decision]:
     """Apply S03 to a Gopher+ string with bytes that end a line or a field, then S05 to a form.
 
-    The rule runs only for URLs with such a string.
+    URLs without such a string always pass.
     """
     form = subject.rules.form
     gopherplus: object = None if form is None else getattr(subject.url, form)
@@ -371,7 +385,7 @@ def _not_a_form(subject: Subject, gopherplus: bytes) -> Decision:
 
 
 def _judge_port(subject: Subject) -> Iterator[Decision]:
-    """Apply the port condition of S03: on any other port, a form could talk to a mail server."""
+    """Apply the port condition of S03: on another port, a form could send commands to a mail server."""
     endpoint = subject.endpoint
     if (
         endpoint is None
@@ -389,7 +403,7 @@ def _judge_port(subject: Subject) -> Iterator[Decision]:
 
 
 def _judge_submission(subject: Subject) -> Iterator[Decision]:
-    """Apply S05."""
+    """Apply S05 (submission of forms)."""
     if subject.policy.allow_form:
         return
     yield Decision(

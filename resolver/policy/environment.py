@@ -1,6 +1,6 @@
-"""The process environment: proxies, the terminal, the user's directories, and the news server.
+"""The process environment: proxy variables, terminal, directories of the user, and news server.
 
-Retrieval code reads the environment only here, once per run.
+The retrieval code reads environment variables only in this module, once per run.
 """
 
 from __future__ import annotations
@@ -19,44 +19,44 @@ from resolver.url import registry
 
 
 def proxies_here(proxy: str | None = None) -> dict[str, str]:
-    """Return the proxy variables of the environment, with the variables that mark a CGI program.
+    """Return the proxy variables of the environment, and the variables that mark a CGI program.
 
-    `proxy` is the caller's own setting (see `proxy_variables`).
+    `proxy` is the proxy that the caller configured (see `proxy_variables`).
     """
     return proxy_variables(os.environ, proxy)
 
 
 def own_folder() -> str | None:
-    """Return the directory of the user's configuration for this program; None if its base is unknown."""
+    """Return the configuration directory of this program, or None if the base directory is unknown."""
     home = configuration_home()
     return os.path.join(home, "resolve") if os.path.isabs(home) else None
 
 
 def configuration_home() -> str:
-    """Return the base directory of configuration files; a relative path if it is unknown."""
+    """Return the base directory of configuration files, or a relative path if the directory is unknown."""
     return _home("XDG_CONFIG_HOME", "~/.config")
 
 
 def data_home() -> str:
-    """Return the base directory of desktop entries; a relative path if it is unknown."""
+    """Return the base directory of desktop entries, or a relative path if the directory is unknown."""
     return _home("XDG_DATA_HOME", "~/.local/share")
 
 
 def state_home() -> str:
-    """Return the base directory of state files; a relative path if it is unknown."""
+    """Return the base directory of state files, or a relative path if the directory is unknown."""
     return _home("XDG_STATE_HOME", "~/.local/state")
 
 
 def _home(name: str, otherwise: str) -> str:
-    """Return the directory that a variable names; a relative value is ignored (XDG Base Directory)."""
+    """Return the directory in an environment variable (XDG Base Directory); a relative path is ignored."""
     home = os.environ.get(name, "")
     return home if os.path.isabs(home) else os.path.expanduser(otherwise)
 
 
 def runtime_folder() -> str | None:
-    """Return the directory for files that live as long as a process of the user.
+    """Return the directory for runtime files of the user, such as sockets (`XDG_RUNTIME_DIR`).
 
-    If the system has no such directory, the result is a subdirectory of the state directory.
+    If the system has no runtime directory, the directory for state files is used.
     """
     for folder in (os.environ.get("XDG_RUNTIME_DIR", ""), state_home()):
         if os.path.isabs(folder):
@@ -65,38 +65,40 @@ def runtime_folder() -> str | None:
 
 
 def colors_here() -> dict[str, str]:
-    """Return the color settings: NO_COLOR, LS_COLORS, and the terminal type."""
+    """Return the environment variables for colors: NO_COLOR, LS_COLORS and TERM."""
     return {name: os.environ[name] for name in ("NO_COLOR", "LS_COLORS", "TERM") if name in os.environ}
 
 
 def state_folder() -> str | None:
-    """Return the directory for this program's state between runs; None if its base is unknown."""
+    """Return the directory for this program's state files, or None if the base directory is unknown."""
     home = state_home()
     return os.path.join(home, "resolve") if os.path.isabs(home) else None
 
 
 # The news server for a `news:` URL without a server (news page, section 1).
 #
-# The first of these settings counts: the caller's option, the environment variable NNTPSERVER,
-# `/etc/news/server`. No default is used, because in a foreign network a name like `news` belongs to an
-# unknown host. `choose` decides from its arguments; `find_setting` reads this machine's settings.
+# The first setting counts of: the caller's option, the environment variable NNTPSERVER, the file
+# `/etc/news/server`. A default host name like `news` is not used, because in a foreign network it belongs to
+# an unknown party. `choose` decides from its arguments alone. `find_setting` reads the settings of this
+# machine.
 
 SYSTEM_FILE = "/etc/news/server"
 HOW_TO_SET = f"give --news-server HOST[:PORT], set NNTPSERVER, or write one to {SYSTEM_FILE}"
-#: Maximum number of characters read from `/etc/news/server`, which holds a name and perhaps a comment.
+#: Maximum number of characters read from `/etc/news/server`. The file holds a host name and perhaps a
+#: comment.
 _MOST = 65_536
 _PLACE = re.compile(r"[^/?#@\s]+")
 
 
 class NewsServerSetting(NamedTuple):
-    """A server setting and its source."""
+    """A news server as configured, and the option, variable or file that configures the server."""
 
     text: str
     source: str
 
 
 def needs_server(url: Url) -> bool:
-    """Return whether the server of the URL comes from a setting of the user."""
+    """Return whether the URL has no host, so that the user's configured server is used."""
     if getattr(url, "host", None) is not None:
         return False
     row = registry.find(url.scheme)
@@ -104,7 +106,7 @@ def needs_server(url: Url) -> bool:
 
 
 def find_setting(option: str | None) -> NewsServerSetting | None:
-    """Return the setting on this machine; the caller's option comes first."""
+    """Return the news server that is configured on this machine; the caller's option takes precedence."""
     settled = option or os.environ.get("NNTPSERVER")
     return choose(option, os.environ, None if settled else _read_system_file())
 
@@ -112,7 +114,7 @@ def find_setting(option: str | None) -> NewsServerSetting | None:
 def choose(
     option: str | None, environment: Mapping[str, str], system_file: str | None
 ) -> NewsServerSetting | None:
-    """Return the first setting; an empty setting counts as absent."""
+    """Return the first configured news server; an empty value counts as not configured."""
     if option:
         return NewsServerSetting(option, "--news-server")
     if in_environment := environment.get("NNTPSERVER"):
@@ -122,7 +124,7 @@ def choose(
 
 
 def first_word(text: str) -> str | None:
-    """Return the first token of the first line that is neither empty nor a comment."""
+    """Return the first token of the first line that is neither blank nor a comment."""
     for line in text.splitlines():
         words = line.split()
         if words and not words[0].startswith("#"):
@@ -131,10 +133,10 @@ def first_word(text: str) -> str | None:
 
 
 def server_of(setting: NewsServerSetting | None, scheme: str) -> NewsServer:
-    """Return the server of a setting: `host`, `host:port` or `[v6]:port`, parsed as in a URL.
+    """Return the server in a setting: `host`, `host:port` or `[v6]:port`, parsed like the host of a URL.
 
     Raises:
-        NotConfigured: there is no setting, or it is not a server.
+        NotConfigured: no server is configured, or the value is not a server.
     """
     if setting is None:
         raise NotConfigured(f"{scheme} URLs without a server need one: {HOW_TO_SET}")
@@ -157,4 +159,4 @@ def _read_system_file() -> str | None:
         with open(SYSTEM_FILE, encoding="utf-8", errors="replace") as file:
             return file.read(_MOST)
     except OSError:
-        return None  # most machines do not have the file
+        return None  # most machines have no such file

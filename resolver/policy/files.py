@@ -1,6 +1,6 @@
-"""Rules for `file:` URLs (S12) that need only the URL itself, and safe names for saved files (S14).
+"""Rules for `file:` URLs (S12) that need only the URL, and safe names for saved files (S14).
 
-The gate checks the file system.
+The gate applies the rules that need the file system, for example on symbolic links.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from resolver.policy.subject import Decision, Subject
 
 _SEPARATORS = frozenset(b"/" + os.fsencode(os.sep + (os.altsep or "")))
 _NO_NAME = _SEPARATORS | {0}
-#: Hosts of a file URL that mean this machine. No name is resolved, and no other spelling is accepted.
+#: The hosts of a file URL that mean this machine. No name is resolved, and no other form is accepted.
 _THIS_MACHINE = (None, "", "localhost", "127.0.0.1", "::1")
 
 
 def judge_file(subject: Subject) -> Iterator[Decision]:
-    """Apply S12; the rule runs only for URLs of local files."""
+    """Apply S12 (local files) to the URL of a local file."""
     yield from _judge_host(subject)
     yield from _judge_origin(subject)
     segments = _segments(subject)
@@ -62,7 +62,10 @@ def _judge_origin(subject: Subject) -> Iterator[Decision]:
 
 
 def _judge_segments(subject: Subject, segments: Sequence[bytes]) -> Iterator[Decision]:
-    """Report only the first position: a hostile URL may have thousands, and each costs a search."""
+    """Report only the first forbidden byte.
+
+    A hostile URL may contain thousands of such bytes, and finding each position takes a search.
+    """
     for index, segment in enumerate(segments):
         if bad := _NO_NAME.intersection(segment):
             octet = next(octet for octet in segment if octet in bad)
@@ -87,17 +90,17 @@ def _judge_root(subject: Subject, segments: Sequence[bytes]) -> Iterator[Decisio
 
 
 def is_below(segments: Sequence[bytes], root: str) -> bool:
-    """Return whether the path is `root` or below it, compared by its segments alone.
+    """Return whether the path is `root` or below it, compared by path segments alone (path traversal).
 
-    Symbolic links may still lead outside `root`. The code that opens the path follows the links and checks
-    again.
+    Symbolic links may still lead outside `root`. The code that opens the file follows the links and checks
+    the path again.
     """
     top = _walk(os.fsencode(root).split(b"/"))
     return _walk(segments)[: len(top)] == top
 
 
 def _walk(segments: Sequence[bytes]) -> list[bytes]:
-    """Return the path from `/`, with dot segments resolved and empty segments dropped."""
+    """Return the segments of the absolute path, with dot segments resolved and empty segments removed."""
     path: list[bytes] = []
     for segment in segments:
         if segment == b"..":
@@ -107,32 +110,34 @@ def _walk(segments: Sequence[bytes]) -> list[bytes]:
     return path
 
 
-# Names of saved files that another party suggests (S14). A saved file never gets a suffix that a transfer
-# uses for its partial and metadata files, because a later run could mistake the saved file for its own.
+# File names from untrusted sources (S14, path traversal). A saved file never gets the suffix of a partial
+# file or a metadata file. Otherwise, a later run could mistake the saved file for its own partial file.
 
-_LONGEST = 200  # in bytes: leaves space for `.part` and a number under the 255 of common file systems
-# Patterns are strings, compiled when the first file is named: most policy checks need no file name.
-# C0, DEL and C1 controls, bidi controls, bytes that were not UTF-8, and characters reserved by Windows.
+_LONGEST = 200  # in bytes: common file systems allow 255, so `.part` and a number still fit
+# The patterns are strings, which `re` compiles on first use, because most policy checks need no file name.
+# `_DOUBTFUL` matches C0, DEL and C1 controls, bidi controls, bytes that are not UTF-8, and characters that
+# Windows reserves.
 _DOUBTFUL = (
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\udc80-\udcff"
     + re.escape(':*?"<>|')
     + "]"
 )
-#: Suffixes of the files that a transfer keeps next to its target file: the partial data, the state for a
-#: later run, and the metadata of the retrieval. The state and metadata files are first written under a
-#: temporary name with the additional suffix `.new`.
+#: The suffixes of the files next to a target file: the partial data, the state for a later run, and the
+#: metadata of the retrieval. The state file and the metadata file are first written under a temporary name
+#: with the additional suffix `.new`.
 PART_SUFFIX, STATE_SUFFIX, META_SUFFIX, FIRST_SUFFIX = ".part", ".part-state", ".meta.json", ".new"
 _KEPT_BESIDE = (
     *(PART_SUFFIX, STATE_SUFFIX, META_SUFFIX),
     *(STATE_SUFFIX + FIRST_SUFFIX, META_SUFFIX + FIRST_SUFFIX),
 )
-#: Code points that a file system ignores when it folds names (Unicode's Default_Ignorable_Code_Point).
+#: The code points that a file system ignores when it compares names (Unicode's Default_Ignorable_Code_Point).
 _IGNORED = (
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-#: Three patterns: a suffix that tells the content type of a file (a number does not: `ls.1`, `RFC-1.5`);
-#: suffixes that tell only the compression or signature; and a suffix that may stand before one of those.
+#: The suffixes that stay behind the number of a duplicate (`data.2.tar.gz`). `_SUFFIX` matches a suffix for a
+#: content type. The suffix contains a letter: `.1` in `ls.1` is not a suffix. `_WRAPPINGS` are the suffixes
+#: for compression and signatures. `_WRAPPED` matches the suffix before a compression suffix.
 _SUFFIX = r"\.[0-9]*[A-Za-z][A-Za-z0-9]{0,7}"
 _WRAPPINGS = frozenset(
     [".Z", ".asc", ".br", ".bz2", ".gpg", ".gz", ".lz", ".lzma", ".lzo", ".sig", ".xz", ".zst"]
@@ -142,14 +147,14 @@ _DEVICE = r"(?i:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\..
 
 
 def local_name(component: bytes) -> str:
-    """Return a safe file name for the last component, decoded, of a URL or of a server's suggestion.
+    """Return a safe file name for a decoded URL segment, or for a file name that a server suggests.
 
-    The name has at most 200 bytes of UTF-8. It has no separators, no controls, and no characters that are
-    special on some system. It does not end with a suffix that a transfer uses for its partial and metadata
-    files.
+    The result has at most 200 bytes of UTF-8. It contains no separators, no control characters, and no
+    characters that are special on some operating system. It does not end with the suffix of a partial file or
+    a metadata file.
 
     Raises:
-        Refused: no usable part is left (S14).
+        Refused: no usable file name is left (S14).
     """
     last = re.split(rb"[/\\]", component)[-1]
     if last in (b"", b".", b".."):
@@ -165,15 +170,15 @@ def local_name(component: bytes) -> str:
 
 
 def local_path(components: Sequence[bytes]) -> str:
-    """Return a path of safe directory names; empty components and `.` are dropped."""
+    """Return a relative path of safe directory names, without empty components and `.`."""
     names = (b"__" if part == b".." else part for part in components if part not in (b"", b"."))
     return "/".join(local_name(name) for name in names)
 
 
 def number_name(name: str, number: int) -> str:
-    """Return the name with a number for the second, third, … duplicate: `data.2.tar.gz`.
+    """Return the file name with a number for the second, third, … duplicate: `data.2.tar.gz`.
 
-    The first file keeps its name without a number.
+    The name of the first file has no number.
     """
     if number == 1:
         return name
@@ -188,7 +193,7 @@ def number_name(name: str, number: int) -> str:
 def name_key(name: str) -> str:
     """Return a key that is equal for names or paths that differ only in case or Unicode normalization.
 
-    Some file systems treat such names as one file.
+    Some file systems treat such names as the same file.
     """
     if name.isascii():
         return name.lower()
@@ -196,23 +201,26 @@ def name_key(name: str) -> str:
 
 
 def is_kept_beside(name: str) -> bool:
-    """Return whether a name ends like a partial or metadata file of a transfer, on any file system.
+    """Return whether any file system could treat the name as the name of a partial or metadata file.
 
-    Some file systems ignore case, fold look-alike characters, ignore invisible characters or drop a final
-    period.
+    Some file systems ignore case, invisible characters, the difference between look-alike characters, or a
+    final period.
     """
     folded = name.casefold() if name.isascii() else _fold(name)
     return folded.rstrip(". ").endswith(_KEPT_BESIDE)
 
 
 def _fold(name: str) -> str:
-    """Return the NFKC_Casefold form of Unicode."""
+    """Return the text in the form NFKC_Casefold of Unicode."""
     folded = re.sub(_IGNORED, "", unicodedata.normalize("NFKC", name).casefold())
     return unicodedata.normalize("NFKC", folded)
 
 
 def listing_name_ok(name: bytes) -> bool:
-    """Return whether a name in a listing may become a file name below the listed directory."""
+    """Return whether a name in a listing may become a file name below the listed directory.
+
+    The name must not contain a path separator or a null byte (path traversal).
+    """
     return name not in (b"", b".", b"..") and not re.search(rb"[/\\\0]", name)
 
 
@@ -226,7 +234,7 @@ def _refuse_nameless() -> Refused:
 
 
 def _end_well(name: str) -> str:
-    """Replace a final period or space, because Windows drops it and would change the name."""
+    """Replace a final period or space, because Windows would remove the character from the name."""
     return name[:-1] + "_" if name[-1] in ". " else name
 
 

@@ -1,7 +1,7 @@
-"""The order of the rules, and their verdict before a DNS lookup, after it, and on a connection.
+"""The order of the rules, and the verdict before a DNS lookup, after the lookup, and on a connection.
 
 The order is S19, S10, S20, S12, S18, S02, S03, S05, S04, S06, S07, S09 for proxies, then S08. All rules run,
-so that a verdict lists every objection. Each rule handles its own overrides and relaxations.
+so that a verdict lists every objection. Each rule applies its own overrides and exceptions.
 """
 
 from __future__ import annotations
@@ -53,17 +53,25 @@ def judge(
     server: NewsServer | None = None,
     variables: Mapping[str, str] = _NOTHING,
 ) -> Verdict:
-    """Apply all rules that need no DNS lookup; S08 (address scopes) only to IP addresses and `localhost`.
+    """Apply all rules that need no DNS lookup, and return the verdict.
 
-    `gateways` are the user's gateways, by scheme. A URL that goes through a gateway is checked with the
-    gateway's own URL, which has the origin "user". `server` is the user's news server, for `news:` URLs
-    without a server. `variables` are the proxy settings of the environment.
+    S08 (address scopes) is applied only if the host is an IP address or `localhost`. If a gateway is
+    configured for the scheme, the rules are applied to the gateway's URL, with the origin "user".
+
+    Args:
+        url: the URL to check.
+        policy: the policy that decides.
+        origin: the origin of the URL.
+        referrer: the URL that led to this URL, and the IP address it was fetched from.
+        gateways: the user's gateways by scheme.
+        server: the user's news server, for `news:` URLs without a server.
+        variables: the proxy variables of the environment.
     """
     return judge_subject(subject_of(url, policy, origin, referrer, server, variables), gateways)
 
 
 def judge_subject(subject: Subject, gateways: Mapping[str, str]) -> Verdict:
-    """Apply the rules of `judge` to a subject that the caller has already created."""
+    """Return the verdict of the rules of `judge` on an existing `Subject`."""
     return combine_decisions([*_decisions(subject, gateways), *_decisions_on_literal(subject)])
 
 
@@ -75,9 +83,13 @@ def judge_addresses(
     origin: Origin = "user",
     referrer: Referrer | None = None,
 ) -> tuple[tuple[str, ...], Verdict]:
-    """Apply S08 after a DNS lookup: return the allowed addresses in the given order, and the verdict.
+    """Apply S08 after a DNS lookup.
 
-    For a `news:` URL without a server the addresses belong to the user's server, so the origin is "user".
+    For a `news:` URL without a server, the addresses belong to the user's own server. The origin is then
+    "user".
+
+    Returns:
+        The allowed addresses in the same order, and the verdict.
     """
     subject = subject_of(url, policy, origin, referrer)
     return sift_addresses(subject if subject.endpoint else subject._replace(origin="user"), addresses)
@@ -86,8 +98,8 @@ def judge_addresses(
 def sift_addresses(subject: Subject, addresses: Sequence[str]) -> tuple[tuple[str, ...], Verdict]:
     """Apply S08 to several addresses of one host.
 
-    Refused addresses are dropped. The remaining addresses determine the verdict, which is `refuse` only if
-    none is left.
+    Refused addresses are removed, and the verdict is that of the remaining addresses. If no address remains,
+    the verdict is `refuse`.
     """
     source, origin = None if subject.source is None else subject.source.address, subject.origin_of_address
     left: list[str] = []
@@ -111,14 +123,14 @@ def sift_addresses(subject: Subject, addresses: Sequence[str]) -> tuple[tuple[st
 def judge_credentials(
     url: Url, address: str, policy: Policy, *, tls: bool, origin: Origin = "user"
 ) -> Verdict:
-    """Apply S06 before any password is sent to `address` on the connection for `url`."""
+    """Apply S06 before the client sends a password to `address` on the connection for `url`."""
     return combine_decisions(
         escalate_warnings(judge_password_in_clear(address, policy, tls=tls), policy, origin)
     )
 
 
 def judge_all(subject: Subject, gateways: Mapping[str, str], resolved: Sequence[str] | None) -> Verdict:
-    """Apply all rules. S08 checks the addresses in `resolved` if the host needs a DNS lookup."""
+    """Apply all rules; S08 uses the addresses in `resolved` if the host needs a DNS lookup."""
     decisions = [*_decisions(subject, gateways), *_decisions_on_literal(subject)]
     endpoint = subject.endpoint
     if resolved is not None and endpoint is not None and literal_addresses(endpoint.host) is None:
@@ -135,9 +147,10 @@ def _decisions(subject: Subject, gateways: Mapping[str, str]) -> list[Decision]:
 
 
 def _rules_on(subject: Subject) -> list[tuple[Rule, Origin]]:
-    """Return the rules in their order, each with the origin that may turn its warnings into refusals.
+    """Return the rules in their order, each with an origin.
 
-    A rule about a property that only some URLs have runs only on those URLs.
+    With the origin `derived`, the warnings of a rule become refusals. A rule about an optional property is
+    left out if the URL lacks the property.
     """
     row, rules, origin = subject.row, subject.rules, subject.origin
     asked: list[tuple[Rule, Origin]] = []
@@ -162,9 +175,9 @@ def _rules_on(subject: Subject) -> list[tuple[Rule, Origin]]:
 def _judge_scheme(subject: Subject, gateways: Mapping[str, str]) -> Iterable[Decision]:
     """Apply S19: a scheme without a handler needs a gateway.
 
-    If the extra of a scheme is missing, the scheme counts as a scheme without a handler. A gateway is
-    suggested only for names that RFC 1738 reserves (section 4; section 5 for `x-`), because any other name is
-    most often a typing error.
+    A scheme whose extra is not installed counts as a scheme without a handler. A gateway is suggested only
+    for the names that RFC 1738 reserves (section 4; section 5 for `x-`). Any other name is most often a
+    typing error.
     """
     if subject.row is not None and subject.row.needs is None:
         return ()
@@ -200,9 +213,9 @@ def _no_handler(scheme: str) -> str:
 
 
 def _judge_gateway(subject: Subject, gateways: Mapping[str, str]) -> Iterable[Decision]:
-    """Apply all rules to the gateway's own URL; the user chose its host, regardless of the URL's origin.
+    """Apply all rules to the gateway's URL, with the origin "user", because the user chose the gateway.
 
-    A position in that URL is dropped, because it is not a position in the given URL.
+    The decisions have no position, because an index in the gateway's URL has no meaning in the original URL.
     """
     try:
         target = through_gateway(subject.url, gateways)
@@ -239,9 +252,9 @@ def check(
         url: the URL, as text or parsed.
         policy: the policy or its name; the default policy if None.
         origin: the origin of the URL: "user", "chosen" or "derived".
-        referrer: the URL that led here, and the address it was fetched from.
-        resolves: DNS results by host name, so that S08 can check names; without them it checks address
-            literals only.
+        referrer: the URL that led to this URL, and the IP address it was fetched from.
+        resolves: DNS results by host name, for S08 (address scopes). Without DNS results, S08 checks only
+            IP addresses and `localhost`.
         gateways: the user's gateways by scheme.
         environment: a mapping that may hold proxy variables (S09), for example `os.environ`, which is not
             read automatically.
@@ -269,20 +282,24 @@ def check(
 
 
 def _name(host: str) -> str:
-    """Return a host name for comparison, without a trailing dot (it only disables DNS search lists)."""
+    """Return a host name for comparison, without a trailing dot.
+
+    The dot only disables the search list of DNS.
+    """
     return host.lower().removesuffix(".")
 
 
 def judge_refused_text(error: InvalidUrl) -> Verdict:
-    """Return the S01 verdict for a text that the parser refused."""
+    """Return the verdict of S01 for a text that is not a URL."""
     decision = Decision(rule="S01", action="refuse", detail=error.message, position=error.position)
     return Verdict(action="refuse", decisions=(decision,), invalid=error)
 
 
-# `guard`, for programs with their own HTTP client: the addresses of a host that they may connect to.
+# `guard` protects programs with another HTTP client against SSRF. The result is the addresses of a host to
+# which the program may connect.
 #
-# A host and its port are checked as a URL with only these parts, by the same rules as every URL. So `guard`
-# and the gate refuse the same hosts: an invalid host, a port of another protocol, an internal address.
+# `guard` and the gate apply the same rules: `guard` checks the host and the port as a URL that has no other
+# components. Both refuse an invalid host, a port of another protocol and an internal address.
 
 
 def guard(
@@ -295,9 +312,10 @@ def guard(
     origin: Origin = "user",
     referrer: tuple[str, str | None] | None = None,
 ) -> tuple[str, ...]:
-    """Return the IP addresses of a host that the policy allows, in their order.
+    """Return the IP addresses of a host that the policy allows, in the same order (prevents SSRF).
 
-    No DNS lookup is made. A host that needs no lookup (an address, `localhost`) has its own addresses.
+    The function does not make a DNS lookup. If the host is an IP address or `localhost`, `addresses` may be
+    empty.
 
     Args:
         host: a name or an address, without a port.
@@ -306,7 +324,7 @@ def guard(
         scheme: the scheme whose rules and default port apply.
         policy: the policy or its name; `untrusted` if None.
         origin: the origin of the host: "user", "chosen" or "derived".
-        referrer: the URL that led to the host, and the address it was fetched from.
+        referrer: the URL that led to the host, and the IP address it was fetched from.
 
     Raises:
         InvalidUrl: `host` is not a host (S01).
@@ -338,7 +356,11 @@ def guard(
 
 
 def _url_of(host: str, port: int | None, scheme: str) -> Url:
-    """Return the URL of a host and port; raise `InvalidUrl` if it parses to a different host."""
+    """Return the URL of a host and port, with no other component.
+
+    Raises:
+        InvalidUrl: the parser finds a different host in the URL.
+    """
     bare = _strip_brackets(host)
     place = f"[{bare}]" if ":" in bare else bare
     url = parse(f"{scheme}://{place}/" if port is None else f"{scheme}://{place}:{port}/")

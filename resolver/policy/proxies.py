@@ -1,13 +1,13 @@
-"""The proxy of a URL, by option or environment, and whether it may be used (S09).
+"""The proxy of a URL, from the option or the environment, and the permission to use the proxy (S09).
 
-- `--proxy` applies to every URL. Without it, curl's rules apply: for a URL of scheme S, the first of
-  `S_proxy`, `S_PROXY`, `all_proxy` and `ALL_PROXY` that is not empty.
-- `HTTP_PROXY` is not used, because a CGI server creates it from a header of its client.
-- A process that looks like a CGI program uses no proxy variable at all (S17).
-- A variable that is set and not used is reported, never ignored silently.
-- `no_proxy`, then `NO_PROXY`, lists hosts, domains, addresses and ranges that are reached directly.
+- `--proxy` applies to every URL. Without `--proxy`, the rules of curl apply. For a URL of scheme S, the
+  client uses the first variable with a value of `S_proxy`, `S_PROXY`, `all_proxy` and `ALL_PROXY`.
+- `HTTP_PROXY` is not used, because a CGI server sets this variable from the request header `Proxy` (httpoxy).
+- In a process that looks like a CGI program, all proxy variables are ignored (S17).
+- A variable that has a value but is not used causes a warning.
+- `no_proxy`, or else `NO_PROXY`, lists hosts, domains, addresses and address ranges for direct connections.
 
-The caller passes the environment as an argument; no function in this module reads it.
+The caller passes the environment as an argument; no function in this module reads the environment.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from resolver.policy.subject import Decision, Endpoint, Subject
 from resolver.url import registry
 from resolver.url.parsing import zone_of
 
-#: The key, among the variables, of the proxy that is set for one host alone. This proxy overrides all
-#: variables and `--proxy`, and `no_proxy` does not apply to it.
+#: The key, in the mapping of variables, for a proxy that is configured for a single host. This proxy
+#: overrides `--proxy` and all variables, and `no_proxy` does not apply to this proxy.
 OF_HOST = "the proxy of this host"
 
 _DIRECT = "set --proxy none or no_proxy to connect directly"
@@ -38,9 +38,10 @@ _ENTRY = re.compile(r"(?P<name>\[[^\]]*\]|[^:]*)(?::(?P<port>[0-9]{1,5}))?")
 
 
 def proxy_variables(environment: Mapping[str, str], proxy: str | None = None) -> dict[str, str]:
-    """Return the proxy variables of an environment, with the variables that mark a CGI program.
+    """Return the proxy variables of an environment, and the variables that mark a CGI program.
 
-    `proxy` is the caller's setting and comes first, as `--proxy` does. If it is `none`, no variable is used.
+    `proxy` is the value of `--proxy`, which overrides the variables. If `proxy` is `none`, the result is
+    empty.
     """
     if proxy == NO_PROXY:
         return {}
@@ -53,7 +54,10 @@ def proxy_variables(environment: Mapping[str, str], proxy: str | None = None) ->
 
 
 def variables_at(variables: Mapping[str, str], proxy: str | None) -> Mapping[str, str]:
-    """Return the proxy settings for a host; unchanged without its own `proxy` (or `none`)."""
+    """Return the proxy settings for a host.
+
+    `proxy` is the proxy of the host, or `none`, or None if the host has no own setting.
+    """
     if proxy is None:
         return variables
     return {} if proxy == NO_PROXY else {OF_HOST: proxy}
@@ -63,7 +67,7 @@ def proxy_for(scheme: str, endpoint: Endpoint | None, variables: Mapping[str, st
     """Return the proxy for a URL of this scheme, or None for a direct connection.
 
     Raises:
-        NotConfigured: the variable does not hold a proxy.
+        NotConfigured: the setting is not the URL of a proxy.
     """
     if not variables or endpoint is None:
         return None
@@ -74,7 +78,7 @@ def proxy_for(scheme: str, endpoint: Endpoint | None, variables: Mapping[str, st
 
 
 def judge_proxy(subject: Subject) -> Iterator[Decision]:
-    """Apply S09 to a URL with a proxy setting, regardless of the origin of the URL."""
+    """Apply S09 (proxies) to a URL if a proxy is configured, regardless of the URL's origin."""
     endpoint, variables, scheme = subject.endpoint, subject.variables, subject.url.scheme
     row = registry.find(scheme)
     name = None if endpoint is None or row is None else variable_for(scheme, variables)
@@ -106,7 +110,7 @@ def _is_trusted(value: str, name: str, policy: Policy) -> bool:
 
 
 def variable_for(scheme: str, variables: Mapping[str, str]) -> str | None:
-    """Return the variable that names the proxy for a scheme, even if it is not used."""
+    """Return the name of the setting with the proxy for a scheme, even if the setting is not used."""
     if not variables:
         return None
     own = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")
@@ -118,7 +122,7 @@ def variable_for(scheme: str, variables: Mapping[str, str]) -> str | None:
 
 
 def _explain_unread(name: str, variables: Mapping[str, str]) -> str | None:
-    """Return the reason why the variable is not used; None if it is used."""
+    """Return the reason why a proxy variable is ignored, or None if the variable is used."""
     if name == _NOT_READ:
         return "but not used, because a CGI server creates it from a client header"
     if name != OPTION and any(each in variables for each in _OF_CGI):
@@ -127,7 +131,7 @@ def _explain_unread(name: str, variables: Mapping[str, str]) -> str | None:
 
 
 def is_exempt(endpoint: Endpoint, variables: Mapping[str, str]) -> bool:
-    """Return whether the host and port is reached directly."""
+    """Return whether `no_proxy` lists the endpoint, so that the client connects directly."""
     return any(_exempts(entry, endpoint) for entry in _entries(variables))
 
 
@@ -137,7 +141,7 @@ def _entries(variables: Mapping[str, str]) -> list[str]:
 
 
 def _doubtful_entries(variables: Mapping[str, str]) -> Iterator[Decision]:
-    """Report the first entry that cannot match any host, probably by mistake."""
+    """Report the first entry of `no_proxy` that cannot match any host, because it is probably a mistake."""
     for entry in _entries(variables):
         if ("*" in entry and entry != "*") or ("/" in entry and not _is_network(entry)):
             shown = re.sub(r"//.*@", "//****@", entry)
@@ -169,7 +173,10 @@ def _exempts(entry: str, endpoint: Endpoint) -> bool:
 
 
 def _holds(network: str, address: str) -> bool:
-    """Return whether the address is in the network; False for a host name, which is not resolved."""
+    """Return whether the address is in the network.
+
+    The result is False for a host name, because host names are not resolved here.
+    """
     try:
         return ip_address(address) in ip_network(network, strict=False)
     except ValueError:

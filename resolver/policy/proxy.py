@@ -1,8 +1,9 @@
-"""A single proxy: the value of a variable or an option, parsed once.
+"""A proxy setting: the value of an environment variable or an option, parsed once.
 
-The form is `[scheme://][user[:password]@]host[:port][/]`, read by the URL parser (S01). As in curl, the
-default scheme is http and the default port 1080, or 443 for https. No rule checks the proxy's address,
-because the user configured it. User and password are sent to this proxy alone (S11) and are never displayed.
+The form is `[scheme://][user[:password]@]host[:port][/]`, parsed by the URL parser (S01). As in curl, the
+default scheme is http, and the default port is 1080, or 443 for https. No rule checks the address of the
+proxy, because the user configured the proxy. User name and password are sent only to this proxy (S11) and are
+never displayed.
 """
 
 from __future__ import annotations
@@ -17,23 +18,23 @@ from protocols.location import HostUrl
 from protocols.options import Credentials
 from resolver.url.parsing import parse
 
-#: The key of the `--proxy` value among the variables.
+#: The key for the value of `--proxy` in the mapping of proxy variables.
 OPTION = "--proxy"
 NO_PROXY = "none"
 
 ProxyScheme: TypeAlias = Literal["http", "https", "socks5", "socks5h"]
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
-#: The defaults of curl.
+#: The default ports of curl.
 _DEFAULT_PORT, _DEFAULT_PORT_OF_TLS = 1080, 443
 
-#: RFC 1929 2: the length of each field is one byte and must not be 0.
+#: RFC 1929 2: the lengths of user name and password are one byte each and must not be 0.
 _LONGEST_OF_SOCKS = 255
 
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy; `source` is the variable or option that named it."""
+    """A proxy; `source` is the variable or option that contains the proxy's URL."""
 
     scheme: ProxyScheme
     host: str
@@ -43,7 +44,7 @@ class Proxy:
 
     @property
     def shown(self) -> str:
-        """Return the proxy's URL without user and password."""
+        """Return the proxy's URL without user name and password."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.scheme}://{host}:{self.port}"
 
@@ -58,11 +59,11 @@ class Proxy:
 
     @property
     def resolves(self) -> bool:
-        """Return whether the proxy resolves names, so that addresses cannot be checked here."""
+        """Return whether the proxy resolves host names, so that this client cannot check the addresses."""
         return self.scheme != "socks5"
 
     def is_at(self, other: Proxy) -> bool:
-        """Return whether scheme, host and port are equal."""
+        """Return whether both proxies have the same scheme, host and port."""
         return (self.scheme, self.host, self.port) == (other.scheme, other.host, other.port)
 
 
@@ -70,8 +71,8 @@ class Proxy:
 def parse_proxy(text: str, source: str) -> Proxy:
     """Parse a proxy setting.
 
-    The error names the `source` and shows only the scheme of the value, because the invalid part may be in a
-    password.
+    An error message names the `source` and shows only the scheme of the value, because the invalid text may
+    be part of a password.
 
     Raises:
         NotConfigured: the text is not the URL of a proxy.
@@ -122,6 +123,10 @@ def _make_error(source: str, why: str) -> NotConfigured:
 
 
 def check_proxy(proxy: str | None, source: str = OPTION) -> None:
-    """Raise `NotConfigured`, which names the `source`, unless the value is a proxy or `none`."""
+    """Check that a value is the URL of a proxy or `none`.
+
+    Raises:
+        NotConfigured: the value is neither; the message names the `source`.
+    """
     if proxy is not None and proxy != NO_PROXY:
         parse_proxy(proxy, source)

@@ -1,4 +1,4 @@
-"""Rules on links: redirects (S10), menu items (S20), sessions (S18); and on credentials (S06, S11)."""
+"""Rules on redirects (S10), menu items (S20) and sessions (S18), and on credentials (S06, S11)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from resolver.url import registry
 
 
 def judge_hop(subject: Subject) -> Iterator[Decision]:
-    """Apply S10 to URLs that are followed without confirmation."""
+    """Apply S10 to a URL that the client follows without confirmation, such as a redirect."""
     target = subject.url.scheme
     if subject.source is not None and subject.source.scheme == target and subject.rules.local:
-        return  # S12 (local files) decides about links between local files, and allows them
+        return  # S12 (local files) allows links between local files
     if not subject.rules.followed:
         yield Decision(rule="S10", action="refuse", detail=f"{target} URLs are never followed automatically")
     elif (
@@ -50,7 +50,7 @@ def _is_inside_tls(scheme: str) -> bool:
 
 
 def judge_link(subject: Subject) -> Iterator[Decision]:
-    """Apply S20: which links a menu may offer, and where an item that is itself a link may lead."""
+    """Apply S20: the links that a menu may contain, and the target of a URL that stands for another URL."""
     yield from _judge_linked(subject)
     if subject.origin != "chosen" or subject.source is None:
         return
@@ -75,10 +75,10 @@ def _judge_linked(subject: Subject) -> Iterator[Decision]:
 
 
 def judge_session(subject: Subject) -> Iterator[Decision]:
-    """Apply S18: only the user may start sessions, and the host must not look like a command-line option.
+    """Apply S18 to sessions and to hosts that look like command-line options (argument injection).
 
-    The rule runs for every scheme whose host may become an argument of a program, for example a plug-in's
-    scheme.
+    Only the user may start a session. The rule runs for every scheme whose host may become an argument of a
+    program, for example a plug-in's scheme.
     """
     if subject.endpoint is not None and subject.endpoint.host.startswith("-"):
         yield Decision(
@@ -90,15 +90,21 @@ def judge_session(subject: Subject) -> Iterator[Decision]:
     if subject.rules.session and subject.origin != "user":
         yield Decision(
             rule="S18",
-            action="warn",  # a warning here becomes a refusal for the origin `derived`
+            action="warn",  # with the origin `derived`, a warning becomes a refusal
             detail="a link requests an interactive session; only the user may start sessions",
         )
 
 
 def check_chain(chain: Sequence[str], target: str, hops: int) -> None:
-    """Apply S10: raise `Refused` for a redirect loop, or for one redirect more than `hops`.
+    """Apply S10 to a redirect: check for a redirect loop and for the maximum number of redirects.
 
-    `chain` has the URLs so far, the requested URL first. A `target` in the chain is a loop.
+    Args:
+        chain: the URLs so far, the requested URL first.
+        target: the URL of the redirect; a URL in `chain` is a loop.
+        hops: the maximum number of consecutive redirects.
+
+    Raises:
+        Refused: the redirect is a loop, or exceeds the maximum number.
     """
     if target in chain:
         raise Decision(rule="S10", action="refuse", detail="the redirect forms a loop").refusal()
@@ -106,7 +112,7 @@ def check_chain(chain: Sequence[str], target: str, hops: int) -> None:
 
 
 def check_hops(count: int, hops: int) -> None:
-    """Apply S10: raise `Refused` if `count` consecutive redirects exceed `hops`."""
+    """Apply S10: raise `Refused` if `count` consecutive redirects exceed the maximum `hops`."""
     if count > hops:
         raise Decision(
             rule="S10",
@@ -116,12 +122,13 @@ def check_hops(count: int, hops: int) -> None:
         ).refusal()
 
 
-# User names and passwords in URLs (S06) and without TLS (S06), and the hosts that may receive them (S11).
+# Credentials: user names and passwords in a URL (S06), passwords without TLS (S06), and the hosts that may
+# receive credentials (S11).
 
 _FLAG = "--allow-password"
 
-#: Headers that S11 (credentials and redirects) allows for any host: headers without information about the
-#: caller, and headers about the message itself.
+#: The request headers that S11 (credentials and redirects) allows for any host. These headers contain no
+#: information about the caller, or describe only the message itself.
 _HARMLESS = frozenset(
     {
         *(b"accept", b"accept-charset", b"accept-encoding", b"accept-language", b"user-agent"),
@@ -134,10 +141,10 @@ _HARMLESS = frozenset(
 
 
 def judge_user_information(subject: Subject) -> Iterator[Decision]:
-    """Apply the part of S06 (passwords) that depends only on the URL.
+    """Apply S06 (passwords) to the user information of the URL.
 
-    The grammar of some schemes has no user information (RFC 1738 3.2, 3.8; RFC 5538 2.2). There, a name
-    before the host can only imitate a host.
+    Some schemes have no user information (RFC 1738 3.2, 3.8; RFC 5538 2.2). In URLs of these schemes, text
+    before `@` can only imitate a host name.
     """
     if _holds_password(subject.url) and not subject.policy.allow_password:
         yield Decision(
@@ -149,7 +156,7 @@ def judge_user_information(subject: Subject) -> Iterator[Decision]:
         )
     has_place_for_it = subject.row is not None and subject.row.userinfo
     if not has_place_for_it and subject.endpoint is not None and _has_user_information(subject.url):
-        # No flag allows this URL: the objection is the disguised host, not the password.
+        # No flag allows this URL, because the objection is the disguised host and not the password.
         yield Decision(
             rule="S06",
             action="warn",
@@ -172,15 +179,18 @@ def _has_user_information(url: Url) -> bool:
 
 
 def _holds_password(url: Url) -> bool:
-    """Return whether the URL holds a password; for an unknown scheme, by its position in the text."""
+    """Return whether the URL contains a password.
+
+    For an unknown scheme, the parser records only the position of the password.
+    """
     place = url.place("password")
     return bool(getattr(url, "password", None)) or (place is not None and place.start < place.end)
 
 
 def judge_password_in_clear(address: str, policy: Policy, *, tls: bool) -> Iterator[Decision]:
-    """Apply the part of S06 (passwords) that depends on the connection.
+    """Apply S06 (passwords) to the connection.
 
-    Without TLS, anyone on the path to `address` can read the password.
+    Without TLS, anyone on the network path to `address` can read the password.
     """
     if tls or policy.allow_password or find_least_scope(address) is AddressScope.LOOPBACK:
         return
@@ -193,24 +203,24 @@ def judge_password_in_clear(address: str, policy: Policy, *, tls: bool) -> Itera
 
 
 def may_go_unasked(host: str, policy: Policy, *, tls: bool) -> bool:
-    """Return whether a password may be sent before the server requests it (S06).
+    """Return whether a password may be sent before the server requests credentials (S06).
 
-    The connection must use TLS or stay on this machine, or the policy must allow passwords.
+    The connection must use TLS or end on this machine, or the policy must allow passwords.
     """
     is_here = comparable_host(host) == "localhost" or find_least_scope(host) is AddressScope.LOOPBACK
     return tls or policy.allow_password or is_here
 
 
 def select_harmless(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes, bytes], ...]:
-    """Return the headers that may be sent to a host other than the one they were given for (S11)."""
+    """Return the request headers that may be sent to another host after a redirect (S11)."""
     return tuple((name, value) for name, value in headers if name.lower() in _HARMLESS)
 
 
 def may_carry_credentials(from_url: Url, to_url: Url, policy: Policy) -> bool:
-    """Return whether credentials for `from_url` may also be sent to `to_url` (S11).
+    """Return whether credentials for `from_url` may also be sent to `to_url` (S11, credential leak).
 
-    Both URLs must have the same scheme, host and port, or the user must have named the host. A subdomain,
-    another port, or https on the same host is a different target.
+    Both URLs must have the same scheme, host and port. Otherwise, the policy must list the host of `to_url`.
+    A subdomain, another port, and https instead of http are different targets.
     """
     target = endpoint_of(to_url)
     if target is None or endpoint_of(from_url) is None:

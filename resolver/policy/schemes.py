@@ -1,8 +1,8 @@
-"""The permissions of each scheme: one row per scheme, a strictest row for all other schemes, and gateways.
+"""The permissions of each scheme, the strictest permissions for all other schemes, and gateways.
 
-A scheme definition (`protocols.scheme`) describes the protocol. The row in this module lists the permissions
-of its URLs. For an unknown scheme or a plug-in's, the row is too strict rather than too mild. In `resolver`,
-only the registry and this module name schemes.
+A scheme definition (`protocols.scheme`) describes the protocol. A row in this module lists the permissions of
+the scheme's URLs. The rows for plug-in schemes and unknown schemes are deliberately too strict. In the
+package `resolver`, only this module and the registry contain scheme names.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from protocols.location import Action, Url
 from resolver.url import registry
 from resolver.url.parsing import parse, strip_user
 
-#: The columns of S04's table: the scheme's own port, the ports of `FETCH`, the ports of `SERVICE`, other
-#: ports below 1024, all remaining ports.
+#: The columns of the table of S04: the scheme's own port, the ports of `FETCH`, the ports of `SERVICE`, other
+#: ports below 1024, all other ports.
 PortKind: TypeAlias = Literal["own", "fetch", "service", "low", "other"]
 PortRules: TypeAlias = Mapping[PortKind, Action]
 
@@ -29,22 +29,23 @@ _CONTROLS = frozenset([*range(0x20), 0x7F])
 _NOT_GRAPHIC = frozenset(range(256)) - frozenset(range(0x21, 0x7F))
 _NONE: frozenset[int] = frozenset()
 
-_LONGEST_FTP = 4000  # servers answer 500, close, or stop responding above 4 KiB (ftp page, section 11)
-_LONGEST_GOPHER = 4096  # a complete request (gopher-plus page, section 15)
+_LONGEST_FTP = 4000  # above 4 KiB, servers send 500, close, or stop responding (ftp page, section 11)
+_LONGEST_GOPHER = 4096  # length of a complete request (gopher-plus page, section 15)
 _LONGEST_NEWS_LOGIN = 496  # 512 bytes per command (RFC 3977 3.1) minus `AUTHINFO USER ` and CR LF
 
 
 class ComponentRule(NamedTuple):
-    """S02 for one component: the refused bytes, the bytes that cause a warning, and the maximum length."""
+    """The S02 rule of one component: the refused bytes, the bytes with a warning, and the maximum length."""
 
     refused: frozenset[int] = _NONE
     warned: frozenset[int] = _NONE
     longest: int | None = None
 
 
-#: For a component without a rule, which may be an argument in a command line, sent as it is or decoded first.
+#: The rule for a component that has no other rule. The component may become an argument of a command, as
+#: written or percent-decoded.
 STRICTEST = ComponentRule(LINE_END, _CONTROLS)
-#: For a component that is sent with a length prefix, or not sent.
+#: The rule for a component that is not sent, or is sent with a length prefix.
 FREE = ComponentRule()
 
 _WEB: PortRules = {"own": "allow", "fetch": "refuse", "service": "allow", "low": "warn", "other": "allow"}
@@ -56,21 +57,21 @@ class SchemeRules(NamedTuple):
     """The permissions of one scheme.
 
     Attributes:
-        components: the S02 rule of each component.
-        line: the components that share one line of a request, and its maximum length.
+        components: the S02 rule of each component, by name.
+        line: the components that form one line of a request, and the maximum length of the line.
         form: the component that may hold a filled-in form (S03).
-        fields: the component whose parts become header fields of a mail.
-        ports: the scheme's row in S04's table.
-        leads_to: schemes, besides its own, that a link may lead to without confirmation (S10).
-        followed: whether its URLs may be followed without confirmation at all.
-        kin: schemes of the same protocol; a link to them stays on the same server.
-        offers: schemes, besides its own, that a listing may offer to the user (S20); None for any.
-        local: whether its URLs name files of this machine (S12).
-        session: whether it opens a session, which only the user may request (S18).
+        fields: the component whose elements become header fields of a mail.
+        ports: the scheme's row in the table of S04 (ports).
+        leads_to: other schemes that a redirect or link may lead to without confirmation (S10).
+        followed: whether URLs of the scheme may be followed without confirmation (S10).
+        kin: other schemes of the same protocol; a link to such a URL may stay on the same server.
+        offers: other schemes that the links of a listing may have (S20); None for any scheme.
+        local: whether URLs of the scheme name files of this machine (S12).
+        session: whether a URL of the scheme opens an interactive session; only the user may start it (S18).
         host_is_data: whether the host can never become a command-line argument of a program (S18).
-        logs_in: whether every retrieval logs in, so that a login for any host applies (S11).
-        at_once: concurrent retrievals of a batch per host, unless configured; None for no limit.
-        at_once_of_many: the same if `MANY` more retrievals wait for the host.
+        logs_in: whether every retrieval logs in, so that a login without a host applies too (S11).
+        at_once: default number of concurrent retrievals per host in a batch; None for no limit.
+        at_once_of_many: the default number if `MANY` more retrievals wait for the host.
     """
 
     components: Mapping[str, ComponentRule] = MappingProxyType({})
@@ -96,7 +97,7 @@ def _repeat_rule(names: Iterable[str], rule: ComponentRule) -> dict[str, Compone
 
 _WEB_SCHEMES = frozenset({"http", "https"})
 _FILE = SchemeRules(
-    components=_repeat_rule(("user", "password", "host", "segments"), FREE),  # these components are not sent
+    components=_repeat_rule(("user", "password", "host", "segments"), FREE),  # file URLs are not sent
     followed=False,
     local=True,
     host_is_data=True,
@@ -108,7 +109,7 @@ _FTP = SchemeRules(
     ),
     host_is_data=True,
     logs_in=True,
-    # a file takes several round trips, so more connections help; one login serves many files
+    # A file takes several round trips, so more connections help. One login serves many files.
     at_once_of_many=4,
 )
 _GOPHER = SchemeRules(
@@ -124,22 +125,22 @@ _GOPHER = SchemeRules(
 _HTTP = SchemeRules(
     components={
         **_repeat_rule(("path", "search"), ComponentRule(_NOT_GRAPHIC)),
-        # Basic authentication splits at the first colon (RFC 7617).
+        # Basic authentication splits user name and password at the first colon (RFC 7617).
         "user": ComponentRule(LINE_END | frozenset(b":"), _CONTROLS),
         "password": ComponentRule(LINE_END, _CONTROLS),
     },
     ports=_WEB,
     leads_to=_WEB_SCHEMES,
     host_is_data=True,
-    at_once=6,  # browsers use the same value
+    at_once=6,  # the same value as in browsers
 )
-#: A mail draft has several lines; `fields` has the rule for its headers.
+#: A mail draft has several lines. `_judge_mail_headers` checks the headers in `fields`.
 _MAILTO = SchemeRules(components={"headers": FREE}, fields="headers", followed=False, host_is_data=True)
 _NEWS = SchemeRules(
     components={
-        # The grammar excludes these bytes too, but a URL may come from another source than the parser.
+        # The URL grammar excludes these bytes too, but a caller may build a URL without the parser.
         **_repeat_rule(("group", "message_id"), ComponentRule(_NOT_GRAPHIC | frozenset(b"<>"))),
-        # Servers split at white space (news page, section 7).
+        # Servers split the command at white space (news page, section 7).
         **_repeat_rule(
             ("user", "password"), ComponentRule(LINE_END, _CONTROLS | frozenset(b" "), _LONGEST_NEWS_LOGIN)
         ),
@@ -167,7 +168,7 @@ _WAIS = SchemeRules(
     host_is_data=True,
 )
 
-#: Number of waiting retrievals per host from which a further connection, and its login, pays off.
+#: Number of waiting retrievals per host for which another connection, with its login, saves time.
 MANY = 16
 
 RULES: Mapping[str, SchemeRules] = MappingProxyType(
@@ -191,12 +192,15 @@ RULES: Mapping[str, SchemeRules] = MappingProxyType(
     }
 )
 _STRICTEST_ROW = SchemeRules()
-#: For an unknown scheme: a gateway gets the URL as written (S19).
+#: The rule for an unknown scheme: the URL is sent to a gateway as written (S19).
 _UNKNOWN = SchemeRules(components={"schemepart": ComponentRule(_NOT_GRAPHIC)})
 
 
 def rules_of(scheme: str, *, known: bool = True) -> SchemeRules:
-    """Return the row of a scheme; for a plug-in's scheme (`known`) without a row, the strictest row."""
+    """Return the permissions of a scheme.
+
+    The result is the strictest row for a plug-in's scheme (`known`) without a row.
+    """
     return RULES.get(scheme, _STRICTEST_ROW if known else _UNKNOWN)
 
 
@@ -206,10 +210,12 @@ def is_followed(scheme: str) -> bool:
 
 
 def at_once(scheme: str, waiting: int = 0, *, wanted: int | None = None) -> int | None:
-    """Return the maximum number of concurrent retrievals of a batch from one host.
+    """Return the maximum number of concurrent retrievals from one host in a batch.
 
-    `waiting` is the number of further retrievals that wait for the host. `wanted` is the configured number;
-    without it, a small default is used.
+    Args:
+        scheme: the scheme of the URLs.
+        waiting: the number of other retrievals that wait for the host.
+        wanted: the configured number; if None, the default of the scheme applies.
     """
     rules = rules_of(scheme)
     if rules.at_once is not None and wanted is not None:
@@ -217,16 +223,18 @@ def at_once(scheme: str, waiting: int = 0, *, wanted: int | None = None) -> int 
     return rules.at_once if waiting < MANY or rules.at_once_of_many is None else rules.at_once_of_many
 
 
-# Gateways: schemes without a handler, resolved through a gateway that the user configured (RFC 1738 section
-# 4, S19). The URL is sent to the gateway as encoded data, without user information and fragment. The result
-# is an ordinary URL, to which every rule applies.
+# Gateways (RFC 1738 section 4, S19): a gateway that the user configured resolves URLs of a scheme without a
+# handler. The URL is appended to the gateway's URL as percent-encoded text, without user information and
+# fragment. All rules apply to the combined URL.
 
 
 def through_gateway(url: Url, gateways: Mapping[str, str]) -> Url | None:
-    """Return the gateway's URL for `url`; None if its scheme has a handler or no gateway is configured.
+    """Return the combined URL of the gateway and `url`.
+
+    Return None if the scheme of `url` has a handler, or if no gateway is configured for the scheme.
 
     Raises:
-        InvalidUrl: the configured gateway does not form a URL.
+        InvalidUrl: the combined text is not a URL.
     """
     gateway = gateways.get(url.scheme)
     scheme = registry.find(url.scheme)
@@ -236,16 +244,16 @@ def through_gateway(url: Url, gateways: Mapping[str, str]) -> Url | None:
 
 
 def no_handler(url: Url) -> UnsupportedScheme:
-    """Return the error for a scheme that has a definition and no handler."""
+    """Return the error for a scheme that is defined but has no handler."""
     return UnsupportedScheme(url.scheme, f"no handler for {url.scheme} URLs is installed", url=url.shown)
 
 
 def check_gateway(name: str, gateway: str) -> tuple[str, str]:
-    """Return a scheme in lower case, and its gateway.
+    """Return the scheme in lower case, and the gateway.
 
     Raises:
-        ValueError: the name is not a scheme, the scheme has its own handler, or the gateway does not form a
-            URL.
+        ValueError: the name is not a scheme, the scheme has its own handler, or the gateway is not the start
+            of a URL.
     """
     scheme = name.lower()
     if re.fullmatch(r"[a-z][a-z0-9+.-]*", scheme) is None:

@@ -1,8 +1,8 @@
-"""The policy of a user or a program: named policies, overrides of single rules, and settings of single hosts.
+"""The safety policy: named policies, overrides of single rules, and settings of single hosts.
 
-A `Policy` is a value without behavior; each override is a field that one rule reads. No field disables all
-rules. Every value is checked when the policy is created, so that a misspelled override is an error and does
-not weaken the policy.
+A `Policy` is an immutable value, and each override is a field that one rule reads. No field disables all
+rules. All values are checked when the policy is created. A misspelled override therefore raises an error and
+does not weaken the policy.
 """
 
 from __future__ import annotations
@@ -24,21 +24,24 @@ T = TypeVar("T")
 Name: TypeAlias = Literal["default", "cautious", "untrusted"]
 
 _NONE: frozenset[str] = frozenset()
-#: Maximum seconds for a server under `untrusted`: before the body, and in total, even if data arrives slowly.
+#: The time limits of policy `untrusted`, in seconds: until the response body starts, and for the complete
+#: retrieval. The limits stop a slow server (slow-loris).
 _HEAD, _TOTAL = 60.0, 600.0
-# These patterns are compiled when the first policy with such an override is created.
+# `re` compiles these patterns when the first policy with such an override is created.
 _SCHEME = r"[a-z][a-z0-9+.-]*"
 _HOST = r"[a-z0-9._:-]+"
-_ADDRESS = r"[!-?A-~]*@[!-~]*"  # the at sign is required: servers check for it
+_ADDRESS = r"[!-?A-~]*@[!-~]*"  # the at sign is required, because servers check for it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The permissions of the safety layer; the field `allow_port` is `--allow-port`, and so on.
+    """The permissions of the safety policy.
 
-    `name` is the policy that these overrides refine. Sets may be given as any iterable and are stored as
-    frozensets. `file_root` and `ftp_email` restrict and configure; they allow nothing. `trusted_proxy` is the
-    URL of the one proxy that checks addresses itself, and so may be used under `untrusted` too (S09).
+    Each field has the name of a command-line option: `allow_port` is `--allow-port`. `name` is the named
+    policy to which the overrides are added. Sets may be passed as any iterable and are stored as frozensets.
+    `file_root` and `ftp_email` do not allow anything: `file_root` restricts local files, `ftp_email` is the
+    mail address for ftp servers. `trusted_proxy` is the URL of a proxy that checks addresses itself. Policy
+    `untrusted` allows only this proxy (S09).
 
     Raises:
         ValueError: a value is invalid.
@@ -82,25 +85,26 @@ class Policy:
 
     @classmethod
     def default(cls) -> Policy:
-        """Return the policy for a user: dangerous requests are refused, doubtful requests cause a warning."""
+        """Return the policy for users: dangerous URLs are refused, and suspicious URLs cause a warning."""
         return cls()
 
     @classmethod
     def cautious(cls) -> Policy:
-        """Return the policy that refuses every request with a warning."""
+        """Return the policy that refuses every URL that would cause a warning."""
         return cls(name="cautious")
 
     @classmethod
     def untrusted(cls) -> Policy:
-        """Return the policy for a service that fetches URLs from others.
+        """Return the policy for a service that fetches URLs of other people (protects against SSRF).
 
-        It is as strict as `cautious` and allows only public addresses, and files only below a `file_root`.
+        The policy is as strict as `cautious`. It allows only public addresses, and only local files below
+        `file_root`.
         """
         return cls(name="untrusted")
 
     @classmethod
     def named(cls, name: str) -> Policy:
-        """Return the policy with this name.
+        """Return the policy with a name.
 
         Raises:
             ValueError: the name is unknown.
@@ -110,9 +114,9 @@ class Policy:
 
     @classmethod
     def of(cls, given: Policy | str) -> Policy:
-        """Return a policy, or the policy with this name.
+        """Return the policy itself, or the policy with a name.
 
-        Every public function with a policy argument accepts both.
+        Every public function with a policy argument accepts both types.
 
         Raises:
             TypeError: the value is neither a policy nor a string.
@@ -132,8 +136,8 @@ class Policy:
     def bound(self, limits: Limits) -> Limits:
         """Return the limits of a retrieval under this policy.
 
-        Policy `untrusted` adds time limits unless the limits set them, because an unattended service must not
-        wait without end (S16).
+        Policy `untrusted` sets the two time limits that are not set yet. Otherwise, a slow server could block
+        an unattended service forever (S16).
         """
         if not self.public_only:
             return limits
@@ -149,7 +153,7 @@ class Policy:
 
     @property
     def public_only(self) -> bool:
-        """Return whether only public addresses and files below a root are allowed (policy `untrusted`)."""
+        """Return whether the policy allows only public addresses, and only files below `file_root`."""
         return self.name == "untrusted"
 
 
@@ -212,24 +216,24 @@ def _root(text: str) -> str:
     return os.path.abspath(root)
 
 
-# Settings of a single host: its limits, its proxy, the certificate sent to it, its mirrors.
+# Settings of a single host: limits, proxy, client certificate and mirrors.
 #
-# The user or the caller provides these settings. The settings apply by the host of each request: after a
-# redirect, only the settings of the new host apply (S11). A value for `host:port` overrides a value for
-# `host`, each field separately.
+# The user or the caller provides these settings. The host of each request determines the settings. After a
+# redirect, only the settings of the new host apply (S11). For each field, a value for `host:port` overrides a
+# value for `host`.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """The settings of one host; a field without a value is not set.
+    """The settings of one host, all optional.
 
     Attributes:
-        limits: replaces the limits of the run.
-        proxy: the URL of the proxy, or `none`; other proxy settings are ignored.
+        limits: the limits for this host; they replace the limits of the run.
+        proxy: the URL of the proxy, or `none`. Other proxy settings are then ignored.
         certfile: the client certificate for this host.
         pin: the SHA-256 digest of the only server certificate to accept, `sha256:HEX`; neither its name nor
             its date nor its authority is checked.
-        mirrors: base URLs of complete copies of this host; the path of a URL is appended.
+        mirrors: base URLs of complete mirrors of this host. The path of a URL is appended to a base URL.
 
     Examples:
         >>> hosts = {"127.0.0.1": resolver.Host(limits=resolver.Limits(body=36))}
@@ -262,7 +266,7 @@ def normal_pin(text: str) -> str:
 
 
 def names_of(host: str, port: int) -> tuple[str, str]:
-    """Return the names of a host with its port and without it; IPv6 is in brackets."""
+    """Return `host:port` and `host` in their normal form; an IPv6 address is in brackets."""
     name = host.lower().removesuffix(".")
     if ":" in name:
         name = f"[{_compress_address(name)}]"
@@ -276,18 +280,18 @@ def _compress_address(address: str) -> str:
         return address
 
 
-#: The settings of a host without its own settings.
+#: The settings of a host that has no settings of its own.
 NOTHING = Host()
 
 
 class HostSettings:
-    """The settings of single hosts, by name."""
+    """The settings of single hosts, by `host` or `host:port`."""
 
     def __init__(self, said: Mapping[str, Host]) -> None:
         self._said = {normal_name(name): host for name, host in said.items()}
 
     def find_host(self, host: str, port: int) -> Host:
-        """Return the settings for a host and port."""
+        """Return the settings for a host and port: those of `host:port`, completed by those of `host`."""
         nearest, wider = (self._said.get(name, NOTHING) for name in names_of(host, port))
         return Host(
             limits=nearest.limits or wider.limits,
@@ -298,7 +302,7 @@ class HostSettings:
         )
 
     def with_limits(self, bound: Callable[[Limits], Limits]) -> HostSettings:
-        """Return the same settings with each host's limits passed through `bound`."""
+        """Return a copy in which `bound` has converted the limits of each host."""
         return HostSettings(
             {
                 name: host if host.limits is None else replace(host, limits=bound(host.limits))
@@ -308,7 +312,7 @@ class HostSettings:
 
 
 def normal_name(name: str) -> str:
-    """Return a host name in the form of `names_of`."""
+    """Return a host name, with or without a port, in the normal form of `names_of`."""
     if not name.startswith("["):
         return name.lower()
     address, bracket, port = name[1:].partition("]")

@@ -1,4 +1,4 @@
-"""The subject of the rules, a URL with its origin, referrer and target; and the verdict on it."""
+"""The input of the rules (a URL with its origin, referrer and target) and the verdict of the rules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ _NO_VARIABLES: Mapping[str, str] = {}
 
 
 class Endpoint(NamedTuple):
-    """The connection target of a URL; `ours` if it comes from the user's settings, not from the URL."""
+    """The host and port that a URL connects to.
+
+    `ours` is set if the host is configured by the user and not part of the URL.
+    """
 
     host: str
     port: int
@@ -37,10 +40,10 @@ class Endpoint(NamedTuple):
 
 
 class ReferringUrl(NamedTuple):
-    """The URL that led to the checked URL, as far as it is known.
+    """The URL that led to the checked URL.
 
-    `scheme` is empty if the text was not a URL. `address` is the IP address that the URL was fetched from;
-    None if unknown.
+    `scheme` is empty if the referrer is not a URL. `address` is the IP address that sent the referring
+    document, or None if the address is unknown.
     """
 
     scheme: str
@@ -71,8 +74,8 @@ class Subject(NamedTuple):
     def origin_at_place(self) -> Origin:
         """Return the origin for S04 (ports) and S07 (look-alike names).
 
-        If the user chose a scheme, host and port, links found there to the same target count as chosen too.
-        The server in the user's settings also counts as chosen by the user.
+        The origin is "user" for a link to the same scheme, host and port as the URL that contains the link.
+        The origin is also "user" for the host in the user's settings.
         """
         if self.origin == "user" or self.endpoint is None or self.endpoint.ours:
             return "user"
@@ -80,9 +83,10 @@ class Subject(NamedTuple):
 
     @property
     def stays_in_place(self) -> bool:
-        """Return whether the URL has the scheme, host and port of the URL that led to it.
+        """Return whether the URL has the scheme, host and port of the referring URL.
 
-        Links in a group of news://S are nntp://S/…: the same server by the same protocol (RFC 1738 3.6, 3.7).
+        The links in a group of news://S are nntp://S/… URLs. Both schemes name the same server and protocol
+        (RFC 1738 3.6, 3.7).
         """
         if self.source is None or self.endpoint is None:
             return False
@@ -117,22 +121,27 @@ def subject_of(
 
 
 def _rules_of_others(scheme: str, row: Scheme | None) -> SchemeRules:
-    """Return the rules of a plug-in's scheme, which can only declare components sent with a length."""
+    """Return the rules of a plug-in's scheme.
+
+    A plug-in can only declare the components that are sent with a length prefix.
+    """
     rules = rules_of(scheme, known=row is not None)
     return rules if row is None else rules._replace(components=dict.fromkeys(row.counted, FREE))
 
 
 def endpoint_of(url: Url, server: NewsServer | None = None) -> Endpoint | None:
-    """Return the connection target of `url`; `server` is for news URLs without a server.
+    """Return the host and port that `url` connects to; `server` is for news URLs without a server.
 
-    The default port comes from the scheme definition, because a plug-in's URL object may have a wrong one.
+    The default port comes from the scheme definition, because a plug-in's URL object may contain a wrong
+    port.
     """
     return _endpoint_by(registry.find(url.scheme), url, server)
 
 
 def _endpoint_by(row: Scheme | None, url: Url, server: NewsServer | None) -> Endpoint | None:
     own = None if row is None else row.default_port
-    # a Url may lack the attribute, and classes other than HostUrl have it
+    # The attribute is read without a check of the class: some URLs have no host, and classes besides
+    # `HostUrl` have one.
     host: object = getattr(url, "host", None)
     if isinstance(host, str) and host:
         port: object = getattr(url, "effective_port", own)
@@ -145,7 +154,7 @@ def _endpoint_by(row: Scheme | None, url: Url, server: NewsServer | None) -> End
 def host_key(url: Url) -> str:
     """Return a key that is equal for all URLs of one host, with any scheme and port.
 
-    The key is "" for files of this machine. URLs that take their host from a setting share a key per scheme.
+    The key of local files is "". URLs whose host comes from a setting have one key per scheme.
     """
     place = endpoint_of(url)
     if place is not None:
@@ -154,7 +163,7 @@ def host_key(url: Url) -> str:
 
 
 def no_place(url: Url) -> InvalidUrl:
-    """Return the error for a URL that cannot be connected to: it has no host, or no known port."""
+    """Return the error for a URL that has no host or no known port to connect to."""
     return InvalidUrl(
         "no-host", 0, f"no-host: this {url.scheme} URL has no host to connect to", url=url.shown
     )
@@ -162,9 +171,12 @@ def no_place(url: Url) -> InvalidUrl:
 
 @lru_cache(maxsize=64)
 def _source_of(text: str, address: str | None) -> ReferringUrl:
-    """Parse the referrer; the result is cached, because all entries of one listing have the same referrer."""
+    """Parse the URL of a referrer.
+
+    The result is cached, because all entries of a listing have the same referrer.
+    """
     try:
-        url = parse(text, origin="user")  # the URL was already fetched, regardless of its origin
+        url = parse(text, origin="user")  # the referrer was fetched already, so its origin does not matter
     except InvalidUrl:
         return ReferringUrl("", None, address)
     return ReferringUrl(url.scheme, endpoint_of(url), address)
@@ -176,17 +188,17 @@ def _same_place(one: Endpoint | None, other: Endpoint) -> bool:
     return comparable_host(one.host) == comparable_host(other.host)
 
 
-# A rule yields a `Decision` for each objection. A warning becomes a refusal if no user would read it. A
-# `Verdict` is the strictest action, with every decision of that action. The text of a refusal names the rule
-# and the flag that would allow the URL.
+# A rule yields a `Decision` for each objection. A warning becomes a refusal if no user would read the
+# warning. A `Verdict` contains the strictest action, and all decisions with this action. The message of a
+# refusal contains the rule and the option that would allow the URL.
 
 
 class Decision(NamedTuple):
     """An objection of one rule.
 
     Attributes:
-        flag: the option that would allow the URL; None if the rule has no override.
-        position: the index in the URL text of the cause; None if there is no single position.
+        flag: the command-line option that would allow the URL; None if the rule has no override.
+        position: the index of the cause in the text of the URL; None if the cause has no single position.
     """
 
     rule: str
@@ -197,22 +209,23 @@ class Decision(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return the objection and, for a refusal with an override, the flag."""
+        """Return the objection, and for a refusal also the option that would allow the URL."""
         if self.action == "refuse" and self.flag is not None:
             return f"{self.detail}; {self.flag} would allow it"
         return self.detail
 
     def refusal(self, url: str | None = None) -> Refused:
-        """Return the objection as an error; `url` is redacted."""
+        """Return the objection as an error with a redacted `url`."""
         message = f"{self.rule}: {self.text}"
         return Refused(self.rule, message, flag=self.flag, position=self.position, url=url)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """Allow, warn or refuse, with every decision at that level in the order of the rules.
+    """The strictest action (allow, warn or refuse), with all decisions that have this action.
 
-    `invalid` is the parser's error if the text was not a URL (S01).
+    The decisions are in the order of the rules. `invalid` is the error of the parser if the text is not a URL
+    (S01).
 
     Examples:
         >>> verdict = resolver.check("http://h.example/", policy=resolver.Policy.untrusted())
@@ -230,14 +243,14 @@ class Verdict:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """Return the distinct names of the rules that fired."""
+        """Return the names of the rules that caused the decisions, each name once."""
         return tuple(dict.fromkeys(decision.rule for decision in self.decisions))
 
     def error(self, url: Url | None = None) -> ResolveError | None:
         """Return the error that a retrieval of `url` raises, or None unless the verdict is a refusal.
 
-        The first rule in the order of the rules decides between `InvalidUrl` (S01), `UnsupportedScheme` (S19)
-        and `Refused`.
+        The first decision determines the class of the error: `InvalidUrl` (S01), `UnsupportedScheme` (S19) or
+        `Refused` (other rules).
         """
         if self.action != "refuse":
             return None
@@ -254,7 +267,7 @@ _SEVERITY: dict[Action, int] = {"allow": 0, "warn": 1, "refuse": 2}
 
 
 def combine_decisions(decisions: Iterable[Decision]) -> Verdict:
-    """Return the verdict of several decisions: the strictest action, with all decisions at that level."""
+    """Return the verdict of several decisions: the strictest action, with all decisions of this action."""
     found = tuple(decisions)
     if not found:
         return ALLOW
@@ -265,9 +278,10 @@ def combine_decisions(decisions: Iterable[Decision]) -> Verdict:
 
 
 def escalate_warnings(decisions: Iterable[Decision], policy: Policy, origin: Origin) -> list[Decision]:
-    """Return the decisions; turn warnings into refusals if the origin is `derived` or the policy requires it.
+    """Return the decisions, with warnings turned into refusals where warnings are not allowed.
 
-    No user reads the warnings of a derived URL.
+    Warnings are not allowed if the policy refuses warnings, or if the origin is `derived`, because no user
+    reads the warnings of a derived URL.
     """
     if origin == "derived" or policy.refuses_warnings:
         return [decision._replace(action="refuse") for decision in decisions]
@@ -275,5 +289,5 @@ def escalate_warnings(decisions: Iterable[Decision], policy: Policy, origin: Ori
 
 
 def refusal(rule: str, detail: str, *, flag: str | None = None) -> Refused:
-    """Return the policy's refusal for a reason that is known only to the code that opens a resource."""
+    """Return the refusal of a rule that the code applies when it opens a resource."""
     return Decision(rule=rule, action="refuse", detail=detail, flag=flag).refusal()

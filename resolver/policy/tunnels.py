@@ -1,7 +1,7 @@
-"""Proxy protocols: the exchange that opens a tunnel, and the fields of HTTP requests to a proxy.
+"""Proxy protocols: the exchange that opens a tunnel, and the form of HTTP requests to a proxy.
 
-`proxies` has chosen and checked the proxy; the protocol exchanges are in `protocols`. A request to an HTTP
-proxy is an HTTP head, regardless of the scheme that the tunnel carries.
+The module `proxies` chooses and checks the proxy. The protocol exchanges are in the package `protocols`. A
+request to an HTTP proxy starts with an HTTP request head, regardless of the scheme that the tunnel carries.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from resolver.policy.proxies import proxy_for
 from resolver.policy.subject import Endpoint
 from resolver.url import registry
 
-if TYPE_CHECKING:  # few runs have a proxy
+if TYPE_CHECKING:  # Few runs use a proxy.
     from protocols.http.auth import HttpProxyAuth
     from resolver.policy.proxy import Proxy
 
 
 class ProxyLogins:
-    """The credentials of one run for its HTTP proxies, sent with each request after the first challenge."""
+    """The credentials of one run for HTTP proxies, sent with each request after the first challenge."""
 
     def __init__(self) -> None:
         self._logins: dict[Proxy, HttpProxyAuth] = {}
@@ -39,9 +39,9 @@ class ProxyLogins:
 
 
 class ProxyRoute(NamedTuple):
-    """The route of one URL through its proxy.
+    """The route of one URL through a proxy.
 
-    `via` is the form of HTTP requests to the proxy; None if the proxy opens a tunnel to the URL's host.
+    `via` is the form of HTTP requests to the proxy, or None if the proxy opens a tunnel to the URL's host.
     """
 
     proxy: Proxy
@@ -49,10 +49,10 @@ class ProxyRoute(NamedTuple):
     logins: ProxyLogins
 
     def open_tunnel(self, host: str, port: int) -> Dialogue[bool]:
-        """Open the tunnel and return whether it is open.
+        """Open the tunnel, and return whether the proxy opened it.
 
-        If the tunnel is not open, the proxy requires a login. The next connection to the proxy sends the
-        login.
+        If the proxy requires a login first, the result is False. The next connection to the proxy then sends
+        the login.
         """
         if not self.proxy.socks:
             from protocols.http import tunnel
@@ -70,8 +70,8 @@ def way_of(
     """Return the route of a URL through its proxy, or None for a direct connection.
 
     Raises:
-        NotConfigured: the setting is not a proxy.
-        UnsupportedScheme: the proxy's protocol needs an extra that is missing.
+        NotConfigured: the setting is not the URL of a proxy.
+        UnsupportedScheme: the proxy's protocol needs an extra that is not installed.
     """
     proxy = proxy_for(url.scheme, place, variables)
     if proxy is None or place is None:
@@ -89,7 +89,13 @@ def _make_proxy(url: Url, place: Endpoint, login: HttpProxyAuth) -> ForwardProxy
 
 
 def _check_spoken(proxy: Proxy) -> None:
-    """Raise `UnsupportedScheme` if the required extra is missing; never fall back to a direct connection."""
+    """Check that the extra for the proxy's protocol is installed.
+
+    Without the extra, the URL is refused, because a direct connection would bypass the proxy.
+
+    Raises:
+        UnsupportedScheme: the extra is not installed.
+    """
     if proxy.socks and not _speaks_socks():
         words = f"{proxy.source} names a SOCKS5 proxy, which needs {missing_libraries('socks')}"
         raise UnsupportedScheme(proxy.scheme, words)
