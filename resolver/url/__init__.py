@@ -1,1 +1,1 @@
-"""URLs: parsing, building and extraction, and the registry of schemes."""
+"""URL parsing, building and extraction, and the registry of schemes."""

@@ -1,9 +1,9 @@
-"""URL text to value and back, for every scheme: parsing, IRIs, references, and URLs in running text.
+"""Conversion of URL text to URL objects and back, IRIs, relative references, and URLs in running text.
 
-`parse` performs the steps that all schemes share (length, characters, wrapper, prefix, scheme, escapes,
-fragment). The scheme definition from the registry parses the rest. Strict mode uses the same parser and
-raises the first finding as an error. No text is trimmed, repaired or resolved. `resolver.policy` checks the
-parsed URL.
+`parse` performs the steps that all schemes share: length, characters, wrapper, prefix, scheme, escapes and
+fragment. The scheme definition from the registry parses the remaining text. Strict mode uses the same parser,
+but raises the first finding as an error. The parser does not trim, repair or resolve text. `resolver.policy`
+checks the parsed URL.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ UrlLike: TypeAlias = "str | Url | PathLike[str] | PathLike[bytes] | HttpxUrl | H
 #: Maximum number of characters of a URL.
 LONGEST = 65_536
 
-#: Maximum number of characters of a scheme name. The longest name registered at IANA has 27.
+#: Maximum number of characters of a scheme name. The longest name in IANA's registry has 27.
 LONGEST_SCHEME = 64
 
 _NEVER = re.compile(r'[\x00-\x20\x7f<>"]')
@@ -44,7 +44,7 @@ _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _BEFORE_ZONE = re.compile(r"//[^/?#\[\]]*\[[0-9A-Fa-f:.]*\Z")
 _BEFORE_COLON = re.compile(r"[^:/?#]*")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
-_START = r"<?(?i:URL:)?(?:[A-Za-z][A-Za-z0-9+.-]*:)?/*"  # compiled when a text is not a URL
+_START = r"<?(?i:URL:)?(?:[A-Za-z][A-Za-z0-9+.-]*:)?/*"  # compiled for the first text that is not a URL
 
 
 def parse(text: str, *, strict: bool = False, origin: Origin = "derived") -> Url:
@@ -52,8 +52,8 @@ def parse(text: str, *, strict: bool = False, origin: Origin = "derived") -> Url
 
     Args:
         text: the URL, with or without `<URL:…>` around it (RFC 1738, appendix).
-        strict: raise the first finding too; its name is the error's kind.
-        origin: who wrote the URL. Only the user ("user") may write the zone of a link-local address (RFC
+        strict: raise the first finding as an error; the `kind` of the error is the finding's name.
+        origin: the author of the URL. Only the user ("user") may write the zone of a link-local address (RFC
             9844).
 
     Returns:
@@ -79,8 +79,8 @@ def parse(text: str, *, strict: bool = False, origin: Origin = "derived") -> Url
 def url_of(named: UrlLike, *, strict: bool = False, origin: Origin = "derived") -> Url:
     """Return the URL that a caller passed as text, URL object, URL of httpx or httpx2, or path.
 
-    Text and the URLs of httpx and httpx2 are parsed. A path is a local file, relative to the working
-    directory.
+    Text and the URLs of httpx and httpx2 are parsed. A path becomes the URL of a local file, relative to the
+    working directory.
 
     Raises:
         TypeError: the value has another type.
@@ -90,7 +90,7 @@ def url_of(named: UrlLike, *, strict: bool = False, origin: Origin = "derived") 
     if isinstance(named, Url):
         return named if origin == "user" else _strip_zone(named)
     if isinstance(named, PathLike):
-        from pathlib import Path  # imported here: few callers pass a path
+        from pathlib import Path  # imported lazily: few callers pass a path
 
         return parse(Path(fsdecode(named)).absolute().as_uri())
     if any(kind.__module__.partition(".")[0] in ("httpx", "httpx2") for kind in type(named).__mro__):
@@ -102,8 +102,8 @@ def url_of(named: UrlLike, *, strict: bool = False, origin: Origin = "derived") 
 
 
 def zone_of(url: Url) -> str | None:
-    """Return the network interface of this machine that a URL names (the zone), regardless of its scheme."""
-    zone: str | None = getattr(url, "zone", None)  # a Url without a host lacks the attribute
+    """Return the zone of a URL of any scheme: the network interface of this machine, or None."""
+    zone: str | None = getattr(url, "zone", None)  # a `Url` without a host has no such attribute
     return zone
 
 
@@ -121,7 +121,9 @@ def _parse(text: str, *, strict: bool, zoned: bool) -> Url:
     is_ours = url_text.scheme in registry.SCHEMES
     url: Url
     if scheme is None:
-        from protocols import other  # imported here and below: few URLs have a scheme without a module
+        from protocols import (
+            other,
+        )  # imported lazily, here and below: few URLs have a scheme without a module
 
         url = other.parse(url_text, _status(url_text.scheme))
     else:
@@ -135,7 +137,7 @@ def _parse(text: str, *, strict: bool, zoned: bool) -> Url:
     if is_ours:
         url_text.complete(url)
         return url
-    return replace(  # a plug-in's object may lack these values
+    return replace(  # a plug-in's URL object may lack these values
         url,
         text=text,
         fragment=url_text.fragment,
@@ -145,14 +147,17 @@ def _parse(text: str, *, strict: bool, zoned: bool) -> Url:
 
 
 def _hide_password(text: UrlText) -> None:
-    """Mask the password, even if a plug-in's parser did not record its position (S17)."""
+    """Mask the password, even if a plug-in's parser does not record the position of the password (S17)."""
     from protocols import other
 
     other.place_password(text)
 
 
 def _read_common(text: str) -> UrlText:
-    """Read the parts before the scheme's own part. Their order decides which of two errors is raised."""
+    """Parse the parts of the URL that all schemes share, before the scheme's own part.
+
+    The order of the checks is fixed. If a URL has two errors, the order decides which error is raised.
+    """
     if not text:
         raise invalid(text, "empty", "text", 0)
     if len(text) > LONGEST:
@@ -217,16 +222,16 @@ def _status(scheme: str) -> Status:
 
 
 def build(url: Url) -> str:
-    """Return the text of a URL, with its password; `parse` returns the same components for it.
+    """Return the text of a URL, with its password.
 
-    The default port is left out and a search gets its slash. Only the components themselves can cause
-    findings.
+    `parse` returns the same components for the result. The default port is omitted, and a slash is written
+    before the search part. Findings are caused only by the components themselves.
 
     Args:
         url: the result of `parse`, or of `dataclasses.replace` on it.
 
     Raises:
-        InvalidUrl: a URL cannot hold these components; the position counts in the component.
+        InvalidUrl: a URL cannot contain these components. The position is an index into the component.
 
     Examples:
         >>> resolver.build(resolver.FtpUrl(scheme="ftp", host="h.example", cwds=(b"a b",), name=b"c"))
@@ -255,14 +260,17 @@ def strip_user(url: Url) -> str:
 
 
 def display(url: Url) -> str:
-    """Return the URL for display: as given, or built, with `****` for a password."""
+    """Return the text of a URL for display, with `****` for a password.
+
+    The text is the original text, or the built text of a URL that was not parsed.
+    """
     if url.text:
         return url.shown
     return redact(build(url))
 
 
 def redact(text: str) -> str:
-    """Return the text with `****` for a password (rule S17).
+    """Return the text with `****` for a password (S17).
 
     If the text is not a URL, everything between the scheme and the last `@` is replaced.
     """
@@ -280,7 +288,7 @@ def _redact_unparsed(text: str) -> str:
 
 
 def place_in_shown(text: str, shown: str, position: int) -> int:
-    """Return the position in `shown` for a position in `text`; `shown` is `text` with the password masked."""
+    """Convert a position in `text` to the position in `shown`, the same text with a masked password."""
     if text == shown:
         return position
     same_before = next((i for i, (a, b) in enumerate(zip(text, shown, strict=False)) if a != b), len(shown))
@@ -290,11 +298,12 @@ def place_in_shown(text: str, shown: str, position: int) -> int:
     return max(same_before, len(shown) - from_end)
 
 
-# An international address (IRI, RFC 3987) converted to a URL, only if the caller requests it.
+# Conversion of an internationalized address (IRI, RFC 3987) to a URL. The conversion takes place only if the
+# caller requests it.
 #
-# The host becomes A-labels (IDNA 2008 with the mapping of UTS 46, non-transitional). Every other character
-# outside ASCII is escaped as UTF-8. ASCII stays unchanged, even if it is invalid in a URL. So the result is
-# text that must still pass `parse` and the policy.
+# The host is converted to A-labels (IDNA 2008 with the mapping of UTS 46, non-transitional). Each other
+# character outside of ASCII becomes percent-encoded UTF-8. ASCII characters stay unchanged, even if they are
+# invalid in a URL. The result is text that `parse` and the policy must still check.
 
 _BEFORE_HOST = re.compile(r"<?(?:URL:)?[A-Za-z][A-Za-z0-9+.-]*://", re.IGNORECASE)
 _AUTHORITY = re.compile(r"[^/?#<>]*")
@@ -303,7 +312,7 @@ _HOST = re.compile(r"[0-9a-z.-]+\Z")
 
 
 def convert_iri(text: str) -> str:
-    """Convert an IRI to a URL (RFC 3987 3.1); the result is text that is not parsed yet.
+    """Convert an IRI to the text of a URL, without parsing the result (RFC 3987 3.1).
 
     Args:
         text: the user's input.
@@ -340,13 +349,13 @@ def _convert_host(text: str, start: int, end: int) -> str:
     host = text[start:end]
     if host.isascii():
         return host
-    import idna  # imported here: its tables take half a megabyte
+    import idna  # imported lazily: the tables of `idna` take half a megabyte
 
     try:
         converted = idna.encode(host, uts46=True, std3_rules=True, transitional=False).decode("ascii")
     except (idna.IDNAError, UnicodeError) as error:
         raise _no_host(text, start) from error
-    # UTS 46 may map a character to a URL delimiter (U+FF0F to a slash, CVE-2019-9636).
+    # UTS 46 maps some characters to URL delimiters, for example U+FF0F to a slash (CVE-2019-9636).
     if not _HOST.match(converted):
         raise _no_host(text, start)
     return converted
@@ -356,22 +365,22 @@ def _no_host(text: str, start: int) -> InvalidUrl:
     return invalid(text, "bad-host", "host without an ASCII form", start)
 
 
-# References against a base URL (RFC 3986 5.2), such as the value of Location in a redirect.
+# Relative references (RFC 3986 5.2), such as the value of the HTTP header Location.
 #
-# This code only joins text, for URLs whose path consists of segments (http). The joined text is then parsed
-# like any URL from another party.
+# The functions join text, for URLs whose path consists of segments (http). The joined text is then parsed
+# like any untrusted URL.
 
 _SCHEME_PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def join(base: Url, location: str) -> Url:
-    """Return the URL for `location`, complete or relative, found at `base`.
+    """Return the URL of `location`, an absolute URL or a relative reference found at `base`.
 
-    User information of `base` is dropped (S06, S11). Its fragment is kept unless `location` has one (RFC 9110
-    10.2.2).
+    User information of `base` is removed (S06, S11). If `location` has no fragment, the fragment of `base` is
+    used (RFC 9110 10.2.2).
 
     Raises:
-        InvalidUrl: the joined text is not a URL; positions count in the joined text.
+        InvalidUrl: the joined text is not a URL. The position is an index into the joined text.
     """
     complete = location if _SCHEME_PREFIX.match(location) else _resolve(strip_user(base), location)
     if base.fragment is not None and "#" not in location:
@@ -380,7 +389,10 @@ def join(base: Url, location: str) -> Url:
 
 
 def _resolve(base: str, location: str) -> str:
-    """Apply RFC 3986 5.2.2 to a reference without a scheme; `base` has an authority and no fragment."""
+    """Resolve a reference without a scheme (RFC 3986 5.2.2).
+
+    `base` has an authority and no fragment.
+    """
     reference, sign, fragment = location.partition("#")
     path, question, search = reference.partition("?")
     whole, base_question, base_search = base.partition("?")
@@ -398,13 +410,16 @@ def _resolve(base: str, location: str) -> str:
 
 
 def _split_authority(text: str, slashes: int) -> tuple[str, str]:
-    """Return the text before the path, and the path; `slashes` is the index of `//`."""
+    """Split a URL before its path; `slashes` is the index of `//`."""
     path = text.find("/", slashes + 2)
     return (text, "") if path < 0 else (text[:path], text[path:])
 
 
 def _remove_dot_segments(path: str) -> str:
-    """Apply RFC 3986 5.2.4 to a path that is empty or begins with a slash; escaped dots count as names."""
+    """Remove the dot segments of a path that is empty or starts with a slash (RFC 3986 5.2.4).
+
+    A percent-encoded dot counts as an ordinary character.
+    """
     kept: list[str] = []
     segments = path.split("/")[1:]
     for segment in segments:
@@ -417,13 +432,15 @@ def _remove_dot_segments(path: str) -> str:
     return "".join(f"/{segment}" for segment in kept)
 
 
-# URLs in running text, wrapped as the appendix of RFC 1738 recommends: `<URL:…>`, or only `<…>`.
+# URLs in running text, in the form of the appendix of RFC 1738: `<URL:…>`, or only `<…>`.
 #
-# A found URL is text that is not parsed yet. The work is linear in the length of the text, because no
-# candidate is examined twice, and the number of readings of a candidate is limited.
+# Extraction returns text that is not parsed yet. Extraction takes linear time: no candidate is examined
+# twice, and each candidate has a limited number of interpretations.
 
-#: Maximum number of alternative readings of one URL. Each doubtful hyphen doubles the number of readings; 63
-#: is enough for six doubtful hyphens. With more hyphens, the readings that drop the fewest hyphens are used.
+#: Maximum number of alternative interpretations of one URL. A hyphen before a line break is ambiguous: it
+#: belongs to the URL, or the line break added it. Each ambiguous hyphen doubles the number of
+#: interpretations; 63 alternatives are enough for six hyphens. With more hyphens, the interpretations that
+#: remove the fewest hyphens are used.
 MOST_ALTERNATES = 63
 
 _CANDIDATE_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
@@ -438,8 +455,8 @@ class Extracted:
 
     Attributes:
         url: the text of the URL, without line breaks.
-        alternates: its readings without one or more of the hyphens that a line break may have added.
-        position: the index of its `<`.
+        alternates: the URL without one or more of the hyphens that a line break may have added.
+        position: the index of the `<` before the URL.
 
     Examples:
         >>> resolver.extract("see <URL:http://h.example/>")[0].position
@@ -454,7 +471,7 @@ class Extracted:
 def extract(text: str) -> list[Extracted]:
     """Return the wrapped URLs in `text`, in order (RFC 1738, appendix).
 
-    A `<` always starts a new candidate. Never raises.
+    A `<` always starts a new candidate. The function raises no errors.
 
     Examples:
         >>> [found.url for found in resolver.extract("see <URL:ftp://h.example/pub/> and <a@b>")]
@@ -485,7 +502,7 @@ def _read(content: str, position: int) -> Extracted | None:
 
 
 def _join_lines(content: str) -> tuple[str, list[int]]:
-    """Return the content without whitespace, and the indices of hyphens directly before a line end."""
+    """Return the content without whitespace, and the indices of hyphens at the end of a line."""
     pieces = []
     doubtful = []
     at = length = 0
@@ -506,7 +523,7 @@ def _alternates(text: str, doubtful: list[int]) -> tuple[str, ...]:
 
 
 def _drop_characters(text: str, dropped: Iterable[int]) -> str:
-    """Return the text without the characters at the given indices, which are in order."""
+    """Return the text without the characters at the given indices, which are in ascending order."""
     pieces = []
     at = 0
     for index in dropped:

@@ -1,11 +1,13 @@
-"""The registry of schemes: a literal table of their modules, imported on use.
+"""The registry of schemes: a table of built-in schemes, and the schemes of plug-ins.
 
-A built-in scheme is one row. Third parties add schemes through the entry-point group `resolver.schemes`. The
-group is read only if the table has no row for a name, so a plug-in can add a scheme and never replace one. A
-program may `register` a scheme for the life of the process; `register` cannot replace a scheme either. The
-text of a URL never becomes a module name.
+Each built-in scheme has one row in the table; its modules are imported on first use. Third-party packages add
+schemes through the entry-point group `resolver.schemes`. The entry points are read only for a scheme name
+that is not in the table. A plug-in can therefore add a scheme, but cannot replace a built-in scheme. A
+program may call `register` to add a scheme to its own process; `register` cannot replace a scheme either.
+Text of a URL is never used as a module name.
 
-A scheme whose extra is missing is still known: its URLs raise the error of `explain_missing`.
+A scheme whose extra is not installed is still known. A request for such a URL raises an error with the
+message of `explain_missing`.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ SCHEMES: dict[str, str] = {
     "wais": "protocols.wais:WAIS",
 }
 
-#: Names that RFC 1738 section 4 reserves, with their intended use.
+#: The scheme names that RFC 1738 section 4 reserves, with their intended use.
 RESERVED: dict[str, str] = {
     "afs": "Andrew File System global file names",
     "cid": "Content identifiers for MIME body parts",
@@ -56,24 +58,23 @@ RESERVED: dict[str, str] = {
 }
 
 
-#: The scheme names that a parser can find before a colon, in lower case. A scheme with another name could
-#: never be used.
+#: The valid scheme names, in lower case. The URL parser would never find any other name before a colon.
 _NAME = re.compile(r"(?!url$)[a-z][a-z0-9+.-]{0,63}")
 
 _registered: dict[str, Scheme] = {}
 
 
 def register(scheme: Scheme) -> None:
-    """Add a scheme to the schemes of this process.
+    """Add a scheme to this process.
 
-    Its URLs are then parsed, checked, explained and fetched like a plug-in's. The same definition may be
-    registered again.
+    URLs of the scheme are then parsed, checked, explained and fetched like the URLs of a plug-in. The same
+    definition may be registered again.
 
     Args:
-        scheme: the scheme definition: name, parser, exchange, default port, and capabilities.
+        scheme: the scheme definition, with name, parser, protocol exchange, default port and capabilities.
 
     Raises:
-        ValueError: another definition of this scheme exists, or a URL cannot have this name.
+        ValueError: another definition of this scheme exists, or the name is not valid in a URL.
 
     Examples:
         >>> from protocols.gopher import GOPHER
@@ -91,15 +92,19 @@ def register(scheme: Scheme) -> None:
         raise ValueError(f"scheme {scheme.name!r} already exists and cannot be replaced")
 
 
-#: The most likely scheme of a text without a scheme, used only for suggestions and never for a request.
+#: The most likely scheme of a text without a scheme. The scheme is only suggested to the user and never
+#: requested.
 UNSAID: dict[str, str] = {"host": "http", "path": "file", "mailbox": "mailto"}
 
-#: Schemes that are often the first label of their hosts' names.
+#: The schemes that are often the first label of a host name (`ftp.example.org`).
 LABELS = frozenset({"ftp", "gopher"})
 
 
 def find(name: str) -> Scheme | None:
-    """Return the scheme of a lower-case name: built-in, registered, or a plug-in's; None if unknown."""
+    """Return the scheme with a lower-case name, or None if the scheme is unknown.
+
+    The scheme may be built in, registered by the program, or defined by a plug-in.
+    """
     row = SCHEMES.get(name)
     if row is not None:
         scheme = _attribute(row)
@@ -112,12 +117,12 @@ def find(name: str) -> Scheme | None:
 
 
 def is_ours(scheme: Scheme) -> bool:
-    """Return whether the scheme is built in: neither a plug-in's nor registered."""
+    """Return whether the scheme is built in, and not from a plug-in or registered by the program."""
     return scheme.name in SCHEMES
 
 
 def explain_missing(name: str) -> str | None:
-    """Return a sentence that names the missing requirement of a scheme and how to install it.
+    """Return a sentence with the missing requirement of a scheme and the command that installs it.
 
     Return None if the scheme is unknown, or if its requirements are installed.
     """
@@ -131,17 +136,17 @@ def explain_missing(name: str) -> str | None:
 
 
 def can_resolve(scheme: Scheme) -> bool:
-    """Return whether this installation has the scheme's exchange and its requirements."""
+    """Return whether the scheme has a protocol exchange, and its requirements are installed."""
     return scheme.converse is not None and (scheme.needs is None or _is_here(scheme.needs))
 
 
 def schemes(*, web: bool = True) -> tuple[str, ...]:
-    """Return the names of the schemes that can be resolved, registered schemes included.
+    """Return the names of all schemes that can be resolved, including registered schemes.
 
-    Never raises.
+    The function raises no errors.
 
     Args:
-        web: also include http and https, which other clients support.
+        web: whether to include http and https, which other HTTP clients also support.
 
     Examples:
         >>> sorted(set(resolver.schemes()) - set(resolver.schemes(web=False)))
@@ -159,10 +164,13 @@ def is_of_the_web(name: str) -> bool:
 
 
 def check_tls(url: Url, wanted: str | None) -> None:
-    """Raise `NotConfigured` if the caller requires TLS (`--tls require`) and the scheme has no TLS.
+    """Check that the URL's scheme can use TLS, if the caller requires TLS (`--tls require`).
 
-    TLS from the first byte and STARTTLS both suffice. A scheme definition without a TLS declaration counts as
-    clear text. Schemes without a connection do not need TLS.
+    A scheme passes if it supports TLS from the first byte or STARTTLS, or if it opens no connection. A scheme
+    definition without information about TLS counts as clear text.
+
+    Raises:
+        NotConfigured: the scheme supports only clear text.
     """
     row = find(url.scheme) if wanted == "require" else None
     if row is not None and row.transport is not None and row.tls == "never":
@@ -178,22 +186,25 @@ def converse(scheme: Scheme, url: Url, options: Options, limits: Limits) -> Dial
 
 
 def load(place: str) -> Any:
-    """Return the object at `module:name`, imported on use.
+    """Return the object at `module:name`, imported on first use.
 
-    It is for callers in a layer below the module, and for callers that seldom need the object.
+    Callers use this function for modules in a higher layer, and for objects that are rarely needed.
     """
     return _attribute(place)
 
 
 @cache
 def _attribute(place: str) -> Any:
-    """Import the object that a row names; the number of rows limits the size of the cache."""
+    """Import the object at `module:name`.
+
+    The number of rows in the table limits the size of the cache.
+    """
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)
 
 
 def _is_here(extra: Extra) -> bool:
-    from importlib.util import find_spec  # imported here: few rows have requirements
+    from importlib.util import find_spec  # imported lazily: few rows have requirements
 
     return all(find_spec(module) is not None for module in extra.modules)
 
@@ -208,8 +219,11 @@ def _find_plugin(name: str) -> Scheme | str | None:
 
 @cache
 def _points() -> Mapping[str, Sequence[EntryPoint]]:
-    """Return the plug-ins by scheme name, read once, so that unknown names cost no time."""
-    # importing this module takes 40 ms, so it is imported only for a name that is not in the table
+    """Return the plug-ins by scheme name.
+
+    The entry points are read only once, which makes later lookups of unknown names fast.
+    """
+    # imported lazily, only for a name that is not in the table: the import takes 40 ms
     from importlib.metadata import entry_points
 
     points = entry_points(group="resolver.schemes")
@@ -218,7 +232,11 @@ def _points() -> Mapping[str, Sequence[EntryPoint]]:
 
 @cache
 def _load_plugin(name: str) -> Scheme | str | None:
-    """Return the scheme of a plug-in; if it cannot be imported, a text that names the missing part."""
+    """Return the scheme of a plug-in.
+
+    If the plug-in cannot be imported, return a message that names the missing requirement. Return None if no
+    plug-in defines the scheme.
+    """
     lacking: str | None = None
     for point in _points()[name]:
         try:
@@ -232,9 +250,9 @@ def _load_plugin(name: str) -> Scheme | str | None:
 
 
 def _not_imported(point: EntryPoint, error: ImportError) -> str:
-    """Return the reason for a failed import.
+    """Return the reason why a plug-in cannot be imported.
 
-    An entry point may name its extras (`name = module:object [extra]`).
+    An entry point may name the extras that it needs (`name = module:object [extra]`).
     """
     plugin = "a plug-in" if point.dist is None else point.dist.name
     if point.extras:
@@ -243,5 +261,5 @@ def _not_imported(point: EntryPoint, error: ImportError) -> str:
 
 
 def plugins() -> list[str]:
-    """Return the names of the schemes that plug-ins and this program add."""
+    """Return the names of the schemes that plug-ins define or this program registered."""
     return sorted({*_registered, *_points()} - set(SCHEMES))

@@ -1,7 +1,7 @@
-"""Tracebacks of this package's errors: the caller's frame, and the frame where the error left the package.
+"""Shorter tracebacks: the caller's frame, and the frame in which the error left the package.
 
-Internal frames do not help a caller, because the message describes the problem. With `RESOLVE_TRACEBACK=full`
-in the environment all frames are kept, to find a bug in this package.
+Internal frames do not help the caller, because the message describes the problem. The environment variable
+`RESOLVE_TRACEBACK=full` keeps all frames, to debug this package.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _OURS = frozenset({"protocols", "resolver"})
 
 
 def trim_traceback(error: E) -> E:
-    """Return the error without internal frames, to be raised at the border of the package.
+    """Return the error without internal frames, to be raised by a public function.
 
-    The frames of its causes are removed too, if the causes occurred in this package.
+    Internal frames of the error's causes are removed too.
     """
     if os.environ.get("RESOLVE_TRACEBACK") != "full":
         for each in _chain(error):
@@ -31,7 +31,7 @@ def trim_traceback(error: E) -> E:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error, and the errors that a traceback would show before it."""
+    """Yield the error, and the earlier errors that its traceback would show."""
     seen: set[int] = set()
     found: BaseException | None = error
     while found is not None and id(found) not in seen:
