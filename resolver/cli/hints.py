@@ -1,15 +1,8 @@
-"""Suggestions ("did you mean") for a text that is not a URL or has an unknown scheme.
-
-A suggestion is only printed, and never applied. Several corrections are tried: invalid characters are
-percent-encoded, a scheme or its slashes are added, or the name of the scheme is corrected. A suggestion is
-printed only if the URL parser accepts the corrected text.
-"""
+"""Hints in messages of the command: a correction of the URL, and the login that a URL suggests."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from difflib import get_close_matches
 from shlex import quote
 
 from protocols.contract import HostUrl, Url
@@ -17,19 +10,10 @@ from protocols.errors import InvalidUrl, ResolveError, UnsupportedScheme
 from resolver.cli import streams
 from resolver.policy.schemes import rules_of
 from resolver.url import registry
-from resolver.url.parsing import convert_iri, parse, redact
+from resolver.url.parsing import redact
+from resolver.url.suggestions import INVALID, closest_url, escape_text
 
-_MOST_SHOWN = 200  # maximum characters of a suggestion
-_HOST = re.compile(
-    r"(?P<host>localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+\]|(?:[\w-]+\.)+[^\W\d_]{2,}\.?)"
-    r"(?P<port>:[0-9]{1,5})?(?![^/?#])"
-)
-_HOST_AND_PORT = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*):[0-9]{1,5}(?![^/?#])")
-_SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)(?P<behind>:/{0,3}|//)")
-_OTHERS = frozenset({"sftp", "tftp"})  # schemes that are not mistyped: their protocols are not supported
-_NEAR = 0.75  # minimum similarity (difflib) of a mistyped scheme; `nttp` and `nntp` have 0.75
 _WILDCARD = re.compile(r"[*?]|\[[^\]]+\]")
-_NEVER = re.compile(r'[ <>"]|%(?![0-9A-Fa-f]{2})')
 
 
 def hint(error: ResolveError, text: str) -> str | None:
@@ -55,11 +39,8 @@ def hint_at_pattern(text: str) -> str | None:
 
 def proposal(text: str) -> str | None:
     """Return a valid URL that is similar to the text, with its password redacted, or None."""
-    mended = (repair for mend in _MENDED for repair in mend(text.strip()))
-    for meant in map(_escape_text, (text.strip(), *mended)):
-        if meant != text and len(meant) <= _MOST_SHOWN and _is_ours(meant):
-            return redact(meant)
-    return None
+    meant = closest_url(text)
+    return None if meant is None else redact(meant)
 
 
 def _reason(text: str, position: int) -> str | None:
@@ -69,76 +50,10 @@ def _reason(text: str, position: int) -> str | None:
     """
     character = text[position : position + 1]
     around = character == " " and not (text[:position].strip() and text[position:].strip())
-    if around or redact(text) != text or not _NEVER.match(character):
+    if around or redact(text) != text or not INVALID.match(character):
         return None
     names = {" ": "a space", "%": "a literal %"}
-    return f"{names.get(character, repr(character))} must be escaped as {_escape_text(character)}"
-
-
-def _escape_text(text: str) -> str:
-    """Percent-encode all characters that are not valid in a URL."""
-    escaped = _NEVER.sub(lambda found: f"%{ord(found[0]):02X}", text)
-    try:
-        return convert_iri(escaped)
-    except InvalidUrl:
-        return escaped
-
-
-def _is_ours(text: str) -> bool:
-    """Return whether the text is a URL of a supported scheme."""
-    try:
-        return registry.find(parse(text).scheme) is not None
-    except InvalidUrl:
-        return False
-
-
-def _as_host(text: str) -> Iterator[str]:
-    found = _HOST.match(text) or _HOST_AND_PORT.match(text)
-    if found is not None:
-        first = found["host"].partition(".")[0].lower()
-        scheme = first if first in registry.LABELS else registry.UNSAID["host"]
-        yield f"{scheme}://{text}{'' if len(text) > found.end() else '/'}"
-
-
-def _as_authority(text: str) -> Iterator[str]:
-    if text.startswith("//"):
-        yield f"{registry.UNSAID['host']}:{text}"
-
-
-def _as_path(text: str) -> Iterator[str]:
-    if text.startswith("/"):
-        yield f"{registry.UNSAID['path']}://{text}"
-
-
-def _as_mailbox(text: str) -> Iterator[str]:
-    if re.fullmatch(r"[^@:/?#]+@[^@:/?#]+\.[A-Za-z]+", text):
-        yield f"{registry.UNSAID['mailbox']}:{text}"
-
-
-def _with_slashes(text: str) -> Iterator[str]:
-    found = _SCHEME.match(text)
-    if found is not None:
-        yield f"{found['scheme']}://{text[found.end() :]}"
-
-
-def _suggest_schemes(text: str) -> Iterator[str]:
-    found = _SCHEME.match(text)
-    if found is None or found["scheme"].lower() in {*_OTHERS, *registry.SCHEMES}:
-        return
-    for scheme in get_close_matches(found["scheme"].lower(), registry.SCHEMES, 3, _NEAR):
-        rest = text[found.end("scheme") :]
-        yield f"{scheme}{rest}"
-        yield from _with_slashes(f"{scheme}{rest}")
-
-
-_MENDED: tuple[Callable[[str], Iterator[str]], ...] = (
-    _as_host,
-    _as_authority,
-    _as_path,
-    _as_mailbox,
-    _with_slashes,
-    _suggest_schemes,
-)
+    return f"{names.get(character, repr(character))} must be escaped as {escape_text(character)}"
 
 
 def advise(url: Url, *, quiet: bool) -> None:
