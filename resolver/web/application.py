@@ -18,11 +18,12 @@ from starlette.requests import Request
 from starlette.responses import Response as Answer
 from starlette.routing import Route, Router
 
-from protocols.errors import ResolveError
+from protocols.errors import InvalidUrl, ResolveError, UnsupportedScheme
 from protocols.location import Referrer
 from resolver.policy.subject import Verdict
 from resolver.transfer.response import Response
 from resolver.url.parsing import redact
+from resolver.url.suggestions import closest_url
 from resolver.web import access, headers
 from resolver.web.access import Receive, Scope, Send, SiteSettings, answer, serve_lifespan
 from resolver.web.answers import PageAnswers, TraceHistory, get_form, pairs_of, query_of, see
@@ -147,6 +148,7 @@ class WebApplication:
                 Route("/enter", self._enter),
                 Route("/start", self._start, methods=["POST"]),
                 Route("/look", self._look),
+                Route("/go", self._go, methods=["POST"]),
                 Route("/open", self._open, methods=["POST"]),
                 Route("/u/{url:path}", self._show),
                 Route("/g/{url:path}", gateway.answer),
@@ -202,6 +204,24 @@ class WebApplication:
         mark = self._session.find_mark(from_id)
         return self._answer_judged(text, UrlOrigin("chosen", None if mark is None else mark.found))
 
+    async def _go(self, request: Request) -> Answer:
+        """Open a URL that the user typed in the address bar, or redirect to its preview.
+
+        The preview appears unless the policy allows the URL without a warning. It also appears for a form,
+        and if the user did not change the text in the address bar. That text may be a link of a page, and the
+        policy allows more for typed URLs than for links.
+        """
+        form = get_form(request)
+        text, way = form.get("url", ""), UrlOrigin("user")
+        preview = see(f"/look?url={access.quote_whole(text)}")
+        is_typed = _join_lines(text) != _join_lines(form.get("shown", ""))
+        if "preview" in form or not is_typed or request.headers.get("sec-fetch-site") != "same-origin":
+            return preview
+        plan, verdict = self._reading.plan(text, way), self._reading.verdict(text, way)
+        if plan.error is not None or _is_form(verdict) or {plan.verdict, verdict.action} != {"allow"}:
+            return preview
+        return see(access.make_link(text, self._session.mark(SessionLink(None, text, way))))
+
     def _answer_judged(self, text: str, way: UrlOrigin, note: str | None = None) -> Answer:
         """Return the preview of a URL: the page with its plan and policy verdict.
 
@@ -210,7 +230,13 @@ class WebApplication:
         plan, verdict = self._reading.plan(text, way), self._reading.verdict(text, way)
         url = self._reading.url(text, way)
         from_id = self._session.mark(SessionLink(None, text, way))
-        page = look_page(text, plan, verdict, url, self._answers.place(text, ""), note=note)
+        meant = _find_meant(plan.error, text)
+        # The preview of a suggestion has the origin of this preview; without an ID, its origin is `user`.
+        source = (
+            "" if meant is None or way.origin == "user" else self._session.mark(SessionLink(way.referrer))
+        )
+        place = self._answers.place(text, source)
+        page = look_page(text, plan, verdict, url, place, meant=meant, note=note)
         return self._answers.page(page, text, from_id, panel=panel(make_planned_exchange(plan)))
 
     async def _open(self, request: Request) -> Answer:
@@ -283,7 +309,9 @@ class WebApplication:
             mark = self._session.mark(SessionLink(way.referrer))
             login = self._logins.record_outcome(reply, text, way)
             place = self._answers.place(text, mark, from_id)
-            failed = error_page(reply, text, redact(text), place, parent=above, login=login)
+            failed = error_page(
+                reply, text, redact(text), place, parent=above, meant=_find_meant(reply, text), login=login
+            )
             return self._answers.page(failed, text, mark, panel=said)
         self._logins.record_outcome(reply, text, way)
         found_in = Referrer(reply.url, reply.peer)
@@ -300,6 +328,18 @@ class WebApplication:
         safe = headers.file_name(name)
         document_id = self._session.keep(ContentDocument(content, media_type, safe, inline))
         return f"{self._content}/d/{document_id}/{access.quote_whole(safe)}"
+
+
+def _find_meant(error: ResolveError | None, text: str) -> str | None:
+    """Return a URL that is similar to the text, if the error is about the text and not about a redirect."""
+    if not isinstance(error, InvalidUrl | UnsupportedScheme) or error.url not in (None, redact(text)):
+        return None
+    return closest_url(text)
+
+
+def _join_lines(text: str) -> str:
+    """Remove line ends, as browsers do in the address field (HTML, value sanitization algorithm)."""
+    return text.replace("\r", "").replace("\n", "")
 
 
 def _is_form(verdict: Verdict) -> bool:

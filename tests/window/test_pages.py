@@ -134,8 +134,6 @@ def test_pages_work_with_keyboard_only(script: bool, viewer: Viewer, populated: 
     page.keyboard.press("Tab")
     page.keyboard.type(f"{populated.places['gopher']}/")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("button", name="Open", exact=True)).to_be_visible()
-    press(page, "Open")
     expect(page.get_by_role("link", name="About", exact=True)).to_be_visible()
     press(page, "About")
     expect(page.get_by_role("main")).to_contain_text("A text of two lines.")

@@ -29,7 +29,7 @@ from protocols.errors import (
     TryLater,
     UnsupportedScheme,
 )
-from resolver.url.parsing import place_in_shown
+from resolver.url.parsing import place_in_shown, redact
 from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, format_count, line_of
 
 # The component of a URL that a rule refers to is marked with carets under it, and its position is shown as
@@ -188,7 +188,7 @@ def error_page(
         "parent_url": parent,
         "edit": place.look(text),
         "meant": None if meant is None else place.look(meant),
-        "meant_url": meant,
+        "meant_url": None if meant is None else redact(meant),
         "login": login,
     }
     return WebPage("error.html", f"{row.heading}: {shown}", row.status, values)

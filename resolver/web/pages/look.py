@@ -11,6 +11,7 @@ from typing import NamedTuple
 from protocols.location import Action, JsonValue, Url
 from resolver.policy.subject import Decision, Verdict
 from resolver.transfer.plan import Plan, PlanStep
+from resolver.url.parsing import redact
 from resolver.web.pages.errors import CaretLine, point_at
 from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, line_of
 
@@ -76,7 +77,7 @@ def look_page(
         "parts": [] if url is None else list(_parts(url)),
         "steps": [_step(step) for step in plan.steps],
         "opens": goes_ahead,
-        "meant": meant,
+        "meant": None if meant is None else redact(meant),
         "meant_href": None if meant is None else place.look(meant),
         "note": note,
     }

@@ -37,8 +37,8 @@ class Answer(NamedTuple):
         return self.body.decode()
 
     def field(self, name: str) -> str:
-        """Return the value of the first hidden field with this name."""
-        found = re.search(f'name="{name}" value="([^"]*)"', self.text)
+        """Return the value of the first hidden field with this name in the content of the page."""
+        found = re.search(f'name="{name}" value="([^"]*)"', self.text[max(0, self.text.find("<main")) :])
         assert found is not None, f"no field {name} in {self.text}"
         return unescape(found[1])
 
@@ -110,6 +110,14 @@ class Browser:
     async def look(self, url: str) -> Answer:
         """Request the preview of a URL, as typed into the address bar."""
         return await self.ask(f"/look?{urlencode({'url': url})}")
+
+    async def go(self, url: str, shown: str = "", **more: str) -> Answer:
+        """Submit the address bar of a page that shows `shown`; the redirect is not followed."""
+        found = re.search(
+            r'action="/go".*?name="csrf" value="([^"]*)"', (await self.ask("/")).text, re.DOTALL
+        )
+        assert found is not None
+        return await self.post("/go", {"csrf": found[1], "shown": shown, "url": url, **more})
 
     async def open(self, looked: Answer) -> Answer:
         """Submit the form of a preview and follow its redirect."""

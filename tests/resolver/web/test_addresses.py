@@ -7,6 +7,7 @@ confirms it. The paths of the web UI and its gateway are tested here as well.
 from __future__ import annotations
 
 from contextlib import AbstractAsyncContextManager
+from html import unescape
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -73,6 +74,113 @@ async def test_typed_url_is_previewed_then_opened() -> None:
         assert "Protocol exchange" in opened.text
         history = (await browser.ask("/history")).text
         assert peer.url in history
+
+
+async def test_typed_url_opens_in_one_step() -> None:
+    async with gopher() as peer, running(settings=local_settings(peer)) as (browser, _):
+        went = await browser.go(peer.url)
+        assert (went.status, peer.heard) == (303, [])
+        where = went.header("location") or ""
+        assert where.startswith(f"{path_of(peer.url)}?from=")
+        opened = await browser.ask(where)
+        assert (opened.status, peer.heard) == (200, [b"\r\n"])
+        assert "About" in opened.text
+        assert (await browser.ask(where)).status == 200  # a reload
+
+
+@pytest.mark.parametrize(
+    ("url", "why"),
+    [
+        ("http://h.example:25/", "S04"),
+        ("gopher://h.example:7000/", "S04"),
+        ("http://me:secret@h.example/", "S06"),
+        ("gopher://h.example/1x%0D%0A", "S02"),
+        ("gopher://h.example/0x%09%09+%09", "Preview of a URL"),
+        ("htp://h.example/", "Did you mean"),
+        ("example.com", "Preview of a URL"),
+    ],
+)
+async def test_typed_url_with_finding_is_previewed(url: str, why: str) -> None:
+    async with running() as (browser, _):
+        went = await browser.go(url)
+        assert went.header("location") == f"/look?url={quote(url, safe='')}"
+        looked = await browser.ask(went.header("location") or "")
+        assert "Preview of a URL" in looked.text
+        assert why in looked.text
+
+
+async def test_address_bar_previews_url_that_user_did_not_type() -> None:
+    """The text that a page shows in the address bar may be a link of a server."""
+    async with gopher() as peer, running(settings=local_settings(peer)) as (browser, _):
+        preview = f"/look?url={quote(peer.url, safe='')}"
+        for shown in (peer.url, peer.url.replace("gopher", "gop\r\nher")):
+            assert (await browser.go(peer.url, shown)).header("location") == preview
+        assert (await browser.go(peer.url, preview="1")).header("location") == preview
+        assert peer.heard == []
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "none", ""])
+async def test_go_of_another_site_opens_nothing(site: str) -> None:
+    async with gopher() as peer, running(settings=local_settings(peer)) as (browser, _):
+        page = (await browser.ask("/")).text
+        form = {"csrf": page.split('name="csrf" value="')[1].partition('"')[0], "url": peer.url}
+        other = {"Sec-Fetch-Site": site, "Origin": "http://evil.example"}
+        forged = await browser.post("/go", form, other)
+        assert forged.status == 403 or (forged.header("location") or "").startswith("/look?")
+        for wrong in ({**form, "csrf": ""}, {**form, "csrf": "x"}):
+            assert (await browser.post("/go", wrong)).status == 403
+        assert (await browser.ask(f"/go?url={quote(peer.url)}")).status == 405
+        assert peer.heard == []
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("example.com", "http://example.com/"),
+        ("htp://h.example/", "http://h.example/"),
+        ("gohper://h.example/1", "gopher://h.example/1"),
+        ("http://h.example/a b", "http://h.example/a%20b"),
+        ("sftp://h.example/", None),
+        ("javascript:alert(1)", None),
+        ("http://h.example:25/", None),
+    ],
+)
+async def test_preview_suggests_url_of_command(text: str, meant: str | None) -> None:
+    async with running() as (browser, _):
+        looked = await browser.look(text)
+        if meant is None:
+            assert "Did you mean" not in looked.text
+            return
+        assert f"<bdi>{meant}</bdi></a>?" in looked.text
+        href = unescape(looked.text.split('Did you mean <a href="')[1].partition('"')[0])
+        assert href == f"/look?url={quote(meant, safe='')}&from="
+        assert 'action="/open"' in (await browser.ask(href)).text
+
+
+async def test_suggestion_for_password_is_redacted() -> None:
+    async with running() as (browser, _):
+        looked = await browser.look("htp://me:secret@h.example/")
+        assert "<bdi>http://me:****@h.example/</bdi>" in looked.text
+        assert "secret" not in looked.text.partition("Did you mean")[2].partition(">")[2].partition("</a>")[0]
+
+
+async def test_suggestion_for_link_has_origin_of_link() -> None:
+    """A link on a public page with a mistyped scheme must not lead to a typed URL of this machine."""
+    async with running() as (browser, _):
+        text = "htp://127.0.0.1:8000/"
+        found = browser.server.session.mark(
+            SessionLink(Referrer("gopher://public.example/1", "93.184.215.14"))
+        )
+        for target in (
+            f"{path_of(text)}?from={found}",
+            f"/look?url={quote(text, safe='')}&from={found}",
+            f"/look?url={quote(text, safe='')}&from=asked",
+        ):
+            page = (await browser.ask(target)).text
+            href = unescape(page.split('Did you mean <a href="')[1].partition('"')[0])
+            assert not href.endswith("&from=")
+            meant = (await browser.ask(href)).text
+            assert found not in target or ("S08" in meant and 'action="/open"' not in meant)
 
 
 async def test_cross_site_url_sends_no_request() -> None:

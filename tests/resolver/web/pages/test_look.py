@@ -90,7 +90,7 @@ def test_error_page_of_refusal_names_rule_without_retry() -> None:
     assert "Nothing was sent" in text
     assert "start resolve with --allow-port 25." in text
     assert "/help#S04" in found.values
-    assert "post" not in found.values
+    assert "/open" not in found.values
     assert "Try again" not in text
 
 
