@@ -75,6 +75,7 @@ class Scheme(NamedTuple):
     - `negotiates`: the peer chooses among content codings, and inside TLS among protocol versions. Requests
       list those that this installation supports.
     - `suggests`: the peer may suggest a file name.
+    - `attachments`: its documents may hold files ("module:name" of a `protocols.attachment.ReadPost`).
     - `relayed`: an http proxy receives its URLs unchanged.
     - `counted`: components whose ends are given by their lengths, so no byte in them could end a command.
 
@@ -114,6 +115,7 @@ class Scheme(NamedTuple):
     server: bool = False
     negotiates: bool = False
     suggests: bool = False
+    attachments: str | None = None
     relayed: bool = False
     named_by: tuple[str, ...] = ()
     within: str | None = None

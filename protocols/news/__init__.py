@@ -4,6 +4,8 @@
 - `response`: commands, status lines and data blocks.
 - `article`: the head of an article, the decoding of header fields, dates.
 - `listing`: overviews and lists of groups, with their URLs and metadata.
+- `attachments`: the files in an article (MIME), and the articles that hold parts of a file.
+- `yenc`: the decoding of yEnc.
 - `request`: the commands for a URL.
 - `negotiation`: the preconditions of a server, and compression for long responses.
 - `session`: a connection, its pipeline, and the session of one dialogue on the connection.
@@ -46,6 +48,7 @@ NEWS = Scheme(
     walked_as=by_number,
     listing_kept=_LISTING,
     replayed="protocols.news.dialogue:NewsReplayServer",
+    attachments="protocols.news.attachments:NewsPost",
     parse=parse_news,
     build=build_news,
     converse="protocols.news.dialogue:converse",
@@ -61,6 +64,7 @@ NNTP = Scheme(
     tree=Tree(names_of, as_group),
     listing_kept=_LISTING,
     replayed="protocols.news.dialogue:NewsReplayServer",
+    attachments="protocols.news.attachments:NewsPost",
     parse=parse_nntp,
     build=build_nntp,
     converse="protocols.news.dialogue:converse",

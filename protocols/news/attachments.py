@@ -1,0 +1,272 @@
+"""The files in an article: parts of MIME (RFC 2045 to 2049, RFC 2183) and files in yEnc.
+
+`email` of the standard library parses MIME. It recurses into nested parts and compares each line with the
+boundary of each open part, so the depth, the number of parts and the size of a header field are limited here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from email.errors import CloseBoundaryNotFoundDefect, InvalidBase64LengthDefect, InvalidBase64PaddingDefect
+from email.message import Message
+from email.parser import BytesFeedParser
+from email.policy import Compat32
+from typing import NamedTuple
+
+from protocols.attachment import Attachment, FilePart, PartsListing
+from protocols.errors import IntegrityError, LimitExceeded, NotFound, ProtocolError, Truncated
+from protocols.location import Entry, Url
+from protocols.news.article import decode_field, decode_words, parse_head, strip_brackets
+from protocols.news.response import is_number
+from protocols.news.url import NewsUrl, NntpUrl
+from protocols.news.yenc import YencBegin, YencDecoder, YencEnd
+from protocols.options import Limits
+
+#: The maximum depth of parts in parts. Mail and news programs nest three or four deep.
+MAX_DEPTH = 16
+#: The maximum number of parts and of yEnc files in an article.
+MAX_PARTS = 1_000
+#: The maximum size of a header field of MIME in bytes. The parameter parser of `email` takes quadratic time.
+MAX_FIELD = 4_096
+#: The maximum number of articles that hold one file. 10,000 articles of 750 kB are 7.5 GB.
+MAX_TOTAL = 10_000
+#: Article numbers between two parts of a post that belong to other posts. Programs post the parts in
+#: sequence, but several connections or another poster mix them.
+STRAY_NUMBERS = 500
+
+_CHUNK = 65_536
+_COUNTER = re.compile(r"\((\d{1,5})/(\d{1,5})\)", re.ASCII)
+_MAX_SUBJECT = 2_000
+
+
+class _MimePolicy(Compat32):
+    """The policy of `email`, with a limit for the header fields that it parses."""
+
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        name, value = super().header_source_parse(sourcelines)
+        if name.lower().startswith("content-") and len(value) > MAX_FIELD:
+            raise LimitExceeded("line", f"the header field {name[:40]} is longer than {MAX_FIELD} bytes")
+        return name, value
+
+
+class _Part(Message):
+    """A part of an article, which knows its depth and its position in the parts of the article."""
+
+    depth = 0
+    count: list[int] | None = None
+
+    def attach(self, payload: Message) -> None:  # type: ignore[override]
+        assert isinstance(payload, _Part)
+        self.count = self.count or [1]
+        self.count[0] += 1
+        payload.depth, payload.count = self.depth + 1, self.count
+        if payload.depth > MAX_DEPTH:
+            raise LimitExceeded("entries", f"parts of the article are nested deeper than {MAX_DEPTH}")
+        if self.count[0] > MAX_PARTS:
+            raise LimitExceeded("entries", f"the article has more than {MAX_PARTS} parts")
+        super().attach(payload)
+
+
+class PartCounter(NamedTuple):
+    """The counter `(3/7)` in a subject; `rest` is the subject without it, which the parts of a post share."""
+
+    rest: str
+    number: int
+    total: int
+
+
+def parse_counter(subject: str) -> PartCounter | None:
+    """Return the last counter of the subject, or None."""
+    counters = list(_COUNTER.finditer(subject[:_MAX_SUBJECT]))
+    if not counters:
+        return None
+    found = counters[-1]
+    rest = f"{subject[: found.start()]}({found[2]}){subject[found.end() :]}"
+    return PartCounter(rest, int(found[1]), int(found[2]))
+
+
+class NewsPost:
+    """An article: its attachments, and the articles with the other parts of a file.
+
+    Args:
+        url: the URL of the article.
+        octets: the complete article.
+        limits: the limit of a line.
+    """
+
+    def __init__(self, url: NewsUrl | NntpUrl, octets: bytes, limits: Limits) -> None:
+        self._url = url
+        self._octets = octets
+        self._limits = limits
+        self._head = parse_head(octets[: octets.find(b"\r\n\r\n") + 2])
+
+    def read_attachments(self) -> Sequence[Attachment]:
+        """Return the files in the article.
+
+        Raises:
+            LimitExceeded: the article has too many parts, or parts nested too deep.
+            ProtocolError: the article cannot be parsed.
+        """
+        parser = BytesFeedParser(_Part, policy=_MimePolicy())
+        for at in range(0, len(self._octets), _CHUNK):
+            parser.feed(self._octets[at : at + _CHUNK])
+        message = parser.close()
+        found = list(self._walk(message))
+        if len(found) > MAX_PARTS:
+            raise LimitExceeded("entries", f"the article has more than {MAX_PARTS} attachments")
+        return found
+
+    def _walk(self, part: Message) -> Iterator[Attachment]:
+        if not part.is_multipart():
+            yield from self._read_leaf(part)
+            return
+        parts = part.get_payload()
+        assert isinstance(parts, list)
+        found = [each for inner in parts if isinstance(inner, Message) for each in self._walk(inner)]
+        if found and any(isinstance(each, CloseBoundaryNotFoundDefect) for each in part.defects):
+            last = found[-1]
+            text = "the article ends before the boundary that closes its parts"
+            found[-1] = last._replace(
+                error=last.error or Truncated(text, received=len(last.content)), verified=()
+            )
+        yield from found
+
+    def _read_leaf(self, part: Message) -> Iterator[Attachment]:
+        name, media_type = _name_of(part), part.get_content_type()
+        content, error = _decode_content(part)
+        if media_type.startswith("text/"):
+            files = list(read_yenc(content, self._limits))
+            if files:
+                yield from files
+                return
+            if name is None:
+                return
+        yield Attachment(name, media_type, content, error=error)
+
+    def list_parts(self, part: FilePart) -> PartsListing:
+        """Return the overview near the article.
+
+        The number of an article is in the URL, or in the field Xref of the server (RFC 5536 3.2.14).
+
+        Raises:
+            NotFound: the group or the number of the article is unknown.
+            LimitExceeded: the file has too many parts.
+        """
+        total = self._total_of(part)
+        if total > MAX_TOTAL:
+            raise LimitExceeded("entries", f"the file has {total} parts, more than {MAX_TOTAL}")
+        group, number = self._place()
+        url: Url
+        if isinstance(self._url, NntpUrl):
+            url = replace(self._url, article=None)
+        else:
+            url = replace(self._url, message_id=None, group=group)
+        near = total + STRAY_NUMBERS
+        return PartsListing(url, 2 * near, number + near)
+
+    def find_parts(self, part: FilePart, entries: Iterable[Entry]) -> Mapping[int, Url]:
+        """Return the URLs of the articles with the other parts.
+
+        Parts have the same author, and the same subject except the counter. Of several articles with the
+        same part, the nearest one counts.
+        """
+        number = self._place()[1]
+        subject, author = self._head.decode_first("subject"), self._head.get_first("from")
+        counter = parse_counter(subject or "")
+        if counter is None:
+            return {}
+        found: dict[int, Url] = {}
+        distances: dict[int, int] = {}
+        for entry in entries:
+            there = parse_counter(entry.title or "")
+            extra = entry.extra or {}
+            at = extra.get("number")
+            if there is None or not isinstance(at, int) or there.number in (0, part.number):
+                continue
+            is_ours = (there.rest, there.total) == (counter.rest, counter.total)
+            if not is_ours or extra.get("from") != decode_field(author or b"", self._head.charset):
+                continue
+            url = self._url_of(at, entry)
+            if url is not None and abs(at - number) < distances.get(there.number, abs(at - number) + 1):
+                found[there.number], distances[there.number] = url, abs(at - number)
+        return found
+
+    def _url_of(self, number: int, entry: Entry) -> Url | None:
+        if isinstance(self._url, NntpUrl):
+            return replace(self._url, article=number)
+        fields = (entry.raw or b"").split(b"\t")
+        message_id = strip_brackets(fields[4]) if len(fields) > 4 else None
+        return None if message_id is None else replace(self._url, message_id=message_id)
+
+    def _total_of(self, part: FilePart) -> int:
+        counter = parse_counter(self._head.decode_first("subject") or "")
+        total = part.total or (None if counter is None else counter.total)
+        if total is None:
+            raise NotFound("the number of parts is in neither =ybegin nor the subject")
+        return total
+
+    def _place(self) -> tuple[bytes, int]:
+        """Return the group and the number of the article."""
+        if isinstance(self._url, NntpUrl):
+            return self._url.group, self._url.article or 0
+        for word in (self._head.get_first("xref") or b"").split()[1:]:
+            group, colon, number = word.rpartition(b":")
+            if colon and is_number(number):
+                return group, int(number)
+        raise NotFound(
+            "cannot find the other parts: the article has no Xref field with its group and number "
+            "(use an nntp URL with the number of the article)"
+        )
+
+
+def read_yenc(octets: bytes, limits: Limits) -> Iterator[Attachment]:
+    """Yield the yEnc files in a text. Raises `ProtocolError`."""
+    if b"=ybegin " not in octets:
+        return
+    decoder = YencDecoder(limits)
+    begin: YencBegin | None = None
+    content: list[bytes] = []
+    events = (
+        event for at in range(0, len(octets), _CHUNK) for event in decoder.feed(octets[at : at + _CHUNK])
+    )
+    for event in (*events, *decoder.finish()):
+        if isinstance(event, YencBegin):
+            begin, content = event, []
+        elif isinstance(event, bytes):
+            content.append(event)
+        elif begin is not None:
+            yield _make_yenc(begin, b"".join(content), event)
+            begin = None
+
+
+def _make_yenc(begin: YencBegin, content: bytes, end: YencEnd) -> Attachment:
+    part = None
+    if begin.part is not None and (begin.begin, begin.end) != (0, begin.size):
+        part = FilePart(begin.part, begin.total, begin.begin, begin.size, end.crc32)
+    verified = () if end.error else ("length", "digest") if end.is_proved else ("length",)
+    return Attachment(begin.name or None, None, content, part, verified, end.error)
+
+
+def _name_of(part: Message) -> bytes | None:
+    """Return the file name of a part (RFC 2183 2.3, RFC 2231); None without a name."""
+    try:
+        name = part.get_filename()
+    except (ValueError, LookupError, TypeError, AttributeError):  # a charset or a parameter is invalid
+        return None
+    return decode_words(name).encode("utf-8", "surrogateescape") if name else None
+
+
+def _decode_content(part: Message) -> tuple[bytes, IntegrityError | None]:
+    """Return the decoded content of a part, and an error if its base64 ends too early."""
+    del part["content-type"]  # the charset would decode and encode the text again
+    try:
+        content = part.get_payload(decode=True)
+    except (ValueError, LookupError, AssertionError) as error:
+        raise ProtocolError(f"a part of the article cannot be decoded: {error}") from error
+    octets = content if isinstance(content, bytes) else b""
+    for defect in part.defects:
+        if isinstance(defect, InvalidBase64LengthDefect | InvalidBase64PaddingDefect):
+            return octets, Truncated("the base64 text is incomplete", received=len(octets))
+    return octets, None
