@@ -43,10 +43,11 @@ class Attachment(NamedTuple):
 class PartsListing(NamedTuple):
     """The listing that names the other parts of a file: its URL, and which of its items are near.
 
-    The newest `entries` items with numbers below `before` are near.
+    The newest `entries` items with numbers below `before` are near. The file has `total` parts.
     """
 
     url: Url
+    total: int
     entries: int
     before: int
 

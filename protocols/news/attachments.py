@@ -164,7 +164,7 @@ class NewsPost:
         else:
             url = replace(self._url, message_id=None, group=group)
         near = total + STRAY_NUMBERS
-        return PartsListing(url, 2 * near, number + near)
+        return PartsListing(url, total, 2 * near, number + near)
 
     def find_parts(self, part: FilePart, entries: Iterable[Entry]) -> Mapping[int, Url]:
         """Return the URLs of the articles with the other parts.

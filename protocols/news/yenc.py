@@ -114,7 +114,7 @@ class YencDecoder:
             return
         if _BROKEN_ESCAPE.search(lines) or lines.endswith(b"="):
             raise ProtocolError("a yEnc line ends in the middle of an escape sequence")
-        unescaped = _ESCAPE.sub(lambda found: _ESCAPED[found[1][0]], lines.translate(None, b"\r\n"))
+        unescaped = _ESCAPE.sub(lambda found: _ESCAPED[found[1][0]], b"".join(lines.splitlines()))
         if unescaped:
             self._check_start()
             octets = unescaped.translate(_PLAIN)

@@ -480,6 +480,7 @@ class Resolver:
     fetch = _method(session.Resolver.fetch)
     info = _method(session.Resolver.info)
     save = _method(session.Resolver.save)
+    save_attachments = _method(session.Resolver.save_attachments)
     save_all = _make_iterating(session.Resolver.save_all)
     save_tree = _make_iterating(session.Resolver.save_tree)
     stream = _opening(session.Resolver.stream, LiveReply.of)

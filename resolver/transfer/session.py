@@ -23,14 +23,20 @@ from resolver.transfer.batch import Batch, RunningBatch
 from resolver.transfer.extras import find_codings
 from resolver.transfer.limits import Most, ignore_limits, locate_error, max_collected, max_streamed
 from resolver.transfer.many import BatchSettings, Requests, check_pace, hosts_for, save_requests
-from resolver.transfer.naming import index_suffix, is_index, listed_name, server_file_name
+from resolver.transfer.naming import (
+    NameReservations,
+    index_suffix,
+    is_index,
+    listed_name,
+    server_file_name,
+)
 from resolver.transfer.network import Network
 from resolver.transfer.redirects import Leads, MirrorPrefixes, RetrievalRequest, count_learnt, list_mirrors
 from resolver.transfer.response import Outcome, Response, Saved
 from resolver.transfer.retrieval import Retrieval
 from resolver.transfer.retry import Fill, Retrier, give_way_for_room
 from resolver.transfer.segments import HostConnectionCounter
-from resolver.transfer.settings import FIVE_TRIES, ONE_TRY, Settings, check_names, options_of
+from resolver.transfer.settings import FIVE_TRIES, ONE_TRY, RetryPolicy, Settings, check_names, options_of
 from resolver.transfer.streaming import NOTHING, EntryStream, MemoryStore, Store, StreamingResponse, leave
 from resolver.url import registry
 from resolver.url.parsing import UrlLike, url_of
@@ -38,6 +44,7 @@ from resolver.url.tracebacks import trim_traceback
 
 if TYPE_CHECKING:
     from resolver.files.commit import GroupCommit
+    from resolver.transfer.attachments import AttachmentSaver
     from resolver.transfer.cookies import CookieFile
     from resolver.transfer.saving import Exists, SaveSettings
     from resolver.transfer.terminal import TerminalSession, TerminalWindow
@@ -186,6 +193,10 @@ class Resolver:
 
         Raises `ResolveError` if the object cannot be retrieved or is incomplete.
         """
+        request = self._request(url, origin, referrer, prompt=True)
+        return await self._collect(request)
+
+    async def _collect(self, request: RetrievalRequest, patience: RetryPolicy | None = None) -> Response:
         memory = MemoryStore()
         entries: tuple[Entry, ...] | None = None
 
@@ -198,8 +209,7 @@ class Resolver:
             if reply.has_entries:
                 entries = await self._entries_of(reply, memory.tail(memory.position))
 
-        request = self._request(url, origin, referrer, prompt=True)
-        retrier = self._retrier(request, memory, fill, max_collected)
+        retrier = self._retrier(request, memory, fill, max_collected, patience)
         try:
             reply = await retrier.retry(Clock(self._network.limits_of(request.url).total))
         except ResolveError as error:
@@ -220,9 +230,17 @@ class Resolver:
         """Return a `Retrier` that retrieves the URL into a store of the caller."""
         return self._retrier(self._request(url, origin, referrer), keep, fill, max_streamed)
 
-    def _retrier(self, request: RetrievalRequest, keep: Store, fill: Fill, most: Most) -> Retrier:
+    def _retrier(
+        self,
+        request: RetrievalRequest,
+        keep: Store,
+        fill: Fill,
+        most: Most,
+        patience: RetryPolicy | None = None,
+    ) -> Retrier:
         open_ = partial(Retrieval, self._network, most=most)
-        return Retrier(open_, (request,), keep, fill, self._patience or ONE_TRY, self._network.on_event)
+        policy = patience or self._patience or ONE_TRY
+        return Retrier(open_, (request,), keep, fill, policy, self._network.on_event)
 
     def limits_of(self, url: Url) -> Limits:
         """Return the limits for the URL: the limits of its host, or the `limits` of the session."""
@@ -378,6 +396,92 @@ class Resolver:
         except ResolveError as error:
             give_way_for_room(error, first.url, self._network)
             raise trim_traceback(locate_error(error, first.url.shown)) from error.__cause__
+
+    async def save_attachments(
+        self,
+        url: UrlLike,
+        directory: str | PathLike[str],
+        *,
+        parts: bool = False,
+        exists: Exists = "fail",
+        digest: bool = False,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+    ) -> tuple[Saved, ...]:
+        """Save the files in an article (MIME attachments and yEnc) below a directory.
+
+        The names are those in the article, sanitized (S14, names of saved files). If an attachment fails, the
+        other attachments are saved before the error is raised.
+
+        Args:
+            url: an article, for example `nntp://host/group/number` or `news:message-id`.
+            directory: the directory of the files, which is created if necessary.
+            parts: whether to fetch the other articles of a file in several parts, and to join the parts. The
+                parts are found in the overview of the group: the same author, and the same subject except the
+                counter `(3/7)`. A `news` URL needs a server that sends Xref.
+            exists: as for `save`, except `resume` and `newer`.
+            digest: as for `save`.
+            origin: how the URL was chosen (`Provenance`).
+            referrer: the URL and IP address of the document that contained the URL (`Provenance`).
+
+        Raises:
+            NotFound: if the article has no attachments.
+            Truncated: if an attachment is incomplete, or parts of a file are missing.
+            ChecksumMismatch: if an attachment differs from its size or its CRC-32.
+            NotConfigured: if documents of the scheme of the URL have no attachments.
+
+        Examples:
+            >>> async with resolver.Resolver() as session:
+            ...     for saved in await session.save_attachments("nntp://127.0.0.1:8930/alt.files/1", "files"):
+            ...         print(saved.path, saved.bytes, saved.verified)
+            files/picture.bin 1280 ('terminator', 'length', 'digest')
+        """
+        saver = self.attachment_saver(
+            url, directory, parts=parts, exists=exists, digest=digest, origin=origin, referrer=referrer
+        )
+        saved = []
+        errors: list[ResolveError] = []
+        for each in await saver.run():
+            if isinstance(each, ResolveError):
+                errors.append(each)
+            else:
+                saved.append(each)
+        if errors:
+            raise trim_traceback(errors[0]) from errors[0].__cause__
+        return tuple(saved)
+
+    def attachment_saver(
+        self,
+        url: UrlLike,
+        directory: str | PathLike[str],
+        *,
+        parts: bool = False,
+        exists: Exists = "fail",
+        digest: bool = False,
+        origin: Origin = "user",
+        referrer: tuple[str, str | None] | None = None,
+        reserve: Callable[[str, str], str] | None = None,
+    ) -> AttachmentSaver:
+        """Return an `AttachmentSaver`, whose `run` returns an error for each attachment that failed.
+
+        `reserve` returns a name that no other file of the run has, for a name and a URL.
+        """
+        # imported lazily, with all of `resolver.files`: many sessions save no files
+        from resolver.transfer.attachments import AttachmentOrder, AttachmentSaver
+
+        request = partial(self._request, origin=origin, referrer=referrer, prompt=True)
+        first = request(url)
+        order = AttachmentOrder(
+            directory=fspath(directory),
+            parts=parts,
+            exists=exists,
+            digest=digest,
+            commits=self._group_commit(),
+            limits=self.limits_of(first.url),
+            reserve=reserve or NameReservations(lambda path, shown: True).reserve,
+        )
+        collect = partial(self._collect, patience=self._patience or FIVE_TRIES)
+        return AttachmentSaver(first, order, request, collect)
 
     def save_all(
         self,

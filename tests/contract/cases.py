@@ -205,7 +205,7 @@ CASES: tuple[Case, ...] = (
         start=_packing_news,
         listing="news:*",
         listing_kind=Kind.DIRECTORY,
-        names=("comp.misc", "alt.c++", "alt.empty", "private.secret"),
+        names=("comp.misc", "alt.c++", "alt.empty", "alt.files", "private.secret"),
         barred=frozenset({"private.secret"}),
         later=(),
     ),

@@ -141,14 +141,14 @@ def test_find_parts_takes_nearest_article_of_same_post() -> None:
         entry(104, "Re: a reply"),
         entry(120, '"p.bin" yEnc (3/3)'),
     ]
-    assert post.list_parts(PART) == PartsListing(replace(URL, article=None), 1006, 603)
+    assert post.list_parts(PART) == PartsListing(replace(URL, article=None), 3, 1006, 603)
     assert post.find_parts(PART, overview) == {2: replace(URL, article=99), 3: replace(URL, article=120)}
 
 
 def test_find_parts_of_news_url_uses_xref() -> None:
     url = NewsUrl(scheme="news", message_id=b"1@h")
     post = NewsPost(url, HEAD + b"Xref: s.example a.b:100 c.d:7\r\n\r\n" + PARTS[0], Limits())
-    assert post.list_parts(PART) == PartsListing(replace(url, message_id=None, group=b"a.b"), 1006, 603)
+    assert post.list_parts(PART) == PartsListing(replace(url, message_id=None, group=b"a.b"), 3, 1006, 603)
     found = post.find_parts(PART, [entry(101, '"p.bin" yEnc (2/3)')])
     assert found == {2: replace(url, message_id=b"i@h")}
 

@@ -271,7 +271,7 @@ LISTINGS = {
     "{gopher}/1/with%20space": [],
     "{gopher_menu}/1": ["A[31m text", "prose"],
     "{nntp}/comp.misc": ["1230 Test", "1234 Test", "1235 Bare LF", "1236 Grüße"],
-    "{news}/": ["comp.misc", "alt.c++", "alt.empty", "private.secret"],
+    "{news}/": ["comp.misc", "alt.c++", "alt.empty", "alt.files", "private.secret"],
     "{wais}/demo?ferry": ["Quay notes", "Menu of the café"],
     "{file}/": ["about.txt", "l\\x0d\\x0aies", "\x1b[31m"],
 }

@@ -389,7 +389,7 @@ async def test_news_listing_info_and_entries(nursery: trio.Nursery) -> None:
             "comp.misc.1230@example.test",
         )
         async with one.entries("news:a*") as entries:
-            assert [entry.name async for entry in entries] == ["alt.c++", "alt.empty"]
+            assert [entry.name async for entry in entries] == ["alt.c++", "alt.empty", "alt.files"]
     assert b"HEAD <comp.misc.1230@example.test>" in server.commands
 
 
