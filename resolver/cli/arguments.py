@@ -191,6 +191,7 @@ def _command(verb: str, urls: list[str], given: dict[str, Any], extracts: str | 
         command.urls = tuple(url for url in urls if url != "-")
     _check_urls(command)
     _check_output(command)
+    _check_attachments(command)
     _check_trees(command)
     if command.only_ipv4 and command.only_ipv6:
         raise UsageError("-4 and -6 cannot be combined")
@@ -351,6 +352,37 @@ def _check_output(command: Command) -> None:
         raise UsageError("-O FILE: expected one URL (for several use -d DIR)")
     if to_file and (command.host_directories or command.cut_dirs is not None):
         raise UsageError("--host-directories and --cut-dirs cannot be combined with -O FILE")
+
+
+#: Options of `get` for one file with the name of its URL.
+_ONE_FILE = [
+    "output",
+    "directory",
+    "recursive",
+    "ledger",
+    "dry_run",
+    "meta",
+    "checksum",
+    "mirrors",
+    "host_directories",
+    "cut_dirs",
+]
+
+
+def _check_attachments(command: Command) -> None:
+    """Check the options of `--attachments`. Raises `UsageError`."""
+    given = command.configuration.given
+    if command.attachments is None:
+        if command.parts and command.verb == "get":
+            raise UsageError("--parts needs --attachments")
+        return
+    if command.verb != "get":
+        raise UsageError("--attachments is only for get")
+    for row in rows():
+        if row.name in _ONE_FILE and given.get(row.name) not in (None, False, []):
+            raise UsageError(f"--attachments cannot be combined with {row.long}")
+    if command.exists in ("resume", "newer"):
+        raise UsageError(f"--attachments cannot be combined with --exists {command.exists}")
 
 
 def _check_trees(command: Command) -> None:

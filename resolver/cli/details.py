@@ -665,6 +665,17 @@ OF_OPTIONS: Mapping[str, str] = {
         "Cursor movement, colors and other escape sequences are dropped. The terminal type `dumb` is "
         "announced to the service instead of `xterm`."
     ),
+    "--attachments": (
+        "Files in yEnc, and parts of MIME that have a file name or are not text, are saved instead of the "
+        "article. The names are those in the article, without directories (S14). `--exists` may be `fail`, "
+        "`skip`, `replace` or `rename`. A damaged attachment is an error, and is not saved. It cannot be "
+        "combined with `-O`, `-d`, `-r`, `--ledger`, `--dry-run`, `--meta`, `--checksum` or `--mirror`."
+    ),
+    "--parts": (
+        "The other parts of a file in yEnc are found in the overview near the article: they have the same "
+        "author, and the same subject except the counter `(3/7)`. The URL may name any part. A `news:` URL "
+        "needs a server that sends Xref. Without this option, a part of a file is an error."
+    ),
     "--entries": (
         "By default, the newest 10,000 articles of a group or 40 hits of a wais search are requested. 0 "
         "requests all articles, or 1,000 hits. Other schemes ignore the option."

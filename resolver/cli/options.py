@@ -294,6 +294,9 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--until",), "REGEX", "record a session until REGEX matches (telnet)", "cat explain"),
         Option(("--send",), "TEXT", "type TEXT when --until matches (telnet)", "cat explain", many=True),
         Option(("--plain",), None, "show text only, for a dumb terminal (telnet)", "open"),
+        Option(("--attachments",), "DIR", "save the attachments of an article below DIR (news)",
+               GET, kind=path),
+        Option(("--parts",), None, "with --attachments: join files from several articles", GET),
         Option(("--entries",), "N", "get the newest N articles or N hits (0: all)", ASKED, kind=size),
     ),
 }  # fmt: skip
@@ -435,4 +438,6 @@ class CommandOptions:
     until: str | None
     send: list[str]
     plain: bool
+    attachments: str | None
+    parts: bool
     entries: int | None

@@ -194,7 +194,7 @@ class TargetNaming:
             return True
         from resolver.files.names import is_free  # lazy import: it takes 7 ms
 
-        path = os.path.join(self._command.directory or "", path)
+        path = os.path.join(self._command.attachments or self._command.directory or "", path)
         had_it = self._ledger is not None and self._ledger.has(url, os.path.abspath(path))
         return had_it or is_free(path, url)
 

@@ -58,6 +58,8 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
 
     Returns None for a directory of a tree.
     """
+    if command.attachments is not None:
+        return await _get_attachments(session, target, command, command.attachments)
     if command.output == "-":
         return await cat(session, target, command)
     if command.output is not None and is_device(_resolve_path(command.output, command)):
@@ -86,6 +88,51 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
     else:
         _report_saved(saved, command)
     return saved
+
+
+async def _get_attachments(
+    session: Resolver, target: CommandTarget, command: Command, directory: str
+) -> Saved:
+    """Save the attachments of an article, and report an outcome for each of them.
+
+    Raises the error of the first attachment that failed, after all outcomes were reported.
+    """
+    assert target.claim is not None
+    started = trio.current_time()
+    try:
+        saver = session.attachment_saver(
+            target.parsed(command),
+            directory,
+            parts=command.parts,
+            exists=command.exists,
+            digest=command.json,
+            origin=target.origin,
+            referrer=target.referrer,
+            reserve=target.claim.reserve,
+        )
+        results = await saver.run()
+    except ResolveError as error:
+        results = [error]
+    saved = [each for each in results if isinstance(each, Saved)]
+    errors = [each for each in results if isinstance(each, ResolveError)]
+    with _last_words():
+        for each in results:
+            if isinstance(each, Saved):
+                _report_oddities(each.requested_url, each.findings if each is saved[0] else (), command)
+            if not command.json:
+                if isinstance(each, Saved):
+                    _report_saved(each, command)
+            elif isinstance(each, Saved):
+                await _show(outcome.make_done_record(each, parse(each.requested_url).scheme))
+            else:
+                elapsed = trio.current_time() - started
+                await _show(outcome.make_failed_record(each, target, elapsed, command, session.policy))
+    for other in errors[1:]:  # the run reports the first one
+        if not command.is_silent:
+            streams.complain(*messages.describe(other, target.url))
+    if errors:
+        raise errors[0]
+    return replace(saved[0], bytes=sum(each.bytes for each in saved if not each.skipped))
 
 
 def _last_words() -> AbstractContextManager[object]:

@@ -124,11 +124,13 @@ class AttachmentSaver:
         for number, each in enumerate(attachments, 1):
             try:
                 results.append(await self._save(each, number, post, response))
+            except LocalError as error:
+                results.append(locate_error(error, url.shown))
+                if not isinstance(error, NameTaken):
+                    break  # the next file would fail for the same reason, such as a full disk
             except ResolveError as error:
                 shown = self._label(each, number)
                 results.append(locate_error(error.saying(f"in the attachment {shown}").final(), url.shown))
-                if isinstance(error, LocalError) and not isinstance(error, NameTaken):
-                    break  # the next file would fail for the same reason, such as a full disk
         return results
 
     def _read(self, url: Url, response: Response) -> Post:
@@ -149,7 +151,7 @@ class AttachmentSaver:
         part = attachment.part
         if part is not None and not self._order.parts:
             raise Truncated(
-                f"this is part {part.number} of {part.total or 'several'}: the others are in other articles",
+                f"the article has only part {part.number} of {part.total or 'several'}",
                 received=len(attachment.content),
                 expected=part.size,
             ).with_setting("parts")

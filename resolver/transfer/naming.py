@@ -331,6 +331,10 @@ class NameReservation:
         """Reserve exactly this path; see `NameReservations`."""
         return self._names.hold(path)
 
+    def reserve(self, wanted: str, url: str) -> str:
+        """Reserve and return a path that no other file of the run has; each call returns another path."""
+        return self._names.reserve(wanted, url)
+
     def take(self, wanted: str, url: str) -> str:
         """Reserve and return a path for this URL.
 

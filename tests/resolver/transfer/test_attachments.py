@@ -79,7 +79,7 @@ async def test_save_attachments_with_parts_joins_file(server: NewsServer, tmp_pa
     [
         ("damaged", False, resolver.ChecksumMismatch, "CRC-32"),
         ("cut", False, resolver.Truncated, "=yend"),
-        ("part2", False, resolver.Truncated, "part 2 of 3"),
+        ("part2", False, resolver.Truncated, "only part 2 of 3"),
         ("lost1", True, resolver.Truncated, "part 2 of 3 is missing"),
         ("other", False, resolver.NotFound, "no attachments"),
     ],
