@@ -13,6 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from io import BufferedRWPair
 
+from fixtures.nntp.attachments import list_posts
 from tests.servers.service import LOOPBACK
 
 #: Name, highest and lowest number, posting (active(5)); the next article is the highest plus one.
@@ -23,6 +24,7 @@ GROUPS = (
     ("private.notes", 0, 1, "y"),
     ("test.c++", 0, 1, "y"),
     ("test.empty", 3999, 4000, "y"),
+    ("test.files", 0, 1, "y"),
     ("test.other", 499, 500, "m"),
     ("test.prose", 0, 1, "y"),
 )
@@ -119,6 +121,10 @@ PROSE = {
     14: Article("last@example.test", b"\r\n\r\nthe last\r\n"),
 }
 GONE = 13
+#: The articles with attachments in test.files, in order of their numbers.
+FILES = tuple(
+    Article(post.message_id, post.body, "test.files", post.subject, post.fields) for post in list_posts()
+)
 HIDDEN = Article("hidden@example.test", b"for some\r\n", groups="private.notes")
 _OTHERS = (
     HIDDEN,
@@ -132,7 +138,7 @@ def feed(port: int, patience: float) -> None:
 
     Raises `RuntimeError` if the server does not accept an article.
     """
-    take(port, (*PROSE.values(), *_OTHERS), patience)
+    take(port, (*PROSE.values(), *_OTHERS, *FILES), patience)
 
 
 def take(port: int, articles: Iterable[Article], patience: float) -> None:

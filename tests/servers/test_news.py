@@ -13,6 +13,7 @@ import pytest
 import trio
 
 import resolver
+from fixtures.nntp.attachments import PICTURE
 from protocols.contract import JsonValue
 from resolver import Connected, Event, Kind, Options, Response, Sent, parse
 from resolver.files.mailbox import Maildir, Mbox
@@ -20,7 +21,7 @@ from resolver.trees.saving import GroupMailbox, source_of
 from tests.resolver.cli import command
 from tests.resolver.trees.test_saving import in_maildir, in_mbox
 from tests.servers.news_servers import PASSWORD, USER, NewsServer
-from tests.servers.news_spool import DESCRIPTIONS, GONE, GROUPS, HIDDEN, PROSE, Article
+from tests.servers.news_spool import DESCRIPTIONS, FILES, GONE, GROUPS, HIDDEN, PROSE, Article
 
 LOOPBACK = "127.0.0.1"
 LOGIN = f"{USER}:{quote(PASSWORD, safe='')}@"
@@ -410,3 +411,47 @@ async def test_mailbox_has_every_article_of_a_group(
     bodies = sorted(article.body.replace(b"\r\n", b"\n") for article in LEFT.values())
     assert sorted(each.partition(b"\n\n")[2] for each in found) == bodies
     assert (asked[0] >= len(LEFT), asked[1]) == (True, 0)
+
+
+# Attachments that were posted to INN, with the command and from Python.
+
+
+@pytest.mark.parametrize("flavor", ["plain", "transit", "implicit"])
+def test_get_attachments_saves_posted_files(inn: NewsServer, tmp_path: Path, flavor: str) -> None:
+    """yEnc, MIME, and names that lead out of the directory."""
+    site = Site(inn, flavor)
+    urls = [site.nntp(f"test.files/{number}") for number in (1, 6, 7)]
+    done = resolve(inn, "get", "--json", "--attachments", "out/new", *urls, folder=tmp_path)
+    assert (done.status, [record["status"] for record in done.records]) == (0, ["done"] * 4)
+    files = {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.rglob("*.*")}
+    notes = "café ends".encode()
+    assert files == {
+        "out/new/picture.bin": PICTURE,
+        "out/new/x.png": bytes(range(5)),
+        "out/new/notes.txt": notes,
+    }
+    assert (tmp_path / "out/new/passwd").read_bytes() == b"hostile"
+
+
+@pytest.mark.parametrize("flavor", ["plain", "transit", "implicit"])
+@pytest.mark.parametrize("form", ["nntp", "news"])
+async def test_save_attachments_joins_posted_parts(
+    inn: NewsServer, tmp_path: Path, flavor: str, form: str
+) -> None:
+    """The Xref field of INN leads from a message-id to the overview of the group."""
+    site = Site(inn, flavor)
+    url = site.nntp("test.files/4") if form == "nntp" else site.news("part3@example.test")
+    async with site.resolver as session:
+        [saved] = await session.save_attachments(url, tmp_path, parts=True)
+    assert (tmp_path / "three parts.bin").read_bytes() == PICTURE
+    assert saved.verified == ("terminator", "length", "digest")
+    assert f"OVER 1-{len(FILES)}".encode() in site.sent
+
+
+def test_get_attachments_of_damaged_posts_leaves_nothing(inn: NewsServer, tmp_path: Path) -> None:
+    site = Site(inn)
+    for number, words in {8: "CRC-32", 9: "=yend", 10: "part 2 of 3 is missing"}.items():
+        url = site.nntp(f"test.files/{number}")
+        done = resolve(inn, "get", "--parts", "--attachments", "out", url, folder=tmp_path)
+        assert (done.status, words in done.messages) == (10, True)
+    assert list(tmp_path.iterdir()) == []

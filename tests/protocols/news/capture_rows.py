@@ -194,6 +194,7 @@ ROWS = (
     Row("lynx_nntp_group_missing", (missing("nntp://h/no.such.group"),)),
     Row("lynx_nntp_range", reason="no URL names a range of numbers"),
     Row("lynx_transit", (article("nntp://h/test.gaps/1002", b"ARTICLE 1002"),)),
+    Row("mime_attachments", (article("nntp://h/test.files/6", b"ARTICLE 6"),)),
     Row(
         "old_server",
         (
@@ -272,4 +273,14 @@ ROWS = (
     Row("w3m_nntp_group", (_GAPS,)),
     Row("w3m_nntp_range", reason="no URL names a range of numbers"),
     Row("xover_hdr", (Case("nntp://h/test.gaps", kind="group", options=FACTS),)),
+    Row(
+        "yenc_parts",
+        (
+            article("nntp://h/test.files/5", b"ARTICLE 5"),
+            group("nntp://h/test.files", b"OVER 1-11", 11),
+            article("nntp://h/test.files/2", b"ARTICLE 2"),
+            article("nntp://h/test.files/4", b"ARTICLE 4"),
+        ),
+    ),
+    Row("yenc_single", (article("nntp://h/test.files/1", b"ARTICLE 1"),)),
 )

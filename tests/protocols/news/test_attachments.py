@@ -14,8 +14,10 @@ from protocols.attachment import Attachment, FilePart, PartsListing
 from protocols.errors import LimitExceeded, NotFound, ResolveError, Truncated
 from protocols.location import Entry, JsonValue, Kind
 from protocols.news.attachments import NewsPost, parse_counter
+from protocols.news.listing import OverviewReader
 from protocols.news.url import NewsUrl, NntpUrl
 from protocols.options import Limits
+from tests.protocols.news.captures import exchanges
 
 URL = NntpUrl(scheme="nntp", host="h", group=b"g", article=100)
 PARTS = write_yenc_parts(PICTURE, b"p.bin", 3)
@@ -162,3 +164,45 @@ def test_list_parts_without_xref_is_not_found() -> None:
 def test_list_parts_of_too_many_is_limit_exceeded() -> None:
     with pytest.raises(LimitExceeded):
         NewsPost(URL, HEAD + b"\r\n", Limits()).list_parts(PART._replace(total=10_001))
+
+
+# Recordings of INN, which stored the posted articles.
+
+
+def articles_of(capture: str) -> list[NewsPost]:
+    """Return the articles of a recording; the number of an article is that of its command."""
+    return [
+        NewsPost(
+            NntpUrl(scheme="nntp", host="h", group=b"test.files", article=int(each.command[8:])),
+            each.content or b"",
+            Limits(),
+        )
+        for each in exchanges(capture)
+        if each.command.startswith(b"ARTICLE ")
+    ]
+
+
+def test_read_recorded_articles_returns_files() -> None:
+    [single], [mime] = articles_of("yenc_single"), articles_of("mime_attachments")
+    assert [(each.name, each.content) for each in single.read_attachments()] == [(b"picture.bin", PICTURE)]
+    assert [(each.name, each.content) for each in mime.read_attachments()] == [
+        (b"../../x.png", bytes(range(5))),
+        (b"/etc/notes.txt", "café ends".encode()),
+    ]
+
+
+def test_find_parts_in_recorded_overview_finds_other_articles() -> None:
+    posts = articles_of("yenc_parts")
+    [overview] = (each.content for each in exchanges("yenc_parts") if each.command.startswith(b"OVER"))
+    reader = OverviewReader(b"test.files", lambda *found: None, Limits().line, [])
+    entries = [*reader.feed(overview or b""), *reader.finish()]
+    attachments = [post.read_attachments()[0] for post in posts]
+    parts = [each.part for each in attachments]
+    assert [None if part is None else part.number for part in parts] == [2, 1, 3]
+    assert parts[0] is not None
+    found = posts[0].find_parts(parts[0], entries)
+    assert found == {
+        1: replace(URL, group=b"test.files", article=2),
+        3: replace(URL, group=b"test.files", article=4),
+    }
+    assert b"".join(attachments[at].content for at in (1, 0, 2)) == PICTURE

@@ -16,6 +16,7 @@ from fixtures.nntp import Group, NewsServer, Spool, serve
 from fixtures.nntp.attachments import MIXED_BODY, MIXED_FIELDS, PICTURE, list_posts, write_yenc_parts
 from fixtures.nntp.spool import write_article
 from resolver import Saved
+from resolver.files.partial_file import PartialFile
 from resolver.transfer.saving import Exists
 from tests.elsewhere import served
 from tests.resolver.transfer.test_news import session
@@ -208,6 +209,19 @@ async def test_save_attachments_on_full_disk_leaves_nothing(
             await news.save_attachments(url_of(server, "part1"), tmp_path / "new", parts=True)
         monkeypatch.undo()
     assert os.listdir(tmp_path) == []
+
+
+async def test_save_attachments_after_killed_run_starts_over(server: NewsServer, tmp_path: Path) -> None:
+    """The partial file of a killed run is used again, and its bytes are not trusted."""
+    path = str(tmp_path / "three parts.bin")
+    async with PartialFile(path, source=url_of(server, "part1")) as left:
+        await left.remember(resolver.Validators(size=len(PICTURE)))
+        left.write(b"wrong")
+        left.keep()
+    assert sorted(os.listdir(tmp_path)) == ["three parts.bin.part", "three parts.bin.part-state"]
+    async with session(server) as news:
+        await news.save_attachments(url_of(server, "part1"), tmp_path, parts=True)
+    assert files_below(tmp_path) == {"three parts.bin": PICTURE}
 
 
 @pytest.mark.parametrize("path", ["alt.files", "*"])
