@@ -1,16 +1,16 @@
-"""The test kit for scheme authors: players of protocol exchanges without I/O, and the contract of schemes.
+"""The test kit for authors of schemes: protocol exchanges without I/O, and the contract of schemes.
 
-A *transcript* (`parse_transcript`) holds both sides of an exchange. `recite` runs the client's exchange
-against the transcript and returns the outcome. The server's bytes can be split in any way (`CUTTERS`,
-`chunkings`).
+A *transcript* (`parse_transcript`) contains the bytes of both sides of a protocol exchange. `recite` runs the
+client's exchange against the transcript, and returns the outcome. The server's bytes can be split into blocks
+in any way (`CUTTERS`, `chunkings`).
 
-`Player` does the same step by step. The peer of a `Player` is a `TranscriptScript`, bytes in any order
-(`OctetScript`), or a value for each step (`ValueScript`). The test fails if data is unsent or unread at the
-end.
+`Player` runs an exchange step by step. The peer of a `Player` is a transcript (`TranscriptScript`), bytes
+without order (`OctetScript`), or a value for each step (`ValueScript`). The test fails if bytes are still
+unsent or unread at the end.
 
-`resolver.testing.contract` provides the contract as a test class, and `resolver.testing.plugin` is the
-plug-in for pytest. Both need the extra `testing`; the other modules do not. `import resolver` imports none of
-the modules of this package.
+`resolver.testing.contract` contains the contract as a test class. `resolver.testing.plugin` is the plug-in
+for pytest. Both need the extra `testing`; the other modules do not. `import resolver` imports no module of
+this package.
 """
 
 from __future__ import annotations

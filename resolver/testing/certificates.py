@@ -1,4 +1,4 @@
-"""TLS for test servers: a new certificate authority, and a certificate for loopback from this authority."""
+"""TLS for test servers: a new certificate authority (CA), and a certificate for loopback from this CA."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 def server_tls(folder: Path) -> tuple[ssl.SSLContext, Path]:
-    """Return a server context with a new certificate for 127.0.0.1, and the path of the authority's file.
+    """Return a TLS server context with a new certificate for 127.0.0.1, and the path of the CA file.
 
     Args:
-        folder: the directory in which the authority's file is created.
+        folder: the directory in which the CA file is created.
     """
     import trustme
 

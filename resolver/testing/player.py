@@ -1,8 +1,8 @@
-"""The player of protocol exchanges in tests: it performs the steps of any scheme, without I/O or event loop.
+"""The test driver for protocol exchanges: runs the exchange of any scheme without I/O and event loop.
 
-The peer is a transcript, bytes, or a value for each step. The peer accepts sent data and supplies received
-data on each connection. Every mismatch fails the test: unexpected data, a wait for data that never arrives,
-and data that is unsent or unread at the end of the exchange.
+The peer is a transcript, bytes, or a value for each step. On each connection, the peer checks the sent bytes
+and supplies the received bytes. Each difference fails the test: unexpected bytes, waiting for bytes that
+never arrive, and bytes that are unsent or unread at the end of the exchange.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ Opening: TypeAlias = "Connect | Acquire | JoinPipeline"
 
 
 class PeerOutput(NamedTuple):
-    """The next bytes that a peer sends, and the connection for these bytes.
+    """The next bytes that a peer sends, on the control connection or the data connection.
 
-    Empty `octets` are the end of the connection. If `broken` is set, the end is an error. Otherwise it is an
-    orderly end, with or without the close_notify of TLS.
+    If `octets` is empty, the connection ends. If `broken` is set, the connection ends with this error.
+    Otherwise the end is orderly, with or without the close_notify of TLS.
     """
 
     octets: bytes = b""
@@ -75,23 +75,23 @@ class PeerOutput(NamedTuple):
 
 
 class UnscriptedStep:
-    """A marker that a peer returns for a step that the player performs itself."""
+    """The type of `UNSCRIPTED`, which means that the player performs the step itself."""
 
 
 UNSCRIPTED = UnscriptedStep()
 
 
 class ScriptedPeer:
-    """A peer that fails on every step; subclasses override the expected steps."""
+    """A peer that expects no step; subclasses override the methods of the expected steps."""
 
     address = "127.0.0.1"
 
     def answer(self, step: Step) -> object:
-        """Return the answer to a step that reads no bytes, or raise the error."""
+        """Return the result of a step that reads no bytes, or raise the error."""
         return UNSCRIPTED
 
     def connect(self, step: Opening) -> object:
-        """Return the stored state of a reused connection; None for a new connection."""
+        """Return the stored state of a reused connection, or None for a new connection."""
         raise AssertionError(f"unexpected step {step}")
 
     def hear(self, octets: bytes) -> None:
@@ -126,14 +126,14 @@ R = TypeVar("R")
 
 
 class Player(Generic[R]):
-    """A protocol exchange and its peer.
+    """The driver of one protocol exchange, with its peer.
 
     Attributes:
-        steps: all steps of the exchange so far.
+        steps: the steps of the exchange so far.
         sent: the bytes of each `Send`.
-        shown: the bytes of each `Send`, redacted.
+        shown: the redacted bytes of each `Send`.
         heard: the values that the readers returned.
-        body: the body after `StartBody`, as far as received.
+        body: the bytes of the body that were received so far.
     """
 
     def __init__(self, dialogue: Dialogue[R], peer: ScriptedPeer) -> None:
@@ -172,13 +172,16 @@ class Player(Generic[R]):
         return self.reply.findings
 
     def play(self, surplus: bytes | None = b"") -> Reply:
-        """Run the exchange to its end and return the response; raises the error of the exchange.
+        """Run the exchange to its end, and return the reply.
 
         After an error, further bytes of the peer are ignored.
 
         Args:
-            surplus: the bytes that the peer sends but the exchange must not read; with None, the caller
-                checks `unread`.
+            surplus: the bytes that the peer sends but the exchange must not read. If None, the caller checks
+                `unread`.
+
+        Raises:
+            ResolveError: the error of the exchange.
         """
         try:
             self.advance()
@@ -190,10 +193,12 @@ class Player(Generic[R]):
         return self.reply
 
     def advance(self, *until: type) -> Step | None:
-        """Perform steps until the next step is of one of these kinds; the next call performs that step.
+        """Perform the steps before the next step of one of these kinds.
+
+        The next call starts with that step.
 
         Returns:
-            That step, or None at the end of the exchange.
+            The step of one of these kinds, or None at the end of the exchange.
         """
         if self._pending is not None:
             self._perform_one(self._pending)
@@ -296,7 +301,7 @@ class Player(Generic[R]):
         assert self.peer.unmet == 0, f"{self.peer.unmet} connections were not opened"
 
     def _leave(self) -> None:
-        """Leave the connection as the network gateway does: an idle pipeline gets a farewell."""
+        """Leave a connection as the network gateway does: an idle pipeline sends its farewell."""
         if self._state is not None and self._response_ended and self._state.idle:
             self.peer.hear(b"".join(line.octets for line in self._state.farewell))
         self._state, self._response_ended = None, False
@@ -359,7 +364,7 @@ class Player(Generic[R]):
         return None
 
     def receive(self) -> PeerOutput:
-        """Receive the next bytes of the connection; store bytes of its data connection for later."""
+        """Receive the next bytes of the control connection; bytes of the data connection are stored."""
         assert not self.buffer.at_end, "a reader reads beyond the end"
         if self.buffer.broken is not None:
             raise self.buffer.broken
@@ -413,9 +418,9 @@ class Player(Generic[R]):
         return Truncated("cut", received=came, expected=expected)
 
     def _next_data(self) -> PeerOutput:
-        """Return the next bytes of the data connection, starting with the stored bytes.
+        """Return the next bytes of the data connection, beginning with the stored bytes.
 
-        Bytes that arrive meanwhile on the control connection can still be read later.
+        Bytes that arrive on the control connection in the meantime can be read later.
         """
         while not self._data:
             spoken = self.peer.speak()
@@ -461,15 +466,14 @@ def _at_once(giving: Awaitable[bytes]) -> bytes:
 
 #: The port of FTP's data connection in transcripts.
 PORT = 40001
-#: The errors for connections that do not end in an orderly way.
+#: The errors for connections whose end is not orderly, by the keyword of the transcript.
 BREAKS: dict[str, NetworkError] = {"reset": Disconnected("reset"), "quiet": TimedOut("silence")}
 
 
 class TranscriptScript(ScriptedPeer):
     """The server's side of a transcript, in strict order.
 
-    `password` is the user's answer to a prompt. `cutter` splits the bytes that the server sends on a
-    connection.
+    `password` is the user's answer to a password prompt. `cutter` splits the server's bytes into blocks.
     """
 
     def __init__(
@@ -542,10 +546,10 @@ class TranscriptScript(ScriptedPeer):
 
 
 class OctetScript(ScriptedPeer):
-    """A server that sends given bytes and accepts any request.
+    """A server that sends the given bytes and accepts any request.
 
-    `connections` holds the bytes of each connection, in one or several blocks, followed by its end. `known`
-    holds the stored state of reused connections.
+    `connections` contains the bytes of each connection, as one block or several blocks. After these bytes,
+    the server closes the connection. `known` contains the stored states of reused connections.
     """
 
     def __init__(self, *connections: bytes | Iterable[bytes], known: Iterable[object] = ()) -> None:
@@ -565,7 +569,7 @@ class OctetScript(ScriptedPeer):
         """Accept any bytes; the test compares the sent bytes."""
 
     def credentials(self, user: bytes | None) -> Credentials | None:
-        """Return None: no credentials are known."""
+        """Return None, because no credentials are stored."""
         return None
 
     def speak(self) -> PeerOutput:
@@ -581,9 +585,9 @@ class OctetScript(ScriptedPeer):
 
 
 class ValueScript(ScriptedPeer):
-    """A peer that answers steps with values instead of bytes, and accepts any request.
+    """A peer that supplies a value for each step instead of bytes, and accepts any request.
 
-    `answer` returns the value for a step, or raises an error. If it returns None, the step gets its expected
+    `answer` returns the value for a step or raises an error. For the value None, the step gets its expected
     reply.
     """
 
@@ -604,9 +608,9 @@ class ValueScript(ScriptedPeer):
 
 
 def leaving(gone: int, *, used: object) -> Callable[[Step], object]:
-    """Return the answers of a server that closes the connection instead of sending the first `gone` heads.
+    """Return the `answer` of a server that closes the connection at the first `gone` reads.
 
-    The first connection has the state `used`.
+    The first connection is a reused connection with the state `used`.
     """
     left = [gone]
     known = [used]
@@ -622,14 +626,14 @@ def leaving(gone: int, *, used: object) -> Callable[[Step], object]:
     return answer
 
 
-# The outcome of a transcript is determined twice: by the exchange alone, and by a session. Each outcome is
-# compared with the outcome that the transcript states.
+# Comparison of an outcome with the outcome in the transcript. The outcome is determined by the exchange
+# alone, and again by a complete session.
 
 Opener = Callable[[Any, Gate], AbstractAsyncContextManager[Reply]]
 
 
 async def resolve(open_: Opener, url: Url, gate: Gate) -> TranscriptOutcome:
-    """Open the URL and read the complete body and its entries; the outcome ends at the first error."""
+    """Open the URL, and read the complete body and its entries up to the first error."""
     outcome = TranscriptOutcome()
     try:
         async with open_(url, gate) as reply:
@@ -657,14 +661,15 @@ async def take(reply: Reply, outcome: TranscriptOutcome) -> None:
 
 
 def check(outcome: TranscriptOutcome, expected: TranscriptOutcome) -> None:
-    """Check that an outcome equals the transcript's statements.
+    """Check that an outcome equals the outcome in the transcript.
 
-    The error is always compared. Kind, media type, body, verified properties and target are compared if
-    stated. If no error is expected, the findings are compared, and the entries if stated.
+    The error is always compared. Kind, media type, body, verified properties and target are compared if the
+    transcript states them. If no error is expected, the findings are compared, and also the entries if the
+    transcript states entries.
 
     Args:
         outcome: the actual outcome.
-        expected: the `outcome` of the transcript.
+        expected: the outcome that the transcript states.
 
     Raises:
         AssertionError: the outcomes differ.

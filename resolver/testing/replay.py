@@ -1,4 +1,4 @@
-"""A mock server that plays the server's side of a transcript on a socket and checks the client's side."""
+"""A mock server on a socket, which plays the server's side of a transcript and checks the client."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Peer: TypeAlias = "trio.SocketStream | trio.SSLStream[trio.SocketStream]"
 
 @dataclass
 class Replay:
-    """The server of one transcript.
+    """A mock server for one transcript.
 
     `complaints` lists the differences between the client's bytes and the transcript. `served` counts the
     connections without a difference.
@@ -36,8 +36,8 @@ async def serve_transcript(
 ) -> Replay:
     """Serve a transcript at a free port of 127.0.0.1 until the nursery is cancelled.
 
-    The connections of the transcript are served one after the other. With a context, TLS starts with the
-    first byte.
+    The connections of the transcript are served one after the other. If a TLS context is passed, TLS starts
+    with the first byte.
     """
     replay = Replay(transcript)
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -107,7 +107,7 @@ class _DataLine:
         self._stream: trio.SocketStream | None = None
 
     async def announce(self, octets: bytes) -> bytes:
-        """Open a listener on a real port, and return the control reply with that port."""
+        """Open a listening socket on a real port, and return the control reply with that port."""
         if not any(mark in octets for mark in (b"|40001|", b",156,65")):
             return octets
         await self.aclose()
@@ -144,7 +144,7 @@ class _DataLine:
 
 
 async def end_of(peer: Peer, raw: trio.SocketStream, script: Connection) -> bytes:
-    """End the connection as the transcript says; return any bytes from the client beyond the transcript."""
+    """End the connection as the transcript states, and return bytes that the transcript does not have."""
     match script.end:
         case "close":
             await peer.aclose()
@@ -159,6 +159,6 @@ async def end_of(peer: Peer, raw: trio.SocketStream, script: Connection) -> byte
 
 
 async def reset(raw: trio.SocketStream) -> None:
-    """Close a connection so that the client sees a reset."""
+    """Close a connection with a TCP reset."""
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     await raw.aclose()

@@ -1,6 +1,6 @@
 r"""Transcripts of both sides of an exchange, byte for byte, with its outcome; functions that split bytes.
 
-The same file drives an exchange alone, a handler on in-memory streams, and a mock server on a socket. Each
+One file tests an exchange alone, a handler on in-memory streams, and a client of a mock server. Each
 line is a letter, a colon and a blank, followed by a value. The first line is `#` and the source of the
 transcript.
 
@@ -11,16 +11,16 @@ transcript.
        left (the client has its result and closes)
     A `C:` or `S:` after an `E:` is a further connection.
     D: bytes from the server on FTP's data connection, whose port is given as 40001 (156,65)
-    Z: the end of FTP's data connection: close or reset; the next line waits until the client has closed it
-        too
+    Z: the end of FTP's data connection: close or reset; the next line waits until the client has closed the
+        data connection too
 
     The outcome, in which every line is optional:
     K: kind    M: media type, - for none    B: bytes of the body (several lines are joined)
     V: the verified properties, in sorted order    F: a finding, by its rule    X: an error, by its class
     L: an entry: kind, URL or -, name    T: the target of a link or service
 
-Bytes are printable ASCII; other bytes are written `\r \n \t \\ \xNN`. Nothing is implicit: a line end must be
-written, and a line cannot end in a blank. Empty lines and lines that begin with `#` are ignored.
+Printable ASCII is written as it is, other bytes as `\r \n \t \\ \xNN`. A line end must also be
+written, and a line must not end in a blank. Empty lines and lines that begin with `#` are ignored.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class BadTranscript(ValueError):
 
 @dataclass(frozen=True)
 class TranscriptTurn:
-    """Consecutive bytes from one side, before the other side sends.
+    """Consecutive bytes from one side, up to the first byte of the other side.
 
-    The letters `D` and `Z` are for FTP's data connection: `D` for the bytes, `Z` for the keyword of the
-    connection's end.
+    The speakers `D` and `Z` are for FTP's data connection. With `D`, `octets` are the bytes. With `Z`,
+    `octets` is the keyword for the end of the data connection.
     """
 
     speaker: Speaker
@@ -68,7 +68,10 @@ class Connection:
 
 @dataclass
 class TranscriptOutcome:
-    """The outcome of an exchange, as stated in the file; empty and None mean that nothing is stated."""
+    """The outcome of an exchange, as the transcript states it.
+
+    An empty value or None means that the transcript does not state the property.
+    """
 
     kind: str | None = None
     media_type: str | None = None
@@ -82,7 +85,10 @@ class TranscriptOutcome:
 
 @dataclass(frozen=True)
 class DialogueTranscript:
-    """A complete transcript file; `name` is its path below the transcripts' directory, without suffix."""
+    """A complete transcript.
+
+    `name` is the path of the file below the directory of transcripts, without suffix.
+    """
 
     name: str
     origin: str
@@ -92,11 +98,11 @@ class DialogueTranscript:
 
 
 def parse_transcript(text: str, name: str) -> DialogueTranscript:
-    r"""Return a transcript from its text; the module documentation describes the lines.
+    r"""Parse the text of a transcript; the module's docstring describes the lines.
 
     Args:
-        text: the complete text.
-        name: the name in error messages.
+        text: the complete text of the file.
+        name: the transcript's name for error messages.
 
     Raises:
         BadTranscript: a line is invalid; the message has the line number.
@@ -218,8 +224,8 @@ def write_octets(octets: bytes) -> str:
     return written[:-1] + "\\x20" if written.endswith(" ") else written
 
 
-# Functions that split bytes into blocks. Neither the value of a reader nor the outcome of an exchange may
-# depend on how the bytes are split.
+# Functions that split bytes into blocks. The value of a reader and the outcome of an exchange must not depend
+# on how the bytes are split.
 
 Cutter: TypeAlias = Callable[[bytes], Iterable[bytes]]
 
@@ -228,13 +234,13 @@ MOST = 65_536
 
 
 def whole(octets: bytes) -> Iterator[bytes]:
-    """Yield blocks as large as one receive call returns."""
+    """Yield blocks as large as the result of one receive call."""
     for start in range(0, len(octets), MOST):
         yield octets[start : start + MOST]
 
 
 def one_by_one(octets: bytes) -> Iterator[bytes]:
-    """Return single bytes."""
+    """Yield single bytes."""
     return (octets[index : index + 1] for index in range(len(octets)))
 
 
@@ -247,15 +253,15 @@ def oddly(octets: bytes) -> Iterator[bytes]:
         start, turn = start + size, turn + 1
 
 
-#: All cutters: `@pytest.mark.parametrize("cutter", CUTTERS, ids=…)`.
+#: All functions that split bytes: `@pytest.mark.parametrize("cutter", CUTTERS, ids=…)`.
 CUTTERS: tuple[Cutter, ...] = (whole, one_by_one, oddly)
 
 
 def cut_at(*places: int) -> Cutter:
-    """Return a cutter that splits after these numbers of bytes, and nowhere else.
+    """Return a function that splits bytes at the given positions, and nowhere else.
 
     Args:
-        places: the positions, in ascending order.
+        places: the positions in bytes, in ascending order.
 
     Examples:
         >>> from resolver.testing import cut_at
@@ -272,9 +278,9 @@ def cut_at(*places: int) -> Cutter:
 
 
 def chunkings(octets: bytes, most: int = 4_096) -> Iterator[list[bytes]]:
-    """Yield every possible split of the bytes if there are at most `most` splits.
+    """Yield all possible splits of the bytes, if there are at most `most` splits.
 
-    Otherwise, yield only these splits: one block, single bytes, and two blocks at every position.
+    Otherwise, yield only three kinds of splits: one block, single bytes, and two blocks at every position.
 
     Args:
         octets: the bytes to split.

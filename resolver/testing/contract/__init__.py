@@ -1,6 +1,6 @@
-"""The contract of every scheme, as tests for pytest: each check runs with each case that it applies to.
+"""The contract of all schemes, as tests for pytest: each check runs with each suitable case.
 
-A test module names the plug-in and its cases, and needs no more:
+A test module only needs the plug-in and the cases:
 
     pytest_plugins = ["resolver.testing.plugin"]
 
@@ -9,11 +9,11 @@ A test module names the plug-in and its cases, and needs no more:
 
 The checks cover:
 - the results of every operation, and their limits
-- plans that equal the bytes on the wire
-- refusals that open no connection
+- plans, which must equal the bytes on the wire
+- refusals, which must not open a connection
 - file names
 - arbitrary bytes from a server
-- a cancellation at any checkpoint, which leaves no resource open
+- a cancellation at any checkpoint, which must not leave a resource open
 """
 
 from __future__ import annotations

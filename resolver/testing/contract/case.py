@@ -1,4 +1,4 @@
-"""A case of the contract: a server of a scheme, URLs with expected results, and the settings for the test.
+"""A case of the contract: a server for a scheme, URLs with expected results, and the test's settings.
 
 In a URL, `{at}` is the address and port of the case's server, and `{folder}` is the path of a local
 directory.
@@ -30,12 +30,12 @@ from resolver.policy.settings import Policy
 from resolver.transfer.session import Resolver
 from resolver.transfer.settings import RetryPolicy
 
-#: A password that occurs in no other text, so that a search for it finds only leaks.
+#: A password that occurs in no other text, so that a text search for the password finds leaks.
 SECRET = "xyzzy"
 
 
 class MockServer(Protocol):
-    """A running mock server; `heard` holds the received bytes of each connection."""
+    """A running mock server; `heard` contains the received bytes of each connection."""
 
     port: int
 
@@ -48,25 +48,25 @@ Start: TypeAlias = Callable[[trio.Nursery, ssl.SSLContext], Awaitable[MockServer
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A server and the URLs that are requested from it.
+    """A server, the URLs that the checks request from the server, and the expected results.
 
     Attributes:
         document: a URL whose content is `content`.
         listing: a URL of a listing whose entries have the names in `names`.
-        barred: names of entries that cannot be fetched.
-        asking: names of entries that need user input before they can be fetched.
-        missing: a URL that raises `error`.
+        barred: the names of entries that cannot be fetched.
+        asking: the names of entries that can be fetched only after user input.
+        missing: the URL of a missing object; a request raises `error`.
         login: a URL with a password.
         secret: the password of `login`.
-        spoken: the password as sent to the server.
-        later: bytes that are unknown when the plan is made, as pairs (displayed, sent).
-        farewell: the bytes sent when the session is closed.
+        spoken: the password in the form that is sent to the server.
+        later: bytes that the plan cannot know, as pairs (displayed, sent).
+        farewell: the bytes that the client sends when the session is closed.
         otherwise: URLs whose exchange depends on an unexpected reply of the server.
-        furnish: creates the files in `{folder}`.
-        by_setting: whether the server is named by a setting and not by the URL.
-        drawn: whether some sent numbers are random, so that events differ from the bytes of the plan.
-        any_port: whether the policy accepts ports other than the scheme's.
-        saved: the file name for `document`, if the URL determines a file name.
+        furnish: a function that creates the files in `{folder}`.
+        by_setting: whether the server comes from a setting and not from the URL.
+        drawn: whether the client sends random numbers. If so, events differ from the bytes of the plan.
+        any_port: whether the policy accepts other ports than the scheme's default port.
+        saved: the default file name of `document`, if the URL determines a file name.
     """
 
     name: str
@@ -103,16 +103,16 @@ class Case:
         return self.document.partition(":")[0]
 
 
-#: Timeout of a test in seconds, much longer than every test takes, even on a busy machine.
+#: The timeout of a test in seconds. Every test is much faster, even on a busy machine.
 PATIENT = 30.0
 
-#: Whether each check runs in its long form: cancellations at all checkpoints, more seeds.
+#: Whether each check runs in its long form, with cancellations at all checkpoints and with more seeds.
 FULL = os.environ.get("RESOLVE_TESTS") == "full"
 
 
 @dataclass
 class IdleServer:
-    """A server that expects no further requests."""
+    """A server that expects no requests."""
 
     port: int
     heard: tuple[bytes, ...] = ()
@@ -123,9 +123,9 @@ class CaseSetting:
     """A case with its running server.
 
     Attributes:
-        server: None for a case that connects to no host.
-        folder: the directory that file URLs refer to.
-        tls: the server's TLS context.
+        server: the mock server; None for a case that connects to no host.
+        folder: the directory for `{folder}` in file URLs.
+        tls: the TLS context of the server.
     """
 
     case: Case
@@ -145,12 +145,12 @@ class CaseSetting:
 
     @property
     def news_server(self) -> str | None:
-        """Return the server for URLs without a server, or None."""
+        """Return the setting for the news server, or None if the server comes from the URL."""
         return self.at if self.case.by_setting else None
 
     @property
     def policy(self) -> Policy:
-        """Return a policy that allows the case's URLs, and its entries with origin "derived"."""
+        """Return a policy that allows the case's URLs, and the entries of its listings as derived URLs."""
         ports = frozenset[int]() if self.server is None else frozenset({self.port})
         return Policy(allow_port=ports, allow_password=True)
 
@@ -164,7 +164,7 @@ class CaseSetting:
         return 0 if self.server is None else len(self.server.heard)
 
     def heard(self, before: int = 0) -> bytes:
-        """Return the bytes received by the server, without those of the first `before` connections."""
+        """Return the bytes that the server received, except those of the first `before` connections."""
         return b"" if self.server is None else b"".join(self.server.heard[before:])
 
     def resolver(
@@ -218,34 +218,34 @@ WAYS: dict[str, Way] = {"fetch": fetch, "stream": stream, "save": save, "entries
 
 
 class OpenConnections(NamedTuple):
-    """The open resources of this process: number of file descriptors, and names of busy threads."""
+    """The open resources of this process: the number of file descriptors, and the names of busy threads."""
 
     descriptors: int
     threads: frozenset[str]
 
     def exceeds(self, before: OpenConnections) -> bool:
-        """Return whether a resource is open now that was not open in `before`."""
+        """Return whether more resources are open than in `before`."""
         return self.descriptors > before.descriptors or not self.threads <= before.threads
 
 
-#: Waits until all tasks are blocked.
+#: A function that waits until all tasks are blocked.
 settle: ContextVar[Callable[[], Awaitable[object]]] = ContextVar(
     "settle", default=trio.testing.wait_all_tasks_blocked
 )
 
 
 async def wait_until_settled() -> OpenConnections:
-    """Return the open resources when all tasks, servers included, are blocked."""
+    """Wait until all tasks are blocked, including the servers, and return the open resources."""
     await settle.get()()
     working = frozenset(thread.name for thread in threading.enumerate() if not _waits(thread))
     return OpenConnections(len(os.listdir("/proc/self/fd")), working)
 
 
 async def check_nothing_left(before: OpenConnections) -> None:
-    """Assert that no more descriptors and threads are in use than before.
+    """Check that no more descriptors and threads are in use than before (resource leak).
 
-    Idle worker threads do not count. There may be fewer descriptors than before, because a server may close
-    its end of an earlier connection late.
+    Idle worker threads do not count. The number of descriptors may be smaller, because a server may close an
+    earlier connection late.
     """
     with running().move_on_after(PATIENT):
         while (now := await wait_until_settled()).exceeds(before):
@@ -254,12 +254,15 @@ async def check_nothing_left(before: OpenConnections) -> None:
 
 
 def _waits(thread: threading.Thread) -> bool:
-    """Return whether a thread is idle: trio keeps idle threads for seconds, and names busy ones by task."""
+    """Return whether a thread is an idle worker thread.
+
+    Trio keeps idle threads for some seconds. A busy thread has the name of its task.
+    """
     return thread is threading.main_thread() or thread.name.startswith("Trio thread ")
 
 
 class ListeningSockets(AbstractContextManager["ListeningSockets"]):
-    """Sockets on one port, for TCP and UDP, without a server: no data is ever received."""
+    """Listening sockets for TCP and UDP on one port, without a server: the sockets never receive data."""
 
     heard: tuple[bytes, ...] = ()
 
@@ -271,7 +274,7 @@ class ListeningSockets(AbstractContextManager["ListeningSockets"]):
             try:
                 self._udp.bind(("127.0.0.1", self.port))
                 break
-            except OSError:  # another process uses one of the two ports
+            except OSError:  # another process uses the TCP port or the UDP port
                 self._tcp.close()
                 self._udp.close()
 
@@ -282,7 +285,7 @@ class ListeningSockets(AbstractContextManager["ListeningSockets"]):
         self._udp.close()
 
     def saw_nothing(self) -> bool:
-        """Return whether no connection and no datagram arrived."""
+        """Return whether the sockets received no connection and no datagram."""
         return not _happens(self._tcp, self._tcp.accept) and not _happens(
             self._udp, partial(self._udp.recv, 1)
         )
@@ -297,7 +300,7 @@ def _happens(sock: socket.socket, look: Callable[[], object]) -> bool:
     return True
 
 
-#: The function of a check. The directory is for saved files, and is empty at the start.
+#: The function of a check. The `Path` is an empty directory for saved files.
 Function: TypeAlias = Callable[[CaseSetting, Path], Coroutine[Any, Any, None]]
 
 
@@ -324,10 +327,10 @@ def listing(case: Case) -> bool:
 
 
 def is_served(case: Case) -> bool:
-    """Return whether the case connects to a server."""
+    """Return whether the case has a server."""
     return case.start is not None
 
 
 def is_kept(case: Case) -> bool:
-    """Return whether the case's document has bytes to save."""
+    """Return whether the case's document has bytes that can be saved."""
     return case.kind is not Kind.SERVICE

@@ -1,4 +1,4 @@
-"""The contract at the end of every operation: after an error or a cancellation, no resource stays open."""
+"""The contract for errors and cancellations: no resource stays open after an operation ends."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from resolver.testing.contract.case import (
 )
 from resolver.transfer.session import Resolver
 
-# A canceller runs an operation and cancels it at its n-th checkpoint. A checkpoint is a point where the
-# operation waits or could wait.
+# Cancellation of an operation at its n-th checkpoint. A checkpoint is a point at which trio can cancel the
+# operation.
 
 
 class Canceller(trio.abc.Instrument):
-    """A counter of the checkpoints of one task and its children; cancels a scope at checkpoint number `most`.
+    """A counter of the checkpoints of one task and its children, which cancels at checkpoint `most`.
 
-    A task that has yielded is at a checkpoint. A shielded checkpoint cannot be interrupted; in this case the
-    next checkpoint is interrupted.
+    Each step of a task ends at a checkpoint. A shielded checkpoint is not cancelled; the next checkpoint is
+    cancelled instead.
     """
 
     def __init__(self, task: trio.lowlevel.Task, scope: trio.CancelScope, most: int | None) -> None:
@@ -59,10 +59,13 @@ class Canceller(trio.abc.Instrument):
 async def cancelled_at(
     most: int | None, operation: Callable[[], Awaitable[object]]
 ) -> tuple[int, BaseException | None]:
-    """Run an operation, cancel it at checkpoint `most`, and return the checkpoint count and the exception.
+    """Run an operation, and cancel it at checkpoint number `most`.
 
-    Without `most`, the operation is never cancelled. Call the function in a separate task, because every
-    checkpoint of the current task and its children counts.
+    Without `most`, the operation runs to its end. Call this function in a separate task, because all
+    checkpoints of the current task and its children are counted.
+
+    Returns:
+        The number of checkpoints, and the exception of the operation or None.
     """
     left: BaseException | None = None
     with trio.CancelScope() as scope:
@@ -79,7 +82,7 @@ async def cancelled_at(
 
 
 def spread(count: int, most: int) -> Iterator[int]:
-    """Yield the numbers from 1 to `count`, or a selection of `most` numbers with the first and the last."""
+    """Yield numbers from 1 to `count`, at most `most` of them, including the first and the last."""
     if count <= most:
         yield from range(1, count + 1)
         return
@@ -99,7 +102,7 @@ async def stream_left(session: Resolver, url: str, path: Path) -> None:
 
 
 class ListenerError(Exception):
-    """An exception raised by the caller's own code."""
+    """An exception that a listener or another part of the calling program raises."""
 
 
 async def stream_failed(session: Resolver, url: str, path: Path) -> None:
@@ -130,7 +133,7 @@ LEFT = {
 
 
 async def check_what_was_opened_is_closed(setting: CaseSetting, folder: Path) -> None:
-    """Check that a document, a listing and a missing object leave no resource open."""
+    """Check that the operations on a document, a listing and a missing object leave no resource open."""
     case = setting.case
     for number, template in enumerate((case.document, case.listing, case.missing)):
         if template is not None:
@@ -142,15 +145,16 @@ async def check_what_was_opened_is_closed(setting: CaseSetting, folder: Path) ->
             await check_nothing_left(before)
 
 
-#: Maximum number of checkpoints and events tried per operation; with `RESOLVE_TESTS=full`, all of them.
+#: Maximum number of checkpoints and events that are tested per operation. With `RESOLVE_TESTS=full`, all are
+#: tested.
 MOST = 1_000_000 if FULL else 6
 
-#: Operations, and the URL of the case that each requests.
+#: For each operation, the attribute of the case with the URL that the operation requests.
 ASKED = {"fetch": "document", "save": "document", "entries": "listing"}
 
 
 class FailingListener:
-    """A listener that raises at the event with the given number; the first is 1."""
+    """A listener that raises an exception at the event with the given number, counted from 1."""
 
     def __init__(self, number: int = 0) -> None:
         self._number = number
@@ -165,7 +169,7 @@ class FailingListener:
 async def check_a_listener_that_fails(name: str, setting: CaseSetting, folder: Path) -> None:
     """Check that an exception of `on_event` propagates unchanged and all resources are closed.
 
-    This includes an exception that is raised while a warning is reported.
+    The exception may also be raised while a warning is reported.
     """
     url, policy = setting.url(getattr(setting.case, ASKED[name])), Policy(allow_password=True)
     listener = FailingListener()
@@ -175,16 +179,19 @@ async def check_a_listener_that_fails(name: str, setting: CaseSetting, folder: P
     for number in spread(listener.events, MOST):
         listener = FailingListener(number)
         told = partial(setting.resolver, policy=policy, on_event=listener)
-        path = folder / f"{number}"  # a thread that is notified late may have saved the file already
+        path = folder / f"{number}"  # a late thread may have saved a file at the old path
         raised = await raises_own(told, lambda session: LEFT[name](session, url, path))  # noqa: B023
-        assert raised or listener.events < number  # fewer events occur if two responses arrived together
+        assert raised or listener.events < number  # fewer events occur if two responses arrive together
         await check_nothing_left(before)
 
 
 async def raises_own(
     told: Callable[[], Resolver], operation: Callable[[Resolver], Awaitable[object]]
 ) -> bool:
-    """Return whether the operation, or the end of its session, raises `ListenerError` and no other error."""
+    """Return whether the operation, or the end of its session, raises `ListenerError`.
+
+    Any other exception propagates.
+    """
     try:
         async with told() as session:
             await operation(session)
@@ -194,7 +201,10 @@ async def raises_own(
 
 
 async def check_a_cancel_at_every_checkpoint(name: str, setting: CaseSetting, folder: Path) -> None:
-    """Check that only the cancellation propagates, the session stays usable, and no resource stays open."""
+    """Check an operation that is cancelled at each of its checkpoints.
+
+    No exception other than the cancellation propagates, the session stays usable, and no resource stays open.
+    """
     url = setting.url(getattr(setting.case, ASKED[name]))
     before = await wait_until_settled()
     async with setting.resolver() as session:
@@ -212,14 +222,14 @@ async def check_a_cancel_at_every_checkpoint(name: str, setting: CaseSetting, fo
 
 
 def is_whole(path: Path, content: bytes) -> bool:
-    """Return whether the file exists with this content; any other content fails the test."""
+    """Return whether the file exists, and fail the test if the file has other content."""
     if not path.exists():
         return False
     assert path.read_bytes() == content
     return True
 
 
-#: The cases that each operation is for.
+#: For each operation, the function that selects its cases.
 _FOR = {"fetch": accept_any, "save": is_kept, "entries": listing}
 
 CHECKS: tuple[ContractCheck, ...] = (

@@ -34,7 +34,7 @@ from resolver.transfer.plan import Plan
 from resolver.transfer.response import Response, Saved
 from resolver.url import registry
 
-# The rules for all returned values.
+# Rules that apply to all returned values.
 
 
 class Value(Protocol):
@@ -49,7 +49,7 @@ def members_of(kind: type[object]) -> set[str]:
 
 
 def check_value(value: Value, names: set[str]) -> None:
-    """Check that a value is frozen, and its JSON form has all these members and survives a round trip."""
+    """Check that a value is frozen, and that its JSON form is complete and survives a round trip."""
     for name in members_of(type(value)):
         with pytest.raises((FrozenInstanceError, AttributeError)):
             setattr(value, name, None)
@@ -59,15 +59,15 @@ def check_value(value: Value, names: set[str]) -> None:
 
 
 def planned_octets(plan: Plan) -> bytes:
-    """Return the bytes that a plan sends, one character per byte."""
+    """Return the bytes that a plan sends."""
     return "".join(str(step["octets"]) for step in plan.steps if step["action"] == "send").encode("latin-1")
 
 
 def check_connects(plan: Plan, setting: CaseSetting, made: list[Connected], accepted: int) -> None:
-    """Check that the plan's connections equal the actual connections.
+    """Check that the connections of the plan equal the actual connections.
 
-    Port 0 means a port that the server chooses. On such a data connection, TLS starts after the transfer
-    command. Therefore the event of the connection does not show TLS.
+    In a plan, port 0 is a port that the server chooses, for FTP's data connection. TLS on the data connection
+    starts after the transfer command. Therefore the event of the data connection does not show TLS.
     """
     planned = [step for step in plan.steps if step["action"] == "connect"]
     assert accepted == sum(step["port"] != 0 for step in planned)
@@ -102,13 +102,16 @@ async def check_fetch(setting: CaseSetting, folder: Path) -> None:
     check_value(response, RESPONSE)
 
 
-#: The members of a response's JSON form. `raw` is left out, because it can be as large as the content; the
-#: text is included.
+#: The members of a response's JSON form. `raw` is not a member, because it can be as large as the content;
+#: `text` is a member.
 RESPONSE = members_of(Response) - {"raw"} | {"text"}
 
 
 async def check_stream(setting: CaseSetting, folder: Path) -> None:
-    """Check two concurrent streams: a finished body stays empty, and reading from a closed reply raises."""
+    """Check two concurrent streams.
+
+    A body that has ended yields no more bytes, and reading from a closed response raises an error.
+    """
     case, url = setting.case, setting.url(setting.case.document)
     async with setting.resolver() as session:
         async with session.stream(url) as unread, session.stream(url) as reply:
@@ -121,7 +124,10 @@ async def check_stream(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_save(setting: CaseSetting, folder: Path) -> None:
-    """Check `save`; a service has no bytes to save, and its reply only refers to a host (S10)."""
+    """Check `save`, which writes a file or refuses to save a service.
+
+    A service has no content: its reply only names a host (S10).
+    """
     case, url, path = setting.case, setting.url(setting.case.document), folder / "saved"
     async with setting.resolver() as session:
         if case.kind is Kind.SERVICE:
@@ -154,7 +160,7 @@ async def check_explain_and_check(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_parse(setting: CaseSetting, folder: Path) -> None:
-    """Check that a parsed URL can be rebuilt without a change, and that no component is missing."""
+    """Check that the text of a parsed URL can be built again, and that no component is missing."""
     for template in (setting.case.document, setting.case.listing, setting.case.missing):
         if template is not None:
             parsed = resolver.parse(setting.url(template))
@@ -190,7 +196,7 @@ def is_child(entry: Entry, setting: CaseSetting) -> bool:
 
 
 async def check_children_of_a_listing(setting: CaseSetting, folder: Path) -> None:
-    """Check that the URLs in a listing can be parsed, pass the policy as derived URLs, and can be fetched."""
+    """Check that the URLs of a listing can be parsed, pass the policy as derived URLs, and can be fetched."""
     case = setting.case
     async with setting.resolver() as session:
         async with session.entries(setting.url(case.listing)) as stream:
@@ -219,7 +225,7 @@ async def check_what_lists_nothing_says_so(setting: CaseSetting, folder: Path) -
 
 
 async def check_what_is_missing(setting: CaseSetting, folder: Path) -> None:
-    """Check that every operation raises the same error, with the URL and the exit code."""
+    """Check that a missing object causes the same error in every operation, with its URL and exit code."""
     url = setting.url(setting.case.missing)
     async with setting.resolver() as session:
         for way in WAYS.values():
@@ -230,7 +236,7 @@ async def check_what_is_missing(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_no_password_is_shown(setting: CaseSetting, folder: Path) -> None:
-    """Check that no value, event, error or plan shows the password; only the server receives the password."""
+    """Check that no value, event, error or plan contains the password; only the server receives it."""
     case, url = setting.case, setting.url(setting.case.login)
     events: list[Event] = []
     shown: list[object] = [resolver.parse(url), resolver.check(url)]
@@ -249,7 +255,7 @@ async def check_no_password_is_shown(setting: CaseSetting, folder: Path) -> None
     assert setting.server is None or case.spoken in setting.heard()
 
 
-#: The checks, and the cases that each is for.
+#: The checks of operations, each with a function that selects its cases.
 CHECKS: tuple[ContractCheck, ...] = (
     ContractCheck("fetch", check_fetch, accept_any),
     ContractCheck("stream", check_stream, accept_any),
@@ -266,11 +272,11 @@ CHECKS: tuple[ContractCheck, ...] = (
 )
 
 
-# A plan is compared with the exchange: byte for byte, and connection for connection.
+# Comparison of a plan with the actual exchange: all bytes and all connections.
 
 
 async def check_a_plan_is_what_is_sent(setting: CaseSetting, folder: Path) -> None:
-    """Check that the bytes received by the server, and the connections, equal the plan."""
+    """Check that the bytes that the server receives, and the connections, equal the plan."""
     for template in (setting.case.document, setting.case.listing, setting.case.login):
         if template is not None and template not in setting.case.otherwise:
             await compare(setting, setting.url(template))

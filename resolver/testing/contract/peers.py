@@ -1,7 +1,7 @@
-"""The contract with any server: the result is a value or a `ResolveError`, within the limits and in time.
+"""The contract with faulty servers: each operation returns a value or raises a `ResolveError` in time.
 
-The servers in these checks break the protocol, on plain sockets and inside TLS. A refused URL causes no
-connection and no DNS lookup.
+The servers in these checks violate the protocol, with and without TLS. A refused URL causes no connection and
+no DNS lookup.
 """
 
 from __future__ import annotations
@@ -53,14 +53,17 @@ from resolver.transfer.naming import local_file_name
 from resolver.transfer.settings import RetryPolicy
 from resolver.url import registry
 
-#: Serves one connection, which is closed afterwards.
+#: A function that serves one connection. The connection is closed afterwards.
 Attend: TypeAlias = Callable[[Peer], Awaitable[None]]
 
 _AT_ONCE = 65_536
 
 
 async def leave(peer: Peer) -> None:
-    """Close the connection after the client's last byte, because unread bytes would cause a TCP reset."""
+    """Wait for the client's last byte, then close the connection.
+
+    Closing a socket with unread bytes would cause a TCP reset.
+    """
     if isinstance(peer, trio.SSLStream):
         await peer.unwrap()
     else:
@@ -82,7 +85,7 @@ async def break_off(peer: Peer) -> None:
 
 
 async def say_endlessly(peer: Peer) -> None:
-    """Send a line that never ends."""
+    """Send an endless line."""
     while True:
         await peer.send_all(b"x" * _AT_ONCE)
 
@@ -134,9 +137,9 @@ def _spoil(source: random.Random, octets: bytes) -> bytes:
 
 
 async def serve(nursery: trio.Nursery, attend: Attend, tls: ssl.SSLContext | None = None) -> int:
-    """Start a server at a free port of 127.0.0.1, inside TLS if a context is given, and return the port.
+    """Start a server at a free port of 127.0.0.1, and return the port.
 
-    The server runs until the nursery is cancelled.
+    The server uses TLS if a context is passed, and runs until the nursery is cancelled.
     """
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     nursery.start_soon(partial(trio.serve_listeners, partial(_meet, attend, tls), listeners))
@@ -149,13 +152,13 @@ async def _meet(attend: Attend, tls: ssl.SSLContext | None, raw: trio.SocketStre
     try:
         await attend(peer)
     except* (trio.BrokenResourceError, trio.ClosedResourceError, OSError):
-        pass  # the client has closed the connection, or rejected the server's certificate
+        pass  # the client closed the connection, or rejected the certificate of the server
     finally:
         with trio.CancelScope(shield=True):
             await trio.aclose_forcefully(raw)
 
 
-#: Replies to a datagram. Bytes 2 and 3 identify its connection (ARDP).
+#: The faulty replies to a datagram. Bytes 2 and 3 of an ARDP datagram identify the connection.
 DATAGRAMS: dict[str, Callable[[bytes], bytes]] = {
     "empty packet": lambda asked: b"",
     "same packet": lambda asked: asked,
@@ -166,7 +169,10 @@ DATAGRAMS: dict[str, Callable[[bytes], bytes]] = {
 
 
 async def answer_datagrams(nursery: trio.Nursery, answer: Callable[[bytes], bytes]) -> int:
-    """Start a UDP server at a free port of 127.0.0.1 that sends the result of `answer` for each datagram."""
+    """Start a UDP server at a free port of 127.0.0.1, and return the port.
+
+    The server sends the result of `answer` for each datagram.
+    """
     sock = trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     await sock.bind(("127.0.0.1", 0))
     nursery.start_soon(_answer, sock, answer)
@@ -181,22 +187,23 @@ async def _answer(sock: trio.socket.SocketType, answer: Callable[[bytes], bytes]
             await sock.sendto(answer(asked), source)
 
 
-#: Maximum bytes of a body, so that an endless body is stopped.
+#: Maximum number of bytes of a body. The limit stops an endless body.
 BODY = 100_000
 CALM = Limits(idle=PATIENT, connect=PATIENT, body=BODY, body_everywhere=True)
-#: Short timeouts, for checks in which client and server wait for each other.
+#: Limits with short timeouts, for checks in which client and server wait for each other.
 SHORT = replace(CALM, idle=0.3, connect=2.0)
 ONCE = RetryPolicy(tries=1)
 
-#: Seeds of random data; more with `RESOLVE_TESTS=full`.
+#: The seeds of the random data. `RESOLVE_TESTS=full` adds more seeds.
 SEEDS = range(100 if FULL else 3)
 
-#: The expected errors for meaningless bytes. If some of the bytes are accepted as a body, no error is raised.
+#: The expected errors for random bytes. If the client accepts some of the bytes as a body, no error is
+#: raised.
 MEANINGLESS = (Declined, Disconnected, IntegrityError, ProtocolError, TimedOut, TlsError)
 
 
 async def meet(setting: CaseSetting, port: int, folder: Path, limits: Limits) -> None:
-    """Request the document, and the entries of a listing, from the server at that port."""
+    """Request the document and the entries of a listing from the server at that port."""
     case = setting.case
     there = CaseSetting(case, IdleServer(port), folder)
     for name in ("fetch", "save") if case.listing is None else ("fetch", "save", "entries"):
@@ -211,16 +218,16 @@ async def meet(setting: CaseSetting, port: int, folder: Path, limits: Limits) ->
 
 
 def check_error(error: ResolveError, url: str, secret: str) -> None:
-    """Check that an error names its URL and contains no password."""
+    """Check that an error contains its URL and no password."""
     assert error.url == resolver.parse(url).shown
     assert secret not in "".join([str(error.url), repr(error), *traceback.format_exception(error)])
     assert not isinstance(error, LimitExceeded) or hasattr(CALM, error.limit)
 
 
 async def check_peer(attend: Attend, setting: CaseSetting, folder: Path) -> None:
-    """Check the client against a server that behaves like `attend` on every connection.
+    """Check the client against a server that handles every connection with `attend`.
 
-    The check runs without TLS, and also inside TLS if the scheme has TLS.
+    If the scheme has TLS, the check also runs with TLS.
     """
     before = await wait_until_settled()
     async with trio.open_nursery() as nursery:
@@ -238,7 +245,7 @@ async def check_babble(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_garbled(setting: CaseSetting, folder: Path) -> None:
-    """Check the client when bytes of the server's replies are changed, lost and duplicated."""
+    """Check the client against replies in which bytes are changed, lost and duplicated."""
     for seed in SEEDS:
         async with trio.open_nursery() as nursery:
             garble_ = partial(garble, seed=seed, port=setting.port)
@@ -247,7 +254,7 @@ async def check_garbled(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_limits(setting: CaseSetting, folder: Path) -> None:
-    """Check that a body one byte above the limit is refused, and that no file with the final name exists."""
+    """Check that a body one byte above the limit is refused, and that the final file is not created."""
     url, most = setting.url(setting.case.document), len(setting.case.content) - 1
     async with setting.resolver(limits=replace(CALM, body=most), patience=ONCE) as session:
         for way in ("fetch", "stream", "save"):
@@ -286,7 +293,7 @@ CHECKS: tuple[ContractCheck, ...] = (
 )
 
 
-#: Policies, origins and referrers for which a local server at an unusual port is refused.
+#: Policies, origins and referrers that cause the refusal of a local server on an unusual port.
 REFUSING: dict[str, tuple[Policy, Origin, str | None]] = {
     "cautious": (Policy.cautious(), "user", None),
     "untrusted": (Policy.untrusted(), "user", None),
@@ -295,12 +302,15 @@ REFUSING: dict[str, tuple[Policy, Origin, str | None]] = {
 
 
 def is_refused(case: Case, why: str) -> bool:
-    """Return whether the case is refused: most rules do not apply to a server that the user has set."""
+    """Return whether the URL of the case is refused.
+
+    Most rules do not apply to a server that the user has configured.
+    """
     return not case.by_setting or why == "untrusted"
 
 
 async def check_refusal(why: str, running: CaseSetting, folder: Path) -> None:
-    """Check that a refused URL causes no connection to a listening socket, and that the plan is empty."""
+    """Check that a refused URL causes no connection, and that its plan is empty."""
     case, (policy, origin, address) = running.case, REFUSING[why]
     referrer = None if address is None else (f"{case.scheme}://h.example/a", address)
     with ListeningSockets() as watch:

@@ -30,7 +30,7 @@ CHECKS: tuple[ContractCheck, ...] = (
 class Contract:
     """A test class that runs each of its `checks` with each of its `cases`.
 
-    `run` runs an async function to its end.
+    The method `run` starts an event loop for one check.
     """
 
     cases: ClassVar[tuple[Case, ...]] = ()
@@ -39,7 +39,7 @@ class Contract:
 
     @classmethod
     def rows(cls) -> list[tuple[ContractCheck, Case]]:
-        """Return a pair of check and case for each case that a check applies to."""
+        """Return the pairs of check and case in which the check applies to the case."""
         return [(check, case) for check in cls.checks for case in cls.cases if check.is_for(case)]
 
     def test_contract(
@@ -50,7 +50,7 @@ class Contract:
 
 
 async def perform(check: ContractCheck, case: Case, tls: ssl.SSLContext, folder: Path) -> None:
-    """Run one check with one case, with its server running."""
+    """Start the server of a case, and run one check with the case."""
     files, saved = folder / "tree", folder / "saved"
     saved.mkdir()
     if case.furnish is not None:

@@ -1,4 +1,4 @@
-"""A server that answers each connection by the transcript with the same requests."""
+"""A server that replies to each connection from the transcript with the same requests."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from resolver.testing.transcript import Connection, DialogueTranscript, Transcri
 
 
 def answering(*transcripts: DialogueTranscript, tls: bool = False) -> Callable[..., Awaitable[MockServer]]:
-    """Return a function that starts such a server, for the `start` of a case.
+    """Return a function that starts a `TranscriptServer`, for the attribute `start` of a case.
 
     Args:
-        transcripts: exchanges with the same beginning, up to a different request of the client.
+        transcripts: exchanges that are equal up to a request in which they differ.
         tls: whether TLS starts with the first byte.
     """
     connections = tuple(each for transcript in transcripts for each in transcript.connections)
@@ -35,7 +35,8 @@ def answering(*transcripts: DialogueTranscript, tls: bool = False) -> Callable[.
 class TranscriptServer:
     """A server that follows one of several transcripts.
 
-    `heard` holds the received bytes of each connection. `strange` holds the requests that no transcript has.
+    The client's requests select the transcript. `heard` contains the received bytes of each connection.
+    `strange` contains the requests that are in no transcript.
     """
 
     def __init__(self, connections: tuple[Connection, ...], tls: ssl.SSLContext | None) -> None:
@@ -54,13 +55,16 @@ class TranscriptServer:
             if found is not None:
                 await end_of(peer, raw, found)
         except trio.BrokenResourceError:
-            pass  # a client may leave at any time
+            pass  # a client may close the connection at any time
         finally:
             with trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(raw)
 
     async def _converse(self, peer: Peer, heard: bytearray) -> Connection | None:
-        """Run the exchange; return the matching connection, or None if no transcript matches."""
+        """Run the exchange, and return the matching connection of a transcript.
+
+        Return None if no transcript matches.
+        """
         alike, at = list(self._connections), 0
         while at < max(len(each.turns) for each in alike):
             going = [each for each in alike if at < len(each.turns)]
@@ -76,7 +80,10 @@ class TranscriptServer:
         return alike[0]
 
     async def _hear(self, peer: Peer, heard: bytearray, turns: list[TranscriptTurn]) -> TranscriptTurn | None:
-        """Return the transcript's request that the client sent; None if it leaves or sends other bytes."""
+        """Return the request of a transcript that the client sent.
+
+        Return None if the client closes the connection or sends other bytes.
+        """
         octets = b""
         while turns:
             for turn in turns:
