@@ -1,10 +1,12 @@
-"""The authority `//user:password@host:port` (RFC 1738 3.1), parsed only if it is unambiguous.
+"""The authority `//user:password@host:port` (RFC 1738 3.1), accepted only if it is unambiguous.
 
 A host is a name that DNS can resolve, four decimal groups or an IPv6 literal (RFC 2732). Some forms that RFC
-1738 does not have are accepted and noted. A URL is refused if RFC 1738, RFC 3986 and common software would
-find different hosts in it, for example with short or octal numbers. A host that cannot be resolved and a port
-that cannot be connected to are refused too. Each scheme chooses whether its URLs may have user information
-(by the function that it calls) and whether `?` may end the authority (`enders`).
+1738 does not allow are accepted with a finding. A URL is refused if RFC 1738, RFC 3986 and common software
+would find different hosts in the URL (parser differential). Examples are short or octal numbers. A host that
+DNS cannot resolve and an invalid port are refused too.
+
+The scheme's parser chooses whether the authority may contain user information (`parse_login` or
+`parse_hostport`), and whether `?` may end the authority (`enders`).
 """
 
 from __future__ import annotations
@@ -28,14 +30,14 @@ _GROUP = r"(?:0|1[0-9]{0,2}|2(?:[0-4][0-9]?|5[0-5]?|[6-9])?|[3-9][0-9]?)"
 _DOTTED_QUAD = re.compile(rf"{_GROUP}(?:\.{_GROUP}){{3}}")
 _ZONE = re.compile(r"[0-9A-Za-z._~-]{1,64}")
 _ZONE_SIGN = "%25"
-_LONGEST_LABEL = 63  # RFC 1035 2.3.4, as is the next constant
+_LONGEST_LABEL = 63  # as in the next constant, by RFC 1035 2.3.4
 _LONGEST_NAME = 253
 _PLAIN = re.compile(r"[0-9A-Za-z._-]+(?::[0-9]+)?")
-_LONGEST_PLAIN = 300  # the maximum size of a name with a port, and some leading zeros
+_LONGEST_PLAIN = 300  # enough for the longest name with a port and some leading zeros
 
 
 class Login(TypedDict):
-    """The authority components of a `HostUrl`, as keyword arguments of its subclasses."""
+    """The components of an authority, as keyword arguments of `HostUrl` and its subclasses."""
 
     user: bytes | None
     password: bytes | None
@@ -46,9 +48,9 @@ class Login(TypedDict):
 
 
 class Authority(NamedTuple):
-    """The bounds of an authority: `text[start:end]`, with its host from `host` on.
+    """The bounds of an authority: `text[start:end]`. The host and the port start at `host`.
 
-    Without user information `host` equals `start`. With user information, the character before `host` is `@`.
+    With user information, the character before `host` is `@`. Otherwise, `host` equals `start`.
     """
 
     start: int
@@ -57,22 +59,23 @@ class Authority(NamedTuple):
 
 
 def parse_login(text: UrlText, enders: str = "/") -> tuple[Login, int]:
-    """Parse the authority of a scheme whose URLs may carry user information.
+    """Parse the authority of a scheme whose URLs may contain user information.
 
     Args:
         text: The URL under parsing.
         enders: The characters that may end the authority, `/` or `/?`.
 
     Returns:
-        The components, and the index after the authority.
+        The components of the authority, and the index after the authority.
     """
     return _parse_plain(text) or _parse(text, find_authority(text), enders)
 
 
 def _parse_plain(text: UrlText) -> tuple[Login, int] | None:
-    """Parse an authority that a path follows and that has no user information, brackets or escapes.
+    """Parse a simple authority in one pass, or return None for any other authority.
 
-    Such an authority is not ambiguous and is parsed in one pass. The result is None for any other authority.
+    A simple authority is followed by a path and contains no user information, brackets or escapes, so it is
+    not ambiguous.
     """
     start, end = text.start + 2, text.text.find("/", text.start + 2, text.end)
     if not (0 < end - start <= _LONGEST_PLAIN and text.text.startswith("//", text.start, text.end)):
@@ -90,10 +93,10 @@ def _parse_plain(text: UrlText) -> tuple[Login, int] | None:
 
 @lru_cache(maxsize=1024)
 def _read_plain(written: str) -> tuple[str, int | None, int] | None:
-    """Return host, port and the index of the colon before the port (or of the end).
+    """Return host, port, and the index of the colon before the port (without a port, the end).
 
-    The result is None if the authority has an error or a finding. To report them, `_parse` needs the complete
-    text.
+    Return None if the authority has an error or a finding. `_parse` reports these, because it has the
+    complete URL.
     """
     if not _PLAIN.fullmatch(written):
         return None
@@ -129,7 +132,7 @@ def _parse(text: UrlText, authority: Authority, enders: str) -> tuple[Login, int
 
 
 def parse_hostport(text: UrlText, enders: str = "/") -> tuple[Login, int]:
-    """Parse an authority like `parse_login`, and note user information as not allowed by the scheme."""
+    """Parse an authority like `parse_login`, but report user information with a finding."""
     if (plain := _parse_plain(text)) is not None:
         return plain
     authority = find_authority(text)
@@ -139,7 +142,11 @@ def parse_hostport(text: UrlText, enders: str = "/") -> tuple[Login, int]:
 
 
 def find_authority(text: UrlText) -> Authority:
-    """Return the bounds of the authority, or raise `no-authority` or `ambiguous-authority`."""
+    """Return the bounds of the authority.
+
+    Raises:
+        InvalidUrl: `no-authority` or `ambiguous-authority`.
+    """
     if not text.text.startswith("//", text.start, text.end):
         raise invalid(text.text, "no-authority", "expected // after the scheme", text.start)
     start = text.start + 2
@@ -152,7 +159,7 @@ def find_authority(text: UrlText) -> Authority:
 
 
 def _find_doubt(text: UrlText, start: int, end: int) -> int | None:
-    """Return the index of the first character that different parsers interpret differently, or None."""
+    """Return the index of the first character that URL parsers interpret differently, or None."""
     written = text.text
     backslash = written.find("\\", start, end)
     if backslash >= 0:
@@ -171,13 +178,13 @@ def _find_doubt(text: UrlText, start: int, end: int) -> int | None:
 
 
 def parse_userinfo(text: UrlText, authority: Authority) -> tuple[bytes, bytes | None]:
-    """Return the decoded user and password of an authority with user information.
+    """Return the decoded user name and password of an authority with user information.
 
     Returns:
-        The password is None if it is absent.
+        The user name, and the password or None if the password is absent.
 
     Raises:
-        InvalidUrl: `bad-userinfo`, for a bracket.
+        InvalidUrl: `bad-userinfo`, if the user information contains a bracket.
     """
     end = authority.host - 1
     if bracket := _BRACKET.search(text.text, authority.start, end):
@@ -194,10 +201,10 @@ def parse_userinfo(text: UrlText, authority: Authority) -> tuple[bytes, bytes | 
 
 
 def find_port(text: UrlText, authority: Authority) -> int:
-    """Return the index of the colon before the port, or the authority's end.
+    """Return the index of the colon before the port, or the authority's end if it has no port.
 
     Raises:
-        InvalidUrl: `bad-host`, for a second colon.
+        InvalidUrl: `bad-host`, if the host contains a second colon.
     """
     start = authority.host
     if text.text.startswith("[", start, authority.end):
@@ -225,16 +232,16 @@ def _parse_port(text: UrlText, colon: int, end: int) -> int | None:
 
 
 def build_login(url: HostUrl) -> str:
-    """Return `//user:password@host:port` as sent: with the password, without the default port."""
+    """Return `//user:password@host:port` for a request: with the password, without the default port."""
     host = build_zoned(url.host, url.zone)
     return f"//{build_userinfo(url.user, url.password)}{host}{build_port(url.port, url.default_port)}"
 
 
 def build_zoned(host: str, zone: str | None) -> str:
-    """Return the host like `build_host`, with its zone.
+    """Return the host in the form of `build_host`, followed by its zone.
 
     Raises:
-        InvalidUrl: `no-host` or `bad-host`, the latter also for a zone that this host cannot have.
+        InvalidUrl: `no-host` or `bad-host`. `bad-host` also means that this host cannot have a zone.
     """
     written = build_host(host)
     if zone is None:
@@ -248,11 +255,11 @@ def build_zoned(host: str, zone: str | None) -> str:
 
 
 def build_host_url(url: Url, authority: str, path: str) -> str:
-    """Return the URL of an authority and the text that follows it.
+    """Return the URL with an authority and the text that follows the authority.
 
     Raises:
-        InvalidUrl: `ambiguous-authority`, if no path follows and some parsers would look for the host in the
-            fragment.
+        InvalidUrl: `ambiguous-authority`, if no path follows. Some parsers would then look for the host in
+            the fragment.
     """
     if not path and url.fragment is not None and "@" in url.fragment.partition("/")[0]:
         raise InvalidUrl(
@@ -262,7 +269,7 @@ def build_host_url(url: Url, authority: str, path: str) -> str:
 
 
 def build_userinfo(user: bytes | None, password: bytes | None) -> str:
-    """Return `user:password@`, `user@`, or an empty string if both are absent."""
+    """Return `user:password@` or `user@`, or an empty string if user name and password are absent."""
     if user is None and password is None:
         return ""
     name = encode(user or b"", _USERINFO_DATA)
@@ -270,7 +277,11 @@ def build_userinfo(user: bytes | None, password: bytes | None) -> str:
 
 
 def build_port(port: int | None, default_port: int | None) -> str:
-    """Return `:port`, or an empty string for an absent or default port; raise `bad-port`."""
+    """Return `:port`, or an empty string for an absent port or the default port.
+
+    Raises:
+        InvalidUrl: `bad-port`.
+    """
     if port is None or port == default_port:
         return ""
     if not 1 <= port <= 65_535:
@@ -279,7 +290,7 @@ def build_port(port: int | None, default_port: int | None) -> str:
 
 
 def _parse_zoned(text: UrlText, start: int, end: int) -> tuple[str, str | None]:
-    """Return the host, and its zone if it has one."""
+    """Return the host, and its zone or None."""
     sign = find(text, _ZONE_SIGN, start, end)
     if not text.may_have_zone or text.text[start] != "[" or sign == end or text.text[end - 1] != "]":
         return parse_host(text, start, end), None
@@ -300,9 +311,9 @@ def _complaint_on_zone(address: str, zone: str) -> str | None:
 
 
 def parse_host(text: UrlText, start: int, end: int) -> str:
-    """Return the host in the non-empty `text[start:end]`: lower case, decoded, without brackets.
+    """Return the host in `text[start:end]`, which is not empty: lower case, decoded, without brackets.
 
-    Notes `ipv6-literal`, `encoded-host` and `host-syntax`.
+    The function adds the findings `ipv6-literal`, `encoded-host` and `host-syntax`.
 
     Raises:
         InvalidUrl: `bad-host`.
@@ -337,18 +348,19 @@ def _complaint(host: str, labels: list[str]) -> str | None:
 
 
 def comparable_host(host: str) -> str:
-    """Return the host in the form for comparisons: in lower case, without the trailing dot of the DNS root.
+    """Return the host in the form for comparisons: lower case, without the trailing dot of the DNS root.
 
-    `h.example.` and `h.example` are the same DNS name (RFC 1034 3.1). If a rule distinguished them, the other
-    spelling would bypass the rule (CVE-2026-8924).
+    `h.example.` and `h.example` are the same DNS name (RFC 1034 3.1). If a rule distinguished the two names,
+    the other name would bypass the rule (CVE-2026-8924).
     """
     return host.lower().removesuffix(".")
 
 
 def is_hostname(host: str) -> bool:
-    """Return whether this is a host name by RFC 1738 5.
+    """Return whether the text is a host name by RFC 1738 5.
 
-    Its labels consist of letters, digits and inner hyphens, and the last label does not start with a digit.
+    The labels of a host name consist of letters, digits and inner hyphens. The last label does not start with
+    a digit.
     """
     labels = host.split(".")
     return all(map(_is_label, labels)) and not labels[-1][0].isdigit()
@@ -366,7 +378,7 @@ def _parse_ipv6(text: UrlText, start: int, end: int) -> str:
 
 
 def _parse_address(text: UrlText, start: int, end: int) -> str:
-    """Return the IPv6 address after the bracket at `start`."""
+    """Return the IPv6 address in the brackets that begin at `start`."""
     # Imported lazily: IPv6 literals are rare and the import takes time.
     from ipaddress import AddressValueError, IPv6Address
 
@@ -381,9 +393,13 @@ def _parse_address(text: UrlText, start: int, end: int) -> str:
     return address.lower()
 
 
-@lru_cache(maxsize=8)  # Most entries of a listing have the same host, or one of a few.
+@lru_cache(maxsize=8)  # Most entries of a listing have one host, or a few hosts.
 def build_host(host: str) -> str:
-    """Return the host, in brackets if it is an IPv6 address; raise `no-host` or `bad-host`."""
+    """Return the host, with an IPv6 address in brackets.
+
+    Raises:
+        InvalidUrl: `no-host` or `bad-host`.
+    """
     if not host:
         raise InvalidUrl("no-host", 0, "no-host: cannot write a URL without a host")
     written = f"[{host}]" if ":" in host else host

@@ -1,4 +1,4 @@
-"""Errors by responsible party: one class for a fact, one branch for the party that caused it.
+"""The errors of a retrieval: one branch of classes for each party that may have caused the error.
 
     ResolveError
     ├── InvalidUrl            the text is not a URL                                12
@@ -23,18 +23,18 @@
     └── LocalError            this machine: output files, settings                  3
         └── NotConfigured       a setting is missing or wrong                       2
 
-The number is the exit status of the command for that error. A message names the operation and the actual
-result. It never holds a password or a byte of a body; only the attribute `body` holds such bytes.
+The number is the exit status of the command for the error. A message contains the operation and the actual
+result. A message never contains a password or bytes of a body; only the attribute `body` has such bytes.
 
-An error is a value. Outer layers add facts (the URL, the number of tries) by making a copy, which keeps
-traceback and cause: `at`, `tried`, `saying`, `final`, `of_hop`. Pickling and copying keep all attributes.
+An error is immutable. Outer layers add data (the URL, the number of attempts) in a copy, which keeps
+the traceback and the cause: `at`, `tried`, `saying`, `final`, `of_hop`. Pickling keeps all attributes.
 """
 
 from __future__ import annotations
 
 import re
 
-TYPE_CHECKING = False  # As in `typing`: its import would take most of the time of a bare start.
+TYPE_CHECKING = False  # As in `typing`. An import of `typing` would take most of the start-up time.
 
 
 if TYPE_CHECKING:
@@ -44,27 +44,28 @@ if TYPE_CHECKING:
 
     E = TypeVar("E", bound="ResolveError")
 
-#: The exit status of an error that stops a redirect, under any rule (S10, redirects and links).
+#: The exit status of an error that stops a redirect, for any rule (S10, redirects and links).
 _REDIRECT_REFUSED = 15
 
-#: The maximum number of characters of a URL in `str(error)`: a URL may have 64 KiB.
+#: The maximum number of characters of a URL in `str(error)`. A URL may have 64 KiB.
 _MOST_SHOWN = 200
 
 
 class ResolveError(Exception):
-    r"""The base of all errors that prevent the resolution of a URL.
+    r"""The base class of the errors of a retrieval.
 
-    `url` is the redacted URL, set by the retrieval that failed; `None` if no URL is involved. `attempts` is
-    the number of tries that ended this way; the last try raised this error. `retryable` is set if the same
-    request may succeed later without any change.
+    `url` is the redacted URL of the failed retrieval, or `None` if no URL is involved. `attempts` is the
+    number of attempts that failed with this error. `retryable` is set if the same request may succeed later
+    without a change.
 
-    `status` is the numeric code that the peer sent: the status of http, the reply code of FTP and NNTP, the
-    error number of Gopher+. It is `None` if the peer sent none. `body` is the start of the body of an http
-    error response, decoded, at most 64 KiB. It is empty without a body, and if only metadata was requested.
-    It was sent by the server, so treat it like any other content; no message, log or JSON contains it.
+    `status` is the numeric code that the server sent: the status code of http, the reply code of FTP and
+    NNTP, or the error number of Gopher+. Without a code, `status` is `None`. `body` is the start of the body
+    of an http error response, decoded, at most 64 KiB. Without a body, or if only metadata was requested,
+    `body` is empty. The server controls these bytes, so treat them as untrusted; no message, log or JSON
+    contains them.
 
-    `setting` is the setting that caused the outcome, with its name in the configuration file
-    (`idle_timeout`); `None` if no setting did. The command shows it as an option (`--idle-timeout`).
+    `setting` is the setting that caused the error, with its name in the configuration file (`idle_timeout`),
+    or `None`. The command shows the setting as an option (`--idle-timeout`).
 
     Examples:
         >>> try:
@@ -73,7 +74,7 @@ class ResolveError(Exception):
         ...     print(type(error).__name__, error.status, error.body)
         NotFound 404 b'No such page.\n'
 
-    A subclass sets its own attributes before it calls this `__init__`, each once.
+    A subclass sets its own attributes, each once, before it calls this `__init__`.
     """
 
     exit_code: int = 1
@@ -90,7 +91,7 @@ class ResolveError(Exception):
         vars(self).update(facts, message=message, url=url, attempts=1)
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set an attribute; only the attributes of raising (`__cause__`, `__notes__`) can be set twice."""
+        """Set an attribute that is not set yet; only attributes such as `__cause__` can be set again."""
         if name in vars(self) and not name.startswith("_"):
             raise AttributeError(f"{name} of an error cannot be changed after it was made (raise a copy)")
         super().__setattr__(name, value)
@@ -114,19 +115,19 @@ class ResolveError(Exception):
         return int(code) if re.fullmatch(r"[0-9]{1,9}", code) else None
 
     def at(self, url: str) -> Self:
-        """Return a copy about this (redacted) URL."""
+        """Return a copy with the (redacted) URL."""
         return self._but({"url": url})
 
     def tried(self, attempts: int) -> Self:
-        """Return a copy with this number of tries."""
+        """Return a copy with the number of attempts."""
         return self._but({"attempts": attempts})
 
     def saying(self, words: str) -> Self:
-        """Return a copy with `words` appended to its message: information that only an outer layer has."""
+        """Return a copy whose message ends with `words`, information that only an outer layer has."""
         return self._but({"message": f"{self.message}, {words}"})
 
     def hiding(self, hide: Callable[[str], str]) -> Self:
-        """Return this error with secrets hidden in its message, in the peer's text and in its cause."""
+        """Return a copy with secrets hidden in the message, in the peer's text and in the cause."""
         said = {name: str(vars(self)[name]) for name in ("message", "text") if vars(self).get(name)}
         facts = {name: hide(words) for name, words in said.items()}
         cause = self.__cause__
@@ -138,7 +139,7 @@ class ResolveError(Exception):
         return other
 
     def with_setting(self, setting: str | None) -> Self:
-        """Return a copy that names the setting that caused the outcome."""
+        """Return a copy with the setting that caused the error."""
         return self._but({"setting": setting})
 
     def with_body(self, body: bytes) -> Self:
@@ -150,9 +151,9 @@ class ResolveError(Exception):
         return self._but({"retryable": False})
 
     def of_hop(self) -> Self:
-        """Return the error for a stopped redirect.
+        """Return a copy for a stopped redirect.
 
-        If the policy refused the redirect, or this build cannot resolve it, the exit status is 15.
+        The exit status is 15 if the policy refused the redirect or this build cannot resolve its URL.
         """
         refused = isinstance(self, (Refused, UnsupportedScheme))
         return self._but({"exit_code": _REDIRECT_REFUSED}) if refused else self
@@ -160,14 +161,14 @@ class ResolveError(Exception):
     def _but(self, facts: Mapping[str, object]) -> Self:
         other = _restore_error(type(self), {**vars(self), **facts})
         other.__traceback__, other.__cause__ = self.__traceback__, self.__cause__
-        # The copy is raised while this error is handled. As its context, this error would be shown a second
-        # time.
+        # The copy is raised while this error is handled. Without this line, a traceback would show this error
+        # again as the context of the copy.
         other.__suppress_context__ = self.__suppress_context__ or self.__context__ is None
         return other
 
 
 def _restore_error(kind: type[E], facts: Mapping[str, object]) -> E:
-    """Return an error with these attributes, without calling its `__init__` (signatures differ)."""
+    """Return an error with these attributes, without a call of `__init__` (the signatures differ)."""
     error = kind.__new__(kind, facts["message"])
     vars(error).update(facts)
     return error
@@ -176,8 +177,8 @@ def _restore_error(kind: type[E], facts: Mapping[str, object]) -> E:
 class InvalidUrl(ResolveError):
     """A text that is not a URL (rule S01, strict parsing).
 
-    `kind` names the fault (`bad-port`). `position` is the 0-based index of the offending character in the
-    text as given.
+    `kind` is the name of the fault (`bad-port`). `position` is the 0-based index of the faulty character in
+    the original text.
     """
 
     exit_code = 12
@@ -189,7 +190,7 @@ class InvalidUrl(ResolveError):
 
 
 class UnsupportedScheme(ResolveError):
-    """A scheme for which this build has no handler: reserved, unknown, or its extra is not installed."""
+    """A scheme that this build cannot resolve: reserved, unknown, or its extra is not installed."""
 
     exit_code = 13
     rule = "S19"
@@ -203,7 +204,7 @@ class Refused(ResolveError):
     """A refusal by the safety policy; the refused request was not sent.
 
     `rule` is the rule that refused (`S04`). `flag` is the command-line option that would allow the request,
-    if there is one. `position` is the 0-based index in the URL of the byte that caused the refusal.
+    or `None`. `position` is the 0-based index of the byte in the URL that caused the refusal.
     """
 
     def __init__(
@@ -223,10 +224,10 @@ class Refused(ResolveError):
 
 
 class NetworkError(ResolveError):
-    """A failure of the network, not of the peer's answer.
+    """A failure of the network.
 
-    `lasting` is set if the peer has never answered and another try would most likely fail too: a closed port,
-    an unknown name, a peer that sends nothing.
+    `lasting` is set if the peer has never responded and a retry would most likely fail too. Examples are a
+    closed port, an unknown host name, and a peer that sends nothing.
     """
 
     exit_code = 4
@@ -240,12 +241,12 @@ class NetworkError(ResolveError):
         super().__init__(message, url=url, retryable=retryable)
 
     def passing(self) -> Self:
-        """Return a copy without `lasting`: the failure may be temporary."""
+        """Return a copy without `lasting`, because the failure may be temporary."""
         return self._but({"lasting": False})
 
 
 class Unreachable(NetworkError):
-    """A connection that failed: no address, refused, no route."""
+    """A failed connection: no address, connection refused, or no route to the host."""
 
 
 class Disconnected(NetworkError):
@@ -253,7 +254,7 @@ class Disconnected(NetworkError):
 
 
 class TimedOut(NetworkError):
-    """A time limit that passed: for connecting, for waiting for bytes, or in total."""
+    """A timeout: of the connection, of waiting for bytes, or of the complete retrieval."""
 
     exit_code = 11
 
@@ -297,7 +298,7 @@ _SETTING_BY_LIMIT = {"body": "max_size", "quota": "limit quota=BYTES"}
 
 
 class LimitExceeded(ProtocolError):
-    """A reply beyond a limit; `limit` is the field of `Limits` that was exceeded."""
+    """A response beyond a limit; `limit` is the field of `Limits` that was exceeded."""
 
     def __init__(self, limit: str, message: str, *, url: str | None = None) -> None:
         self.limit = limit
@@ -307,7 +308,11 @@ class LimitExceeded(ProtocolError):
 
 
 class Declined(ResolveError):
-    """A refusal by the peer. `code` is its code (None if the protocol has none), `text` its message."""
+    """A refusal by the peer.
+
+    `code` is the status code of the peer (None if the protocol has no codes), and `text` is the peer's
+    message.
+    """
 
     exit_code = 8
 
@@ -320,7 +325,7 @@ class Declined(ResolveError):
 
 
 class NotFound(Declined):
-    """An object that does not exist at the peer."""
+    """A missing object: the peer does not have the requested object."""
 
 
 class AccessDenied(Declined):
@@ -330,16 +335,17 @@ class AccessDenied(Declined):
 
 
 class LoginRequired(Declined):
-    """A required name and password that were not available."""
+    """A login that the peer requires, but for which no user name and password are available."""
 
     exit_code = 6
 
 
 class TryLater(Declined):
-    """A temporary refusal.
+    """A temporary refusal by the peer.
 
-    `after` is the number of seconds that the peer asked the client to wait. `until` is the time that the peer
-    named, if it did not send its own time. Each is `None` if the peer did not send it.
+    `after` is the number of seconds that the client must wait (Retry-After). `until` is the time after which
+    the client may retry, if the peer sent a time but not its current time. Each is `None` if the peer did not
+    send it.
     """
 
     retryable = True
@@ -360,16 +366,16 @@ class TryLater(Declined):
 
 
 class IntegrityError(ResolveError):
-    """Content that differs from its announcement."""
+    """Content that differs from the size, version or checksum that was announced."""
 
     exit_code = 10
 
 
 class Truncated(IntegrityError):
-    """A body that began and ended early.
+    """A truncated body: the body ended before its announced end.
 
-    `received` counts its bytes. `expected` is the announced number, or None if the protocol marks the end in
-    another way.
+    `received` is the number of received bytes. `expected` is the announced number of bytes, or None if the
+    protocol marks the end in another way.
     """
 
     retryable = True
@@ -383,51 +389,54 @@ class Truncated(IntegrityError):
 
 
 class Changed(IntegrityError):
-    """An object that changed between two tries; if `again` is set, a restart may return it completely."""
+    """An object that changed between two attempts.
+
+    If `again` is set, a download from the beginning may return the complete object.
+    """
 
     def __init__(self, message: str, *, again: bool = False, url: str | None = None) -> None:
         super().__init__(message, url=url, retryable=again)
 
 
 class ChecksumMismatch(IntegrityError):
-    """A digest that differs from the given one."""
+    """A checksum mismatch: the digest of the content differs from the expected digest."""
 
 
 class LocalError(ResolveError):
-    """An error of this machine: a file that cannot be written, a directory that no longer exists."""
+    """An error of this machine, such as a file that cannot be written or a missing directory."""
 
     exit_code = 3
 
 
 class NotConfigured(LocalError):
-    """A missing or wrong setting; the message explains how to set it."""
+    """A missing or wrong setting; the message explains how to configure it."""
 
     exit_code = 2
 
 
-# The missing libraries of an extra, as messages name them.
+# The missing libraries of an extra, in the form for messages.
 #
-# A message names libraries, never `url-resolver` itself. Before the first release, anyone can register that
-# name in the package index, and users would install that person's code.
+# A message names the libraries and never `url-resolver` itself. Before the first release, anyone can register
+# the name `url-resolver` in the package index, and users would install that code (dependency confusion).
 
-#: A requirement in the metadata of a distribution (PEP 508): its name and its lowest version.
+#: A requirement in the metadata of a distribution (PEP 508): the name and the lowest version.
 _REQUIREMENT = r"([\w.-]+)(?:\[[^]]*\])?(?:[~>]=([\w.]+?)(?:\.0)?(?=[;,\s]|\Z))?"
 _EXTRA = r"""extra == ['"]([^'"]+)['"]"""
 
 
 def missing_libraries(extra: str, distribution: str = "url-resolver") -> str:
-    """Return the end of a message that begins with the feature that needs the extra.
+    """Return the end of a message about a missing extra; the beginning is the feature that needs it.
 
     Args:
         extra: The name of the extra, or several names separated by commas.
-        distribution: The distribution of the extra: this package or a plug-in.
+        distribution: The distribution that defines the extra: this package or a plug-in.
 
     Returns:
         For example `lxml 6 or later (the extra html): pip install lxml`. If all libraries of the extra are
-        installed, one of them is too old, so all are named. If the metadata do not list the libraries, only
-        the extra is named.
+            installed, a library is too old, so the message lists all libraries. If the metadata do not list
+            the libraries, the message names only the extra.
     """
-    # Imported lazily: 40 ms, and few messages need it.
+    # Imported lazily: the import takes 40 ms, and few messages need it.
     from importlib.metadata import PackageNotFoundError, requires
     from importlib.util import find_spec
 

@@ -1,7 +1,7 @@
-"""Values of a URL and its listing: components, their positions, origin, findings, entries and headers.
+"""Data types of a URL and of a listing: components, positions, origin, findings, entries and headers.
 
-These values are part of the contract, which re-exports them. They are in a separate module because parsing a
-URL needs nothing else of the contract. A command that only parses should start as fast as Python itself.
+The module `contract` exports these types too. They are in a separate module so that a command that only
+parses URLs starts fast.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class Kind(enum.StrEnum):
 
 
 class Finding(NamedTuple):
-    """A remark that did not stop the retrieval, or the rule that stopped it.
+    """A warning that did not stop the retrieval, or the rule that stopped it.
 
-    `rule` is a rule of the safety policy (`S04`), a deviation in the URL's spelling (`host-syntax`), or
-    `scheme:word` for an irregularity of a reply.
+    `rule` is one of three: a rule of the safety policy (`S04`), a deviation from RFC 1738 in the URL
+    (`host-syntax`), or `scheme:word` for an irregularity in a response.
 
     Examples:
         >>> resolver.check("gopher://h.example:25/0x").findings[0].rule
@@ -71,7 +71,9 @@ class Finding(NamedTuple):
 
 
 class Referrer(NamedTuple):
-    """The URL that led to another URL, and the IP address that it was fetched from (None if unknown).
+    """The URL that led to another URL, and the IP address that sent its content.
+
+    An unknown IP address is None.
 
     Examples:
         >>> found_in = resolver.Referrer("http://h.example/", "93.184.215.14")
@@ -84,9 +86,9 @@ class Referrer(NamedTuple):
 
 
 class ComponentSpan(NamedTuple):
-    """The position of a component of a URL in the text as given, still encoded: `text[start:end]`.
+    """The position of a component in the original text of a URL, still encoded: `text[start:end]`.
 
-    `name` is the component's name (`selector`, `cwds[0]`, `password`).
+    `name` is the name of the component (`selector`, `cwds[0]`, `password`).
     """
 
     name: str
@@ -95,11 +97,11 @@ class ComponentSpan(NamedTuple):
 
 
 class Word(NamedTuple):
-    """Bytes of a URL that its dialogue may send.
+    """Bytes of a URL that a dialogue may send.
 
-    `component` is the field that holds the bytes, `name` the name of their span (`cwds[0]`,
-    `fields[0].value`). `octets` is `None` for a value of a type that no component has. If `encoded` is set,
-    the sender decodes the text.
+    `component` is the name of the field in the URL object. `name` is the name of the component's span
+    (`cwds[0]`, `fields[0].value`). `octets` is `None` if the field has a type that cannot be checked. If
+    `encoded` is set, the bytes are percent-encoded and the dialogue decodes them.
     """
 
     component: str
@@ -112,8 +114,8 @@ class Word(NamedTuple):
 class Url:
     """A parsed URL (RFC 1738). Each scheme has a subclass with its own components.
 
-    `text` is the URL as given, including its wrapper (`<URL:…>`). `findings` are the names of the deviations
-    from RFC 1738, in the order met. Two URLs are equal if their components are equal.
+    `text` is the original text of the URL, including its wrapper (`<URL:…>`). `findings` are the names of the
+    deviations from RFC 1738, in the order of parsing. Two URLs are equal if their components are equal.
 
     Examples:
         >>> url = resolver.parse("HTTP://h.example/#top")
@@ -128,7 +130,7 @@ class Url:
     places: tuple[ComponentSpan, ...] = field(default=(), compare=False)
 
     def place(self, name: str) -> ComponentSpan | None:
-        """Return the position of the component, or None if the URL was built and not parsed."""
+        """Return the position of a component, or None if the URL was built and not parsed."""
         for place in self.places:
             if place.name == name:
                 return place
@@ -136,9 +138,9 @@ class Url:
 
     @property
     def shown(self) -> str:
-        """Return `text` with `****` for a password or for secret answers; an empty value stays empty.
+        """Return `text` with `****` instead of a password or secret answers.
 
-        Only this redacted text appears in messages and records.
+        An empty password stays empty. Messages and logs contain only this redacted text.
         """
         for name, start, end in self.places:
             if name in ("password", "answers") and start < end:
@@ -147,31 +149,30 @@ class Url:
 
     @property
     def spelling(self) -> tuple[Finding, ...]:
-        """Return the deviations from RFC 1738 as findings; the policy's findings are separate."""
+        """Return the deviations from RFC 1738 as findings, without the findings of the policy."""
         found: tuple[Finding, ...] = ()
         for name in self.findings:
             found += (Finding(name, "allow", "spelling of the URL"),)
         return found
 
     def components(self) -> dict[str, JsonValue]:
-        """Return every component by name, bytes as one character each (ISO 8859-1), absent as None."""
+        """Return every component by name; bytes are decoded as ISO 8859-1, an absent component is None."""
         skip = {"text", "findings", "places"}
         found = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name not in skip}
         if found.get("zone", "") is None:
-            del found["zone"]  # few URLs have a host with a zone
+            del found["zone"]  # few URLs have a zone
         return found
 
     def words(self) -> list[Word]:
-        """Return every component that could be sent, and every part of such a component.
+        """Return every component that a dialogue could send, and each element of such a component.
 
-        The components are read from the fields of the class, so a scheme need not list them and cannot forget
-        one.
+        The method reads the fields of the class. A scheme therefore cannot forget to declare a component.
         """
         found: list[Word] = []
         kind: type = type(self)
         names, values_of = _find_sendable(kind)
         for name, value in zip(names, values_of(self), strict=True):
-            of = type(value)  # most values have exactly one of these types, and `isinstance` takes more time
+            of = type(value)  # most values have exactly one of these types, and `isinstance` is slower
             if of is bytes:
                 found += (Word(name, name, value),)
             elif of is str:
@@ -188,9 +189,10 @@ class Url:
 class HostUrl(Url):
     """A URL with `//user:password@host:port` (RFC 1738 3.1).
 
-    `port` is the port in the URL, `effective_port` the port to use. An absent component (None) differs from
-    an empty one. `zone` is the interface of this machine that leads to a link-local `host` (RFC 9844), as the
-    user wrote it. The zone is not part of the host, has no meaning on another machine, and is never sent.
+    `port` is the port in the URL, and `effective_port` is the port for the connection. An absent component is
+    None and differs from an empty component. `zone` is the network interface of this machine for a link-local
+    `host` (RFC 9844), as the user wrote it. The zone is not part of the host and is never sent, because it
+    has no meaning on another machine.
 
     Examples:
         >>> url = resolver.parse("http://me:secret@h.example:8080/")
@@ -210,13 +212,13 @@ class HostUrl(Url):
         return self.default_port if self.port is None else self.port
 
 
-#: Fields that are never sent: those about the URL itself, and the fragment (RFC 3986 3.5).
+#: The fields that are never sent: metadata of the URL, and the fragment (RFC 3986 3.5).
 _NOT_SENT = frozenset({"scheme", "fragment", "text", "findings", "places"})
 
 
 @cache  # one entry per class of URLs
 def _find_sendable(kind: type) -> tuple[tuple[str, ...], Callable[[Url], tuple[Any, ...]]]:
-    """Return the names of the fields that could be sent, and a function that returns their values."""
+    """Return the names of the fields that a dialogue could send, and a function that reads the values."""
     names = tuple(each.name for each in fields(cast("type[Url]", kind)) if each.name not in _NOT_SENT)
     return names, attrgetter(*names) if len(names) > 1 else lambda url: tuple(
         [getattr(url, name) for name in names]
@@ -235,7 +237,7 @@ def _words(component: str, name: str, value: object) -> list[Word]:
 
 
 def _words_of_part(component: str, name: str, part: object) -> list[Word]:
-    """Return each `Word` of a part. A part may be a pair: a field of Prospero, a header of a mail."""
+    """Return the `Word`s of an element. A pair, such as a mail header, has two: name and value."""
     if isinstance(part, tuple) and len(part) == 2:
         return _words(component, f"{name}.name", part[0]) + _words(component, f"{name}.value", part[1])
     return _words(component, name, part)
@@ -251,21 +253,22 @@ def _plain(value: object) -> JsonValue:
 
 
 class BuiltUrl(str):
-    """The text of a URL that this package's builder wrote, byte by byte, from a server's data (S20).
+    """The text of a URL that a builder of this package created from a server's data (S20).
 
-    The text is not parsed again. The builder guarantees that the parser accepts it, unless it is too long,
-    and finds the same components in it, without a password. Property tests check this guarantee.
+    The text is not parsed again. The builder guarantees that the parser would accept the text and find the
+    same components, without a password. The only exception is a text that is too long. Property tests check
+    this guarantee.
     """
 
     __slots__ = ()
 
 
 class UrlText:
-    """A URL during parsing: `text[start:end]` follows the scheme's colon, up to the fragment.
+    """A URL during parsing: `text[start:end]` is the text from the scheme's colon to the fragment.
 
-    This class collects findings (each with the position of its cause) and the positions of components.
-    Positions are indexes into the text as given. A scheme's `parse` returns its components; its caller adds
-    text, fragment, findings and positions.
+    The object collects the findings (each with its position) and the positions of the components. A position
+    is an index into the original text. The `parse` function of a scheme returns the components. Its caller
+    adds text, fragment, findings and positions.
     """
 
     def __init__(self, text: str, scheme: str, start: int, end: int, default_port: int | None) -> None:
@@ -280,14 +283,14 @@ class UrlText:
         self.places: list[ComponentSpan] = []
 
     def note(self, finding: str, position: int) -> None:
-        """Record a finding, once per URL, in the order met."""
+        """Record a finding, each name once per URL, in the order of parsing."""
         self.findings.setdefault(finding, position)
 
     def complete(self, url: Url) -> None:
-        """Set the attributes that all schemes have on a URL.
+        """Set the attributes of a URL that all schemes have in common.
 
-        The URL is changed in place: the parser created it and has not shared it yet, and a copy would take as
-        long as parsing.
+        The URL object is changed in place, because a copy would take as long as parsing. The parser has just
+        created the object and no other code has a reference to it.
         """
         object.__setattr__(url, "text", self.text)
         object.__setattr__(url, "fragment", self.fragment)
@@ -295,19 +298,19 @@ class UrlText:
         object.__setattr__(url, "places", tuple(self.places))
 
     def cut(self, name: str, start: int, end: int) -> str:
-        """Return the component `name` as written, `text[start:end]`, and record its position."""
+        """Return the component `name`, `text[start:end]`, still encoded, and record its position."""
         self.places += (ComponentSpan(name, start, end),)
         return self.text[start:end]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Entry:
-    """A record of a listing of any scheme.
+    """An entry of a listing of any scheme.
 
-    `name` is the name in a listing line, `title` its description. `raw` are the bytes from which the entry
-    was read. `extra` holds members that only this scheme has. A scheme sets the first eight members. The
-    retrieval adds where the entry was found, so that a later fetch of `url` is checked accordingly. A scheme
-    sets `referrer` only if that is not the requested URL at the address of the connection.
+    `name` is the name in the listing, and `title` is a description. `raw` contains the bytes from which the
+    entry was parsed. `extra` contains members that only this scheme has. A scheme sets the first eight
+    members. The retrieval sets `origin` and `referrer`, which the policy checks when `url` is fetched. A
+    scheme sets `referrer` only if the entry comes from another URL or address than that of the request.
 
     Examples:
         >>> async with resolver.entries("ftp://127.0.0.1:8900/pub/") as found:
@@ -332,7 +335,7 @@ class Entry:
     def as_json(self) -> dict[str, JsonValue]:
         """Return every member by name.
 
-        `modified` is an RFC 3339 date, `raw` has one character per byte, `referrer` is the list `[url,
+        `modified` is a date of RFC 3339, `raw` is decoded as ISO 8859-1, and `referrer` is the list `[url,
         address]`.
         """
         return {
@@ -350,12 +353,12 @@ class Entry:
 
 
 class EntryReader(Protocol):
-    """A parser that turns the bytes of a listing into entries as they arrive: a machine without I/O.
+    """A parser without I/O that converts the bytes of a listing into entries as the bytes arrive.
 
-    The caller feeds a few bytes at a time, takes the entries one by one, and checks clocks and cancellations
-    in between (S16, resource limits). So each entry is created only on demand, and a few bytes or one entry
-    need little work, even in a very long listing. A URL that a builder of this package wrote is a `BuiltUrl`.
-    Any other text, which a server may have chosen, is parsed before it is shown.
+    The caller feeds a few bytes, and takes the entries one by one. Between entries, the caller checks
+    timeouts and cancellations (S16, resource limits). Memory and time stay small even for a very long
+    listing, because each entry is created on demand. A URL that a builder of this package created is a
+    `BuiltUrl`. Any other URL text may come from a server, and is parsed before it is displayed.
     """
 
     def feed(self, octets: bytes) -> Iterable[Entry]: ...
@@ -365,17 +368,17 @@ class EntryReader(Protocol):
         ...
 
 
-# The peer's metadata of an object, by name: HTTP header fields (RFC 9110 5), headers of an article (RFC 5536)
-# or of a mailto URL. Names are case-insensitive, and a name may have several values.
+# Metadata of an object by name: HTTP header fields (RFC 9110 5), headers of an article (RFC 5536) or of a
+# mailto URL. Names are case-insensitive, and a name may have several values.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Headers:
-    """The pairs of name and value as received and in order, with case-insensitive access by name.
+    """The received pairs of name and value, in order, with case-insensitive access by name.
 
-    `headers["content-type"]` has the values of all fields of that name, joined by `, ` (RFC 9110 5.2).
-    `get_list` returns each value separately, which `Set-Cookie` needs. `for name, value in headers` has every
-    pair, `dict(headers)` each name once, in lower case. `Headers` equal a tuple of the same pairs.
+    `headers["content-type"]` is the text of all values of that name, joined by `, ` (RFC 9110 5.2).
+    `get_list` returns the values separately, as `Set-Cookie` requires. Iteration yields every pair.
+    `dict(headers)` has each name once, in lower case. `Headers` are equal to a tuple of the same pairs.
 
     Examples:
         >>> headers = (await resolver.fetch("http://127.0.0.1:8920/about.txt")).headers
@@ -410,7 +413,7 @@ class Headers:
         return ", ".join(values) if (values := self.get_list(name)) else default
 
     def get_list(self, name: str) -> list[str]:
-        """Return all values of that name, in order; an empty list if the name is absent."""
+        """Return all values of a name, in order, or an empty list if the name is absent."""
         wanted = name.lower()
         return [value for found, value in self.pairs if found.lower() == wanted]
 
@@ -420,9 +423,11 @@ class Headers:
 
 
 def mask_cookie(name: str, value: str) -> str:
-    """Return the value of a header for display and records; the value of a cookie is hidden (S11)."""
+    """Return a header value for display, with the values of cookies hidden (S11)."""
     if name.lower() != "set-cookie":
         return value
     cookie, semicolon, attributes = value.partition(";")
-    own, is_pair, _ = cookie.partition("=")  # a cookie without a name has only a value (RFC 6265bis 5.6)
+    own, is_pair, _ = cookie.partition(
+        "="
+    )  # without `=`, a cookie is a value without a name (RFC 6265bis 5.6)
     return f"{own if is_pair else ''}{is_pair}****{semicolon}{attributes}"
