@@ -20,6 +20,8 @@ from fixtures.__main__ import server_tls
 from resolver import HttpxTransport, Policy
 from resolver.adapters.httpx_transport import RequestRefused
 from tests.elsewhere import served
+from tests.hang import HANG
+from tests.resolver.adapters.conftest import SOON
 from tests.resolver.network.peers import start
 
 T = TypeVar("T")
@@ -68,16 +70,16 @@ def under_both(test: Callable[..., T]) -> Callable[..., T]:
 def test_sync_client_talks_after_upgrade(family: Any, core: Any) -> None:
     with served(EchoServer().start) as server, family.Client(transport=HttpxTransport()) as client:
         url = f"http://127.0.0.1:{server.port}/echo"
-        with client.stream("GET", url, headers=UPGRADE, timeout=0.05) as response:
+        with client.stream("GET", url, headers=UPGRADE, timeout=SOON) as response:
             assert (response.status_code, response.reason_phrase) == (101, "Switching Protocols")
             stream = response.extensions["network_stream"]
             assert (stream.read(3), stream.read(100)) == (b"HEL", b"LO")  # sent together with the head
             stream.write(b"abc")
-            assert stream.read(100, timeout=60) == b"ABC"
+            assert stream.read(100, timeout=HANG) == b"ABC"
             assert stream.get_extra_info("server_addr") == ("127.0.0.1", server.port)
             assert stream.get_extra_info("ssl_object") is None
             with pytest.raises(core.ReadTimeout):
-                stream.read(100, timeout=0.1)  # twice the timeout of the client
+                stream.read(100, timeout=2 * SOON)  # twice the timeout of the client
             stream.write(b"bye")
             assert stream.read(100) == b""
             stream.close()
@@ -94,15 +96,15 @@ async def test_async_client_talks_after_upgrade(
     server = await EchoServer(tls=tls).start(nursery)
     async with family.AsyncClient(transport=HttpxTransport(cafile=str(cafile))) as client:
         url = f"wss://127.0.0.1:{server.port}/echo"
-        async with client.stream("GET", url, headers=UPGRADE, timeout=0.05) as response:
+        async with client.stream("GET", url, headers=UPGRADE, timeout=SOON) as response:
             assert response.http_version == "HTTP/1.1"
             stream = response.extensions["network_stream"]
             assert await stream.read(100) == b"HELLO"
-            await stream.write(b"abc", timeout=60)
-            assert await stream.read(100, timeout=60) == b"ABC"
+            await stream.write(b"abc", timeout=HANG)
+            assert await stream.read(100, timeout=HANG) == b"ABC"
             assert isinstance(stream.get_extra_info("ssl_object"), ssl.SSLObject | ssl.SSLSocket)
             with pytest.raises(core.ReadTimeout):
-                await stream.read(100, timeout=0.1)
+                await stream.read(100, timeout=2 * SOON)
             assert [octets async for octets in response.aiter_raw()] == []  # closes the response
             with pytest.raises(core.WriteError):
                 await stream.write(b"x")

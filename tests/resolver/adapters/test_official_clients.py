@@ -29,6 +29,7 @@ from fixtures.http.request import Request
 from resolver import HttpxTransport, Policy
 from resolver.adapters.httpx_transport import RequestRefused
 from tests.elsewhere import served
+from tests.resolver.adapters.conftest import SOON
 from tests.resolver.adapters.test_httpx_upgrade import WebSocketServer
 
 T = TypeVar("T")
@@ -206,7 +207,7 @@ def test_official_client_raises_own_errors(official: Official, server: HttpServe
     with served(partial(fixtures.http.serve, behaviors=silent)) as peer:
         url = peer.url(official.path)
         with official.open(url, HttpxTransport()) as client, pytest.raises(module.APITimeoutError):
-            official.ask(client, timeout=0.1)
+            official.ask(client, timeout=2 * SOON)
 
 
 def test_openai_client_uploads_file(server: HttpServer) -> None:
