@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -42,6 +51,7 @@ from resolver.adapters.httpx_family import (
     family_of,
     join_classes,
 )
+from resolver.adapters.httpx_trace import RequestTrace
 from resolver.adapters.httpx_upgrade import AsyncUpgradedStream, UpgradedStream
 from resolver.blocking.portal import (
     MOMENT,
@@ -59,6 +69,7 @@ from resolver.loops import CancelScope
 from resolver.network.admission import Admission
 from resolver.network.clock import Clock
 from resolver.network.lookup import Lookup, look_up
+from resolver.network.pool import AcquiredConnection
 from resolver.network.stream import SocketStream
 from resolver.network.stream_settings import Phase
 from resolver.network.url_gate import UrlGate
@@ -318,11 +329,40 @@ class TimeoutGate(UrlGate):
         timeouts: Mapping[str, float | None],
         clock: Clock | None,
         family: HttpxFamily,
+        trace: RequestTrace | None = None,
     ) -> None:
         super().__init__(admission)
         self.family = family
+        self.trace = trace
         self.clock = clock or Clock(self.limits.total)
         self._times = self._connector.bounds = HttpxTimeouts(timeouts, self.clock, self.limits.head)
+
+    async def open_connection(self, host: str, port: int, *, tls: bool) -> SocketStream:
+        """Open a connection, as a step of the trace."""
+        if self.trace is None:
+            return await super().open_connection(host, port, tls=tls)
+        async with self.trace.watch("connection.connect_tcp", {"host": host, "port": port}):
+            return await super().open_connection(host, port, tls=tls)
+
+    @asynccontextmanager
+    async def connect(self, *, tls: bool) -> AsyncIterator[SocketStream]:
+        async with super().connect(tls=tls) as stream:
+            yield stream if self.trace is None else cast(SocketStream, self.trace.wrap(stream))
+
+    @asynccontextmanager
+    async def acquire(
+        self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
+    ) -> AsyncIterator[AcquiredConnection]:
+        async with super().acquire(pool_key, tls=tls, suits=suits) as pooled:
+            if self.trace is None:
+                yield pooled
+                return
+            stream = pooled.stream
+            pooled.stream = cast(SocketStream, self.trace.wrap(stream))
+            try:
+                yield pooled
+            finally:
+                pooled.stream = stream
 
     def switch_protocols(self) -> SocketStream:
         """Return the connection of a response 101, without the timeouts of http."""
@@ -353,10 +393,14 @@ class TimeoutGate(UrlGate):
     ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
         """Run both callables concurrently: one sends the request, and the other reads the response."""
         self._times.begin_saying()
+        if self.trace is not None:
+            self.trace.is_sending = True
         try:
             return await super().first_of(first, second)
         finally:
             self._times.end_saying()
+            if self.trace is not None:
+                self.trace.is_sending = False
 
 
 class RequestBody:
@@ -461,6 +505,19 @@ class ResponseBody:
         return octets
 
     async def _read(self) -> bytes:
+        if (trace := self.gate.trace) is None:
+            return await self._read_next()
+        await trace.begin_body()
+        try:
+            return await self._read_next()
+        except StopAsyncIteration:
+            await trace.end_body()
+            raise
+        except Exception as error:
+            await trace.fail(error)
+            raise
+
+    async def _read_next(self) -> bytes:
         try:
             with self.gate.clock.limit_time():
                 octets = await anext(self._body)
@@ -626,6 +683,8 @@ class HttpxTransport(TransportBase):
             await sent.aclose()
             if recording is not None:
                 recording.end(error.__cause__ or error)
+            if gate.trace is not None and isinstance(error, Exception):
+                await gate.trace.fail(error)
             raise
         body = join_classes(ResponseBody, family.AsyncByteStream)(
             reply if recording is None else recording.body_of(reply), conversation, gate, recording
@@ -633,6 +692,14 @@ class HttpxTransport(TransportBase):
         try:
             await sent.aclose()
             response = _response(reply, gate, body)
+            if gate.trace is not None:
+                version, reason = (
+                    cast(bytes, response.extensions["http_version"]),
+                    response.reason_phrase.encode(),
+                )
+                await gate.trace.end_headers(
+                    (version, response.status_code, reason, list(response.headers.raw))
+                )
             if response.has_redirect_location:
                 route.mark(request, Referrer(url.shown, gate.source), gate.clock)
         except BaseException:
@@ -657,6 +724,19 @@ class HttpxTransport(TransportBase):
         except ResolveError as error:
             raise translate_error(error, family) from trim_traceback(error)
         return route, gate, url, relay(relayed, gate.options, gate.limits, tls=url.secured)
+
+    def _trace(self, request: httpx.Request) -> RequestTrace | None:
+        """Return the trace of a request; a blocking client's function runs in the client's thread."""
+        function = cast("Callable[[str, Mapping[str, Any]], Any] | None", request.extensions.get("trace"))
+        if function is None:
+            return None
+        if self._kind == "Client":
+
+            async def report(name: str, facts: Mapping[str, Any]) -> None:
+                await ask(partial(function, name, facts))
+
+            return RequestTrace(report)
+        return RequestTrace(function)
 
     async def aclose(self) -> None:
         """Close the pooled connections."""
@@ -699,7 +779,9 @@ class HttpxTransport(TransportBase):
             for name, value in headers
         ]
         content = body.next_piece if body.octets is None else body.octets
-        gate = TimeoutGate(judged, request.extensions.get("timeout", {}), route.clock, family)
+        gate = TimeoutGate(
+            judged, request.extensions.get("timeout", {}), route.clock, family, self._trace(request)
+        )
         return route, gate, url, prepare(request.method.encode(), target, fields, content)
 
 

@@ -132,13 +132,17 @@ class UrlGate:
             connector.bounds.begin("connect")
         kept = None if key is None else await connector.find_pooled(key, host, port, suits)
         if kept is None:
-            pooled = AcquiredConnection(await connector.connect(host, port, tls=tls))
+            pooled = AcquiredConnection(await self.open_connection(host, port, tls=tls))
         else:
             pooled = AcquiredConnection(kept.stream, kept.state)
         connector.first = pooled.stream
         if connector.bounds is not None:
             connector.bounds.record_connected()
         return pooled
+
+    async def open_connection(self, host: str, port: int, *, tls: bool) -> SocketStream:
+        """Open a new connection."""
+        return await self._connector.connect(host, port, tls=tls)
 
     @asynccontextmanager
     async def join(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -230,6 +231,88 @@ def test_mounts_serve_other_schemes(family: Family, send: Send, gopher: GopherSe
     with pytest.raises(family.UnsupportedProtocol, match="POST"):
         send(family, "POST", url, {"mounts": mounts(policy=allowing(gopher))})
     assert len(gopher.requests) == 2
+
+
+#: The steps of a request that opens a connection.
+STEPS = [
+    f"{step}.{event}"
+    for step in (
+        "connection.connect_tcp",
+        "http11.send_request_headers",
+        "http11.receive_response_headers",
+        "http11.receive_response_body",
+    )
+    for event in ("started", "complete")
+]
+
+
+class Tracer:
+    """A `trace` extension for both kinds of clients."""
+
+    def __init__(self, send: Send) -> None:
+        self.heard: list[tuple[str, Mapping[str, Any]]] = []
+        self._threads: set[int] = set()
+        self.extension = self._note if send is by_client else self._note_async
+
+    def _note(self, name: str, info: Mapping[str, Any]) -> None:
+        self.heard.append((name, info))
+        self._threads.add(threading.get_ident())
+
+    async def _note_async(self, name: str, info: Mapping[str, Any]) -> None:
+        await trio.lowlevel.checkpoint()
+        self._note(name, info)
+
+    @property
+    def names(self) -> list[str]:
+        assert self._threads <= {threading.get_ident()}
+        return [name for name, _ in self.heard]
+
+
+@under_both
+def test_trace_extension_reports_steps(family: Family, send: Send, server: HttpServer) -> None:
+    tracer = Tracer(send)
+    client = {"transport": HttpxTransport()}
+    response = send(family, "GET", server.url("/about.txt"), client, extensions={"trace": tracer.extension})
+    assert response.content == ABOUT
+    assert tracer.names == STEPS
+    facts = dict(tracer.heard)
+    assert facts["connection.connect_tcp.started"] == {"host": "127.0.0.1", "port": server.port}
+    head = facts["http11.receive_response_headers.complete"]["return_value"]
+    assert head[:3] == (b"HTTP/1.1", 200, b"OK")
+    assert (b"Content-Length", b"37") in [(name.title(), value) for name, value in head[3]]
+
+
+@under_both
+def test_trace_extension_reports_body_and_failure(family: Family, send: Send, server: HttpServer) -> None:
+    sent, cut, refused = Tracer(send), Tracer(send), Tracer(send)
+    content = pieces() if send is by_client else async_pieces()
+    given = {"content": content, "extensions": {"trace": sent.extension}}
+    send(family, "PUT", server.url("/about.txt"), {"transport": HttpxTransport()}, **given)
+    assert sent.names.count("http11.send_request_body.complete") >= 1
+    with pytest.raises(family.ReadError) as caught:
+        send(
+            family,
+            "POST",
+            server.url("/cut"),
+            {"transport": HttpxTransport()},
+            extensions={"trace": cut.extension},
+        )
+    assert cut.heard[-1] == ("http11.receive_response_headers.failed", {"exception": caught.value})
+    with closed_port() as port, pytest.raises(family.ConnectError):
+        url = f"http://127.0.0.1:{port}/"
+        send(family, "GET", url, {"transport": HttpxTransport()}, extensions={"trace": refused.extension})
+    assert refused.names == ["connection.connect_tcp.started", "connection.connect_tcp.failed"]
+
+
+def test_trace_extension_that_raises_ends_request(server: HttpServer) -> None:
+    def fail(name: str, info: Mapping[str, Any]) -> None:
+        raise ZeroDivisionError(name)
+
+    for family in FAMILIES:
+        with family.Client(transport=HttpxTransport()) as client:
+            with pytest.raises(ZeroDivisionError, match="connect_tcp"):
+                client.get(server.url("/about.txt"), extensions={"trace": fail})
+            assert client.get(server.url("/about.txt")).content == ABOUT
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=["httpx", "httpx2"])
