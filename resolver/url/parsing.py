@@ -382,13 +382,13 @@ def join(base: Url, location: str) -> Url:
     Raises:
         InvalidUrl: the joined text is not a URL. The position is an index into the joined text.
     """
-    complete = location if _SCHEME_PREFIX.match(location) else _resolve(strip_user(base), location)
+    complete = location if _SCHEME_PREFIX.match(location) else resolve_reference(strip_user(base), location)
     if base.fragment is not None and "#" not in location:
         complete = f"{complete}#{base.fragment}"
     return parse(complete)
 
 
-def _resolve(base: str, location: str) -> str:
+def resolve_reference(base: str, location: str) -> str:
     """Resolve a reference without a scheme (RFC 3986 5.2.2).
 
     `base` has an authority and no fragment.

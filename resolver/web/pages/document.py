@@ -31,7 +31,7 @@ from resolver.web.pages.page import (
     shorten,
 )
 from resolver.web.pages.sanitizer import allowed_markup
-from resolver.web.pages.text import media_type_of, part_values, text_of_markup
+from resolver.web.pages.text import base_of, media_type_of, part_values, text_of_markup
 
 #: The media types of markup. Markup has three views: text, page (from the content port), and source.
 _MARKUP = frozenset({"text/html", "application/xhtml+xml", "image/svg+xml", "text/xml", "application/xml"})
@@ -117,7 +117,7 @@ def document_page(
     if shape == "text" or (shape == "markup" and view != "page"):
         text = decode_text(response.content, response.charset)
         if shape == "markup" and not view:
-            text = text_of_markup(text)
+            text = text_of_markup(text, base_of(response.url))
         values |= part_values(text, query, place)
     return WebPage("document.html", place.url, 200, values)
 

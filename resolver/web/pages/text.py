@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 from html import unescape
 from typing import NamedTuple
+from urllib.parse import quote
 
+from protocols.errors import InvalidUrl
 from resolver.transfer.response import Response, decode_text
-from resolver.url.parsing import extract
+from resolver.url.parsing import extract, join, parse, resolve_reference, strip_user
 from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, facts_of
 
 #: Maximum number of characters of a text on one page. A browser can lay out a page of this size without
@@ -86,19 +88,46 @@ _REFERENCE = re.compile(
 )
 #: Maximum number of characters at the start of a tag that are searched for attributes.
 _MOST = 4_096
+#: Maximum number of relative links that become URLs, and maximum length of such a URL. A page of 16 MiB may
+#: have a million links, and each one repeats the directory of the page.
+_MOST_LINKS = 10_000
+_LONGEST_LINK = 2_048
+#: Printable ASCII characters that are not percent-encoded in a reference (not `"`, `<`, `>`, space).
+_AS_WRITTEN = "".join(map(chr, range(33, 127))).translate({ord(mark): None for mark in '"<>'})
+_HAS_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
-def text_of_markup(markup: str) -> str:
-    """Return the text of HTML, with the URLs of links in angle brackets; never raises."""
-    words = _Words(markup)
+def text_of_markup(markup: str, base: str | None = None) -> str:
+    """Return the text of HTML, with the URLs of links in angle brackets; never raises.
+
+    Args:
+        markup: The HTML document.
+        base: The result of `base_of`; if None, relative links are omitted.
+    """
+    words = _Words(markup, base)
     words.read()
     text = "\n".join(line.rstrip(" \t") for line in "".join(words.found).split("\n"))
     return re.sub(r"\n{3,}", "\n\n", text).strip("\n")
 
 
+def base_of(text: str, base: str | None = None) -> str | None:
+    """Return the URL for relative links of a document, from its URL or its `base` element.
+
+    The result has no user information and no fragment. It is None for a URL of a scheme other than http.
+    """
+    try:
+        url = parse(text) if base is None else join(parse(base), text)
+    except InvalidUrl:
+        return None
+    return strip_user(url) if url.scheme in ("http", "https") else None
+
+
 class _Words:
-    def __init__(self, markup: str) -> None:
+    def __init__(self, markup: str, base: str | None) -> None:
         self.found: list[str] = []
+        self._base = base
+        self._has_base = False
+        self._resolved = 0
         self._markup = markup
         self._kept = 0
         self._links: list[str] = []
@@ -147,13 +176,28 @@ class _Words:
         elif name == "img" and (words := _attribute("alt", said)):
             self.found.append(f"[{words}]")
         elif name == "a":
-            self._links.append(_BLANKS.sub("", _attribute("href", said)))
+            self._links.append(_attribute("href", said))
+        elif name == "base" and not self._has_base and (href := _attribute("href", said)):
+            self._has_base = True  # the first <base> of a document counts (HTML 4.2.3)
+            self._base = self._base and (base_of(href, self._base) or self._base)
 
     def _close(self, name: str) -> None:
         self._kept = max(0, self._kept - (name == "pre"))
         self._break(name)
-        if name == "a" and self._links and ":" in (href := self._links.pop()):
-            self.found.append(f" <{href}>")
+        if name == "a" and self._links:
+            href = re.sub(r"[\t\r\n]", "", self._links.pop()).strip(" \f")  # as in the URL standard
+            if _HAS_SCHEME.match(href):
+                self.found.append(f" <{_BLANKS.sub('', href)}>")
+            elif href and not href.startswith("#") and (url := self._resolve(href)):
+                self.found.append(f" <{url}>")
+
+    def _resolve(self, href: str) -> str:
+        """Return the text of a relative link as an unparsed URL, or an empty text above the limits."""
+        if self._base is None or self._resolved == _MOST_LINKS:
+            return ""
+        self._resolved += 1
+        text = resolve_reference(self._base, quote(href, _AS_WRITTEN, errors="replace"))
+        return text if len(text) <= _LONGEST_LINK else ""
 
     def _break(self, name: str) -> None:
         if _LINES.fullmatch(name):

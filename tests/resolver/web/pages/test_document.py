@@ -12,7 +12,14 @@ from resolver.transfer.forms import AskForm, AskLine, AskQuestion
 from resolver.web.pages.document import page_of, shape_of
 from resolver.web.pages.gopher import answers_from, form_page, menu_page
 from resolver.web.pages.page import PageQuery, pieces
-from resolver.web.pages.text import PART, media_type_of, media_type_of_picture, text_of_markup, text_page
+from resolver.web.pages.text import (
+    PART,
+    base_of,
+    media_type_of,
+    media_type_of_picture,
+    text_of_markup,
+    text_page,
+)
 from tests.resolver.web.pages.facts import PNG, URL, item, response
 from tests.resolver.web.pages.skeleton import frame, place, rendered, skeleton
 from tests.sampled import sampled
@@ -115,6 +122,48 @@ def test_page_of_document_never_repeats_declared_type() -> None:
 )
 def test_text_of_markup_returns_readable_text(markup: str, text: str) -> None:
     assert text_of_markup(markup) == text
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("<a href=b>x</a>", "x <http://h.example/d/b>"),
+        ("<a href='/b c?d=é#e'>x</a>", "x <http://h.example/b%20c?d=%C3%A9#e>"),
+        ("<a href='../b'>x</a>", "x <http://h.example/b>"),
+        ("<a href='//k.example/'>x</a>", "x <http://k.example/>"),
+        ("<a href='?q'>x</a>", "x <http://h.example/d/a?q>"),
+        ("<a href=' /wiki/Talk:X '>x</a>", "x <http://h.example/wiki/Talk:X>"),
+        ("<a href='gopher://k.example/1'>x</a>", "x <gopher://k.example/1>"),
+        ("<a href='#top'>x</a><a href=''>y</a><a>z</a>", "xyz"),
+        ("<a href='//[/'>x</a>", "x <http://[/>"),
+        ("<base href='/e/#f'><base href='/g/'><a href=b>x</a>", "x <http://h.example/e/b>"),
+        ("<base href='mailto:a@b.example'><a href=b>x</a>", "x <http://h.example/d/b>"),
+        ("<base href='javascript:1'><a href=b>x</a>", "x <http://h.example/d/b>"),
+        ("<a href='\nb&#10;&gt;c&quot;\td'>x</a>", "x <http://h.example/d/b%3Ec%22d>"),
+        (f"<a href='{'b' * 3_000}'>x</a>", "x"),
+    ],
+)
+def test_text_of_markup_resolves_relative_links(markup: str, text: str) -> None:
+    assert text_of_markup(markup, base_of("http://me:secret@h.example/d/a?b#f")) == text
+
+
+def test_text_of_markup_limits_relative_links() -> None:
+    """The rest of a huge page is shown without relative links; the work and the text are bounded."""
+    found = text_of_markup("<a href=b>x</a>" * 50_000, base_of(f"http://h.example/{'d' * 1_000}/"))
+    assert found.count("<http:") == 10_000
+    assert found.endswith("xx")
+
+
+def test_relative_link_of_page_leads_through_own_address() -> None:
+    found = response(
+        "http://h.example/d/a#f",
+        content=b"<a href=b>x</a> <a href=javascript:1>y</a>",
+        media_type="text/html",
+    )
+    page = page_of(found, parse(found.url), PageQuery(), place(), keep)
+    href = place().href("http://h.example/d/b")
+    assert f'&lt;<a href="{href}">http://h.example/d/b</a>&gt;' in rendered(page)
+    assert 'href="javascript' not in rendered(page)
 
 
 PIECES = ("<", "<a ", "<!--", '<a href="', "&", "<![", "</", "<?", " ", "<pre> ", "<a href=x:>")
