@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import quote
@@ -38,6 +39,15 @@ SHELF: Mapping[str, tuple[str, str] | Sent] = {
     "/octets.exe": Sent("application/octet-stream", bytes(range(256))),
     "/page": Sent("text/html", '<h1>A page</h1><p>of words, and <a href="x">a link</a></p>'),
     "/drawing": Sent("image/svg+xml", '<svg xmlns="http://www.w3.org/2000/svg"><text>drawn</text></svg>'),
+    "/parts": Sent(
+        "multipart/mixed; boundary=B",
+        b"--B\r\nContent-Type: text/plain\r\n\r\nfirst text\r\n> quoted\r\n"
+        b"--B\r\nContent-Type: text/plain\r\n\r\nsecond text\r\n"
+        b'--B\r\nContent-Type: text/html; name="../../page.html"\r\n\r\n<b>page</b>\r\n'
+        b"--B\r\nContent-Type: image/gif\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+        + b64encode(GIF)
+        + b"\r\n--B--\r\n",
+    ),
     "/wide": Sent("text/plain", "W" * 2_000),
     "/long": Sent("text/plain", "words of many lines\n" * 52_500),
 }
@@ -73,6 +83,7 @@ KINDS: Mapping[str, Kind] = {
     "HTML": Kind("{shelf}/page", "of words, and"),
     "HTML as page": Kind("{shelf}/page", "This frame runs no code", ("as page",)),
     "HTML, source": Kind("{shelf}/page", "<h1>A page</h1>", ("source",)),
+    "parts": Kind("{shelf}/parts", "page.html"),
     "drawing as page": Kind("{shelf}/drawing", "This frame runs no code", ("as page",)),
     "service": Kind("telnet://guest@bbs.example/", "resolve open", typed=True),
     "mail": Kind("mailto:joe@h.example?subject=hi", "joe@h.example"),

@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from resolver.transfer.response import Response, decode_text
+from resolver.web.headers import file_name
 from resolver.web.pages.page import FactRow, PageAddressBar, PageQuery, WebPage, line_of, octets, text_of
 from resolver.web.pages.text import PART, TextRun, media_type_of_picture, runs_of
 
@@ -112,8 +113,11 @@ MOST = 200
 #: Maximum size in bytes of a Content- header field. Python's parser needs quadratic time for this size
 #: (ReDoS).
 _LONGEST_FIELD = 8_192
+#: Maximum size in bytes of the header of a file that is searched for a boundary.
+_LONGEST_HEAD = 65_536
 
 _LAYER = re.compile(rb"content-type[ \t]*:\s*(?:multipart|message)\b", re.IGNORECASE)
+_MULTIPART = re.compile(rb"^content-type[ \t]*:\s*multipart/", re.IGNORECASE | re.MULTILINE)
 _FIELD = re.compile(rb"^content-[a-z-]{1,40}[ \t]*:", re.IGNORECASE | re.MULTILINE)
 _FIELD_ENDS = re.compile(rb"\n(?![ \t])")
 _HEAD_ENDS = re.compile(rb"\r?\n\r?\n")
@@ -156,6 +160,22 @@ def parts_of(octets: bytes, charset: str | None = None) -> list[MimePart]:
     except (*_BROKEN, RecursionError):
         return [_read_whole(octets, charset)]
     return found or [_read_whole(octets, charset)]
+
+
+def parts_of_document(response: Response) -> list[MimePart] | None:
+    """Return the parts of a `multipart` document that is not a message, or None without a boundary.
+
+    The boundary is in the Content-Type field of an http response. A file, such as a gopher item of type M,
+    has that field at the start of its content.
+    """
+    said = next((value for name, value in response.meta if name.lower() == "content-type"), "")
+    if "boundary" in said.lower():
+        head = b"Content-Type: %b\r\n\r\n" % re.sub(rb"[\r\n]", b" ", said.encode("latin-1", "replace"))
+        return parts_of(head + response.content, response.charset)
+    end = _HEAD_ENDS.search(response.content, 0, _LONGEST_HEAD)
+    if end is None or _MULTIPART.search(response.content, 0, end.start()) is None:
+        return None
+    return parts_of(response.content, response.charset)
 
 
 def _says_too_much(octets: bytes) -> bool:
@@ -228,7 +248,8 @@ _MOST_TEXTS = 20
 class ArticleSummary(NamedTuple):
     """A row in the list of MIME parts.
 
-    `show` is the URL to view the part if the part is a picture, and `save` is the URL to save the part.
+    `name` is a safe file name (S14). `show` is the URL to view the part if the part is a picture, and `save`
+    is the URL to save the part.
     """
 
     number: int
@@ -278,7 +299,7 @@ def article_page(
     if query.view == "source":
         values |= {"runs": _source(response, place), "bodies": [], "parts": [], "more": False, "cut": False}
     else:
-        values |= _parts(response, place, contents)
+        values |= describe_parts(parts_of(response.content, response.charset), place, contents)
     return WebPage("article.html", response.title or place.url, 200, values)
 
 
@@ -293,10 +314,10 @@ def _source(response: Response, place: PageAddressBar) -> list[TextRun]:
     return list(runs_of(response.content[:PART].decode("latin-1"), place))
 
 
-def _parts(
-    response: Response, place: PageAddressBar, contents: Callable[[MimePart, bool], str]
+def describe_parts(
+    parts: list[MimePart], place: PageAddressBar, contents: Callable[[MimePart, bool], str]
 ) -> dict[str, object]:
-    parts = parts_of(response.content, response.charset)
+    """Return the values for the macros of `mime.html`: the texts, and the list of parts."""
     bodies: list[ReadablePart] = []
     room = PART
     for part in parts:
@@ -317,6 +338,7 @@ def _parts(
 def _summarize(part: MimePart, contents: Callable[[MimePart, bool], str]) -> ArticleSummary:
     is_picture = media_type_of_picture(part.octets) is not None
     show = contents(part, True) if is_picture else None
+    name = file_name(part.name) if part.name else ""
     return ArticleSummary(
-        part.number, part.media_type, part.name, octets(len(part.octets)), show, contents(part, False)
+        part.number, part.media_type, name, octets(len(part.octets)), show, contents(part, False)
     )

@@ -14,7 +14,7 @@ from hashlib import sha256
 from protocols.location import Kind, Url
 from resolver.transfer.response import Response, decode_text, is_textual, looks_like_text
 from resolver.web import headers
-from resolver.web.pages.article import MimePart, article_page
+from resolver.web.pages.article import MimePart, article_page, describe_parts, parts_of_document
 from resolver.web.pages.directory import Judge, directory_page, results_page
 from resolver.web.pages.gopher import attributes_page, menu_page
 from resolver.web.pages.group import group_page
@@ -86,6 +86,7 @@ def document_page(
     place: PageAddressBar,
     content: Callable[[bool], str],
     name: str = "",
+    parts: Callable[[MimePart, bool], str] | None = None,
 ) -> WebPage:
     """Return the page of a document.
 
@@ -95,8 +96,14 @@ def document_page(
         place: The page's address bar.
         content: Returns the URL of the document on the content port, to view (True) or save (False) it.
         name: The file name of the document.
+        parts: Returns the URL of the content of a MIME part, to view (True) or save (False) it.
     """
     shape = shape_of(response)
+    mime_parts = None
+    if parts is not None and (response.media_type or "").startswith("multipart/"):
+        mime_parts = parts_of_document(response)
+    if mime_parts is not None:
+        shape = "multipart"
     view = query.view if shape == "markup" and query.view in _VIEWS else ""
     values: dict[str, object] = {
         "heading": response.title or name or shorten(place.url),
@@ -114,6 +121,9 @@ def document_page(
         "target": response.target,
         "parts": 0,
     }
+    if mime_parts is not None and parts is not None:
+        described = describe_parts(mime_parts, place, parts)
+        values |= {**described, "mime_parts": described["parts"], "parts": 0}
     if shape == "text" or (shape == "markup" and view != "page"):
         text = decode_text(response.content, response.charset)
         if shape == "markup" and not view:
@@ -182,7 +192,12 @@ def page_of(
         return article_page(response, query, place, _parts(keep), thread=_thread(url, place))
     name = _name(url)
     return document_page(
-        response, query, place, lambda shown: _keep_response(response, name, shown, keep), name
+        response,
+        query,
+        place,
+        lambda shown: _keep_response(response, name, shown, keep),
+        name,
+        _parts(keep),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import pytest
@@ -9,9 +10,10 @@ import pytest
 from protocols.contract import JsonValue
 from resolver import Entry, Kind, Response, Url, check, parse
 from resolver.transfer.forms import AskForm, AskLine, AskQuestion
+from resolver.web.pages.article import MOST
 from resolver.web.pages.document import page_of, shape_of
 from resolver.web.pages.gopher import answers_from, form_page, menu_page
-from resolver.web.pages.page import PageQuery, pieces
+from resolver.web.pages.page import PageQuery, WebPage, pieces
 from resolver.web.pages.text import (
     PART,
     base_of,
@@ -164,6 +166,68 @@ def test_relative_link_of_page_leads_through_own_address() -> None:
     href = place().href("http://h.example/d/b")
     assert f'&lt;<a href="{href}">http://h.example/d/b</a>&gt;' in rendered(page)
     assert 'href="javascript' not in rendered(page)
+
+
+PARTS = (
+    b"--B\r\nContent-Type: text/plain; charset=iso-8859-1\r\n\r\ncaf\xe9 <http://h.example/>\r\n"
+    b'--B\r\nContent-Type: text/html; name="../../../page.html"\r\n\r\n<script>alert(1)</script>\r\n'
+    b"--B\r\nContent-Type: image/png; name=.bashrc\r\n\r\n" + PNG + b"\r\n--B--\r\n"
+)
+
+
+def multipart(content: bytes, media_type: str | None = "multipart/mixed; boundary=B") -> WebPage:
+    """Return the page of a multipart document, with the header field of an http response or without."""
+    from dataclasses import replace
+
+    found = response("http://h.example/x", content=content, media_type="multipart/mixed")
+    meta = () if media_type is None else (("Content-Type", media_type),)
+    return page_of(replace(found, meta=meta, charset=None), parse(found.url), PageQuery(), place(), keep)
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type"),
+    [
+        (PARTS, "multipart/mixed; boundary=B"),
+        (PARTS, 'multipart/mixed; Boundary="B"'),
+        (b"From a Sat Jan  1 00:00:00 2000\nContent-Type: multipart/mixed;\n boundary=B\n\n" + PARTS, None),
+    ],
+)
+def test_multipart_document_lists_parts(content: bytes, media_type: str | None) -> None:
+    page = multipart(content, media_type)
+    markup = rendered(page)
+    assert "café &lt;<a href=" in markup
+    assert "<script>" not in markup
+    table = markup[markup.index("<table") : markup.index("</table>")]
+    rows = [re.sub("<[^>]*>", " ", row).split() for row in table.split("<tr>")[2:]]
+    assert rows == [
+        ["1", "text/plain", "show", "part", "1", "save", "part", "1", "24", "bytes"],
+        ["2", "text/html", "save", "part", "2", "page.html", "25", "bytes"],
+        ["3", "image/png", "show", "part", "3", "save", "part", "3", "_bashrc", f"{len(PNG)}", "bytes"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type", "shape"),
+    [
+        (b"no boundary", "multipart/mixed", "text"),
+        (b"Note: a text\n\nof words", None, "text"),
+        (b"no part", "multipart/mixed; boundary=B", "multipart"),
+        (b"--B\r\n\r\nx\r\n" * 5_000, "multipart/mixed; boundary=B", "multipart"),
+        (PARTS, "multipart/mixed; boundary=" + "B" * 100_000, "multipart"),
+        (
+            b"Content-Type: multipart/mixed; boundary=C\r\n\r\n--C\r\n" * 50,
+            "multipart/x; boundary=B",
+            "multipart",
+        ),
+        (PARTS, "multipart/mixed; boundary=B\r\nSubject: x\r\n\r\n", "multipart"),
+        (PARTS, "multipart/mixed; boundary=\u20ac\0", "multipart"),
+        (b"", "multipart/mixed; boundary=", "multipart"),
+    ],
+)
+def test_malformed_multipart_document_is_bounded(content: bytes, media_type: str | None, shape: str) -> None:
+    page = multipart(content, media_type)
+    assert page.values["shape"] == shape
+    assert rendered(page).count("<tr>") <= MOST + 1
 
 
 PIECES = ("<", "<a ", "<!--", '<a href="', "&", "<![", "</", "<?", " ", "<pre> ", "<a href=x:>")
