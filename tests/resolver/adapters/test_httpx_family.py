@@ -298,9 +298,11 @@ def test_trace_extension_reports_body_and_failure(family: Family, send: Send, se
             extensions={"trace": cut.extension},
         )
     assert cut.heard[-1] == ("http11.receive_response_headers.failed", {"exception": caught.value})
+    extensions = {"trace": refused.extension}
     with closed_port() as port, pytest.raises(family.ConnectError):
-        url = f"http://127.0.0.1:{port}/"
-        send(family, "GET", url, {"transport": HttpxTransport()}, extensions={"trace": refused.extension})
+        send(
+            family, "GET", f"http://127.0.0.1:{port}/", {"transport": HttpxTransport()}, extensions=extensions
+        )
     assert refused.names == ["connection.connect_tcp.started", "connection.connect_tcp.failed"]
 
 
