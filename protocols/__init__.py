@@ -65,7 +65,7 @@ Datagrams, as used by Prospero:
     CandidateAddresses the addresses of one server, tried until an address responds (prospero.ardp)
     AccessMethod      a method to retrieve an object: ACCESS-METHOD (prospero.access_method)
 
-Gopher, whose responses have neither a status code nor a length:
+Gopher (its responses have neither a status code nor a length):
 
     ErrorDetector     the heuristic that recognizes an error message in a response (gopher.reply)
     Completeness      the evidence that a response is complete, not truncated (gopher.content)

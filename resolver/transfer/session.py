@@ -462,7 +462,7 @@ class Resolver:
         referrer: tuple[str, str | None] | None = None,
         reserve: Callable[[str, str], str] | None = None,
     ) -> AttachmentSaver:
-        """Return an `AttachmentSaver`, whose `run` returns an error for each attachment that failed.
+        """Return an `AttachmentSaver`; its `run` returns an error for each attachment that failed.
 
         `reserve` returns a name that no other file of the run has, for a name and a URL.
         """
