@@ -170,7 +170,7 @@ def parts_of_document(response: Response) -> list[MimePart] | None:
     """
     said = next((value for name, value in response.meta if name.lower() == "content-type"), "")
     if "boundary" in said.lower():
-        head = b"Content-Type: %b\r\n\r\n" % re.sub(rb"[\r\n]", b" ", said.encode("latin-1", "replace"))
+        head = b"Content-Type: %b\n\n" % b" ".join(said.encode("latin-1", "replace").split())
         return parts_of(head + response.content, response.charset)
     end = _HEAD_ENDS.search(response.content, 0, _LONGEST_HEAD)
     if end is None or _MULTIPART.search(response.content, 0, end.start()) is None:

@@ -113,13 +113,14 @@ def text_of_markup(markup: str, base: str | None = None) -> str:
 def base_of(text: str, base: str | None = None) -> str | None:
     """Return the URL for relative links of a document, from its URL or its `base` element.
 
-    The result has no user information and no fragment. It is None for a URL of a scheme other than http.
+    The result has neither user information nor a fragment. Only URLs with a path and a query (http) are
+    accepted; the result for other URLs is None.
     """
     try:
         url = parse(text) if base is None else join(parse(base), text)
     except InvalidUrl:
         return None
-    return strip_user(url) if url.scheme in ("http", "https") else None
+    return strip_user(url) if url.components().keys() >= {"path", "search"} else None
 
 
 class _Words:
