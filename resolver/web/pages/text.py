@@ -113,8 +113,8 @@ def text_of_markup(markup: str, base: str | None = None) -> str:
 def base_of(text: str, base: str | None = None) -> str | None:
     """Return the URL for relative links of a document, from its URL or its `base` element.
 
-    The result has neither user information nor a fragment. Only URLs with a path and a query (http) are
-    accepted; the result for other URLs is None.
+    The result has neither user information nor a fragment. Returns None for an invalid URL, and for a scheme
+    whose URLs lack a path or a query (all except http).
     """
     try:
         url = parse(text) if base is None else join(parse(base), text)
