@@ -317,7 +317,7 @@ OF_OPTIONS: Mapping[str, str] = {
         "that of the error. The option is for http and https."
     ),
     "--json": (
-        "The reference page of the contract lists the members, which never change their meaning. `cat` and "
+        "The contract page of the reference lists the members, which never change their meaning. `cat` and "
         "`get -O -` print the objects to standard error, in place of error messages."
     ),
     "--quiet": (
@@ -702,7 +702,10 @@ OF_STATUSES: Mapping[int, str] = {
     6: "Log in with `--user NAME` and `--password-file FILE`, a netrc file or the configuration.",
     7: "The server deviates from its protocol, or exceeds a limit. See `-v` and `--limit`.",
     8: "The resource is missing, or the server is busy. The message contains the reply of the server.",
-    9: "The message names the rule and the option that would allow it. `resolve help S08` explains a rule.",
+    9: (
+        "The message names the rule and the option that would permit the URL. `resolve help S08` explains a "
+        "rule."
+    ),
     10: "`get` saves no file under the final name. Run the same command again, or check the digest.",
     11: (
         "The next run resumes the partial file. `--connect-timeout`, `--idle-timeout` and `--max-time` set "

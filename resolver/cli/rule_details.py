@@ -14,8 +14,8 @@ class RuleDetails(NamedTuple):
 
     Attributes:
         threat: the attack or mistake that the rule prevents.
-        check: the moment and the object of the check.
-        override: the effect of the overriding options.
+        check: the checked values, and the time of the check.
+        override: the effect of the options that override the rule.
         example: a command and its output; `…` stands for the lines that repeat the URL and mark a position.
     """
 

@@ -241,13 +241,13 @@ RULES = (
     ),
     PolicyRule(
         "S10",
-        "redirects and links: limits where redirects and links may lead without user confirmation; at "
-        "most 10 hops",
+        "redirects and links: limits the schemes and hosts to which redirects and links may lead without "
+        "user confirmation; at most 10 redirects",
         ("--allow-redirect SCHEME",),
     ),
     PolicyRule(
         "S11",
-        "credential scope: sends credentials only to the scheme, host and port they were given for",
+        "credential scope: sends credentials only to the scheme, host and port of the login",
         ("--allow-forward HOST",),
     ),
     PolicyRule(
@@ -275,31 +275,34 @@ RULES = (
     ),
     PolicyRule(
         "S16",
-        "resource limits: limits size, line length, entries, hops and decompression ratio of everything "
-        "a server sends; policy untrusted also limits time",
+        "resource limits: limits size, line length, entries, redirects and decompression ratio of all "
+        "data from a server; policy untrusted also limits time",
         ("--limit NAME=VALUE",),
     ),
     PolicyRule("S17", "privacy: sends no personal data and never displays passwords", ("--ftp-email",)),
-    PolicyRule("S18", "no execution: never starts a shell, a program or an interactive session on its own"),
+    PolicyRule(
+        "S18", "no execution: never starts a shell or a program, or a session that the user did not request"
+    ),
     PolicyRule(
         "S19",
         "gateways: uses a gateway for schemes without a handler only if the user configured one",
         ("--gateway SCHEME=URL",),
     ),
     PolicyRule(
-        "S20", "links from servers: URLs built from server data go through the URL builder and the parser"
+        "S20",
+        "links from servers: URLs from server data are built component by component, and parsed again",
     ),
     PolicyRule(
         "S21",
-        "integrity: a digest given with the request is authoritative; the way a file was retrieved can "
-        "be recorded next to it",
+        "integrity: a file must match the digest of the request; metadata of the retrieval can be stored "
+        "next to the file",
         ("--checksum", "--meta"),
     ),
 )
 
 #: The meaning of each exit status. Meanings never change between versions.
 STATUSES = {
-    0: "all done and verified",
+    0: "all URLs are complete and verified",
     1: "several URLs failed with different exit statuses",
     2: "usage or configuration error",
     3: "a local file cannot be written or read",
@@ -316,6 +319,6 @@ STATUSES = {
     14: "size limit exceeded",
     15: "a redirect was refused, or there were too many redirects",
     130: "interrupted; partial files are kept and can be resumed",
-    141: "the reader of standard output closed it",
+    141: "the reader of standard output closed the pipe",
     143: "terminated; partial files are kept and can be resumed",
 }
