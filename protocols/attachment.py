@@ -12,8 +12,8 @@ from protocols.location import Entry, Url
 class FilePart(NamedTuple):
     """The place of an attachment in a file that several documents hold.
 
-    `total` is the number of parts, None if unknown. `begin` is the offset of the bytes in the file, `size`
-    the size of the file, and `crc32` the checksum of the file, None if unknown.
+    `total` is the number of parts, if known. `begin` is the offset of the bytes in the file, `size` the size
+    of the file, and `crc32` the checksum of the file, if known.
     """
 
     number: int
@@ -28,7 +28,7 @@ class Attachment(NamedTuple):
 
     - `name` is the name as its author wrote it, None without one. It is untrusted (S14).
     - `part` is set if the content is only a part of the file.
-    - `verified` lists the checks that succeeded, with the words of `Saved.verified`.
+    - `verified` lists the checks that succeeded, with the names of `Saved.verified`.
     - `error` is set if the content is incomplete or damaged.
     """
 

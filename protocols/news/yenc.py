@@ -31,7 +31,7 @@ class YencBegin(NamedTuple):
     """The start of a file or of a part of a file.
 
     `size` is the size of the file. The bytes that follow belong to the file at offset `begin`, and end at
-    `end`. `part` and `total` are None for a file in one article; `total` is also None if it is unknown.
+    `end`. Only a part of a file has a `part` number, and possibly the `total` number of parts.
     """
 
     name: bytes
@@ -43,9 +43,10 @@ class YencBegin(NamedTuple):
 
 
 class YencEnd(NamedTuple):
-    """The end of a file or part. `error` is None if size and checksum agree.
+    """The end of a file or part, with an `error` if the size or the checksum differs.
 
-    `crc32` is the checksum of the file, which a part may tell; None if it is unknown.
+    `is_proved` is set if a checksum was compared. `crc32` is the checksum of the complete file, if the end of
+    a part contains it.
     """
 
     error: IntegrityError | None

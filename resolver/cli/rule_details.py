@@ -172,7 +172,8 @@ OF_RULES: Mapping[str, RuleDetails] = {
         "traversal).",
         "The name comes from the last segment of the requested URL, or from a list. Separators, control "
         "characters and reserved names are replaced. Existing files are not overwritten, and two files of a "
-        "run never share a name.",
+        "run never share a name. "
+        "With `--attachments`, the file name is the last path component of the name in the article.",
         "`-O FILE` names the file, and `--host-directories` adds directories. `--exists` chooses the "
         "action for existing files, and `--allow-server-name` accepts the name of "
         "Content-Disposition.",

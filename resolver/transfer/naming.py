@@ -1,7 +1,8 @@
 """Names of saved files (rule S14), derived from the requested URL and unique within a run.
 
 A file name is never derived from a redirect target, a header or a listing, because servers control these data
-(path traversal). The exception is the Content-Disposition header, if the user allows its use.
+(path traversal). The exceptions are the Content-Disposition header, if the user allows its use, and the
+attachments of an article, which have no other name. These names are sanitized.
 """
 
 from __future__ import annotations
