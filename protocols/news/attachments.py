@@ -13,6 +13,7 @@ from email.errors import CloseBoundaryNotFoundDefect, InvalidBase64LengthDefect,
 from email.message import Message
 from email.parser import BytesFeedParser
 from email.policy import Compat32
+from itertools import chain, islice
 from typing import NamedTuple
 
 from protocols.attachment import Attachment, FilePart, PartsListing
@@ -137,7 +138,7 @@ class NewsPost:
         name, media_type = _name_of(part), part.get_content_type()
         content, error = _decode_content(part)
         if media_type.startswith("text/"):
-            files = list(read_yenc(content, self._limits))
+            files = list(islice(read_yenc(content, self._limits), MAX_PARTS + 1))
             if files:
                 yield from files
                 return
@@ -231,7 +232,7 @@ def read_yenc(octets: bytes, limits: Limits) -> Iterator[Attachment]:
     events = (
         event for at in range(0, len(octets), _CHUNK) for event in decoder.feed(octets[at : at + _CHUNK])
     )
-    for event in (*events, *decoder.finish()):
+    for event in chain(events, decoder.finish()):
         if isinstance(event, YencBegin):
             begin, content = event, []
         elif isinstance(event, bytes):

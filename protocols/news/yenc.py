@@ -195,7 +195,7 @@ def _parse_begin(rest: bytes) -> YencBegin:
 
 
 def _add_range(begin: YencBegin, fields: dict[bytes, bytes]) -> YencBegin:
-    """Add the range of `=ypart`, which counts bytes from 1."""
+    """Add the range of `=ypart`, in which the first byte of a file has the number 1."""
     first, last = _number(fields, b"begin", "=ypart"), _number(fields, b"end", "=ypart")
     if not 1 <= first <= last <= begin.size:
         raise ProtocolError(f"=ypart has the range {first}-{last} of {begin.size} bytes")

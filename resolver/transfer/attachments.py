@@ -115,7 +115,8 @@ class AttachmentSaver:
             raise Declined(f"expected an article, got a {response.kind.value}", url=url.shown)
         post = self._read(url, response)
         try:
-            attachments = post.read_attachments()
+            # in a thread, because 64 MiB of hostile MIME take a minute
+            attachments = await running().in_thread(post.read_attachments)
         except ResolveError as error:
             raise locate_error(error, url.shown) from error
         if not attachments:
@@ -244,7 +245,8 @@ class AttachmentSaver:
     async def _fetch_part(self, url: Url) -> list[Attachment]:
         parsed = parse(build(url), origin="user")
         response = await self._collect(self._make_request(parsed))
-        return [*self._read(parsed, response).read_attachments()]
+        post = self._read(parsed, response)
+        return [*await running().in_thread(post.read_attachments)]
 
 
 class PartJoiner:
