@@ -55,7 +55,7 @@ A connection that several dialogues share:
     Slot              the position of one dialogue: start and end of its request and response (contract)
     generation        the number of times that pending requests were discarded (contract.PipelineState)
     RequestReissue    a request that was discarded and must be sent again (news.session)
-    NewsNegotiation   reader mode, TLS and login, where a server requires these (news.negotiation)
+    NewsNegotiation   reader mode, TLS and login, if the server requires them (news.negotiation)
 
 Datagrams, as used by Prospero:
 
@@ -65,7 +65,7 @@ Datagrams, as used by Prospero:
     CandidateAddresses the addresses of one server, tried until an address responds (prospero.ardp)
     AccessMethod      a method to retrieve an object: ACCESS-METHOD (prospero.access_method)
 
-Gopher (its responses have neither a status code nor a length):
+Gopher (a response has neither a status code nor a length):
 
     ErrorDetector     the heuristic that recognizes an error message in a response (gopher.reply)
     Completeness      the evidence that a response is complete, not truncated (gopher.content)

@@ -1,10 +1,10 @@
-"""The contract of a scheme: its values, its reply, and the connections that a network gateway gives to it.
+"""The contract of a scheme: data types, replies, and the connections that the network gateway opens.
 
-Values (`Url`, `Entry`, `Limits`, …) are frozen. Live objects (`Reply`, `Body`) belong to a connection. A
-scheme has access to network and files only through a `Gate`. This module has no behavior and does not
-distinguish schemes.
+Data types (`Url`, `Entry`, `Limits`, …) are immutable. Live objects (`Reply`, `Body`) belong to an open
+connection. A scheme can access the network and files only through a `Gate`. This module contains only types,
+which are the same for all schemes.
 
-Text that is still percent-encoded is `str`, decoded bytes are `bytes`; so no component is decoded twice.
+Percent-encoded text is `str`, and decoded bytes are `bytes`. Therefore no component is decoded twice.
 """
 
 from __future__ import annotations
@@ -55,15 +55,16 @@ if TYPE_CHECKING:
     from protocols.errors import ResolveError
 
 
-# Connections: a stream, datagrams, and the file that a body is moved into. These types do not know URLs,
-# replies or limits.
+# Connections: streams, datagrams, and the file for a body. These types are independent of URLs, replies and
+# limits.
 
 
 class Line(NamedTuple):
     """Bytes that may be sent on a connection.
 
-    Only `wire` creates a `Line`, so a URL cannot end a command early. `shown` is the same text with secrets
-    as `****`. `secrets` are the hidden values, because the peer may repeat them.
+    Only the module `wire` creates a `Line`, so text of a URL cannot end a command early (CRLF injection).
+    `shown` is the text with `****` for secrets. `secrets` are the hidden values, because the peer may repeat
+    them in its response.
     """
 
     octets: bytes
@@ -72,23 +73,26 @@ class Line(NamedTuple):
 
 
 class StreamCodec(Protocol):
-    """A compression of all data between two peers: a machine without I/O."""
+    """A compression of all data between two peers (COMPRESS), without I/O."""
 
     @property
     def has_more(self) -> bool:
-        """Return whether `read` may return more output before further bytes are fed."""
+        """Return whether `read` may return more output before more bytes are fed."""
         ...
 
     def pack(self, octets: bytes) -> bytes:
-        """Return the compressed form of `octets`, to be sent in their place."""
+        """Return the compressed form of `octets`, which is sent instead of `octets`."""
         ...
 
     def feed(self, octets: bytes) -> None:
-        """Accept received bytes; the output of all earlier bytes must have been read."""
+        """Accept received bytes, after `read` has returned all output of the earlier bytes."""
         ...
 
     def read(self, most: int) -> bytes:
-        """Return the next bytes, at most `most`; empty if more input is needed first."""
+        """Return the next decompressed bytes, at most `most`.
+
+        The result is empty if more input is needed.
+        """
         ...
 
 
@@ -97,7 +101,7 @@ class Stream(Protocol):
 
     @property
     def peer(self) -> str:
-        """Return the IP address of the peer, which is the address that was checked."""
+        """Return the IP address of the peer, which is the address that the policy checked."""
         ...
 
     @property
@@ -112,7 +116,7 @@ class Stream(Protocol):
 
     @property
     def received(self) -> int:
-        """Return the number of bytes that `receive` and `move` took so far, exact after an error too."""
+        """Return the number of bytes received by `receive` and `move` so far; exact even after an error."""
         ...
 
     async def send(self, *lines: Line) -> None:
@@ -120,10 +124,10 @@ class Stream(Protocol):
         ...
 
     async def receive(self) -> bytes:
-        """Return the next bytes, at most 64 KiB.
+        """Return the next bytes of the connection, at most 64 KiB.
 
         Returns:
-            `b""` at the orderly end. TLS that ended without close_notify also returns `b""` (see
+            `b""` at the orderly end of the connection. TLS without close_notify also returns `b""` (see
             `close_notify_seen`).
 
         Raises:
@@ -134,38 +138,41 @@ class Stream(Protocol):
 
     @property
     def close_notify_seen(self) -> bool:
-        """Return whether the peer ended TLS with close_notify; False until then and without TLS."""
+        """Return whether the peer ended TLS with close_notify; False before the end and without TLS."""
         ...
 
     async def move(self, sink: Sink, count: int | None) -> int:
-        """Move up to `count` bytes into `sink` in bulk (None: until the end).
+        """Move up to `count` bytes in bulk into the file `sink`; with None, move all bytes until the end.
 
-        If an error is raised, the bytes that arrived before it are in the sink, and `received` counts them.
+        After an error, the bytes that arrived before the error are in the file, and `received` counts them.
 
         Returns:
-            The number of bytes moved, less than `count` only at the end.
+            The number of bytes moved. The number is less than `count` only if the connection ends.
 
         Raises:
             Disconnected: The connection was reset.
             TimedOut: No bytes arrived within the idle timeout.
-            LocalError: The sink does not accept more bytes.
+            LocalError: The file cannot be written.
         """
         ...
 
     async def start_tls(self) -> None:
-        """Start TLS on this connection for the URL's host; raise `TlsError` if that fails.
+        """Start TLS on this connection for the URL's host.
 
-        A data connection resumes the TLS session of the first connection, as FTP servers require.
+        A data connection resumes the TLS session of the control connection, as FTP servers require.
+
+        Raises:
+            TlsError: The handshake failed, or the certificate is not trusted.
         """
         ...
 
     async def aclose(self) -> None:
-        """Close without waiting for the peer; closing a connection twice is not an error."""
+        """Close the connection without waiting for the peer; closing twice is not an error."""
         ...
 
 
 class Datagram(NamedTuple):
-    """A received datagram with its source: an IP address and a port."""
+    """A received datagram with its source address: an IP address and a port."""
 
     octets: bytes
     address: str
@@ -173,25 +180,28 @@ class Datagram(NamedTuple):
 
 
 class Datagrams(Protocol):
-    """An unconnected UDP socket, which accepts datagrams of any host; the dialogue selects the valid ones."""
+    """An unconnected UDP socket, which receives datagrams from any host.
+
+    The dialogue selects the valid datagrams by their source address.
+    """
 
     @property
     def peer(self) -> str:
-        """Return the IP address that datagrams are sent to, in canonical form; it was checked."""
+        """Return the IP address to which datagrams are sent, in canonical form; the policy checked it."""
         ...
 
     @property
     def addresses(self) -> Sequence[str]:
-        """Return all checked addresses of the host, to which datagrams may be sent, preferred ones first."""
+        """Return all checked addresses of the host, preferred addresses first."""
         ...
 
     @property
     def port(self) -> int:
-        """Return the port that datagrams are sent to."""
+        """Return the port to which datagrams are sent."""
         ...
 
     def now(self) -> float:
-        """Return the current time, in seconds, of the clock that deadlines refer to."""
+        """Return the current time in seconds, on the clock of the deadlines."""
         ...
 
     async def send(self, packet: Line) -> None:
@@ -199,30 +209,30 @@ class Datagrams(Protocol):
         ...
 
     async def receive(self, deadline: float) -> Datagram | None:
-        """Return the next datagram, at most 65,535 bytes; None if none arrived until `deadline`.
+        """Return the next datagram, at most 65,535 bytes, or None if none arrives before the deadline.
 
-        A datagram that is already waiting is returned even after the deadline.
+        A datagram that has already arrived is returned even after the deadline.
         """
         ...
 
     def send_at_once(self, packet: Line) -> None:
-        """Send one datagram without waiting, also during cancellation.
+        """Send one datagram without waiting, even during a cancellation.
 
-        A datagram that cannot be sent immediately is lost. This method is used to notify the server that the
-        client stopped waiting.
+        A datagram that cannot be sent immediately is lost. The method is used to notify the server that the
+        client has stopped waiting.
         """
         ...
 
     def draw_number(self) -> int:
-        """Return an unpredictable number from 1 to 65,535, which identifies the answers."""
+        """Return an unpredictable number from 1 to 65,535, which identifies the responses."""
         ...
 
     def switch_to(self, address: str) -> None:
-        """Send to `address`, which is one of `addresses`, from now on."""
+        """Send all later datagrams to `address`, which must be in `addresses`."""
         ...
 
     def redirect_to(self, address: str, port: int) -> None:
-        """Send to another address and port from now on, as the peer directed.
+        """Send all later datagrams to another address and port, as the peer directed.
 
         Raises:
             Refused: The policy does not allow a redirect from this URL to that host and port.
@@ -231,7 +241,7 @@ class Datagrams(Protocol):
 
 
 class RedirectAddress(NamedTuple):
-    """A redirection to another address and port; if `lasting` is set, later requests are sent there too."""
+    """An action: send to another address and port; with `lasting`, also all later requests."""
 
     address: str
     port: int
@@ -239,7 +249,7 @@ class RedirectAddress(NamedTuple):
 
 
 class SwitchAddress(NamedTuple):
-    """A change to another address of the server."""
+    """An action: send to another address of the same server."""
 
     address: str
 
@@ -248,20 +258,20 @@ DatagramAction: TypeAlias = "Line | RedirectAddress | SwitchAddress"
 
 
 class DatagramExchange(Protocol):
-    """A request in datagrams and its reply: a machine without I/O and without a clock.
+    """A request in datagrams and its reply, without I/O and without a clock.
 
-    Each call takes the time and returns the actions to perform now. `deadline` is the time of the next call
-    if no datagram arrives before it.
+    Each method takes the current time and returns the actions to perform now. `deadline` is the time of the
+    next call of `wake` if no datagram arrives earlier.
     """
 
     @property
     def packets(self) -> Sequence[Line]:
-        """Return the packets of the request, as they are sent if no packet is lost."""
+        """Return the packets of the request in the order of sending, without retransmissions."""
         ...
 
     @property
     def pieces(self) -> Sequence[bytes]:
-        """Return the reply, packet by packet, once it is complete."""
+        """Return the packets of the complete reply, in order."""
         ...
 
     @property
@@ -277,50 +287,53 @@ class DatagramExchange(Protocol):
         ...
 
     def wake(self, now: float) -> Sequence[DatagramAction]:
-        """Continue after the deadline has passed, or after all waiting datagrams were read."""
+        """Continue when the deadline has passed, or when no datagram is waiting."""
         ...
 
     def lose(self, address: str, now: float) -> bool:
-        """Remove an unreachable address; return whether another address of the server remains."""
+        """Remove an unreachable address, and return whether another address of the server remains."""
         ...
 
     def cancel(self) -> Line:
-        """Return the packet that tells the server that the client stopped waiting."""
+        """Return the packet that tells the server that the client has stopped waiting."""
         ...
 
 
 class Sink(Protocol):
-    """A file of this package into which a body is moved. Only the gate creates a `Sink`."""
+    """A file that receives a body. Only the gate creates a `Sink`."""
 
     def fileno(self) -> int: ...
 
     def write(self, octets: bytes | memoryview) -> None:
-        """Write all bytes; raise `LocalError` if the disk is full.
+        """Write all bytes to the file.
 
-        A caller may also write to `fileno()` directly, in bulk. If that writes only a part, the caller passes
-        the rest to this method, which raises the error with its reason.
+        A caller may also write in bulk to `fileno()`. If the system writes fewer bytes, the caller passes the
+        remaining bytes to this method. The method then raises the error with its reason.
+
+        Raises:
+            LocalError: The file cannot be written, for example because the disk is full.
         """
         ...
 
 
-# Reply: the metadata of a URL's object, known before the first byte of its body.
+# The reply: the metadata of an object, known before the first byte of the body.
 #
-# Each attribute is declared once, in `Facts`. The later values (`StreamingResponse`, `Response`, `Saved`)
-# inherit the attributes and are created with `facts_of` from the value before, so there is only one list of
-# attributes.
+# Each attribute is declared only once, in `Facts`. The types `StreamingResponse`, `Response` and `Saved`
+# inherit the attributes. `facts_of` copies the values from one object to the next.
 
-#: A further location of an object: its text, or a dialogue of the same URL.
+#: Another location of an object: the text of a URL, or a dialogue for the same URL.
 Alternative: TypeAlias = "str | Callable[[], Dialogue]"
 
 
 class Moved(NamedTuple):
-    """The new location of an object, as the peer reported it.
+    """A redirect: the new location of an object, as the peer reported it.
 
-    `location` is the text of the location, complete or relative to the requested URL, neither parsed nor
-    checked. `code` is the code of the peer's reply. `others` are further locations, to be tried in the peer's
-    order if the one before fails: texts, or a dialogue that starts a reply of the same URL. `found_in` is the
-    referrer of these locations; it is set only if that is not the requested URL at the address of the
-    connection. `failed` is the error of an earlier location, if one was tried before these were found.
+    `location` is the text of the location, not parsed and not checked. It is an absolute URL or is relative
+    to the requested URL. `code` is the status code of the peer. `others` are alternative locations, tried in
+    the peer's order if the previous location fails. Each is the text of a URL, or a dialogue that starts a
+    reply for the same URL. `found_in` is the referrer of these locations. It is set only if the referrer is
+    not the requested URL at the address of the connection. `failed` is the error of an earlier location that
+    was tried before this redirect.
     """
 
     location: str
@@ -332,12 +345,12 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Facts:
-    """The metadata of an object: of a `Reply`, a `StreamingResponse`, a `Response`, a `Saved`.
+    """The metadata of an object, shared by `Reply`, `StreamingResponse`, `Response` and `Saved`.
 
     `size` is the announced size of the complete object, in bytes. `etag` is a strong entity tag. `title` is
-    the peer's description of the object, if any. `suggested` is the file name that the peer suggests,
-    unchanged, path separators included. `meta` are the peer's header fields, as pairs of name and value.
-    `target` is the URL that a link, service or address points to.
+    the peer's description of the object. `suggested` is the file name that the peer suggests, unchanged: the
+    name may contain path separators. `meta` contains the peer's header fields, as pairs of name and value.
+    `target` is the URL to which a link, service or address points.
     """
 
     kind: Kind
@@ -369,34 +382,37 @@ _values_of = attrgetter(*_FACTS)
 
 
 def facts_of(value: Facts) -> dict[str, Any]:
-    """Return the metadata by name, as keyword arguments of the next value."""
+    """Return the metadata by name, as keyword arguments for another subclass of `Facts`."""
     return dict(zip(_FACTS, _values_of(value), strict=True))
 
 
-#: The placeholder for the body until the dialogue is performed.
+#: The placeholder for the body before the dialogue runs.
 _UNREAD = cast("Body", None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Reply(Facts):
-    """The start of a dialogue's result: the metadata, then the body, while the connection is open.
+    """The start of a dialogue's result: the metadata and the body, while the connection is open.
 
-    The body is the rest of the dialogue; the performer sets it. Until the body has ended, `findings` and
-    `verified` may grow.
-    - `verified`: a set of length, final-reply, close-notify, terminator.
-    - `start`: the byte of the object at which the body begins; 0 unless the peer supported `Options.start`.
-    - `stop`: the byte at which the body ends; None unless the peer supported `Options.stop`.
+    The body consists of the later steps of the dialogue. The driver sets the body. `findings` and `verified`
+    may grow until the body has ended.
+    - `verified`: the set of verified properties: length, final-reply, close-notify, terminator.
+    - `start`: the offset in the object, in bytes, at which the body begins: 0 unless the peer supported
+      `Options.start`.
+    - `stop`: the offset in the object, in bytes, at which the body ends: None unless the peer supported
+      `Options.stop`.
     - `listing`: reads the body as entries; None if the URL does not name a listing.
-    - `records`: the source of the entries if they are not in the body. The body is then a document that
-      describes the listed object (a wais database).
-    - `legible`: the body of a listing is also readable as text (attributes of Gopher+).
-    - `raw`: returns the bytes as sent from the complete body, if the protocol's quoting was decoded. It may
-      be called only after the body has ended.
-    - `moved`: the new location; the reply has no other content. A retrieval follows it as far as S10
+    - `records`: the source of the entries if they are not in the body. The body then describes the listed
+      object (a wais database).
+    - `legible`: whether the body of a listing is also readable as text (attributes of Gopher+).
+    - `raw`: converts the complete body back to the bytes that were sent, if the protocol's quoting was
+      decoded. It may be called only after the body has ended.
+    - `moved`: the redirect; the reply has no other content. A retrieval follows the redirect as far as S10
       (redirects and links) and S11 (credential scope) permit.
-    - `failure`: the error of a refusal; the body is then the text of the peer.
-    - `peer`: the IP address that sent the bytes, if it is not the address of the connection.
-    - `unchanged`: the body is absent, because the caller's copy is current (`Options.held`).
+    - `failure`: the error if the peer refused the request. The body is then the text of the peer
+      (`Options.refusals`).
+    - `peer`: the IP address that sent the bytes, if it differs from the address of the connection.
+    - `unchanged`: whether the body is absent because the caller's copy is current (`Options.held`).
     """
 
     body: Body = _UNREAD
@@ -414,9 +430,9 @@ class Reply(Facts):
     verified: set[str] = field(default_factory=set)
 
     def with_body(self, body: Body) -> Reply:
-        """Return this reply with its body.
+        """Return the reply with a body.
 
-        The reply is changed in place if it has no body yet: copying the metadata takes longer than many
+        A reply without a body is changed in place, because a copy of the metadata would take longer than many
         dialogues.
         """
         if self.body is not _UNREAD:
@@ -430,14 +446,14 @@ B = TypeVar("B")
 
 
 class Body(Protocol):
-    """The bytes of a reply, while the connection is open: iterate them, or drain them into a file, once.
+    """The bytes of a reply, while the connection is open. A body is iterated or moved into a file, once.
 
-    After a cancellation only `aclose` of the reply that contains this body may be called.
+    After a cancellation, the caller may only call `aclose` of the reply.
 
     Raises:
-        Truncated: The peer ended early.
-        Disconnected: The peer ended before the first byte.
-        TimedOut: A time limit passed.
+        Truncated: The peer closed the connection before the end of the body.
+        Disconnected: The peer closed the connection before the first byte.
+        TimedOut: A timeout expired.
         LimitExceeded: The body exceeds a limit.
     """
 
@@ -446,13 +462,13 @@ class Body(Protocol):
     async def __anext__(self) -> bytes: ...
 
     async def drain(self, sink: Sink) -> int:
-        """Move all remaining bytes into `sink` in bulk; return their number."""
+        """Move all remaining bytes in bulk into the file `sink`, and return their number."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class FirstResult(Generic[A]):
-    """A value that one of the two functions of `first_of` returned."""
+    """The result of one of the two functions of `first_of`."""
 
     value: A
 
@@ -462,9 +478,9 @@ class FileStatus:
     """The metadata of a file or directory, before it is read.
 
     `kind` is DOCUMENT or DIRECTORY. Any other file type is UNKNOWN in a listing and is never opened (S12,
-    local files). `size` is `None` if the file system does not report it: for directories, pipes, and files
-    that are generated when they are read. `identity` distinguishes a directory from all others of this
-    machine. `link` is the target text of a symbolic link to a directory.
+    local files). `size` is `None` if the file system does not report a size: for directories, pipes and
+    generated files. `identity` identifies a directory on this machine. `link` is the target of a symbolic
+    link to a directory.
     """
 
     kind: Kind
@@ -477,7 +493,7 @@ class FileStatus:
 class LocalFile(Protocol):
     """A file or directory that the gate opened under rule S12 (local files).
 
-    A document is read or moved; a directory returns its names.
+    A file can be read or moved into another file. A directory returns its names.
     """
 
     @property
@@ -492,11 +508,11 @@ class LocalFile(Protocol):
         ...
 
     def begin_at(self, octet: int) -> None:
-        """Start reading at byte `octet`; call this method before the first read."""
+        """Start reading at the offset `octet`, in bytes; call this method before the first read."""
         ...
 
     async def move(self, sink: Sink) -> int:
-        """Move the remaining bytes into `sink` in bulk."""
+        """Move the remaining bytes in bulk into the file `sink`."""
         ...
 
     async def names(self) -> list[bytes]:
@@ -506,33 +522,33 @@ class LocalFile(Protocol):
     def status_of(self, name: bytes) -> FileStatus:
         """Return the status of a name in the directory.
 
-        A link has the status of its target, if opening the target is allowed. A name that no longer exists is
-        UNKNOWN.
+        A symbolic link has the status of its target, if the target may be opened. A name that no longer
+        exists has the kind UNKNOWN.
         """
         ...
 
 
 class PooledConnection(Protocol):
-    """A connection that may be used again. It is closed on leaving, unless `keep` was called."""
+    """A connection that later dialogues may reuse. It is closed on leaving, unless `keep` was called."""
 
     @property
     def stream(self) -> Stream: ...
 
     @property
     def state(self) -> object | None:
-        """Return the state that the previous dialogue passed to `keep`; None for a new connection."""
+        """Return the state that the previous dialogue passed to `keep`, or None for a new connection."""
         ...
 
     def keep(self, state: object) -> None:
-        """Pool the connection on leaving; all its bytes must have been read."""
+        """Return the connection to the pool on leaving; all received bytes must have been read."""
         ...
 
 
 class PipelineState(Protocol):
-    """The state that the dialogues on one connection share.
+    """The state that the dialogues on one connection share (pipelining).
 
-    `buffer` (a `wire.Buffer`) holds the bytes read ahead. `generation` is increased when all requests sent so
-    far were discarded and must be sent again.
+    `buffer` (a `wire.Buffer`) contains the bytes read ahead. `generation` is increased when all pending
+    requests were discarded and must be sent again.
     """
 
     @property
@@ -543,25 +559,25 @@ class PipelineState(Protocol):
 
     @property
     def has_room(self) -> bool:
-        """Return whether another dialogue may send a request after the pending ones."""
+        """Return whether another request may be sent while earlier requests are pending."""
         ...
 
     @property
     def idle(self) -> bool:
-        """Return whether the connection is idle: all requests are answered and all bytes are read."""
+        """Return whether the connection is idle: no request is pending, and all bytes are read."""
         ...
 
     @property
     def farewell(self) -> tuple[Line, ...]:
-        """Return the lines to send before closing the connection; the client does not wait for an answer."""
+        """Return the lines to send before the connection is closed; the client does not wait for a reply."""
         ...
 
 
 class Slot(Protocol):
-    """A position in the pipeline on one connection.
+    """The position of one dialogue in the pipeline of a connection.
 
-    If this slot has read its complete response on leaving, the next slot may read. If not, the connection is
-    closed and the later slots raise `Disconnected`.
+    When the dialogue has read its complete response, the dialogue in the next slot may read. If the dialogue
+    leaves earlier, the connection is closed, and the later slots raise `Disconnected`.
     """
 
     @property
@@ -588,18 +604,18 @@ class Slot(Protocol):
 
 
 class Timer(Protocol):
-    """A time limit in seconds that starts when the timer is created."""
+    """A timeout in seconds that starts when the timer is created."""
 
     async def run(self, function: Callable[[], Awaitable[A]]) -> A:
-        """Await `function` until the time has elapsed; then cancel it and raise `step.TimerElapsed`."""
+        """Await `function`. When the time has elapsed, cancel it and raise `step.TimerElapsed`."""
         ...
 
 
 class Gate(Protocol):
-    """The only access of a retrieval to network and files.
+    """The only access of a retrieval to the network and to files.
 
-    The gate knows its URL and has checked it against the policy. It opens only connections to this URL's host
-    and port. So a dialogue does not name a host and cannot forget a check.
+    A gate belongs to one URL, which the policy has checked. The gate connects only to the host and port of
+    this URL. A dialogue does not pass a host name, so it cannot bypass a check (SSRF).
     """
 
     @property
@@ -609,15 +625,15 @@ class Gate(Protocol):
     def options(self) -> Options: ...
 
     async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
-        """Return the credentials for the URL's scheme, host and port, stored or entered by the user now.
+        """Return stored credentials for the URL's scheme, host and port, or ask the user for them.
 
         Args:
-            user: The user whose password is wanted. If it is None, the user is not asked, and only
+            user: The user name whose password is needed. If it is None, there is no prompt, and only
                 credentials stored for this host and port are returned.
-            challenged: Whether the server asked for a login.
+            challenged: Whether the server requested a login.
 
         Returns:
-            None if there are no credentials. Also None if the server has not asked for a login and others on
+            None without credentials. Also None if the server has not requested a login and others on
             the network could read the credentials.
         """
         ...
@@ -633,11 +649,11 @@ class Gate(Protocol):
     def acquire(
         self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
     ) -> AbstractAsyncContextManager[PooledConnection]:
-        """Return a pooled connection that an earlier dialogue released, else a new one.
+        """Return a connection from the pool, or a new connection.
 
         Args:
-            pool_key: The login and other properties of the dialogue. Only connections with an equal key are
-                used (S11, credential scope).
+            pool_key: The login and other properties of the dialogue. Only connections with the same key are
+                reused (S11, credential scope).
             tls: Whether the connection is inside TLS from its first byte.
             suits: A predicate on the state of a connection. If several connections are pooled, one that it
                 accepts is preferred.
@@ -649,50 +665,53 @@ class Gate(Protocol):
     ) -> AbstractAsyncContextManager[Slot]:
         """Join the pipeline of a connection that other dialogues with the same `key` share.
 
-        Responses come in the order of the requests, for URLs of all schemes. If the body of a dialogue is not
-        read as fast as it arrives (`Options.prompt`), the dialogue gets an unshared connection.
+        Responses arrive in the order of the requests, for URLs of all schemes. A dialogue that does not
+        promise to read its body as fast as it arrives (`Options.prompt`) gets a connection of its own.
 
         Args:
-            key: All properties that keep connections apart (S11, credential scope).
-            state: The state of the connection if it is new.
-            tls: Whether the connection is inside TLS from its first byte.
-            anew: Open a new connection unless other dialogues are on an existing one.
+            key: All properties in which dialogues on one connection must agree (S11, credential scope).
+            state: The shared state, if the connection is new.
+            tls: Whether the connection uses TLS from the first byte.
+            anew: Open a new connection, unless other dialogues use the existing connection.
         """
         ...
 
     def connect_data(self, port: int) -> AbstractAsyncContextManager[Stream]:
-        """Open FTP's data connection to a port of the first connection's peer (S13, FTP data connections)."""
+        """Open FTP's data connection, to a port of the control connection's peer (S13, FTP bounce)."""
         ...
 
     def open_datagrams(self) -> AbstractAsyncContextManager[Datagrams]:
-        """Open UDP to the URL's own host and port, at the addresses that were checked (S08, S09)."""
+        """Open a UDP socket for the URL's own host and port, at the checked addresses (S08, S09)."""
         ...
 
     async def first_of(
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
     ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
-        """Await both concurrently, starting with `first`; when one is done, cancel the other.
+        """Await two functions concurrently, and cancel the other function when one returns.
+
+        `first` is started first.
 
         Returns:
-            Both results if both were done in the same turn of the event loop, so received data is not lost.
+            The result of the function that returned. The other result is None, unless both functions returned
+                at the same time. Two results are kept so that received data is not lost.
 
         Raises:
-            Exception: The error of either function, not in a group. If the other function returned a value, a
-                `ResolveError` is not raised.
+            Exception: The error of either function, not in an exception group. If the other function returned
+                a value, a `ResolveError` is not raised.
         """
         ...
 
     async def stand_by(self) -> NoReturn:
         """Wait until cancelled.
 
-        Of two concurrent functions, the one that is done calls this while the other continues.
+        If one of two concurrent functions is done and must wait for the other, it calls this method.
         """
         ...
 
     async def pause(self) -> None:
-        """Let other tasks run and deliver cancellations.
+        """Let other tasks run, and deliver cancellations.
 
-        A long computation without waits must await this every few milliseconds (S16, resource limits).
+        A long computation must call this method every few milliseconds (S16, resource limits).
         """
         ...
 
@@ -701,13 +720,13 @@ class Gate(Protocol):
         ...
 
     def derive_gate(self, location: str) -> Gate:
-        """Return the gate of another URL, which was named in a response received through this gate.
+        """Return the gate of another URL, which a response through this gate contained.
 
-        The URL is checked with the origin `derived`, because the user did not choose it, and with the address
-        that sent the response. Each URL is checked once and has one gate.
+        The policy checks the URL with the origin `derived`, because the user did not choose the URL. The
+        referrer is the address that sent the response. Each URL is checked once and has one gate.
 
         Args:
-            location: A complete URL.
+            location: An absolute URL.
 
         Raises:
             InvalidUrl: `location` is not a URL.
@@ -716,21 +735,22 @@ class Gate(Protocol):
         ...
 
     def open_file(self, segments: tuple[bytes, ...]) -> AbstractAsyncContextManager[LocalFile]:
-        """Open the local file of a file URL, component by component if a root is set (S12, local files)."""
+        """Open the file of a file URL; with a root, component by component (S12, path traversal)."""
         ...
 
 
 class Filter(Protocol):
-    """A conversion of the bytes of a body.
+    """An incremental conversion of the bytes of a body.
 
-    The output is returned in pieces, each created only when the caller takes it. So memory is bounded even if
-    a few bytes expand to many. The caller must take all pieces before the next `feed`.
+    The output is a sequence of blocks, each created only when the caller takes it. So memory stays bounded
+    even if a few bytes expand to many (decompression bomb). The caller must take all blocks before the next
+    call of `feed`.
     """
 
     def feed(self, octets: bytes) -> Iterable[bytes]: ...
 
     def finish(self) -> Iterable[bytes]:
-        """Return the pieces that were held until the end of the input.
+        """Return the blocks that the conversion stored until the end of the input.
 
         Raises:
             Truncated: The input ends too early.
@@ -741,15 +761,15 @@ class Filter(Protocol):
 
 # Replay: a peer that serves one archived object.
 #
-# A dialogue sends the same requests to this peer as to a server. So the readers of the network data also read
-# the bytes of an archive. The peer has no I/O.
+# A dialogue sends the same requests to this peer as to a server. So the same code parses a response from the
+# network and from an archive. The peer has no I/O.
 
 
 class ArchivedObject(NamedTuple):
     """An object in an archive.
 
-    `media_type` is as stored. `commands` are the commands whose answers form the object, if any. `block`
-    iterates the content in pieces. `size` is the size that the peer announced.
+    `media_type` is the stored media type. `commands` are the commands whose replies form the object. `block`
+    iterates over the content. `size` is the size that the server announced.
     """
 
     media_type: str
@@ -760,11 +780,14 @@ class ArchivedObject(NamedTuple):
 
 
 class ReplayPeer(Protocol):
-    """A peer that answers from an archive; `greeting` is the text it sends first, without a request."""
+    """A peer that replies from an archive; `greeting` is the text that the peer sends first."""
 
     @property
     def greeting(self) -> bytes: ...
 
     def answer(self, line: bytes, /) -> Iterator[bytes | None]:
-        """Return the answer to a line, in pieces. After a None, the caller reads all data before the rest."""
+        """Return the reply to a command, in blocks.
+
+        After the block None, the caller reads all data of the data connection before it reads the next block.
+        """
         ...

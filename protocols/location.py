@@ -73,7 +73,7 @@ class Finding(NamedTuple):
 class Referrer(NamedTuple):
     """The URL that led to another URL, and the IP address that sent its content.
 
-    An unknown IP address is None.
+    If the IP address is unknown, `address` is None.
 
     Examples:
         >>> found_in = resolver.Referrer("http://h.example/", "93.184.215.14")
@@ -189,8 +189,8 @@ class Url:
 class HostUrl(Url):
     """A URL with `//user:password@host:port` (RFC 1738 3.1).
 
-    `port` is the port in the URL, and `effective_port` is the port for the connection. An absent component is
-    None and differs from an empty component. `zone` is the network interface of this machine for a link-local
+    `port` is the port in the URL, and `effective_port` is the port for the connection. An absent component
+    (None) differs from an empty component. `zone` is the network interface of this machine for a link-local
     `host` (RFC 9844), as the user wrote it. The zone is not part of the host and is never sent, because it
     has no meaning on another machine.
 
@@ -427,7 +427,5 @@ def mask_cookie(name: str, value: str) -> str:
     if name.lower() != "set-cookie":
         return value
     cookie, semicolon, attributes = value.partition(";")
-    own, is_pair, _ = cookie.partition(
-        "="
-    )  # without `=`, a cookie is a value without a name (RFC 6265bis 5.6)
+    own, is_pair, _ = cookie.partition("=")  # a cookie without `=` has only a value (RFC 6265bis 5.6)
     return f"{own if is_pair else ''}{is_pair}****{semicolon}{attributes}"

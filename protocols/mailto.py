@@ -1,11 +1,11 @@
-"""mailto: RFC 1738 3.5, with the header fields and several addresses of RFC 6068.
+"""The scheme mailto: RFC 1738 3.5, with the header fields and several addresses of RFC 6068.
 
-A mailto URL does not name an object. It gives an address, and possibly a mail that could be sent to it. The
-draft of that mail is returned as text (RFC 822; RFC 2047 and 2045 if it is not ASCII). No mail is sent and no
-program is started.
+A mailto URL does not name an object. It contains an address, and optionally a mail for this address. The
+result is a draft of the mail as text (RFC 822; RFC 2047 and 2045 for text outside of ASCII). No mail is sent
+and no program is started.
 
-The header fields come from the author of the URL. Only fields without unexpected effects become part of the
-draft (RFC 6068 section 4). `wire` refuses a value that would end its field.
+The header fields come from the author of the URL. Only harmless fields become part of the draft (RFC 6068
+section 4). `wire` refuses a value with a line end (header injection).
 """
 
 from __future__ import annotations
@@ -31,19 +31,23 @@ _CONTROLS = frozenset([*range(0x20), 0x7F])
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[@,]', re.DOTALL)
 
 _BODY = b"body"
-#: Fields whose value is free text, with their names in a draft; then fields whose value is an address or id.
+#: Header fields whose value is text (`_TEXTS`), and header fields whose value is an address or an identifier.
+#: Each field has its name in a draft.
 _TEXTS = {b"subject": b"Subject", b"keywords": b"Keywords"}
 _OTHERS = {b"to": b"To", b"cc": b"Cc", b"in-reply-to": b"In-Reply-To"}
 _ORDER = (b"to", b"cc", b"subject", b"keywords", b"in-reply-to")
-#: Fields that occur once in a mail; of several in the URL the first counts.
+#: Header fields that occur only once in a mail. If the URL contains several, the first counts.
 _ONCE = frozenset({b"subject", b"in-reply-to", _BODY})
-#: The maximum number of bytes that fit, as base64, into an encoded word of at most 75 characters.
+#: The maximum number of bytes in an encoded word, which has at most 75 characters in base64.
 _ROOM = 45
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class MailtoUrl(Url):
-    """A mailto URL. `addr_spec` is one address, or several with commas; `headers` are pairs in order.
+    """A mailto URL.
+
+    `addr_spec` is one address, or several addresses separated by commas. `headers` are the header fields as
+    pairs, in order.
 
     Examples:
         >>> resolver.parse("mailto:me@h.example").addr_spec
@@ -55,7 +59,10 @@ class MailtoUrl(Url):
 
 
 def parse(text: UrlText) -> MailtoUrl:
-    """Parse a mailto URL: no character is reserved, and all text up to `?` is the address, even slashes."""
+    """Parse a mailto URL.
+
+    All text before `?` is the address, even slashes, because no character is reserved.
+    """
     end = find(text, "?", text.start)
     note_characters(text, text.start, end, RESERVED)
     addr_spec = take(text, "addr_spec", text.start, end)
@@ -71,7 +78,7 @@ def parse(text: UrlText) -> MailtoUrl:
 
 
 def split_addresses(octets: bytes) -> tuple[bytes, ...]:
-    """Return the addresses between unquoted commas; empty if one of them is not an address."""
+    """Split the addresses at unquoted commas; the result is empty if any address is invalid."""
     found: list[bytes] = []
     start, signs = 0, list[int]()
     for token in _TOKEN.finditer(octets + b","):
@@ -102,7 +109,11 @@ def _parse_headers(text: UrlText, question: int) -> tuple[tuple[bytes, bytes], .
 
 
 def build(url: MailtoUrl) -> str:
-    """Return the URL as text; raise `InvalidUrl` if `addr_spec` is not a mail address."""
+    """Return the URL as text.
+
+    Raises:
+        InvalidUrl: `addr_spec` is not a mail address.
+    """
     if not split_addresses(url.addr_spec) or any(octet in _CONTROLS for octet in url.addr_spec):
         raise InvalidUrl("bad-address", 0, f"bad-address: {url.addr_spec.decode('latin-1')!r}")
     fields = (f"{encode(name, _HEADER_DATA)}={encode(value, _HEADER_DATA)}" for name, value in url.headers)
@@ -113,7 +124,8 @@ def build(url: MailtoUrl) -> str:
 class Draft(NamedTuple):
     """A mail draft.
 
-    `text` is the mail. `kept` are the header fields of the URL that are in the draft, `left_out` the others.
+    `text` is the mail. `kept` are the header fields of the URL that are in the draft. `left_out` are the
+    header fields that are not in the draft.
     """
 
     text: bytes
@@ -122,7 +134,11 @@ class Draft(NamedTuple):
 
 
 def write_draft(url: MailtoUrl) -> Draft:
-    """Return the draft of the mail; raise `Refused` (S02) if a header field holds CR, LF or NUL."""
+    """Return the draft of the mail.
+
+    Raises:
+        Refused: A header field contains CR, LF or NUL (S02, header injection).
+    """
     values: dict[bytes, list[bytes]] = {b"to": list(split_addresses(url.addr_spec))}
     kept, left_out = [], []
     for name, value in url.headers:
@@ -140,7 +156,7 @@ def write_draft(url: MailtoUrl) -> Draft:
 
 
 def _field(name: bytes, values: list[bytes]) -> Iterator[Line]:
-    """Yield the lines of a field with all its values; no line if it has no value."""
+    """Yield the header line of each value; a field without values has no line."""
     value = b", ".join(value for value in values if value)
     if not value:
         return
@@ -154,7 +170,7 @@ def _field(name: bytes, values: list[bytes]) -> Iterator[Line]:
 
 
 def _encoded_words(value: bytes) -> list[bytes]:
-    """Return the `encoded-word` parts of a value (RFC 2047); a character is never split between two."""
+    """Return the `encoded-word`s of a value (RFC 2047), without splitting a character."""
     text, charset = _text_of(value)
     words, piece = [], b""
     for character in text:
@@ -168,7 +184,7 @@ def _encoded_words(value: bytes) -> list[bytes]:
 
 
 def _text_of(octets: bytes) -> tuple[str, str]:
-    """Return the decoded text and its charset: UTF-8 (RFC 6068), or ISO 8859-1 if it is not UTF-8."""
+    """Return the decoded text and its charset: UTF-8 (RFC 6068), or ISO 8859-1 for invalid UTF-8."""
     try:
         return octets.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
@@ -176,7 +192,7 @@ def _text_of(octets: bytes) -> tuple[str, str]:
 
 
 def _encoding(body: bytes) -> Iterator[Line]:
-    """Yield the header lines of the body's encoding if it is not ASCII (RFC 2045)."""
+    """Yield the header lines of the body's encoding if the body is not ASCII (RFC 2045)."""
     if body.isascii():
         return
     charset = _text_of(body)[1].encode("ascii")
@@ -186,10 +202,10 @@ def _encoding(body: bytes) -> Iterator[Line]:
 
 
 def propose(url: MailtoUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
-    """Reply with kind address: the body is the draft, the target is the URL.
+    """Return a reply of the kind address, with the draft as its body and the URL as its target.
 
     Raises:
-        Refused: A header field would end early (S02, command injection).
+        Refused: A header field contains CR, LF or NUL (S02, header injection).
     """
     draft = write_draft(url)
     yield PlanNote("no mail is sent and no program is started; the body is the draft of a mail")
@@ -224,7 +240,7 @@ def _report_field(name: bytes, value: bytes) -> str:
 
 
 def _show_text(octets: bytes) -> str:
-    """Return the text for display: UTF-8 (RFC 6068), else ISO 8859-1."""
+    """Return the text for display: UTF-8 (RFC 6068), or ISO 8859-1 for invalid UTF-8."""
     try:
         return octets.decode("utf-8")
     except UnicodeDecodeError:

@@ -1,6 +1,6 @@
-"""Limits and options of a caller: bounds, credentials, and settings beyond the URL.
+"""Limits and options of a retrieval: limits, credentials, and settings that are not in the URL.
 
-The contract re-exports these names.
+The module `contract` exports these types too.
 """
 
 from __future__ import annotations
@@ -14,27 +14,31 @@ if TYPE_CHECKING:  # a plan has no dates
 
     from protocols.location import JsonValue, Url
 
-#: The tolerance for comparing times, in seconds: file systems and protocols round times to the second, FAT to
+#: The tolerance in seconds for comparing times. File systems and protocols round times to one second, FAT to
 #: two seconds.
 _CLOCKS_DIFFER = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The bounds on the size and duration of a peer's reply (rule S16): bytes, counts, seconds.
+    """The limits on the size and duration of a peer's response (S16): bytes, numbers, seconds.
 
-    `body` limits a body collected in memory. Streams and files are limited only if `body_everywhere` is set;
-    the command sets it if the user gives `--max-size` or `--limit body=N`. `total` limits all tries of one
-    URL together. `head` limits the time before the body in one try, redirects included: connections,
-    greeting, login, head. None means no limit. Under the policy `untrusted`, None means 600 s for `total` and
-    60 s for `head`, and infinity is not allowed as "no limit". A body or other answer that has started is
-    aborted if fewer than `min_rate` bytes arrive per second, averaged over some seconds of waiting. A body
-    that has not started after `idle` seconds is also aborted.
+    None means no limit, except with policy `untrusted` (see below).
+    - `body`: the maximum size of a body in memory. Streams and files are limited only if `body_everywhere` is
+      set. The command sets `body_everywhere` for `--max-size` and `--limit body=N`.
+    - `total`: the maximum time for all attempts of one URL. With policy `untrusted`, None means 600 s.
+    - `head`: the maximum time before the body in one attempt, for connections, greeting, login, response head
+      and redirects. With policy `untrusted`, None means 60 s.
+    - `min_rate`: the minimum rate in bytes per second, averaged over some seconds of waiting. A slower
+      response is aborted (slow-loris).
+    - `idle`: the idle timeout. A body that has not started after this time is also aborted.
 
-    `quota` limits the bytes of all bodies that a session receives, tries that failed included. A body that is
-    announced to be larger than the rest of the quota is refused before its first byte. If other bodies grow
-    beyond the quota, the one that receives the byte too many is aborted, and each later request fails. The
-    quota of a single host is ignored.
+    With policy `untrusted`, infinity is not allowed as a value for "no limit".
+
+    `quota` limits the bytes of all bodies that a session receives, including failed attempts. A body whose
+    announced size exceeds the rest of the quota is refused before its first byte. A body of unknown size is
+    aborted when the bytes exceed the quota, and each later request fails. The quota of a single host is
+    ignored.
 
     Examples:
         >>> await resolver.fetch("http://127.0.0.1:8920/about.txt", limits=resolver.Limits(body=36))
@@ -57,7 +61,7 @@ class Limits:
     quota: int | None = None
 
     def waiting(self, connect: float | None, idle: float | None) -> Limits:
-        """Return a copy with another library's timeouts in seconds; None leaves a value unchanged."""
+        """Return a copy with the timeouts of another library, in seconds; None leaves a timeout unchanged."""
         return replace(
             self,
             connect=self.connect if connect is None else connect,
@@ -67,7 +71,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A name and a password for one scheme, host and port (S11). The password is never shown.
+    """A user name and a password for one scheme, host and port (S11). The password is never displayed.
 
     Examples:
         >>> resolver.Credentials(b"me", b"secret")
@@ -79,10 +83,10 @@ class Credentials:
 
 
 class Prompt(Protocol):
-    """A pattern to wait for in a text; `str` shows it."""
+    """A pattern to wait for in the text of a telnet session; `str` displays the pattern."""
 
     def end_in(self, window: bytes) -> int | None:
-        """Return the end of the pattern's first match in `window`; None without a match.
+        """Return the end index of the first match in `window`, or None without a match.
 
         Raises:
             LocalError: The search would take too long.
@@ -92,13 +96,15 @@ class Prompt(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transcript:
-    r"""The course of a telnet session without a user.
+    r"""The script of a telnet session without a user.
 
-    The session ends after `seconds`, or at a `prompt`, which may never arrive. Each text of `send` is typed,
-    with a line end after it, each time the prompt has arrived. Without a prompt, the texts are typed after
-    the service has sent text. The texts may be passwords and are never shown, but text that a service echoes
-    is in the transcript. `tell` is called for each event: `event` is one of option, data, sent, command,
-    finding, end, and the other members describe it.
+    The session ends after `seconds`, or when the `prompt` has arrived after the last text. The client sends
+    the texts of `send` one by one. Each text is sent, with a line end, when the prompt has arrived. Without a
+    prompt, the texts are sent after the service has sent text.
+
+    The texts may be passwords and are never displayed. If the service echoes a text, the transcript contains
+    it. `tell` is called for each event. Its argument `event` is one of option, data, sent, command, finding,
+    end; the other arguments describe the event.
 
     Examples:
         >>> wanted = resolver.Transcript(prompt=resolver.prompt(b"login: "), send=(b"guest",), seconds=20)
@@ -114,21 +120,21 @@ class Transcript:
 
 
 class ProxyAuth(Protocol):
-    """The authentication to an HTTP proxy that forwards requests with complete URLs."""
+    """The authentication to an HTTP proxy that forwards requests with absolute URLs."""
 
     def fields(self, method: bytes, target: bytes) -> tuple[tuple[bytes, bytes], ...]:
-        """Return the authentication fields of a request; empty before the proxy has asked for a login."""
+        """Return the authentication fields of a request; empty before the proxy has requested a login."""
         ...
 
     @property
     def secrets(self) -> tuple[bytes, ...]:
-        """Return the secret parts of these fields, for all pending requests."""
+        """Return the secret values in the authentication fields of all pending requests."""
         ...
 
     def heed(
         self, challenges: Sequence[str], sent: tuple[tuple[bytes, bytes], ...], unguessable: bytes
     ) -> None:
-        """Process the proxy's request for a login (407).
+        """Process the authentication challenge of the proxy (status 407).
 
         Args:
             challenges: The challenges of the proxy.
@@ -144,9 +150,9 @@ class ProxyAuth(Protocol):
 
 
 class ForwardProxy(NamedTuple):
-    """The proxy for HTTP requests.
+    """The HTTP proxy that forwards a request.
 
-    `place` is the text before the path of the URL in a request to the proxy (RFC 9112 3.2.2).
+    `place` is the scheme, host and port before the path, in the absolute URL of a request (RFC 9112 3.2.2).
     """
 
     place: bytes
@@ -157,9 +163,9 @@ Wanted: TypeAlias = Literal["content", "file", "facts", "listing"]
 
 
 class Validators(NamedTuple):
-    """The attributes that distinguish states of an object, each None if unknown.
+    """The attributes that distinguish versions of an object; an unknown attribute is None.
 
-    They are its size in bytes, its modification time, and http's strong entity tag.
+    The attributes are the size in bytes, the modification time, and the strong entity tag of http.
 
     Examples:
         >>> held = resolver.Validators(size=37, etag="1")
@@ -172,18 +178,19 @@ class Validators(NamedTuple):
     etag: str | None = None
 
     def agree(self, now: Validators) -> bool:
-        """Return whether the object in its present state `now` may equal the object described here.
+        """Return whether this version and the version `now` may be equal.
 
-        False if an attribute that is known in both differs. True if they have no attribute in common.
+        The result is False if an attribute is known in both versions and differs. It is True if no attribute
+        is known in both.
         """
         pairs = ((self.size, now.size), (self.modified, now.modified), (self.etag, now.etag))
         return all(then == found for then, found in pairs if then is not None and found is not None)
 
     def covers(self, now: Validators) -> bool:
-        """Return whether a copy in this state is current for an object in the state `now`.
+        """Return whether a copy of this version is current for an object of the version `now`.
 
-        Entity tags decide if both states have one, otherwise the times. If the times are equal, the sizes
-        decide. False without such evidence.
+        If both versions have an entity tag, the entity tags decide. Otherwise, the modification times decide,
+        and for equal times the sizes. If a modification time is unknown, the result is False.
         """
         if self.etag is not None and now.etag is not None:
             return self.etag == now.etag
@@ -198,7 +205,7 @@ class Validators(NamedTuple):
         return self.size is None or now.size is None or self.size == now.size
 
     def completed_by(self, now: Validators) -> Validators:
-        """Return the attributes of `now`; attributes that are unknown there are taken from this state."""
+        """Return the attributes of `now`, with unknown attributes taken from this version."""
         return Validators(
             size=self.size if now.size is None else now.size,
             modified=now.modified or self.modified,
@@ -208,67 +215,69 @@ class Validators(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    r"""The requests of a caller beyond the URL, for the schemes that support them.
+    r"""The options of a retrieval that are not part of the URL, for the schemes that support them.
 
-    The connection and its login:
-    - `tls`: TLS on a connection that begins without it: `never`, if the peer supports it (`try`), or
-      mandatory (`require`).
-    - `anonymous_password`: sent to FTP servers that ask the user anonymous for a password (S17, privacy).
-    - `login`: the credentials that an earlier hop of this retrieval used for this host and port (S11,
+    Connection and login:
+    - `tls`: whether a connection that starts without TLS changes to TLS (STARTTLS): `never`, `try` (if the
+      peer supports TLS), or `require`.
+    - `anonymous_password`: the password for FTP servers that request a password from the user anonymous (S17,
+      privacy).
+    - `login`: the credentials for this host and port from an earlier redirect of this retrieval (S11,
       credential scope).
-    - `asked`: the host and the user name of the first hop, if there was one.
-    - `login_in_clear`: send a news password to another machine without TLS, which is refused otherwise; the
-      caller's `--tls never`.
-    - `keep`: further retrievals will follow. FTP then asks for its current directory, so that it can return
-      to it for the next retrieval.
-    - `memory`: state shared by the dialogues of one run; the owner of each key limits the size of its value.
+    - `asked`: the host and the user name of the first URL in the redirect chain, if known.
+    - `login_in_clear`: send a news password to another machine without TLS. Such a login is refused by
+      default; the caller permits it with `--tls never`.
+    - `keep`: further retrievals will follow. FTP then requests its current directory, so that the next
+      retrieval can return to that directory.
+    - `memory`: state that the dialogues of one run share; the owner of each key limits the size of its value.
 
-    The part of the object:
-    - `start`: the number of bytes that the caller holds already, of the object in the state `known`. The body
-      begins after these bytes if the object is unchanged and the peer can resume, else at byte 0.
-      `Reply.start` has the actual position.
-    - `stop`: the byte at which a body that begins at `start` ends, for a part of an object in the state
-      `known`. A peer that cannot send exactly that part sends another one, as its `Reply` reports.
-    - `held`: the state of a complete copy. If the copy is current, the body is absent and `Reply.unchanged`
-      is set, provided that the scheme can know this before the body.
-    - `listed`: the certain attributes from a listing. FTP does not request them again, and a body with fewer
-      bytes than listed raises `Changed`.
-    - `most`: the maximum number of bytes of a body, None without a limit. The retrieval sets it and counts
-      the bytes that it receives. A scheme that converts the bytes counts its input (S16, resource limits).
-    - `prompt`: the caller promises to read the complete body as fast as it arrives, so that other dialogues
-      may wait on the same connection.
+    Range of the object:
+    - `start`: the number of bytes that the caller already has, of the object in the version `known`. The body
+      begins after these bytes if the object is unchanged and the peer can resume. Otherwise, the body begins
+      at byte 0. `Reply.start` contains the actual offset.
+    - `stop`: the offset in bytes at which the body ends, for a range of the object in the version `known`. A
+      peer that cannot send exactly this range sends another range, which `Reply` reports.
+    - `held`: the version of the caller's complete copy. If the copy is current, the body is absent and
+      `Reply.unchanged` is set. This requires a scheme that can compare the versions before the body.
+    - `listed`: the attributes in a listing that are certain. FTP does not request these attributes again. A
+      body with fewer bytes than listed raises `Changed`.
+    - `most`: the maximum number of bytes of a body, or None without a limit. The retrieval sets `most` and
+      counts the received bytes. A scheme that converts the bytes counts its input (S16, resource limits).
+    - `prompt`: the caller promises to read the complete body as fast as it arrives. Other dialogues may then
+      wait on the same connection.
 
-    The form of the body:
-    - `want`: the use of the body. `content`: taken as it comes. `file`: stored as the peer holds it (http
-      without a content coding). `listing`: read as entries, also from a document that lists some (http's
-      index pages). `facts`: not read (http's HEAD).
-    - `raw`: the body has the bytes that the peer sent. Doubled periods and the period at the end, network
+    Form of the body:
+    - `want`: the use of the body. `content`: the decoded content. `file`: the bytes as the peer stores them
+      (http without a content coding). `listing`: entries, also from a document that contains links (http's
+      index pages). `facts`: only the metadata, without the body (http's HEAD).
+    - `raw`: return the bytes of the body as the peer sent them. Doubled periods, the final period, network
       line ends and content codings are not decoded. A listing is not parsed into entries.
-    - `refusals`: return the reply of a refusal, with `failure` and its complete body, before the error
-      (http). Otherwise only the error is raised, with the start of that body (`ResolveError.body`).
-    - `codings`: supported content codings beyond gzip and deflate, by name.
+    - `refusals`: return the reply of an error response, with `failure` and its complete body, before the error
+      (http). By default, only the error is raised, with the start of the body (`ResolveError.body`).
+    - `codings`: supported content codings besides gzip and deflate, by name.
 
-    Requests of http:
-    - `headers`, `user_agent`: added to http requests, text in UTF-8; the fields may be a mapping.
-    - `suffix_of`: returns the public suffix of a name, if that is known (cookies).
-    - `http2`: creates the HTTP/2 state machine (`Frames`) of an https connection whose peer chose HTTP/2.
-      HTTP/2 is offered only if this is set.
+    HTTP requests:
+    - `headers`, `user_agent`: added to http requests; text is encoded in UTF-8, and the header fields may be
+      a mapping.
+    - `suffix_of`: returns the public suffix of a host name, if known (cookies).
+    - `http2`: creates the HTTP/2 state machine (`Frames`) of an https connection if the peer chose HTTP/2.
+      The client offers HTTP/2 only if this option is set.
     - `via`: the proxy that receives http requests instead of the URL's host; the gate sets it.
 
     Listings and sessions:
-    - `mlsd`: request FTP's listing with facts (MLSD, RFC 3659) without checking for support.
+    - `mlsd`: request FTP's machine-readable listing (MLSD, RFC 3659) without checking for support.
     - `nlst`: request only the names of an FTP directory (NLST).
-    - `detailed`: the caller wants kinds, sizes and dates, also if `want` is not `listing`. They are read from
-      MLSD if the server advertises it, else from the lines of LIST.
-    - `clock`: returns the current time, which determines missing years of dates in LIST.
-    - `placed`: ask for the real path of a directory (FTP's PWD).
-    - `entries`: the number of a group's newest articles, or of a search's hits: 0 for all, None for the
+    - `detailed`: the caller needs kinds, sizes and dates, also if `want` is not `listing`. MLSD is preferred if the server advertises it.
+      Otherwise, the details are parsed from the lines of LIST.
+    - `clock`: returns the current time, from which a missing year of a date in LIST is derived.
+    - `placed`: request the real path of a directory (FTP's PWD).
+    - `entries`: the number of a group's newest articles, or of a search's results: 0 for all, None for the
       scheme's default.
-    - `before`: only articles of a group with lower numbers.
-    - `relevant`: documents for relevance feedback, which a WAIS search also matches by similarity; at most 16
-      of its database.
-    - `transcript`: the course of a telnet session; without it the session is announced and not opened (S18,
-      no execution).
+    - `before`: list only articles of a group with lower numbers.
+    - `relevant`: documents for relevance feedback. A WAIS search also finds documents that are similar to
+      these. At most 16 documents of the searched database are allowed.
+    - `transcript`: the script of a telnet session. Without a script, the session is described and not opened
+      (S18, no execution).
 
     Examples:
         >>> options = resolver.Options(user_agent=b"me", raw=True)
@@ -317,14 +326,14 @@ class Options:
             object.__setattr__(self, "user_agent", _octets(self.user_agent))
 
 
-#: Fields of http requests, as a mapping or in pairs; text is sent in UTF-8.
+#: The header fields of http requests, as a mapping or as pairs. Text is encoded in UTF-8.
 HeaderFields: TypeAlias = (
     Mapping[str, str] | Mapping[bytes, bytes] | Iterable[tuple[str, str]] | Iterable[tuple[bytes, bytes]]
 )
 
 
 def header_fields(headers: HeaderFields) -> tuple[tuple[bytes, bytes], ...]:
-    """Return the fields as pairs of bytes.
+    """Return the header fields as pairs of bytes.
 
     Raises:
         TypeError: A field has a wrong type. The message does not show the value, which is often secret.
@@ -345,10 +354,10 @@ def _octets(text: str | bytes) -> bytes:
 
 
 class FrameEvent(NamedTuple):
-    """The part of an answer in one HTTP/2 frame.
+    """The content of one HTTP/2 frame of a response.
 
-    A frame has a header section, bytes of the body, the end of the body, or the reason (`broken`) why the
-    answer stops.
+    A frame contains a header section, bytes of the body, the end of the body, or the reason (`broken`) why
+    the response was aborted.
     """
 
     fields: tuple[tuple[bytes, bytes], ...] | None = None
@@ -358,15 +367,15 @@ class FrameEvent(NamedTuple):
 
 
 class Frames(Protocol):
-    """The frames of one HTTP/2 connection, one request at a time: a machine without I/O.
+    """The state machine of one HTTP/2 connection, without I/O, for one request at a time.
 
-    The constructor takes the maximum size in bytes of a header section from the peer (RFC 9113 6.5.2).
+    The constructor takes the maximum size in bytes of a header section of the peer (RFC 9113 6.5.2).
     """
 
     def request(self, fields: Sequence[tuple[bytes, bytes]], secrets: Collection[tuple[bytes, bytes]]) -> int:
-        """Start a request without a body, and return the number of its stream.
+        """Start a request without a body, and return the stream identifier.
 
-        The `secrets` among `fields` are never put into a compression table (HPACK).
+        The fields in `secrets` are never added to a compression table (HPACK).
 
         Raises:
             Refused: The fields cannot be sent (S02, command injection).
@@ -375,34 +384,42 @@ class Frames(Protocol):
         ...
 
     def read(self, frame: bytes) -> FrameEvent:
-        """Process one complete frame; raise `ProtocolError` or `LimitExceeded`."""
+        """Process one complete frame.
+
+        Raises:
+            ProtocolError: The frame violates the protocol.
+            LimitExceeded: The response exceeds a limit.
+        """
         ...
 
     def take_unsent(self) -> bytes:
-        """Return the bytes to send, each byte once."""
+        """Return the bytes to send, and remove them from the buffer."""
         ...
 
 
 class Unpacking(Protocol):
-    """The incremental decoding of a content coding: a machine without I/O.
+    """An incremental decoder of a content coding, without I/O.
 
-    Bytes that are not of that coding raise `ProtocolError`.
+    Bytes that do not have the coding raise `ProtocolError`.
     """
 
     def feed(self, octets: bytes) -> None:
-        """Accept bytes to decode; `read` must have returned all earlier output."""
+        """Accept encoded bytes, after `read` has returned all output of the earlier bytes."""
         ...
 
     def read(self, most: int) -> bytes:
-        """Return the next bytes, about `most` of them; empty if more input is needed, or at the end."""
+        """Return the next decoded bytes, about `most` of them.
+
+        The result is empty at the end, or if more input is needed.
+        """
         ...
 
     @property
     def taken(self) -> int:
-        """Return the number of bytes that were decoded so far, without those still waiting."""
+        """Return the number of encoded bytes that were decoded so far."""
         ...
 
     @property
     def whole(self) -> bool:
-        """Return whether the input may end here."""
+        """Return whether the encoded data is complete, so that the input may end."""
         ...

@@ -1,4 +1,4 @@
-"""URLs of schemes without a module in this package (RFC 1738 4): not resolved, and kept as written."""
+"""URLs of schemes without a module in this package (RFC 1738 4): parsed as text and not resolved."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Status: TypeAlias = Literal["experimental", "reserved", "unknown"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OtherUrl(Url):
-    """A URL of a scheme without a module. `schemepart` follows the scheme's colon, still encoded.
+    """A URL of a scheme without a module.
 
-    It ends before the fragment.
+    `schemepart` is the text between the scheme's colon and the fragment, still encoded.
 
     Examples:
         >>> url = resolver.parse("mid:1@h.example")
@@ -28,9 +28,9 @@ class OtherUrl(Url):
 
 
 def parse(text: UrlText, status: Status) -> OtherUrl:
-    """Return the URL with its scheme-specific part undivided; the position of a password is recorded.
+    """Return the URL with its scheme-specific part as one component.
 
-    The recorded position ensures that the password is never shown.
+    The position of a password is recorded, so that the password is never displayed.
     """
     note_characters(text, text.start, text.end, RESERVED)
     place_password(text)
@@ -50,9 +50,9 @@ def place_password(text: UrlText) -> None:
 
 
 def _find_userinfo(text: UrlText) -> tuple[int, int]:
-    """Return the start of user information and the index of its `@`.
+    """Return the start of the user information and the index of its `@`, by RFC 3986 3.2.
 
-    Without user information both are the start. The generic syntax applies (RFC 3986 3.2).
+    Without user information, both values are the start.
     """
     if not text.text.startswith("//", text.start, text.end):
         return text.start, text.start
@@ -64,18 +64,21 @@ def _find_userinfo(text: UrlText) -> tuple[int, int]:
 def has_user_information(url: Url) -> bool:
     """Return whether the URL has user information by the generic syntax (RFC 3986 3.2.1).
 
-    The scheme's own grammar is ignored.
+    The function ignores the scheme's own grammar.
     """
     return "@" in _authority(url)
 
 
 def written_host(url: Url) -> str:
-    """Return the host, and the port if present, as written, by the generic syntax."""
+    """Return the original text of the host and port, by the generic syntax."""
     return _authority(url).rpartition("@")[2]
 
 
 def _authority(url: Url) -> str:
-    """Return the authority as written; empty if there is none, or if the URL was not parsed."""
+    """Return the original text of the authority.
+
+    The text is empty if the URL has no authority or was not parsed.
+    """
     scheme, fragment = url.place("scheme"), url.place("fragment")
     if scheme is None or not url.text.startswith("//", scheme.end + 1):
         return ""
@@ -86,12 +89,16 @@ def _authority(url: Url) -> str:
 
 
 def strip_user(url: OtherUrl) -> OtherUrl:
-    """Return the URL without its user information, including a password."""
+    """Return the URL without user information, so without a password."""
     part = url.schemepart
     start, at = _find_userinfo(UrlText(part, "", 0, len(part), None))
     return url if at == start else replace(url, schemepart=part[:start] + part[at + 1 :])
 
 
 def build(url: OtherUrl) -> str:
-    """Return the URL as text; raise `InvalidUrl` if `schemepart` cannot be written in a URL."""
+    """Return the URL as text.
+
+    Raises:
+        InvalidUrl: `schemepart` cannot be written in a URL.
+    """
     return build_url(url, encode_written("schemepart", url.schemepart, RESERVED))

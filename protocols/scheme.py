@@ -1,4 +1,4 @@
-"""The definition of one scheme: part of the contract, but separate, so that parsing imports less."""
+"""The definition of one scheme. The module is separate from `contract`, so that parsing imports less."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from protocols.location import Url, UrlText
 
-#: The type `step.Dialogue`; a module below `step` cannot import it.
+#: The type `step.Dialogue`. A module in a layer below `step` cannot import the type.
 Dialogue: TypeAlias = Generator[Any, object, object]
 
 
@@ -16,7 +16,7 @@ _NOTHING: Mapping[str, Callable[[Any, str], Url]] = MappingProxyType({})
 
 
 class Extra(NamedTuple):
-    """A dependency of a dialogue that its distribution does not install by default.
+    """An optional dependency of a dialogue.
 
     `name` is the extra of the distribution that installs the top-level `modules`.
     """
@@ -29,10 +29,10 @@ class Extra(NamedTuple):
 class Tree(NamedTuple):
     """The tree of directories that the URLs of a scheme form.
 
-    `names` returns the decoded path from the root of a server to the object, without the empty name (trailing
-    slash) of a directory. `directory` returns the URL that requests the same object as a directory. If
-    `stays` is set, a connection stays in one directory, so further objects in that directory are fast to
-    retrieve.
+    `names` returns the decoded path from the root of a server to the object. The path has no empty name for
+    the trailing slash of a directory. `directory` returns the URL that requests the same object as a
+    directory. If `stays` is set, a connection keeps its working directory, so other objects of the directory
+    are retrieved faster.
     """
 
     names: Callable[[Any], tuple[bytes, ...]]
@@ -41,10 +41,10 @@ class Tree(NamedTuple):
 
 
 class KeptListing(NamedTuple):
-    """How a listing that consists of several answers is archived, so that it can be parsed again.
+    """The archived form of a listing that consists of several replies, from which it can be parsed again.
 
-    `how` selects the part: the answers to some `commands`, the last answer, the packets of the last answer,
-    or the names of a local directory.
+    `how` selects the archived data: the replies to some `commands`, the last reply, the packets of the last
+    reply, or the names of a local directory.
     """
 
     how: Literal["answers", "last", "packets", "names"]
@@ -53,51 +53,53 @@ class KeptListing(NamedTuple):
 
 
 class Scheme(NamedTuple):
-    """The definition of one scheme: the properties of its protocol, without permissions.
+    """The definition of one scheme: the properties of its protocol, without permissions (policy).
 
     The URL and the dialogue:
-    - `names`: the objects that its URLs name, as a short phrase.
+    - `names`: the kind of object that the URLs name, as a short phrase.
     - `parse`, `build`: parse the text after the scheme's colon; write the components of a URL as text.
     - `converse`: the dialogue, as "module:name" of a function of the URL, the `Options` and the `Limits`. The
       module is imported on use, because parsing does not need it. None if this build has no dialogue.
-    - `needs`: the extra that is required to resolve the scheme's URLs; they are parsed without it.
-    - `refine`: puts the value of an option into a URL of this scheme: `search`, `view`, ….
+    - `needs`: the extra that is required to resolve the scheme's URLs. Parsing does not need the extra.
+    - `refine`: adds the value of an option, such as `search` or `view`, to a URL of this scheme.
 
     Properties of the protocol:
-    - `tls`: never, on request (a connection that began without TLS continues inside TLS) or always, from the
-      first byte.
-    - `certificates`: which servers TLS trusts. Either the certificate is signed by an authority, or the
-      server's first certificate is stored and must not change (`pin`).
-    - `resumes`: a body may begin in the middle of its object. `stops`: the peer can also end it before the
-      object's end, on request.
-    - `userinfo`: the grammar has a user and a password before the host.
-    - `server`: a URL without a host uses a server that a setting names.
-    - `negotiates`: the peer chooses among content codings, and inside TLS among protocol versions. Requests
-      list those that this installation supports.
+    - `tls`: never, on request (STARTTLS: a connection starts without TLS and changes to TLS), or always, from
+      the first byte.
+    - `certificates`: the certificates that the client trusts. Either a certificate authority must have signed
+      the certificate, or the first certificate of the server is stored and must not change (`pin`, trust on
+      first use).
+    - `resumes`: a body may begin in the middle of the object. `stops`: on request, the peer can also end the
+      body before the end of the object (range request).
+    - `userinfo`: the grammar has a user name and a password before the host.
+    - `server`: for a URL without a host, a setting contains the server.
+    - `negotiates`: the peer chooses a content coding, and with TLS also a protocol version. Requests list the
+      codings and versions that this installation supports.
     - `suggests`: the peer may suggest a file name.
-    - `attachments`: its documents may hold files ("module:name" of a `protocols.attachment.ReadPost`).
-    - `relayed`: an http proxy receives its URLs unchanged.
-    - `counted`: components whose ends are given by their lengths, so no byte in them could end a command.
+    - `attachments`: the documents may contain files ("module:name" of a `protocols.attachment.ReadPost`).
+    - `relayed`: an http proxy receives the URLs of this scheme unchanged.
+    - `counted`: components that are sent with a length prefix, so that no byte in them could end a command.
 
     Names and trees:
-    - `named_by`: the components that end in the object's name; the first present component counts.
-    - `within`: the component with the directories that contain the object, if it is separate.
-    - `told_apart_by`: the components that distinguish objects of the same name.
+    - `named_by`: the components that may end in the object's name; the first component that is present
+      counts.
+    - `within`: the component with the directories of the object, if this component is separate.
+    - `told_apart_by`: the components that distinguish objects with the same name.
     - `listed`: a listing shows the object by the same name.
     - `beside`: returns the URL of other names, relative to the same directory; None if the URL has no
       siblings.
-    - `tree`: the nesting of directories.
-    - `walked_as`: returns the text of a URL that names the same object in a scheme with trees.
-    - `stands_for`: returns the text of the URL to which a URL is only a link; None for a URL that names an
-      object itself. It raises `InvalidUrl` for a link that is not allowed.
+    - `tree`: the tree of directories.
+    - `walked_as`: returns the text of a URL for the same object in a scheme with trees.
+    - `stands_for`: returns the text of the target URL if the URL is only a link, or None if the URL names an
+      object itself. The function raises `InvalidUrl` for a link that is not allowed.
 
     Archives:
     - `kept_as`: the archived form of an object: the `exchange` as sent and received, the bytes of the `data`
-      connection, or the `body`; of a session only its `words`.
+      connection, or the `body`. For a session, only the `words` are archived.
     - `listing_kept`: the archived form of a listing, if it differs from `kept_as`.
     - `archived_as`: the name of the protocol in archives.
-    - `replayed`: the peer that replays an archived object of several answers ("module:name" of a
-      `protocols.contract.ReplayPeer`, created from an `ArchivedObject`).
+    - `replayed`: the peer that replays an archived object of several replies. The value is the "module:name"
+      of a `protocols.contract.ReplayPeer`, which is created from an `ArchivedObject`.
     """
 
     name: str

@@ -1,10 +1,10 @@
-"""A connection through a SOCKS5 proxy: RFC 1928, and RFC 1929 for a user and a password.
+"""A connection through a SOCKS5 proxy: RFC 1928, and RFC 1929 for user name and password.
 
-`socksio` encodes the messages and knows their order. It does not find the end of a message in the received
-bytes, and checks little. So this module checks each reply before `socksio` receives it. It reads exactly to
-the last byte of a reply, because later bytes come from the destination. A host that is an IP address is sent
-as a number. Any other host is sent as a name, which the proxy resolves. The library is an extra and is
-imported on first use.
+`socksio` encodes the messages and checks their order. It does not find the end of a message in the received
+bytes and validates little. Therefore this module validates each reply before it passes the reply to
+`socksio`. The module reads no further than the last byte of a reply, because later bytes come from the
+destination. An IP address is sent as a binary address. A host name is sent as text, and the proxy resolves
+the name. The library `socksio` is an extra and is imported on first use.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _LOGIN = 2
 _LONGEST_NAME = 255
 _NO_LOGIN = b"\x05\x00"
 _GOOD_LOGIN = b"\x01\x00"
-#: The size in bytes of an address by its type (RFC 1928 6). For a name, the size is in its first byte.
+#: The size of an address in bytes, by the address type (RFC 1928 6). A host name begins with a byte for its
+#: length.
 _SIZES: Mapping[int, int] = {1: 4, 4: 16}
 _NAME = 3
 #: Reply codes (RFC 1928 6).
@@ -52,13 +53,13 @@ _DONE = b"\x05\x00\x00\x01" + bytes(6)
 
 
 class AddressTypeRefused(Declined):
-    """A refusal of this address type; the proxy may accept the same host with another type."""
+    """A refusal of the address type; the proxy may accept the same host with another type."""
 
 
 def open_tunnel(host: str, port: int, credentials: Credentials | None, proxy: str) -> Dialogue[None]:
-    """Make the proxy connect to a host and port.
+    """Request that the proxy connects to a host and port.
 
-    The credentials are sent only if the proxy requires them. `proxy` is the proxy's URL for display.
+    The credentials are sent only if the proxy requires a login. `proxy` is the proxy's URL for display.
     """
     from socksio import SOCKS5Command, SOCKS5CommandRequest, SOCKS5Connection
 
@@ -69,7 +70,7 @@ def open_tunnel(host: str, port: int, credentials: Credentials | None, proxy: st
     reply = yield from receive(_reply(proxy), "the reply of the proxy", _DONE)
     if reply[1]:
         raise _refusal(reply[1], f"{host} port {port}", proxy)
-    machine.receive_data(_DONE)  # The client does not need the proxy's own bound address.
+    machine.receive_data(_DONE)  # The client does not need the bound address of the proxy.
 
 
 def _destination(host: str) -> tuple[SOCKS5AType, bytes]:
@@ -88,7 +89,7 @@ def _destination(host: str) -> tuple[SOCKS5AType, bytes]:
 
 
 def _agree(machine: SOCKS5Connection, credentials: Credentials | None, proxy: str) -> Dialogue[None]:
-    """Agree on an authentication method, and log in if the proxy chose the login method."""
+    """Agree on an authentication method, and log in if the proxy chose the method with a login."""
     from socksio import SOCKS5AuthMethod, SOCKS5AuthMethodsRequest, SOCKS5UsernamePasswordRequest
 
     offered: list[SOCKS5AuthMethod] = [SOCKS5AuthMethod.NO_AUTH_REQUIRED]
@@ -126,8 +127,7 @@ def _check_method(chosen: int, offered: list[int], proxy: str) -> None:
 def _refusal(code: int, place: str, proxy: str) -> ResolveError:
     """Return the error for a reply code.
 
-    Dante sends the same code (4) for an unknown name and for a host that is down, so the client cannot
-    distinguish them.
+    Dante sends the same code (4) for an unknown host name and for an unreachable host.
     """
     if code == _BY_RULES:
         return AccessDenied(f"the proxy {proxy} does not allow {place}")
@@ -142,7 +142,7 @@ def _refusal(code: int, place: str, proxy: str) -> ResolveError:
 
 
 def _pair(version: int, proxy: str) -> Reader[bytes]:
-    """Return a reader for a version byte and one more byte."""
+    """Return a reader for the version byte and one more byte."""
 
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
         yield from _wait_for(buffer, 1, proxy)
@@ -155,7 +155,7 @@ def _pair(version: int, proxy: str) -> Reader[bytes]:
 
 
 def _reply(proxy: str) -> Reader[bytes]:
-    """Return a reader for the reply to a command, exactly to the last byte of its address and port."""
+    """Return a reader for the reply to a command, up to the last byte of its address and port."""
 
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
         yield from _wait_for(buffer, 5, proxy)

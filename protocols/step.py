@@ -1,22 +1,29 @@
-"""The steps that a dialogue may yield: one value a step.
+"""The steps of a dialogue: each step is one operation that the dialogue requests.
 
-A dialogue yields steps: `Connect`, `Acquire`, `OpenFile`, `Send`, `SendBody`, `Receive`, `Peek`, `PlanNote`,
-…. The answer to a step is None or the received value. Every `Receive` holds the expected reply of a server.
-If a dialogue is run with these expected replies (`rehearsal`), its steps are the plan that `explain` shows.
-So the plan always matches the dialogue. A `PlanNote` describes the actions of other branches. The error of a
-step is raised in the dialogue at its yield, and the dialogue may handle it.
+A dialogue is a generator that yields steps: `Connect`, `Acquire`, `OpenFile`, `Send`, `SendBody`, `Receive`,
+`Peek`, `PlanNote`, …. The driver sends the result of a step back, which is None or the received value. The
+error of a step is raised at its yield, and the dialogue may catch the error.
 
-`StartBody` passes on the metadata. After it the dialogue emits the body: `EmitBody` for bytes that it
-composed, `CopyBody` for received bytes. The steps after a `StartBody` are performed only as far as the body
-is read. A dialogue returns the state of its connection for the next dialogue that acquires this connection,
-or None if the connection must not be reused.
+Each `Receive` contains the expected reply of a server. `explain` runs a dialogue with these expected replies
+(`rehearsal`) and shows the steps as the plan. So the plan always matches the dialogue. A `PlanNote` describes
+a branch that the expected replies do not take.
 
-A dialogue may have a second connection, only for data: `OpenData`, `AwaitData`, `CloseData`. Several
-dialogues may share one connection as a pipeline: requests are sent ahead, and responses come in the same
-order. Each of these dialogues yields `JoinPipeline`, `StartRequest` and a `Send`, then `StartResponse`, its
-`Receive` steps, and `EndResponse`. A dialogue in datagrams performs one exchange for each request and has no
-connection: `OpenDatagrams`, `ExchangeDatagrams`. A dialogue with much work between steps yields `wire.REST`
-regularly. `conversation` performs all steps; this module has no behavior.
+`StartBody` passes on the metadata. After this step, the dialogue emits the body: `EmitBody` for bytes that
+the dialogue composed, `CopyBody` for received bytes. The steps after `StartBody` are performed only as far as
+the caller reads the body. A dialogue returns the state of its connection for the next dialogue. It returns
+None if the connection must not be reused.
+
+A dialogue may have a second connection for data: `OpenData`, `AwaitData`, `CloseData`.
+
+Several dialogues may share one connection (pipelining): requests are sent ahead, and responses arrive in the
+same order. Each dialogue yields `JoinPipeline`, `StartRequest`, `Send`, `StartResponse`, the `Receive` steps,
+and `EndResponse`.
+
+A dialogue in datagrams has no connection and performs one exchange for each request: `OpenDatagrams`,
+`ExchangeDatagrams`.
+
+A dialogue with long computations between its steps yields `wire.REST` regularly. The driver is
+`conversation`; this module contains only data types.
 """
 
 from __future__ import annotations
@@ -28,7 +35,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, 
 
 from protocols.errors import NetworkError, TimedOut
 
-if TYPE_CHECKING:  # a plan does not import the rest of the contract
+if TYPE_CHECKING:  # a plan does not import all modules of the contract
     from protocols.contract import (
         Credentials,
         DatagramExchange,
@@ -44,21 +51,21 @@ if TYPE_CHECKING:  # a plan does not import the rest of the contract
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: Returns the next piece of a request body; empty at the end.
+#: A function that returns the next block of a request body; an empty block marks the end.
 Source: TypeAlias = "Callable[[], Awaitable[bytes]]"
 
 
 class Connect(NamedTuple):
-    """Open the connection to the URL's host and port, optionally with TLS from the first byte."""
+    """Open a connection to the URL's host and port, with or without TLS from the first byte."""
 
     tls: bool = False
 
 
 class Acquire(NamedTuple):
-    """Use a connection that an earlier dialogue pooled, or open a new one: see `Gate.acquire`.
+    """Use a connection from the pool, or open a new connection; see `Gate.acquire`.
 
-    The answer is the state that the earlier dialogue left; None for a new connection. If several connections
-    are pooled, one whose state `suits` is preferred.
+    The result is the state that the earlier dialogue stored, or None for a new connection. If several
+    connections are in the pool, a connection whose state `suits` accepts is preferred.
     """
 
     pool_key: Hashable
@@ -67,7 +74,7 @@ class Acquire(NamedTuple):
 
 
 class FieldlessStep:
-    """A step without fields; two such steps are equal if they have the same class."""
+    """A step without fields. Two such steps are equal if they have the same class."""
 
     __slots__ = ()
 
@@ -82,10 +89,10 @@ class FieldlessStep:
 
 
 class JoinPipeline(NamedTuple):
-    """Share a connection with other dialogues of the same `key`, in turn.
+    """Join the pipeline of a connection that other dialogues with the same `key` use (see `Gate.join`).
 
-    If there is none, a pooled connection is used (not with `anew`), else a new one. See `Gate.join`. The
-    answer is a `JoinedPipeline`.
+    If no dialogue uses such a connection, a pooled connection or a new connection is used. With `anew`,
+    pooled connections are not used. The result is a `JoinedPipeline`.
     """
 
     key: Hashable
@@ -95,10 +102,10 @@ class JoinPipeline(NamedTuple):
 
 
 class JoinedPipeline(NamedTuple):
-    """The answer to `JoinPipeline`.
+    """The result of `JoinPipeline`.
 
-    `state` is the state shared on that connection; if the connection is new, it is the state in the step.
-    `peer` is an IP address.
+    `state` is the shared state of the connection. For a new connection, it is the state in the step. `peer`
+    is an IP address.
     """
 
     state: PipelineState
@@ -106,39 +113,40 @@ class JoinedPipeline(NamedTuple):
 
 
 class StartRequest(FieldlessStep):
-    """Wait, before the first request in a pipeline, until all earlier requests were sent.
+    """Wait until the first request of this dialogue may be sent in a pipeline.
 
-    The state must also have room for one more request.
-    The `Send` right after it ends the request.
+    All earlier requests must have been sent, and the pipeline must have capacity for another request. The
+    `Send` directly after this step completes the request.
     """
 
 
 class StartResponse(FieldlessStep):
-    """Wait, before the first `Receive` in a pipeline, until all earlier responses were read.
+    """Wait until all earlier responses in a pipeline were read, before the first `Receive`.
 
-    The wait also ends when the state has another generation. `Disconnected` is raised if neither can happen
-    anymore.
+    The wait also ends when the generation of the state changes. If neither event can occur anymore,
+    `Disconnected` is raised.
     """
 
 
 class EndResponse(FieldlessStep):
-    """Declare that all responses in a pipeline were read: on leaving, the next slot may read."""
+    """Declare that the dialogue has read its responses in a pipeline, so that the next slot may read."""
 
 
 class ReleaseToPool(NamedTuple):
-    """Declare that all replies on an acquired connection were read: it is pooled on leaving.
+    """Declare that the connection may return to the pool, because all replies were read.
 
-    The connection is pooled even if this dialogue fails later; `state` is for the next dialogue. A connection
-    with unread bytes is not pooled. The answer is the number of unread bytes.
+    The connection returns to the pool on leaving, even if the dialogue fails later. `state` is stored for the
+    next dialogue. A connection with unread bytes does not return to the pool. The result is the number of
+    unread bytes.
     """
 
     state: object = None
 
 
 class OpenFile(NamedTuple):
-    """Open the local file or directory that the segments name, starting at the root directory.
+    """Open a local file or directory by its path segments, starting at the root directory.
 
-    The answer is its `LocalFile`.
+    The result is a `LocalFile`.
     """
 
     segments: tuple[bytes, ...]
@@ -146,20 +154,21 @@ class OpenFile(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Return the path for display: one character per byte."""
+        """Return the path for display, decoded as ISO 8859-1."""
         return "/" + b"/".join(self.segments).decode("latin-1")
 
 
 class ReadNames(FieldlessStep):
-    """Read the names in the opened directory: the answer is sorted by bytes, without `.` and `..`."""
+    """Read the names in the opened directory, sorted by bytes, without `.` and `..`."""
 
 
 class StopCondition(NamedTuple, Generic[T]):
-    """The condition that stops a `Send`. It is read during sending; an idle peer is not an error then.
+    """The condition that stops a `Send` before everything is sent.
 
-    If `reader` returns a value for which `ends` is true, the sending stops and the value is the answer to the
-    step. The answer None means that everything was sent. Any other value is returned by the next `Receive`.
-    That `Receive` must have the same kind of reader, and continues a value that was read in part.
+    The client reads during sending, without an idle timeout. If `reader` returns a value that `ends` accepts,
+    sending stops, and the value is the result of the step. The result None means that everything was sent.
+    The next `Receive` returns any other value. That `Receive` must have the same kind of reader, because it
+    continues a partially read value.
     """
 
     reader: Reader[T]
@@ -174,9 +183,10 @@ class Send(NamedTuple):
 
 
 class SendBody(NamedTuple):
-    """Send lines, and after them the result of `encode` for each piece of a request body.
+    """Send lines, and then a request body in blocks.
 
-    `source` returns the next piece. An empty piece marks the end; `encode` turns it into the last line.
+    `source` returns the next block, and `encode` converts it to a line. An empty block marks the end of the
+    body; `encode` converts it to the last line.
     """
 
     lines: tuple[Line, ...]
@@ -186,7 +196,10 @@ class SendBody(NamedTuple):
 
 
 class Receive(NamedTuple, Generic[T]):
-    """Read one value. `what` names it for display; `ideal` is the expected reply."""
+    """Read one value.
+
+    `what` is the name of the value for display, and `ideal` is the expected reply.
+    """
 
     reader: Reader[T]
     what: str
@@ -194,11 +207,11 @@ class Receive(NamedTuple, Generic[T]):
 
 
 class Peek(NamedTuple, Generic[T]):
-    """Read ahead until the reader recognizes the data, without taking any of it.
+    """Read ahead until the reader recognizes the data, without consuming any bytes.
 
-    The reader must decide at the end of the data too (`Buffer.is_all`). If the connection fails during the
-    step, the error is raised only after the bytes received before were received or copied. `ideal` has the
-    same meaning as in `Receive`; a plan shows it at the step that takes the bytes.
+    At the end of the data, the reader must decide too (`Buffer.is_all`). If the connection fails during this
+    step, the error is raised after the earlier bytes were received or copied. `ideal` has the same meaning as
+    in `Receive`. A plan shows `ideal` at the step that consumes the bytes.
     """
 
     reader: Reader[T]
@@ -206,42 +219,46 @@ class Peek(NamedTuple, Generic[T]):
 
 
 class StartTimer(NamedTuple):
-    """Limit the following steps to `seconds`; a `Receive` that is waiting then raises `TimerElapsed`."""
+    """Limit the time of the following steps to `seconds`.
+
+    When the time has elapsed, a waiting `Receive` raises `TimerElapsed`.
+    """
 
     seconds: float
 
 
 class TimerElapsed(TimedOut):
-    """The error when the seconds of a `StartTimer` have elapsed. No received data is lost."""
+    """The error of an elapsed `StartTimer`. No received bytes are lost."""
 
 
 class ParseBuffered(NamedTuple, Generic[T]):
-    """Read one value from the received bytes without waiting; the answer is `None` if more bytes are needed.
+    """Read one value from the received bytes without waiting; the result is `None` without enough bytes.
 
-    The bytes that the reader took are then lost, so nothing more may be received on that connection.
+    The consumed bytes are lost in this case. Therefore nothing more may be received on that connection.
     """
 
     reader: Reader[T]
 
 
 class StartTls(FieldlessStep):
-    """Continue inside TLS; bytes received before the handshake raise an error.
+    """Start TLS on the connection (STARTTLS). Bytes that arrived before the handshake raise an error.
 
-    Data received unencrypted must not be handled as data received inside TLS (CVE-2021-22947).
+    Data that was received in clear text must not be handled as data inside TLS (response injection,
+    CVE-2021-22947).
     """
 
 
 class StartPacking(NamedTuple):
     """Compress both directions of a pipeline after this step, with `machine`.
 
-    Bytes received before raise an error, as with `StartTls`.
+    Bytes that arrived before this step raise an error, as with `StartTls`.
     """
 
     machine: StreamCodec
 
 
 class RequestCredentials(NamedTuple):
-    """Request the `Credentials` for this host and port; the answer may be None. See `Gate.credentials`."""
+    """Request the `Credentials` for this host and port, or None; see `Gate.credentials`."""
 
     user: bytes | None
     ideal: Credentials | None
@@ -249,16 +266,16 @@ class RequestCredentials(NamedTuple):
 
 
 class RandomBytes(NamedTuple):
-    """Request this number of unpredictable bytes as the answer."""
+    """Request a number of unpredictable bytes."""
 
     octets: int
 
 
 class OpenData(NamedTuple):
-    """Open the data connection to a port of the same peer; it replaces an earlier data connection.
+    """Open the data connection to a port of the same peer, in place of an earlier data connection.
 
-    With `tls`, the next `AwaitData` performs the handshake: the peer starts the handshake after the transfer
-    command.
+    With `tls`, the next `AwaitData` performs the TLS handshake. The peer starts the handshake after the
+    transfer command.
     """
 
     port: int
@@ -266,10 +283,12 @@ class OpenData(NamedTuple):
 
 
 class DataExpectation(enum.Enum):
-    """The consequence of a received value for the data.
+    """The consequence of a received reply for the data connection.
 
-    MORE: more values follow. LAST: no value follows, and the client waits for the data. BROKEN: no value
-    follows, and only data that has already arrived counts. OVER: no data will come.
+    - MORE: more replies follow.
+    - LAST: no reply follows, and the client waits for the data.
+    - BROKEN: no reply follows, and only the data that has already arrived counts.
+    - OVER: no data will arrive.
     """
 
     MORE = "more"
@@ -279,10 +298,10 @@ class DataExpectation(enum.Enum):
 
 
 class BodyStarted(NamedTuple, Generic[T]):
-    """The answer to `AwaitData`: the received `values`, and the number of bytes of data so far.
+    """The result of `AwaitData`: the received `values`, and the number of bytes of data so far.
 
-    If `octets` is 0 and data was still expected after the last value, the data connection has ended: with the
-    error `broken`, or orderly (None). In TLS, close_notify may have been sent or not.
+    If `octets` is 0 and data was still expected after the last value, the data connection has ended. `broken`
+    is the error, or None for an orderly end. `close_notify` is set if TLS ended with close_notify.
     """
 
     values: tuple[T, ...]
@@ -292,11 +311,11 @@ class BodyStarted(NamedTuple, Generic[T]):
 
 
 class AwaitData(NamedTuple, Generic[T]):
-    """Read both connections until data begins or ends, or until the received values exclude data.
+    """Read both connections until data begins or ends, or until a reply excludes data.
 
-    The answer is a `BodyStarted`. The next `Receive`, which must have the same kind of reader, continues a
-    value that was received in part. With `announced` the two connections are read one after the other, which
-    is faster. It requires a peer that sends a reply before any data and always ends the data connection.
+    The result is a `BodyStarted`. The next `Receive` continues a partially received value and must have the
+    same kind of reader. With `announced`, the client first reads the reply and then the data, which is
+    faster. This requires a peer that sends a reply before any data and always ends the data connection.
     """
 
     reader: Reader[T]
@@ -307,25 +326,25 @@ class AwaitData(NamedTuple, Generic[T]):
 
 
 class CloseData(FieldlessStep):
-    """Close the data connection, before the next `Receive` on the first connection."""
+    """Close the data connection, before the next `Receive` on the control connection."""
 
 
 class OpenDatagrams(NamedTuple):
-    """Open datagrams, for one exchange, to the host and port of the URL or of the last URL of `route`.
+    """Open a UDP socket for one exchange, to the host and port of the URL or of the last URL in `route`.
 
-    `route` are the URLs that led there: each was named in an answer from the one before. Each is checked with
-    the origin `derived`, because the user did not choose it, and with the address that sent the answer. The
-    answer to this step is an `OpenedConnection`.
+    `route` is a chain of URLs: a response from each URL contained the next URL. Each URL is checked with the
+    origin `derived`, because the user did not choose it. The referrer is the address that sent the response.
+    The result is an `OpenedConnection`.
     """
 
     route: tuple[str, ...] = ()
 
 
 class OpenedConnection(NamedTuple):
-    """The answer to `OpenDatagrams`.
+    """The result of `OpenDatagrams`.
 
-    `addresses` are all addresses to which sending is allowed, the current one first. `number`, from 1 to
-    65,535, is unpredictable; in a plan it is 0.
+    `addresses` are all addresses to which the client may send, the current address first. `number` is
+    unpredictable, from 1 to 65,535. In a plan, `number` is 0.
     """
 
     addresses: tuple[str, ...]
@@ -333,10 +352,10 @@ class OpenedConnection(NamedTuple):
 
 
 class ExchangeDatagrams(NamedTuple):
-    """Perform an exchange on the opened datagrams, and close them.
+    """Perform an exchange on the opened UDP socket, and close the socket.
 
-    The server is notified if the exchange is cancelled, or if enough of the reply was received. The answer is
-    a `DatagramReply`, in a plan with `ideal`. `what` names the reply for display.
+    If the exchange is cancelled, or if enough of the reply was received, the server is notified. The result
+    is a `DatagramReply`; in a plan, the result contains `ideal`. `what` is the name of the reply for display.
     """
 
     exchange: DatagramExchange
@@ -345,7 +364,10 @@ class ExchangeDatagrams(NamedTuple):
 
 
 class DatagramReply(NamedTuple):
-    """The reply, packet by packet, and the IP address that sent it; empty in a plan."""
+    """The packets of a reply, in order, and the IP address that sent the reply.
+
+    In a plan, the IP address is empty.
+    """
 
     pieces: tuple[bytes, ...]
     peer: str = ""
@@ -354,7 +376,7 @@ class DatagramReply(NamedTuple):
 class StartBody(NamedTuple):
     """Pass on the metadata; the following steps emit the body. Each dialogue yields this step once.
 
-    The dialogue may still add to the reply's `findings` and `verified`.
+    Afterwards, the dialogue may still add to the reply's `findings` and `verified`.
     """
 
     reply: Reply
@@ -363,7 +385,7 @@ class StartBody(NamedTuple):
 class EmitBody(NamedTuple):
     """Emit bytes of the body that the dialogue composed.
 
-    `what` describes bytes that come from a peer; it is `None` for bytes that were created here.
+    `what` describes bytes that come from a peer. For bytes that this client created, it is absent (`None`).
     """
 
     octets: bytes
@@ -372,17 +394,20 @@ class EmitBody(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CopyBody:
-    """Copy bytes of a connection or file into the body as they arrive.
+    """Copy bytes of a connection or a file into the body as they arrive.
 
-    The source is the connection, the data connection, or the file from its byte `begin` on. Exactly `count`
-    bytes are copied, or all until the end (None). The answer is a `CopiedBody`.
+    The source is the control connection, the data connection, or the file from the offset `begin`. Exactly
+    `count` bytes are copied, or all bytes until the end (None). The result is a `CopiedBody`.
 
-    Errors are raised at the yield, so the dialogue can interpret them by its protocol. They are `Truncated`
-    if the connection ends or is reset before `count`, `Disconnected` if that happens before the first byte,
-    and `TimedOut`. `filter` converts the bytes; it is finished only at the orderly end. Before the
-    `StartBody` the filter must keep all bytes. `expected` is an announced number of bytes that does not mark
-    the end; errors report it. `ideal` is the expected data of a server, if the dialogue uses the result of
-    its filter.
+    Errors are raised at the yield, so that the dialogue can interpret them:
+    - `Truncated`: the connection ended or was reset before `count` bytes.
+    - `Disconnected`: the connection ended before the first byte.
+    - `TimedOut`: a timeout expired.
+
+    `filter` converts the bytes. Its `finish` is called only at the orderly end. Before `StartBody`, the
+    filter must not return any bytes. `expected` is the announced number of bytes for error messages, if this
+    number does not mark the end. `ideal` is the expected data of a server, if the dialogue uses the result of
+    the filter.
     """
 
     what: str
@@ -395,9 +420,10 @@ class CopyBody:
 
 
 class CopiedBody(NamedTuple):
-    """The answer to `CopyBody`: the number of bytes received, before any filter.
+    """The result of `CopyBody`: the number of bytes received, before any filter.
 
-    `close_notify`: TLS ended with close_notify. `modified`: the file was modified after it was opened.
+    `close_notify` is set if TLS ended with close_notify. `modified` is set if the file was modified after it
+    was opened.
     """
 
     octets: int
@@ -406,27 +432,27 @@ class CopiedBody(NamedTuple):
 
 
 class RequestPeer(NamedTuple):
-    """Request the IP address of the peer; a plan shows `text`, the part that depends on the address."""
+    """Request the IP address of the peer. A plan shows `text`, which depends on the address."""
 
     text: str
 
 
 class RequestAgreed(FieldlessStep):
-    """Request the protocol that the peer chose in the TLS handshake (ALPN); None if it did not choose one."""
+    """Request the protocol that the peer chose in the TLS handshake (ALPN), or None."""
 
 
 class RequestEnd(FieldlessStep):
-    """Request whether TLS proved the received end (close_notify); None without TLS."""
+    """Request whether TLS proved the end of the data (close_notify); None without TLS."""
 
 
 class PlanNote(NamedTuple):
-    """A branch that the expected replies do not take, or information for the reader of the plan."""
+    """A note in the plan: a branch that the expected replies do not take, or other information."""
 
     text: str
 
 
-#: The complete list of steps: mypy checks that each `match` over them is complete. The body performs a body
-#: step when it is read; the driver performs any other step.
+#: The complete list of steps. mypy checks that each `match` statement on a step is complete. A body step is
+#: performed when the body is read; the driver performs all other steps.
 BodyStep: TypeAlias = StartBody | EmitBody | CopyBody
 PerformedStep: TypeAlias = (
     "Connect | Acquire | JoinPipeline | StartRequest | StartResponse | EndResponse | ReleaseToPool"
@@ -440,15 +466,21 @@ Dialogue: TypeAlias = Generator[Step, object, R]
 
 
 def receive(reader: Reader[T], what: str, ideal: T) -> Dialogue[T]:
-    """Receive a value, typed: use `value = yield from receive(…)` instead of yielding a `Receive`."""
+    """Receive a value with its type: `value = yield from receive(…)`.
+
+    A plain `yield Receive(…)` has no type.
+    """
     return cast(T, (yield Receive(reader, what, ideal)))
 
 
 def peek(reader: Reader[T], ideal: T) -> Dialogue[T]:
-    """Peek at a value, typed: use `value = yield from peek(…)` instead of yielding a `Peek`."""
+    """Peek at a value with its type: `value = yield from peek(…)`.
+
+    A plain `yield Peek(…)` has no type.
+    """
     return cast(T, (yield Peek(reader, ideal)))
 
 
 def copy_body(step: CopyBody) -> Dialogue[CopiedBody]:
-    """Copy a body, typed: use `copied = yield from copy_body(CopyBody(…))` instead of a plain yield."""
+    """Copy a body, with a typed result: `copied = yield from copy_body(CopyBody(…))`."""
     return cast(CopiedBody, (yield step))

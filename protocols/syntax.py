@@ -1,8 +1,8 @@
-"""Characters of a URL (RFC 1738 2.2 and 5): their classes, escapes, and errors.
+"""The syntax of a URL (RFC 1738 2.2 and 5): character classes, percent-encoding, and errors.
 
-This module works on the encoded text: a parser finds the delimiters first and then decodes each component
-exactly once. Encoded text is `str`, decoded bytes are `bytes`. The functions here do not depend on a scheme;
-`authority` parses `//user:password@host:port`.
+The functions work on percent-encoded text. A parser finds the delimiters first, and then decodes each
+component exactly once. Encoded text is `str`, decoded bytes are `bytes`. The functions are the same for all
+schemes. The module `authority` parses `//user:password@host:port`.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from protocols.location import ComponentSpan, Url, UrlText
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 DIGITS = "0123456789"
-#: Characters that never need an escape, in any component.
+#: The characters that never need percent-encoding, in any component.
 UNRESERVED = LETTERS + DIGITS + "$-_.+!*'(),"
 _PLAIN = UNRESERVED.encode("ascii")
-#: Characters that are delimiters in the schemes that use them.
+#: The characters that are delimiters in some schemes.
 RESERVED = ";/?:@&="
-#: Characters that RFC 1738 2.2 requires to be escaped; unescaped, they are accepted as data.
+#: The characters that must be percent-encoded by RFC 1738 2.2. The parser also accepts them without
+#: percent-encoding.
 NATIONAL = "{}|\\^~[]`"
 
 _NATIONAL = re.compile(f"[{re.escape(NATIONAL)}]")
-_QUOTED = 40  # the number of characters of a text that a message shows
+_QUOTED = 40  # the number of characters of a URL that a message quotes
 
 
 def decode(encoded: str) -> bytes:
-    """Return the bytes that `encoded` stands for; every `%` in it must begin an escape."""
+    """Decode percent-encoded text to bytes; every `%` must begin an escape."""
     first, *escaped = encoded.encode("ascii").split(b"%")
     if not escaped:
         return first
@@ -43,12 +44,12 @@ def take(text: UrlText, name: str, start: int, end: int) -> bytes:
 
 
 def encode(octets: bytes, also: str = "") -> str:
-    """Return bytes as URL text that decodes to the same bytes.
+    """Percent-encode bytes for a component of a URL.
 
-    `also` are the characters that the grammar accepts as data in this component. All others are escaped,
-    except `UNRESERVED`.
+    `also` are the characters that are data in this component by its grammar. All other characters are
+    percent-encoded, except `UNRESERVED`.
     """
-    # most names have no other bytes, and this path is five times as fast
+    # most names have only such bytes, and this path is five times as fast
     if not octets.translate(None, _PLAIN):
         return octets.decode("ascii")
     return "".join(map(_spellings(also).__getitem__, octets))
@@ -61,11 +62,11 @@ def _spellings(also: str) -> tuple[str, ...]:
 
 
 def encode_written(name: str, written: str, also: str) -> str:
-    """Return a component that stays encoded (http's path), with national characters escaped.
+    """Return a component that stays encoded (http's path), with national characters percent-encoded.
 
     Raises:
-        InvalidUrl: The text has other characters than `UNRESERVED`, national characters, `also` and escapes.
-            The position in the error counts in `written`.
+        InvalidUrl: The text contains other characters than `UNRESERVED`, national characters, `also` and
+            escapes. The position is an index into `written`.
     """
     if wrong := _compile_unwritten(also).search(written):
         raise _invalid_component(name, written, wrong.start())
@@ -85,14 +86,14 @@ def _invalid_component(name: str, written: str, at: int) -> InvalidUrl:
 
 
 def build_url(url: Url, specific: str) -> str:
-    """Return the URL whose scheme-specific part, already encoded, is `specific`."""
+    """Return the URL with the scheme-specific part `specific`, which is already encoded."""
     if url.fragment is None:
         return f"{url.scheme}:{specific}"
     return f"{url.scheme}:{specific}#{encode_written('fragment', url.fragment, RESERVED + '#')}"
 
 
 def note_characters(text: UrlText, start: int, end: int, data: str) -> None:
-    """Note national characters in `text[start:end]`, and reserved characters that are not in `data`."""
+    """Add findings for national characters, and for reserved characters that are not in `data`."""
     national, misplaced = _NATIONAL.search(text.text, start, end), _compile_misplaced(data)
     reserved = None if misplaced is None else misplaced.search(text.text, start, end)
     if national and reserved and reserved.start() < national.start():
@@ -110,7 +111,7 @@ def _compile_misplaced(data: str) -> re.Pattern[str] | None:
 
 
 def find(text: UrlText, character: str, start: int, end: int | None = None) -> int:
-    """Return the index of the first `character` in `text[start:end]`, or the end if it is absent."""
+    """Return the index of the first `character` in `text[start:end]`, or `end` without a match."""
     end = text.end if end is None else end
     found = text.text.find(character, start, end)
     return end if found < 0 else found
@@ -119,7 +120,7 @@ def find(text: UrlText, character: str, start: int, end: int | None = None) -> i
 def position_of(text: str, place: ComponentSpan, octets: Container[int]) -> int:
     """Return the index of the first character or escape in `place` that decodes to one of `octets`.
 
-    If there is no such byte, the result is the start of `place`.
+    Without such a byte, the result is the start of `place`.
     """
     at = place.start
     while at < place.end:
@@ -140,9 +141,10 @@ def position_at(text: str, start: int, index: int) -> int:
 
 
 def invalid(text: str, kind: str, part: str, position: int) -> InvalidUrl:
-    """Return the error `kind` in `part` (a component's name or a short phrase) at `position` of `text`.
+    """Return the error `kind` in `part` (a component or a short phrase) at `position` of `text`.
 
-    The message quotes the text from there only if no `@` follows: text before an `@` may be a password.
+    The message quotes the text after `position` only if no `@` follows, because text before an `@` may be a
+    password.
     """
     message = f"{kind}: {part}, at position {position}"
     if position < len(text) and text.find("@", position) < 0:

@@ -1,8 +1,8 @@
-"""Text for people and records: charset names (RFC 2978), short values for `repr`, and times.
+"""Text for display and logs: charset names (RFC 2978), short values for `repr`, and times.
 
-A peer's charset name is never passed to Python's codec lookup: for each new name the lookup imports a module
-and keeps the result permanently, even if the codec does not exist. Instead the name is searched among the
-existing codecs, and only these are loaded.
+The charset name of a peer is never passed to Python's codec lookup. For each new name, the lookup imports a
+module and caches the result forever, even if the codec does not exist (memory exhaustion). Instead, the name
+is compared with the names of the existing codecs, and only these codecs are loaded.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from encodings.aliases import aliases
 
 _LONGEST = 40  # RFC 2978 2.3
 
-#: Codecs that Python's table of aliases does not list.
+#: The codecs that are missing in Python's table of aliases.
 _UNALIASED = frozenset(
     {"cp1006", "cp720", "cp737", "cp856", "cp874", "cp875", "iso8859_1", "koi8_t", "koi8_u", "mac_arabic"}
     | {"mac_croatian", "mac_farsi", "mac_romanian", "palmos", "utf_8_sig"}
 )
-#: Codecs that are not charsets: some convert bytes to bytes, some take quadratic time, one raises for any
-#: input, and one depends on the settings of Windows.
+#: The codecs that are not charsets: some convert bytes to bytes, and some take quadratic time. One codec
+#: raises an error for any input, and one depends on the settings of Windows.
 _NO_CHARSETS = frozenset(
     {"base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_13", "uu_codec", "zlib_codec"}
     | {"idna", "mbcs", "punycode", "raw_unicode_escape", "undefined", "unicode_escape"}
@@ -29,7 +29,7 @@ _CODECS = (frozenset(aliases.values()) | _UNALIASED) - _NO_CHARSETS
 
 
 def codec_of(charset: str) -> str | None:
-    """Return the name of the codec of a charset, or None for an unknown charset."""
+    """Return the codec name of a charset, or None for an unknown charset."""
     if len(charset) > _LONGEST or not (charset.isascii() and charset.isprintable()):
         return None
     name = normalize_encoding(charset.lower())
@@ -50,17 +50,17 @@ def _is_there(codec: str) -> bool:
 
 _MAX_BRIEF = 200
 _LONGEST_TEXT = 80
-_CUT = "..."  # ASCII, for terminals that cannot show other characters
+_CUT = "..."  # in ASCII, for terminals that cannot display other characters
 
 
 def brief(value: object, *facts: str | None) -> str:
-    """Return `<Class fact fact …>`, without each fact that is `None`."""
+    """Return `<Class fact fact …>`, without the arguments that are `None`."""
     line = " ".join([type(value).__name__, *(fact for fact in facts if fact is not None)])
     return f"<{_shorten(line, _MAX_BRIEF - 2)}>"
 
 
 def quote_text(text: str | None) -> str | None:
-    """Return an untrusted text in quotes, escaped as in Python; a long text is shortened."""
+    """Return an untrusted text in quotes, escaped as in Python, and shortened if the text is long."""
     return None if text is None else _shorten(repr(text[:_MAX_BRIEF]), _LONGEST_TEXT)
 
 
@@ -69,7 +69,7 @@ def _shorten(text: str, most: int) -> str:
 
 
 def instant(moment: datetime | None) -> str | None:
-    """Return the moment in UTC as RFC 3339, to the second; a moment without a time zone is UTC."""
+    """Return a time as RFC 3339 in UTC, in seconds; a time without a time zone counts as UTC."""
     if moment is None:
         return None
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
@@ -77,7 +77,7 @@ def instant(moment: datetime | None) -> str | None:
 
 
 def in_utc(digits: Iterable[str | bytes]) -> datetime | None:
-    """Return the moment of year, month, day, hour, minute and second; None if it does not exist."""
+    """Return the time of year, month, day, hour, minute and second, or None for an invalid date or time."""
     year, month, day, hour, minute, second = map(int, digits)
     try:
         return datetime(year, month, day, hour, minute, second, tzinfo=UTC)

@@ -1,13 +1,13 @@
-"""Bytes to send and received bytes: the only module that ends a line.
+"""Sent and received bytes: the only module that writes line ends to a connection.
 
-Outgoing: only `encode_line` and its siblings create a `Line`, and a connection sends nothing else. They
-refuse bytes that would end a command early (rule S02, command injection). So even if another module forgets a
-check, a URL cannot become two commands.
+Sending: only `encode_line` and the other `encode_…` functions create a `Line`, and a connection sends only
+`Line`s. These functions refuse bytes that would end a command early (S02, CRLF injection). So a URL cannot
+become two commands, even if another module lacks a check.
 
-Incoming: a `Buffer` holds the received bytes. A *reader* is a generator that takes a value out of the buffer.
-It yields when it needs more bytes, and raises an error when the bytes cannot form a value. Every reader has a
-limit, and a search continues at its last position. During a long computation a reader yields `REST`
-regularly.
+Receiving: a `Buffer` contains the received bytes. A *reader* is a generator that parses a value from the
+buffer. The reader yields when it needs more bytes, and raises an error if the bytes do not form a value.
+Every reader has a limit. A search for a byte continues where the previous search ended, so parsing takes
+linear time. During a long computation, a reader yields `REST` regularly.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ T = TypeVar("T")
 
 
 class Rest(enum.Enum):
-    """The yield of a reader that has much work and needs no bytes: other tasks run before it continues."""
+    """The value that a reader yields during a long computation.
+
+    The reader needs no more bytes; the driver lets other tasks run and then continues the reader.
+    """
 
     REST = enum.auto()
 
@@ -36,19 +39,20 @@ Reader: TypeAlias = "Callable[[Buffer], Generator[Rest | None, None, T]]"
 
 _CRLF = b"\r\n"
 _HIDDEN = b"****"
-_LEAST_SECRET = 4  # A shorter secret would also be found, and masked, in most ordinary replies of a peer.
-#: The minimum size in bytes of a cookie value that is masked. A session identifier has 64 bits at least
-#: (OWASP, session management). A shorter value is a setting, such as a language, and occurs in many replies.
+_LEAST_SECRET = 4  # shorter secrets are not masked, because most replies contain such a text
+#: The minimum size in bytes of a cookie value that is masked. A session identifier has at least 64 bits
+#: (OWASP, session management). A shorter value is usually a setting, such as a language, and occurs in many
+#: replies.
 _LEAST_COOKIE = 8
 _ENDS_LINE = re.compile(rb"[\0\r\n]")
 _ENDS_FIELD = re.compile(rb"[\0\r\n\t]")
 _IAC = 0xFF
 _LONE_CR = re.compile(rb"\r(?!\n)")
-_LARGEST_APDU = 10_000  # wais page, section 14
+_LARGEST_APDU = 10_000  # maximum size of a request in bytes (wais page, section 14)
 
 
 class Secret(NamedTuple):
-    """An argument that is sent unchanged and shown as `****`; an empty secret is shown as empty."""
+    """An argument that is sent unchanged but displayed as `****`; an empty secret is displayed as empty."""
 
     octets: bytes
 
@@ -61,15 +65,15 @@ class Secret(NamedTuple):
 
 
 def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:
-    """Join the arguments and end the line with CR LF.
+    """Join the arguments of a command, and end the line with CR LF.
 
     Args:
         words: The arguments.
         sep: The separator. If it is a space, the last argument may contain it; a TAB is never allowed in an
-            argument.
+            an argument.
 
     Raises:
-        Refused: An argument holds CR, LF or NUL, or the separator if that is a TAB (S02, command injection).
+        Refused: An argument contains CR, LF, NUL, or a TAB as the separator (S02, command injection).
     """
     forbidden = _ENDS_FIELD if sep == b"\t" else _ENDS_LINE
     octets: list[bytes] = []
@@ -87,11 +91,11 @@ def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:
 
 
 def encode_block(first: Line, values: tuple[bytes, ...], *, hidden: bool = False) -> Line:
-    """Return a line followed by a dot-terminated block: Gopher+'s `+-1` form (RFC 1738 3.4.9).
+    """Return a line and a block that ends with a dot: the form `+-1` of Gopher+ (RFC 1738 3.4.9).
 
-    Only this function sends more than one line because of one URL. Each value becomes a line. A value that is
-    a lone period would look like the end and is refused, as are CR, LF and NUL. `hidden` values are shown as
-    one `****`.
+    Only this function sends more than one line for one URL. Each value becomes a line. A value that is a
+    single period would look like the end of the block, and is refused. Values with CR, LF or NUL are refused
+    too. If `hidden` is set, all values together are displayed as one `****`.
     """
     for value in values:
         _check_word(value)
@@ -104,12 +108,12 @@ def encode_block(first: Line, values: tuple[bytes, ...], *, hidden: bool = False
 
 
 def encode_head(head: bytes, secrets: Sequence[tuple[bytes, bytes]] = ()) -> Line:
-    """Return a request head that h11 has written, with the header values in `secrets` shown as `****`.
+    """Return a request head that h11 created, with the header values in `secrets` displayed as `****`.
 
-    h11 writes these lines and checks their content; this function checks them a second time.
+    h11 already checks the content of the lines. This function checks the content again.
 
     Raises:
-        Refused: The head would end before its last byte, or holds CR, LF or NUL elsewhere (S02, command
+        Refused: The head ends before its last byte, or contains CR, LF or NUL within a line (S02, command
             injection).
     """
     lines = head.count(_CRLF)
@@ -124,16 +128,20 @@ def encode_head(head: bytes, secrets: Sequence[tuple[bytes, bytes]] = ()) -> Lin
 
 
 def encode_head_lines(lines: Sequence[bytes], secrets: Sequence[tuple[bytes, bytes]] = ()) -> Line:
-    """Return a request head from its lines, which must not hold a line end; raise `Refused` (S02)."""
+    """Return a request head from its lines.
+
+    Raises:
+        Refused: A line contains a line end (S02, command injection).
+    """
     _check_word(b"".join(lines))
     return encode_head(_CRLF.join([*lines, b"", b""]), secrets)
 
 
 def secret_parts(secrets: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
-    """Return the parts of these headers' values that a peer may repeat.
+    """Return the secret parts of header values, because a peer may repeat these parts in its response.
 
-    They are each value, the text after the name of its authentication scheme, the password in that text (RFC
-    7617), and the value of each cookie (RFC 6265 4.2).
+    The secret parts are each complete value, the text after the authentication scheme, the password in that
+    text (RFC 7617), and the value of each cookie (RFC 6265 4.2).
     """
     found: list[bytes] = []
     for name, value in secrets:
@@ -150,7 +158,7 @@ def secret_parts(secrets: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
 
 
 def encode_payload(octets: bytes) -> Line:
-    """Return the body of a request, composed by the caller without parts of a URL (S05, no side effects)."""
+    """Return a request body that the caller composed without text of a URL (S05, no side effects)."""
     return Line(octets, octets)
 
 
@@ -159,10 +167,10 @@ def encode_frames(
     shown: Iterable[tuple[bytes, bytes]] | None = None,
     secrets: Sequence[tuple[bytes, bytes]] = (),
 ) -> Line:
-    """Return frames of HTTP/2. Their ends are given by lengths, so a URL cannot end them early.
+    """Return frames of HTTP/2, in which length fields prevent an early end (command injection).
 
-    If the frames hold `secrets`, the `shown` fields of the request are displayed instead, one per line:
-    compressed fields cannot be masked.
+    If the frames contain `secrets`, the `shown` fields of the request are displayed instead, one per line.
+    Compressed fields cannot be masked.
     """
     if shown is None:
         return Line(frames, frames)
@@ -171,9 +179,9 @@ def encode_frames(
 
 
 def encode_counted(octets: bytes, *secrets: bytes) -> Line:
-    """Return a message of SOCKS5 (RFC 1928); its length fields prevent an early end.
+    """Return a message of SOCKS5 (RFC 1928), in which length fields prevent an early end.
 
-    A message that holds `secrets` is shown as `****`.
+    If the message contains `secrets`, it is displayed as `****`.
     """
     if not secrets:
         return Line(octets, octets)
@@ -181,10 +189,9 @@ def encode_counted(octets: bytes, *secrets: bytes) -> Line:
 
 
 def encode_refusals(options: Iterable[tuple[int, int]]) -> Line:
-    """Return Telnet's refusals of a peer's `(verb, option)` pairs (RFC 854), which are not lines.
+    """Return Telnet's refusals of a peer's `(verb, option)` pairs (RFC 854), without a line end.
 
-    The answer to DO is WONT, and the answer to WILL is DONT. A WONT or DONT of the peer needs no answer. The
-    bytes have no line end.
+    DO is refused with WONT, and WILL is refused with DONT. WONT and DONT need no reply.
     """
     answer = {0xFB: b"\xff\xfe", 0xFD: b"\xff\xfc"}
     octets = b"".join(answer[verb] + bytes((option,)) for verb, option in options if verb in answer)
@@ -198,22 +205,22 @@ def encode_negotiation(verb: int, option: int) -> Line:
 
 
 def encode_subnegotiation(option: int, octets: bytes) -> Line:
-    """Return IAC SB, the option and its data with each 255 doubled, IAC SE (RFC 855)."""
+    """Return a subnegotiation: IAC SB, the option, its data with each byte 255 doubled, IAC SE (RFC 855)."""
     sent = bytes((_IAC, 0xFA, option)) + octets.replace(b"\xff", b"\xff\xff") + b"\xff\xf0"
     return Line(sent, sent)
 
 
 def encode_command(command: int) -> Line:
-    """Return a command of RFC 854 that has no option: an IAC and its code."""
+    """Return a command of RFC 854 without an option: IAC and the command code."""
     octets = bytes((_IAC, command))
     return Line(octets, octets)
 
 
 def encode_typed(octets: bytes, *, binary: bool = False) -> Line:
-    """Return text typed into a telnet session (RFC 854), shown as `****` because it may be a password.
+    """Return text that the user types into a telnet session (RFC 854).
 
-    Each byte 255 is doubled. If the session is not `binary`, a carriage return without a line feed after it
-    is sent as CR NUL.
+    The text is displayed as `****` because it may be a password. Each byte 255 is doubled. If the session is
+    not `binary`, a carriage return without a line feed after it is sent as CR NUL.
     """
     sent = octets.replace(b"\xff", b"\xff\xff")
     if not binary:
@@ -222,18 +229,19 @@ def encode_typed(octets: bytes, *, binary: bool = False) -> Line:
 
 
 def encode_keys(octets: bytes, *, binary: bool = False) -> Line:
-    """Return keys as they are pressed in a telnet session; a carriage return is the Enter key."""
+    """Return pressed keys of a telnet session; a carriage return is the Enter key."""
     sent = octets.replace(b"\xff", b"\xff\xff")
     return Line(sent if binary else sent.replace(b"\r", b"\r\0"), _HIDDEN)
 
 
 def encode_entered(text: bytes, *, binary: bool = False) -> Line:
-    """Return a line typed into a telnet session, shown as `****` because it may be a password.
+    """Return a line that the user types into a telnet session, displayed as `****`.
 
-    The line ends with CR LF, or with a CR alone if the session is `binary` (RFC 1123 3.3.1).
+    The line may be a password. The line ends with CR LF, or with CR alone if the session is `binary` (RFC
+    1123 3.3.1).
 
     Raises:
-        Refused: The text would end the line (S02, command injection).
+        Refused: The text contains a line end (S02, command injection).
     """
     _check_word(text)
     sent = text.replace(b"\xff", b"\xff\xff")
@@ -244,11 +252,11 @@ def encode_entered(text: bytes, *, binary: bool = False) -> Line:
 def encode_message(apdu: bytes) -> Line:
     """Return a WAIS message: the 25 bytes of header that every client sends, then the APDU.
 
-    The message has no line end: its length, which is computed here from the bytes, marks its end.
+    The message has a length field, computed here from the bytes, and no line end.
 
     Raises:
-        Refused: The message has more than 10,000 bytes (S02, command injection). Servers read a request into
-            a buffer of 100,000 bytes without checking, and no sensible request has a tenth of that size.
+        Refused: The message has more than 10,000 bytes (S02, buffer overflow). Servers read a request into a
+            buffer of 100,000 bytes without a check. No real request has a tenth of that size.
     """
     if len(apdu) > _LARGEST_APDU:
         raise Refused("S02", f"request too long for WAIS: {len(apdu)} bytes, maximum {_LARGEST_APDU}")
@@ -262,8 +270,8 @@ def encode_commands(*commands: tuple[bytes, ...]) -> Line:
     The caller quotes the arguments where necessary.
 
     Raises:
-        Refused: An argument holds CR, LF or NUL (S02, command injection). CR and LF could be quoted, but no
-            real name needs them.
+        Refused: An argument contains CR, LF or NUL (S02, command injection). Prospero can quote CR and LF,
+            but no real name contains these bytes.
     """
     for command in commands:
         for word in command:
@@ -273,14 +281,14 @@ def encode_commands(*commands: tuple[bytes, ...]) -> Line:
 
 
 def split_message(message: Line, size: int) -> list[Line]:
-    """Return a message in pieces of `size` bytes, the last one shorter; ARDP joins them again."""
+    """Split a message into packets of `size` bytes, the last packet shorter; ARDP joins the packets."""
     octets = message.octets
     pieces = [octets[start : start + size] for start in range(0, len(octets), size)]
     return [Line(piece, piece) for piece in pieces]
 
 
 def encode_datagram(header: bytes, piece: Line | None = None) -> Line:
-    """Return a datagram: a binary header, then a piece of a message or nothing (ARDP)."""
+    """Return a datagram of ARDP: a binary header, and optionally a segment of a message."""
     octets = header if piece is None else header + piece.octets
     return Line(octets, octets)
 
@@ -291,10 +299,10 @@ def _check_word(word: bytes, forbidden: re.Pattern[bytes] = _ENDS_LINE) -> None:
 
 
 class Buffer:
-    """Received bytes that were not read yet, and whether more can come.
+    """The received bytes that were not read yet.
 
-    No more bytes come after the end, or if the connection is `broken`. The error in `broken` is raised only
-    when a reader has read all bytes before it.
+    No more bytes arrive after the end, or if the connection is `broken`. The error in `broken` is raised only
+    after a reader has read all earlier bytes.
     """
 
     __slots__ = ("_data", "at_end", "broken", "searched")
@@ -303,7 +311,7 @@ class Buffer:
         self._data = bytearray()
         self.at_end = False
         self.broken: NetworkError | None = None
-        self.searched = 0  # set by a reader: no line end precedes this index
+        self.searched = 0  # set by a reader: the index up to which no line end was found
 
     def __len__(self) -> int:
         return len(self._data)
@@ -312,7 +320,7 @@ class Buffer:
         return bool(self._data)
 
     def feed(self, octets: bytes) -> None:
-        """Append received bytes; `b""` means that no more bytes will arrive."""
+        """Append received bytes; `b""` means that the connection has ended."""
         if octets:
             self._data += octets
         else:
@@ -320,7 +328,7 @@ class Buffer:
 
     @property
     def is_all(self) -> bool:
-        """Return whether no more bytes will come."""
+        """Return whether all bytes have arrived, because the connection has ended or failed."""
         return self.at_end or self.broken is not None
 
     def find(self, octets: bytes, end: int) -> int:
@@ -331,11 +339,11 @@ class Buffer:
         return index
 
     def peek(self, count: int) -> bytes:
-        """Return the first `count` bytes, or all if there are fewer; they stay in the buffer."""
+        """Return the first `count` bytes, or fewer if fewer are buffered, without consuming them."""
         return bytes(self._data[:count])
 
     def peek_head(self, most: int) -> bytes:
-        """Return the head, up to and including the first empty line; it stays in the buffer.
+        """Return the head, up to and including the first empty line, without consuming it.
 
         The result is empty if the head does not end within `most` bytes, or has not arrived yet.
         """
@@ -343,11 +351,11 @@ class Buffer:
         return b"" if index < 0 else bytes(self._data[: index + 4])
 
     def tail(self, count: int) -> bytes:
-        """Return the last `count` bytes, or all if there are fewer; they stay in the buffer."""
+        """Return the last `count` bytes, or fewer if fewer are buffered, without consuming them."""
         return bytes(self._data[-count:])
 
     def take(self, count: int | None = None) -> bytes:
-        """Remove and return the first `count` bytes (None: all there are)."""
+        """Remove and return the first `count` bytes, or all buffered bytes (None)."""
         taken = bytes(self._data[:count])
         del self._data[:count]
         self.searched = 0
@@ -355,20 +363,20 @@ class Buffer:
 
 
 def count_waiting(buffer: Buffer) -> Generator[None, None, int]:
-    """Return the number of received bytes that were not read; this reader takes nothing."""
+    """Return the number of buffered bytes, without consuming any bytes."""
     return len(buffer)
     yield
 
 
 def read_line(limit: int) -> Reader[bytes]:
-    """Return a reader for one line, ended by LF, returned without its line end (CR LF or LF).
+    """Return a reader for one line, which returns the line without its line end (CR LF or LF).
 
     Args:
-        limit: The maximum length in bytes, with the line end.
+        limit: The maximum length in bytes, including the line end.
 
     Raises:
-        LimitExceeded: `line`, if no line end comes within `limit` bytes.
-        Disconnected: The connection ended first.
+        LimitExceeded: `line`, if no line end arrives within `limit` bytes.
+        Disconnected: The connection ended before the line end.
     """
 
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
@@ -385,7 +393,7 @@ def read_line(limit: int) -> Reader[bytes]:
 
 
 def run_reader(reader: Reader[T], *chunks: bytes) -> T:
-    """Run a reader on the given bytes, then signal the end: for tests and for complete data."""
+    """Run a reader on complete data, followed by the end of the connection; for tests and stored data."""
     buffer = Buffer()
     waiting = reader(buffer)
     feed = iter(chunks)

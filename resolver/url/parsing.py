@@ -121,9 +121,7 @@ def _parse(text: str, *, strict: bool, zoned: bool) -> Url:
     is_ours = url_text.scheme in registry.SCHEMES
     url: Url
     if scheme is None:
-        from protocols import (
-            other,
-        )  # imported lazily, here and below: few URLs have a scheme without a module
+        from protocols import other  # lazily, here and below: most schemes have a module
 
         url = other.parse(url_text, _status(url_text.scheme))
     else:
