@@ -101,7 +101,7 @@ class NewsPost:
         self._url = url
         self._octets = octets
         self._limits = limits
-        self._head = parse_head(octets[: octets.find(b"\r\n\r\n") + 2])
+        self._head = parse_head(octets.partition(b"\r\n\r\n")[0])
 
     def read_attachments(self) -> Sequence[Attachment]:
         """Return the files in the article.

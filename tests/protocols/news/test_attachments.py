@@ -63,6 +63,12 @@ def test_read_name_of_part_decodes(disposition: bytes, name: bytes | None) -> No
     assert found.name == name
 
 
+def test_read_article_without_body_returns_nothing() -> None:
+    post = NewsPost(URL, b"Subject: x (1/2)\r\nXref: s a.b:7\r\n", Limits())
+    assert list(post.read_attachments()) == []
+    assert post.list_parts(PART._replace(total=None)).total == 2
+
+
 def test_read_article_without_attachments_returns_nothing() -> None:
     assert read(b"", b"a text\r\n") == []
     assert read(MIXED_FIELDS, b"--=-=\r\n\r\ntext\r\n--=-=--\r\n") == []

@@ -43,6 +43,7 @@ ENTRIES: dict[str, Entry] = {
     "Resolver.facts": lambda: enter(Resolver().facts(URL)),
     "Resolver.info": lambda: Resolver().info(URL),
     "Resolver.save": lambda: Resolver().save(URL, "/no/such/folder/file"),
+    "Resolver.save_attachments": lambda: Resolver().save_attachments("news://127.0.0.1/1@h", "folder"),
     "Resolver.stream": lambda: enter(Resolver().stream(URL)),
     "Resolver.resume": lambda: enter(Resolver().resume(URL)),
     "Resolver.listing": lambda: enter(Resolver().listing(URL)),
