@@ -22,18 +22,10 @@ from weakref import ReferenceType, ref
 from protocols.contract import FirstResult, Options, Reply
 from protocols.conversation.driver import hold
 from protocols.errors import (
-    Disconnected,
-    InvalidUrl,
     LimitExceeded,
-    LocalError,
     NotConfigured,
-    ProtocolError,
-    Refused,
     ResolveError,
     TimedOut,
-    TlsError,
-    Truncated,
-    Unreachable,
     UnsupportedScheme,
 )
 from protocols.http.codings import ALWAYS
@@ -44,10 +36,10 @@ from protocols.http.url import HttpUrl
 from protocols.location import Origin, Referrer, Url
 from protocols.step import Dialogue
 from protocols.wire import encode_payload
+from resolver.adapters.httpx_errors import RequestRefused, translate_error
 from resolver.adapters.httpx_family import (
     HttpxFamily,
     TransportBase,
-    error_class,
     family_of,
     join_classes,
 )
@@ -88,70 +80,6 @@ if TYPE_CHECKING:
 
     from resolver.adapters.httpx_family import AnyRequest
     from resolver.transfer.archives import TryRecording
-
-
-# The conversion of errors of this library to the documented exceptions of httpx.
-
-
-class RequestRefused(Refused):
-    """A refusal of an httpx request by the policy.
-
-    The class that is raised is also a `TransportError` of httpx or httpx2.
-    """
-
-    def __init__(self, refused: Refused) -> None:
-        super().__init__(refused.rule, refused.message)
-        vars(self).update(vars(refused))
-
-    def __setattr__(self, name: str, value: object) -> None:
-        """Set an attribute; httpx sets the attribute `request` of each exception."""
-        if name == "request":
-            object.__setattr__(self, name, value)
-        else:
-            super().__setattr__(name, value)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Return the class of httpx too, because pickle finds only classes that a module names."""
-        if type(self) is RequestRefused:
-            return super().__reduce__()
-        return _restore_refusal, (type(self).__bases__[1], vars(self).copy())
-
-
-def _restore_refusal(theirs: type, facts: dict[str, object]) -> RequestRefused:
-    error = BaseException.__new__(join_classes(RequestRefused, theirs), facts["message"])
-    vars(error).update(facts)
-    return error
-
-
-_TRANSLATIONS: tuple[tuple[type[ResolveError], str], ...] = (
-    (Unreachable, "ConnectError"),
-    (TlsError, "ConnectError"),
-    (Disconnected, "ReadError"),
-    (ProtocolError, "RemoteProtocolError"),
-    (Truncated, "RemoteProtocolError"),
-    (InvalidUrl, "UnsupportedProtocol"),
-    (UnsupportedScheme, "UnsupportedProtocol"),
-    (LocalError, "LocalProtocolError"),
-)
-_TIMEOUTS: Mapping[Phase, str] = {
-    "connect": "ConnectTimeout",
-    "write": "WriteTimeout",
-    "read": "ReadTimeout",
-}
-
-
-def translate_error(
-    error: ResolveError, family: HttpxFamily, phase: Phase = "read"
-) -> httpx.TransportError | RequestRefused:
-    """Return the exception of a family for an error; `phase` is the phase in which a timeout passed."""
-    if isinstance(error, Refused):
-        return join_classes(RequestRefused, family.TransportError)(error)
-    if isinstance(error, TimedOut):
-        return error_class(family, _TIMEOUTS[phase])(error.message)
-    for ours, theirs in _TRANSLATIONS:
-        if isinstance(error, ours):
-            return error_class(family, theirs)(error.message)
-    return family.TransportError(error.message)
 
 
 # Redirects that the httpx client follows, and the headers of the redirected requests (S10, S11).
@@ -604,7 +532,7 @@ class HttpxTransport(TransportBase):
         >>> async with httpx.AsyncClient(transport=safe) as client:
         ...     await client.get("http://169.254.169.254/latest/meta-data/")
         Traceback (most recent call last):
-        resolver.adapters.httpx_transport.RequestRefused: ...: S08: 169.254.169.254 is link-local, ...
+        resolver.adapters.httpx_errors.RequestRefused: ...: S08: 169.254.169.254 is link-local, ...
     """
 
     def __init__(
@@ -693,13 +621,9 @@ class HttpxTransport(TransportBase):
             await sent.aclose()
             response = _response(reply, gate, body)
             if gate.trace is not None:
-                version, reason = (
-                    cast(bytes, response.extensions["http_version"]),
-                    response.reason_phrase.encode(),
-                )
-                await gate.trace.end_headers(
-                    (version, response.status_code, reason, list(response.headers.raw))
-                )
+                version, reason = response.http_version.encode(), response.reason_phrase.encode()
+                head = (version, response.status_code, reason, list(response.headers.raw))
+                await gate.trace.end_headers(head)
             if response.has_redirect_location:
                 route.mark(request, Referrer(url.shown, gate.source), gate.clock)
         except BaseException:
@@ -779,9 +703,8 @@ class HttpxTransport(TransportBase):
             for name, value in headers
         ]
         content = body.next_piece if body.octets is None else body.octets
-        gate = TimeoutGate(
-            judged, request.extensions.get("timeout", {}), route.clock, family, self._trace(request)
-        )
+        timeouts = request.extensions.get("timeout", {})
+        gate = TimeoutGate(judged, timeouts, route.clock, family, self._trace(request))
         return route, gate, url, prepare(request.method.encode(), target, fields, content)
 
 

@@ -19,7 +19,7 @@ import pytest
 import protocols
 import resolver
 from resolver import ProtocolError, Refused, ResolveError, TryLater, UnsupportedScheme, blocking
-from resolver.adapters.httpx_transport import RequestRefused
+from resolver.adapters.httpx_errors import RequestRefused
 from resolver.transfer.redirects import NoDocument
 
 #: This module imports Dask, which takes 0.5 s in each worker that collects this file.

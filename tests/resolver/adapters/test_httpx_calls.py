@@ -14,7 +14,7 @@ import trio
 import fixtures.http
 from fixtures.http import ABOUT, DATA, Behavior, HttpServer, Page, moved, serve
 from resolver import Closed, Event, HttpxTransport, Limits, Policy
-from resolver.adapters.httpx_transport import RequestRefused
+from resolver.adapters.httpx_errors import RequestRefused
 from resolver.blocking.portal import Portal, portal
 from tests.elsewhere import served
 from tests.fresh import run_alone

@@ -18,8 +18,8 @@ from fixtures.gopher import GopherServer
 from fixtures.http import ABOUT, Behavior, HttpServer, Page
 from resolver import HttpxTransport, Policy
 from resolver.adapters.httpx import mounts
+from resolver.adapters.httpx_errors import RequestRefused
 from resolver.adapters.httpx_family import family_of
-from resolver.adapters.httpx_transport import RequestRefused
 from tests.elsewhere import served
 from tests.fresh import run_alone
 from tests.resolver.adapters.conftest import TABLE, allowing
@@ -298,11 +298,9 @@ def test_trace_extension_reports_body_and_failure(family: Family, send: Send, se
             extensions={"trace": cut.extension},
         )
     assert cut.heard[-1] == ("http11.receive_response_headers.failed", {"exception": caught.value})
-    extensions = {"trace": refused.extension}
+    given = {"extensions": {"trace": refused.extension}}
     with closed_port() as port, pytest.raises(family.ConnectError):
-        send(
-            family, "GET", f"http://127.0.0.1:{port}/", {"transport": HttpxTransport()}, extensions=extensions
-        )
+        send(family, "GET", f"http://127.0.0.1:{port}/", {"transport": HttpxTransport()}, **given)
     assert refused.names == ["connection.connect_tcp.started", "connection.connect_tcp.failed"]
 
 

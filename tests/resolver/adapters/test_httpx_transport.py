@@ -19,8 +19,9 @@ from fixtures.http.server import HttpServer
 from fixtures.http.site import Page
 from protocols.contract import Origin
 from resolver import HttpxTransport, Limits, Options, Policy, ResolveError, Resolver
+from resolver.adapters.httpx_errors import RequestRefused, translate_error
 from resolver.adapters.httpx_family import HttpxFamily
-from resolver.adapters.httpx_transport import HttpxTimeouts, RequestRefused, route_of, translate_error
+from resolver.adapters.httpx_transport import HttpxTimeouts, route_of
 from resolver.network.clock import Clock
 from tests.resolver.network.peers import closed_port, no_lookup, seen, silent_listener
 

@@ -18,7 +18,7 @@ from wsproto.events import AcceptConnection, CloseConnection, Request, TextMessa
 
 from fixtures.__main__ import server_tls
 from resolver import HttpxTransport, Policy
-from resolver.adapters.httpx_transport import RequestRefused
+from resolver.adapters.httpx_errors import RequestRefused
 from tests.elsewhere import served
 from tests.hang import HANG
 from tests.resolver.adapters.conftest import SOON
@@ -73,7 +73,7 @@ def test_sync_client_talks_after_upgrade(family: Any, core: Any) -> None:
         with client.stream("GET", url, headers=UPGRADE, timeout=SOON) as response:
             assert (response.status_code, response.reason_phrase) == (101, "Switching Protocols")
             stream = response.extensions["network_stream"]
-            assert (stream.read(1), stream.read(100)) == (b"H", b"ELLO")  # sent together with the head
+            assert (stream.read(4), stream.read(100)) == (b"HELL", b"O")  # sent together with the head
             stream.write(b"abc")
             assert stream.read(100, timeout=HANG) == b"ABC"
             assert stream.get_extra_info("server_addr") == ("127.0.0.1", server.port)

@@ -27,7 +27,7 @@ import fixtures.http
 from fixtures.http import Behavior, HttpServer, Page
 from fixtures.http.request import Request
 from resolver import HttpxTransport, Policy
-from resolver.adapters.httpx_transport import RequestRefused
+from resolver.adapters.httpx_errors import RequestRefused
 from tests.elsewhere import served
 from tests.resolver.adapters.conftest import SOON
 from tests.resolver.adapters.test_httpx_upgrade import WebSocketServer

@@ -1,0 +1,75 @@
+"""The errors of this library as the documented exceptions of httpx and httpx2."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import resolver
+from resolver.adapters.httpx_family import HttpxFamily, error_class, join_classes
+
+if TYPE_CHECKING:
+    import httpx
+
+    from resolver.network.stream_settings import Phase
+
+
+class RequestRefused(resolver.Refused):
+    """A refusal of an httpx request by the policy.
+
+    The class that is raised is also a `TransportError` of httpx or httpx2.
+    """
+
+    def __init__(self, refused: resolver.Refused) -> None:
+        super().__init__(refused.rule, refused.message)
+        vars(self).update(vars(refused))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Set an attribute; httpx sets the attribute `request` of each exception."""
+        if name == "request":
+            object.__setattr__(self, name, value)
+        else:
+            super().__setattr__(name, value)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return the class of httpx too, because pickle finds only classes that a module names."""
+        if type(self) is RequestRefused:
+            return super().__reduce__()
+        return _restore_refusal, (type(self).__bases__[1], vars(self).copy())
+
+
+def _restore_refusal(theirs: type, facts: dict[str, object]) -> RequestRefused:
+    error = BaseException.__new__(join_classes(RequestRefused, theirs), facts["message"])
+    vars(error).update(facts)
+    return error
+
+
+_TRANSLATIONS: tuple[tuple[type[resolver.ResolveError], str], ...] = (
+    (resolver.Unreachable, "ConnectError"),
+    (resolver.TlsError, "ConnectError"),
+    (resolver.Disconnected, "ReadError"),
+    (resolver.ProtocolError, "RemoteProtocolError"),
+    (resolver.Truncated, "RemoteProtocolError"),
+    (resolver.InvalidUrl, "UnsupportedProtocol"),
+    (resolver.UnsupportedScheme, "UnsupportedProtocol"),
+    (resolver.LocalError, "LocalProtocolError"),
+)
+_TIMEOUTS: Mapping[Phase, str] = {
+    "connect": "ConnectTimeout",
+    "write": "WriteTimeout",
+    "read": "ReadTimeout",
+}
+
+
+def translate_error(
+    error: resolver.ResolveError, family: HttpxFamily, phase: Phase = "read"
+) -> httpx.TransportError | RequestRefused:
+    """Return the exception of a family for an error; `phase` is the phase in which a timeout passed."""
+    if isinstance(error, resolver.Refused):
+        return join_classes(RequestRefused, family.TransportError)(error)
+    if isinstance(error, resolver.TimedOut):
+        return error_class(family, _TIMEOUTS[phase])(error.message)
+    for ours, theirs in _TRANSLATIONS:
+        if isinstance(error, ours):
+            return error_class(family, theirs)(error.message)
+    return family.TransportError(error.message)
