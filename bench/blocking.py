@@ -1,5 +1,8 @@
 """The cost of the blocking API: a call, a small fetch and a large body, compared with the async API.
 
+The module also compares `httpx2.Client` with `HttpxTransport` to the transport of httpx2 itself. The aim is
+0.8 times the rate.
+
 The server is a separate process that sends a file of 512 MiB with sendfile(2). Runs of both APIs alternate.
 The received bytes are discarded. The aim: the blocking API streams a body in at most 1.3 times the duration
 of the async API under trio.
@@ -14,11 +17,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import httpx2
 import trio
 
 from bench.rows.large import MIB, write_source
 from bench.served import served
-from resolver import Policy, Resolver, blocking
+from resolver import HttpxTransport, Policy, Resolver, blocking
 from resolver.blocking.portal import portal
 
 RUNS = 5
@@ -70,6 +74,12 @@ def fetch_blocking(url: str) -> float:
         return timed(lambda: [session.fetch(url) for _ in range(CALLS)]) / CALLS
 
 
+def get_by(client: httpx2.Client, url: str) -> float:
+    """Return the mean seconds of a response to `httpx2.Client.get`."""
+    client.get(url)
+    return timed(lambda: [client.get(url) for _ in range(CALLS)]) / CALLS
+
+
 def microseconds(seconds: list[float]) -> str:
     return f"{statistics.median(seconds) * 1_000_000:6.0f} µs in the median of {len(seconds)}"
 
@@ -83,7 +93,23 @@ def main() -> None:
         print(f"a blocking call: {microseconds([timed(call) for _ in range(CALLS)])}")
         awaited, waited = trio.run(fetch, small.as_uri()), fetch_blocking(small.as_uri())
         print(f"a fetch of a small file: {awaited * 1e6:.0f} µs async, {waited * 1e6:.0f} µs blocking")
+        compare(small)
         measure(large)
+
+
+def compare(source: Path) -> None:
+    own, ours = list[float](), list[float]()
+    with served("file", source) as port:
+        url, policy = f"http://127.0.0.1:{port}/", Policy(allow_port=frozenset({port}))
+        with (
+            httpx2.Client(trust_env=False) as plain,
+            httpx2.Client(trust_env=False, transport=HttpxTransport(policy=policy)) as guarded,
+        ):
+            for _ in range(RUNS):
+                own.append(get_by(plain, url))
+                ours.append(get_by(guarded, url))
+    print(f"a response to httpx2.Client: {microseconds(own)}; with HttpxTransport: {microseconds(ours)}")
+    print(f"  {min(own) / min(ours):.2f} of the rate of its own transport, by the fastest runs")
 
 
 def measure(source: Path) -> None:
