@@ -720,7 +720,8 @@ async def _read_ahead(response: httpx.Response) -> bool:
     """Read the received part of the body in the portal call of the head: each call takes 0.1 ms."""
     body = response.stream
     assert isinstance(body, ResponseBody)
-    return body.upgraded is None and await body.read_ahead()
+    # A trace function would run inside the short time limit of `read_ahead`.
+    return body.upgraded is None and body.gate.trace is None and await body.read_ahead()
 
 
 def _hold_response(response: httpx.Response, held: OpenResource) -> httpx.Response:
