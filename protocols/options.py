@@ -267,8 +267,8 @@ class Options:
     Listings and sessions:
     - `mlsd`: request FTP's machine-readable listing (MLSD, RFC 3659) without checking for support.
     - `nlst`: request only the names of an FTP directory (NLST).
-    - `detailed`: the caller needs kinds, sizes and dates, also if `want` is not `listing`. MLSD is preferred if the server advertises it.
-      Otherwise, the details are parsed from the lines of LIST.
+    - `detailed`: the caller needs kinds, sizes and dates, also if `want` is not `listing`. MLSD is preferred
+      if the server advertises MLSD. Otherwise, the details are parsed from the lines of LIST.
     - `clock`: returns the current time, from which a missing year of a date in LIST is derived.
     - `placed`: request the real path of a directory (FTP's PWD).
     - `entries`: the number of a group's newest articles, or of a search's results: 0 for all, None for the

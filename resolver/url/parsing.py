@@ -469,7 +469,7 @@ class Extracted:
 def extract(text: str) -> list[Extracted]:
     """Return the wrapped URLs in `text`, in order (RFC 1738, appendix).
 
-    A `<` always starts a new candidate. The function raises no errors.
+    A `<` always starts a new candidate. The function never raises.
 
     Examples:
         >>> [found.url for found in resolver.extract("see <URL:ftp://h.example/pub/> and <a@b>")]

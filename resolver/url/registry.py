@@ -143,7 +143,7 @@ def can_resolve(scheme: Scheme) -> bool:
 def schemes(*, web: bool = True) -> tuple[str, ...]:
     """Return the names of all schemes that can be resolved, including registered schemes.
 
-    The function raises no errors.
+    The function never raises.
 
     Args:
         web: whether to include http and https, which other HTTP clients also support.

@@ -596,7 +596,7 @@ async def test_sidecar_has_complete_record_without_secrets(nursery: trio.Nursery
 
 
 def test_sidecar_members_are_documented() -> None:
-    told = CONTRACT.read_text().partition("into `NAME.meta.json`:")[2].partition(".\n")[0].split()
+    told = CONTRACT.read_text().partition("with these members:")[2].partition(".\n")[0].split()
     saved = Saved(
         url="x:",
         requested_url="x:",
