@@ -252,8 +252,8 @@ class Options:
       index pages). `facts`: only the metadata, without the body (http's HEAD).
     - `raw`: return the bytes of the body as the peer sent them. Doubled periods, the final period, network
       line ends and content codings are not decoded. A listing is not parsed into entries.
-    - `refusals`: return the reply of an error response, with `failure` and its complete body, before the error
-      (http). By default, only the error is raised, with the start of the body (`ResolveError.body`).
+    - `refusals`: return the reply of an error response, with `failure` and its complete body, before the
+      error (http). By default, only the error is raised, with the start of the body (`ResolveError.body`).
     - `codings`: supported content codings besides gzip and deflate, by name.
 
     HTTP requests:
