@@ -91,7 +91,7 @@ class ResolveError(Exception):
         vars(self).update(facts, message=message, url=url, attempts=1)
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set an attribute that is not set yet; only attributes such as `__cause__` can be set again."""
+        """Set an attribute once (write-once); only attributes such as `__cause__` can be set again."""
         if name in vars(self) and not name.startswith("_"):
             raise AttributeError(f"{name} of an error cannot be changed after it was made (raise a copy)")
         super().__setattr__(name, value)

@@ -466,9 +466,9 @@ Dialogue: TypeAlias = Generator[Step, object, R]
 
 
 def receive(reader: Reader[T], what: str, ideal: T) -> Dialogue[T]:
-    """Receive a value with its type: `value = yield from receive(…)`.
+    """Receive a value, with the type of the reader: `value = yield from receive(…)`.
 
-    A plain `yield Receive(…)` has no type.
+    For type checkers, the result of a plain `yield Receive(…)` has no type.
     """
     return cast(T, (yield Receive(reader, what, ideal)))
 

@@ -71,8 +71,8 @@ class HttpRequest(NamedTuple):
     def sign(self, value: bytes, speaker: tuple[bytes, bytes] | None = None) -> HttpRequest:
         """Return the request with `Authorization` before the caller's headers, unless the caller set it.
 
-        `speaker` identifies the login in the pool key. The `value` cannot do so, because Digest changes it
-        with each request.
+        `speaker` identifies the login in the pool key. The `value` cannot identify a login, because Digest
+        changes the `value` with each request.
         """
         if has_field(self.headers, b"authorization"):
             return self

@@ -300,7 +300,7 @@ class NvtTerminal:
         return encode_typed(octets, binary=self.ours.is_on(TelnetOption.BINARY))
 
     def encode_keys(self, octets: bytes) -> Line:
-        """Encode keys as pressed, by characters."""
+        """Encode pressed keys for character mode."""
         return encode_keys(octets, binary=self.ours.is_on(TelnetOption.BINARY))
 
     def encode_line(self, text: bytes) -> Line:

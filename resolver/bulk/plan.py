@@ -1,7 +1,7 @@
 """The plan of a run, which divides the requests into slices, and the forecast of the run's duration.
 
 A host is in one slice at a time. The caller first adds all requests and then takes slices. `BulkScheduler`
-schedules numbers of requests, and a temporary database contains the requests (`PendingRequests`). Among the
+schedules requests by their numbers. A temporary database stores the requests (`PendingRequests`). Among the
 slices that wait for a worker, the slice with the greatest `urgency` starts first, because its hosts determine
 the end of the run.
 

@@ -413,12 +413,12 @@ OF_OPTIONS: Mapping[str, str] = {
         "with policy `untrusted`. The option is short for `--limit total=S`."
     ),
     "--limit": (
-        "The counts are `line` (default 65,536 bytes), `lines` (1,000 per head), `entries` (100,000), "
-        "`hops` (10 redirects), `body` (unlimited for files and output) and `ratio` (100, for "
-        "decompression), with `k`, `M` or `G`. The times are `connect` (default 30 s), `head` (until the "
-        "body starts), `idle` (60 s) and `total`, with `ms`, `m`, `h` or `d`. `quota` limits the bytes of "
-        "all bodies of the run: the run stops with status 14, and complete files are kept. The option may "
-        "be repeated: `--limit hops=3 --limit entries=1M`."
+        "Limits on numbers, with an optional suffix `k`, `M` or `G`: `line` (bytes, default 65,536), "
+        "`lines` (per head, 1,000), `entries` (100,000), `hops` (redirects, 10), `body` (bytes, no limit "
+        "for files and output), `ratio` (decompression, 100). Limits on times, with an optional suffix "
+        "`ms`, `m`, `h` or `d`: `connect` (30 s), `head` (until the body starts), `idle` (60 s), `total`. "
+        "`quota` limits the bytes of all bodies of the run: the run stops with status 14, and complete "
+        "files are kept. The option may be repeated: `--limit hops=3 --limit entries=1M`."
     ),
     # proof
     "--ledger": (
@@ -455,7 +455,7 @@ OF_OPTIONS: Mapping[str, str] = {
         "`default` is for URLs that the user typed: doubtful URLs cause warnings. `cautious` refuses "
         "doubtful URLs. `untrusted` is for URLs of other people, and prevents SSRF: it also permits only "
         "public addresses, no local files without `--file-root`, no proxy except `--trusted-proxy`, and 600 "
-        "s per URL. `mcp` always has `untrusted`."
+        "s per URL. `mcp` always uses the policy `untrusted`."
     ),
     "--allow-port": (
         "PORT is 1 to 65,535; the option may be repeated. The option also permits PORT for a form (S03), "
@@ -526,8 +526,8 @@ OF_OPTIONS: Mapping[str, str] = {
     "--ipv6": "IPv4 addresses are ignored. The option cannot be combined with `-4`.",
     "--user": (
         "The password comes from `--password-file`, the configuration, a netrc file or a prompt at the "
-        "terminal. A user name in the URL takes precedence. The login is not sent to other hosts, such as "
-        "the target of a redirect (S11)."
+        "terminal. A user name in the URL takes precedence over NAME. The login is not sent to other hosts, "
+        "such as the target of a redirect (S11)."
     ),
     "--password-file": (
         "Only the first line is read, at most 4,096 bytes. The password belongs to the user name of "
@@ -557,8 +557,8 @@ OF_OPTIONS: Mapping[str, str] = {
     "--proxy": (
         "URL is `http://`, `https://`, `socks5://` or `socks5h://`, with `USER:PASSWORD@` if needed; the "
         "default port is 1080. The option takes precedence over the proxy variables; `no_proxy` still "
-        "applies. All TCP schemes use the proxy. Policy `untrusted` needs `--trusted-proxy`; prospero (UDP) "
-        "is refused (S09)."
+        "applies. All schemes over TCP use the proxy. Prospero uses UDP, and is refused with a proxy (S09). "
+        "With policy `untrusted`, `--trusted-proxy` is required."
     ),
     "--cacert": (
         "FILE has certificates in PEM format, which are trusted in addition to the system's certificate "
@@ -649,7 +649,8 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--for": (
         "S is a number of seconds, or a duration such as `2m`. The telnet session is recorded for this "
-        "time, and its text is printed. With `--until`, S limits the complete session."
+        "time, and its text is printed. With `--until`, the session ends at the match, or after S seconds "
+        "without a match."
     ),
     "--until": (
         "REGEX is matched against the bytes of the session. Each `--send` waits for one match, and the "
@@ -682,7 +683,7 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
 }
 
-#: By the exit status: the usual reaction.
+#: The advice for each exit status.
 OF_STATUSES: Mapping[int, str] = {
     0: "Each URL is complete. The members `verified` of `--json` name the checks of each file.",
     1: "Each URL has its own message, and its status in `--json`. `--failed FILE` collects the URLs.",

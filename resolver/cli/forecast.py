@@ -110,7 +110,7 @@ def _crowds(found: Forecast) -> list[BarRow]:
 
 
 def _workers(found: Forecast) -> list[BarRow]:
-    """Return one row for each number of workers; `light` is the time that more workers can save."""
+    """Return the bar chart of durations, with a bar for each number of workers, and for the lower bound."""
     most = max((found.bound, *found.expected.values())) or 1.0
     rows = [
         BarRow(

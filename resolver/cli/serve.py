@@ -239,7 +239,7 @@ def _pass_over(line: str) -> None:
 
 
 def settings_of(command: Command) -> Settings:
-    """Return the request settings for the URLs that a browser opens on the server."""
+    """Return the settings for requests of the web UI."""
     policy = policy_of(command)
     return Settings(
         policy=policy,

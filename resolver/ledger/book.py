@@ -147,7 +147,7 @@ def _table(sql: str) -> tuple[str, list[str]]:
 
 
 def is_ledger(head: bytes) -> bool:
-    """Return whether the first bytes of a file are those of a ledger.
+    """Return whether a file has the signature (magic number) of a ledger.
 
     An SQLite file (file format, section 1.3) has the magic string at byte 0 and the application ID at byte
     68.

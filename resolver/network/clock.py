@@ -28,8 +28,8 @@ class Clock:
 
     Args:
         limit: the time limit in seconds; None for no limit.
-        missed: the error message, with a placeholder for the seconds. The default is the message for a
-            complete retrieval.
+        missed: the error message, with a placeholder for the seconds. The default message is about the
+            time of a complete retrieval.
         setting: the name of the setting that changes the limit.
     """
 

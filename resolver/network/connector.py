@@ -166,7 +166,7 @@ class Connector:
         return self.peer
 
     async def addresses(self, host: str, port: int) -> tuple[str, ...]:
-        """Return the IP addresses of a host that the policy allows, with the IPv6 zone of the URL.
+        """Return those IP addresses of a host that the policy allows, with the IPv6 zone of the URL.
 
         Raises:
             Refused: the policy allows none of the addresses (S08).

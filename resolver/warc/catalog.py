@@ -413,8 +413,8 @@ def _value(field: re.Pattern[bytes], answer: AnswerSpan) -> bytes | None:
     return None if found is None else found[1].strip()
 
 
-#: The limit of a budget, as protection against zip bombs: the number of bytes that may be decompressed again
-#: for each compressed byte of a gzip member. The limit is about four times the maximum compression ratio of
+#: Protection against zip bombs: the maximum number of decompressed bytes for each compressed byte of a gzip
+#: member, over all reads of the member. The limit is about four times the maximum compression ratio of
 #: deflate, because a member is read several times: for its header, its metadata and its bytes. Usual
 #: compression ratios need about a hundredth of the limit.
 _MOST_TIMES = 4_096

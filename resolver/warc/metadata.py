@@ -82,7 +82,7 @@ class ReplayedConnection:
         heard: the received bytes, in order.
         has_body: whether the connection carried bytes of the object.
         framing: the framing of the object's bytes, such as dot-stuffing.
-        ended: how the bytes of the object ended.
+        ended: the event that ended the body of the object, such as a length or a close.
     """
 
     transport: str
