@@ -1,12 +1,12 @@
 """The schemes http and https: RFC 1738 3.3 (the URL), RFC 9110 and 9112.
 
 - `request` composes the bytes of a request for a URL.
-- `http1` sends one HTTP/1 request and reads the response within the limits. It uses h11 (in `h11_machine`)
-  for message heads that are not plain. `http2` does the same in HTTP/2 frames.
-- `response` parses the head of a response, the status and dates; `codings` decodes content codings.
-- `dialogue` performs one retrieval as steps, with `auth` and `call`. Its `relay` sends a request that the
+- `http1` sends one HTTP/1 request and reads the response within the limits. Heads that are not plain are
+  parsed by h11 (in `h11_machine`). `http2` does the same in HTTP/2 frames.
+- `response` parses the head of a response, the status and dates. `codings` decodes content codings.
+- `dialogue` performs one retrieval, with `auth` and `call`. Its function `relay` sends a request that the
   caller composed.
-- `index` reads the response to a directory URL as entries.
+- `index` parses the response to a directory URL into entries.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """HTTP authentication: none, Basic (RFC 7617) or Digest (RFC 7616), as the server requires.
 
 - Credentials in the URL are sent with the first request.
-- Credentials that the caller holds for the host and port are sent with the first request only if others
-  cannot read the connection. Otherwise they are sent after the server asked for them (401).
+- Credentials stored for the host and port are sent with the first request only if others
+  cannot read the connection. Otherwise they are sent after the server requested a login (401).
 - Digest is preferred to Basic, and Basic is never tried after Digest failed.
-- A name and password that the server rejected are not sent to this server again in this run.
+- A user name and password that the server rejected are not sent to this server again in the same run.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from protocols.wire import secret_parts
 _CHALLENGED = 401
 #: The number of random bytes in a `cnonce` (client nonce of Digest).
 _UNGUESSABLE = 16
-#: How often in a row a server may report a stale nonce.
+#: The maximum number of consecutive responses with a stale nonce.
 _MOST_STALE = 3
-#: The maximum number of nonces held: untrusted URLs can name any number of hosts.
+#: The maximum number of stored nonces, because untrusted URLs can name any number of hosts.
 _CAPACITY = 1_024
 
 Place: TypeAlias = "tuple[str, int, Credentials]"
@@ -41,9 +41,9 @@ Sent: TypeAlias = Literal["nothing", "basic", "digest"]
 
 
 class AuthSessions:
-    """The Digest state of every server in one run, keyed by host, port, and name and password.
+    """The Digest state of every server in one run, keyed by host, port, user name and password.
 
-    The value is the server's current nonce, or None if the server rejected the name and password.
+    A value is the current nonce of the server, or None after the server rejected the login.
     """
 
     def __init__(self) -> None:
@@ -87,8 +87,8 @@ class HttpLogin:
     def begin(self) -> Dialogue[None]:
         """Choose the credentials of the first request.
 
-        Credentials in the URL come first, then the credentials of a redirect to the same host and port, then
-        the credentials held for this host and port.
+        The order is: credentials in the URL, credentials from a redirect to the same host and port, stored
+        credentials for this host and port.
         """
         if self._own:
             return
@@ -106,9 +106,9 @@ class HttpLogin:
         )
 
     def perform(self, request: HttpRequest) -> Dialogue[HttpAnswer]:
-        """Send the request, and send it again with a login if the server requires one.
+        """Send the request, and retry it with a login if the server requires a login.
 
-        The second request is sent only if a login is available.
+        The retry takes place only if a login is available.
 
         Raises:
             AccessDenied: the server rejected the login.
@@ -159,7 +159,7 @@ class HttpLogin:
         return comparable_host(self._url.host), self._url.effective_port, self._credentials
 
     def _can_answer(self, answer: HttpAnswer, request: HttpRequest) -> Dialogue[bool]:
-        """Return whether new credentials can answer the 401 response; if so, skip the response body."""
+        """Return whether new credentials can satisfy the 401 response; if so, skip the response body."""
 
         if self._credentials is None:
             self._credentials = yield from self._find_credentials(challenged=True)
@@ -179,7 +179,7 @@ class HttpLogin:
         return True
 
     def _check_not_refused(self, digest: Digest, head: ResponseHead) -> None:
-        """Check whether the server rejected the password itself, now or earlier.
+        """Check whether the server rejected the password, in this response or earlier in the run.
 
         Raises:
             AccessDenied: the password was rejected.
@@ -196,7 +196,7 @@ class HttpLogin:
             raise AccessDenied(message, code=str(head.status), text=head.reason)
 
     def _check_server(self, head: ResponseHead, request: HttpRequest) -> None:
-        """After a Digest login, verify that the server knows the password, and store the next nonce."""
+        """After a Digest login, verify the server's proof of the password, and store the next nonce."""
         fields = head.values("authentication-info")
         if not fields or self._credentials is None:
             return
@@ -208,9 +208,9 @@ class HttpLogin:
             self.findings.append(Finding("http:rspauth", "warn", detail))
 
 
-# The challenges of a 401 (RFC 9110 11.2, 11.6.1). A response may hold several WWW-Authenticate fields, and
-# one field may hold several challenges. So the fields are parsed by the grammar, not by a search for a scheme
-# name. Text after an invalid challenge is ignored.
+# The challenges of a 401 response (RFC 9110 11.2, 11.6.1). A response may contain several WWW-Authenticate
+# fields, and a field may contain several challenges. Therefore the fields are parsed by the grammar and not
+# by a search for a scheme name. Text after an invalid challenge is ignored.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
 _GAP = re.compile(r"[ \t,]*")
@@ -221,15 +221,15 @@ _PARAMETER = re.compile(rf"({_TOKEN})[ \t]*=[ \t]*(?:{_QUOTED}|({_TOKEN})){_END}
 _TOKEN68 = re.compile(rf"[-._~+/0-9A-Za-z]+=*{_END}")
 _QUOTED_PAIR = re.compile(r"\\(.)", re.DOTALL)
 
-#: The maximum number of challenges parsed: a server has a few, a hostile server has thousands.
+#: The maximum number of parsed challenges. A normal server sends a few, a hostile server may send thousands.
 _MOST = 32
 
 
 class Challenge(NamedTuple):
     """An authentication challenge.
 
-    `scheme` and the names of `parameters` are in lower case; values are unquoted. If a parameter is repeated,
-    the first occurrence counts.
+    `scheme` and the parameter names are in lower case, and the parameter values are unquoted. If a parameter
+    is repeated, the first value counts.
     """
 
     scheme: str
@@ -259,7 +259,7 @@ def _challenges_of(field: str) -> list[Challenge]:
 
 
 def _words_of(field: str) -> Iterator[tuple[str | None, str, str]]:
-    """Yield each scheme, and each parameter as name and value."""
+    """Yield each authentication scheme, and each parameter as name and value."""
     at = _end_of(_GAP.match(field))
     while at < len(field):
         if (parameter := _PARAMETER.match(field, at)) is not None:
@@ -283,10 +283,11 @@ def _end_of(found: re.Match[str] | None) -> int:
     return found.end()
 
 
-# Digest proves a name and a password without sending the password (RFC 7616; without qop, RFC 2069).
+# Digest authentication proves a user name and a password without sending the password (RFC 7616; without qop,
+# RFC 2069).
 #
-# A `Digest` holds one nonce of a server: it counts the uses of the nonce and returns the Authorization field
-# for a request. The values of a challenge are Latin-1, like all header fields; the hash is computed over the
+# A `Digest` contains one nonce of a server, counts the uses of the nonce, and returns the Authorization field
+# for a request. The values of a challenge are Latin-1, like all header fields. The hash is computed over the
 # bytes.
 
 _HASHES: dict[str, Callable[[bytes], str]] = {
@@ -327,9 +328,9 @@ class Digest:
     def covers(self, target: bytes) -> bool:
         """Return whether a request for this target may use the nonce without a new challenge.
 
-        The target has the same origin as the challenge. The `domain` parameter lists the paths for which the
-        login is valid. The parameter may list URLs of other hosts too, but no login is sent to them (S11,
-        credential scope).
+        The target must have the same origin as the challenge. The parameter `domain` lists the paths for
+        which the login is valid. URLs of other hosts in `domain` are ignored, because the login is not sent
+        to other hosts (S11, credential scope).
         """
         if "domain" not in self._said:
             return True
@@ -340,7 +341,7 @@ class Digest:
         """Return the value of `Authorization` for the next request.
 
         Raises:
-            Refused: the login holds bytes that would end the field (S02, command injection).
+            Refused: the login contains bytes that would end the field (S02, header injection).
         """
         check_login(login)
         self._count += 1
@@ -362,8 +363,8 @@ class Digest:
     def proves(self, info: Challenge, target: bytes, login: Credentials) -> bool:
         """Return whether `Authentication-Info` proves that the server knows the password.
 
-        The proof is optional, so a response without proof also returns True. The next nonce in the field is
-        stored.
+        The proof is optional, so the result is also True for a response without a proof. The next nonce in
+        the field is stored.
         """
         said = info.parameters.get("rspauth")
         expected = self._response(self._first_hash(login), f"{self._count:08x}", b":" + target)
@@ -396,10 +397,10 @@ class Digest:
 def choose(challenges: Iterable[Challenge], who: str = "the server") -> Challenge | None:
     """Return the strongest supported Digest challenge, or None if no challenge uses Digest.
 
-    If several challenges are equally strong, the first is returned.
+    Of equally strong challenges, the first is returned.
 
     Raises:
-        Declined: no Digest challenge is supported.
+        Declined: there are Digest challenges, but all are unsupported.
     """
     digests = [challenge for challenge in challenges if challenge.scheme == "digest"]
     known = [challenge for challenge in digests if _find_unsupported(challenge) is None]
@@ -413,7 +414,7 @@ def _algorithm_of(challenge: Challenge) -> str:
 
 
 def _find_unsupported(challenge: Challenge) -> str | None:
-    """Return a description of the unsupported part of a challenge, or None if there is none."""
+    """Return a description of the unsupported feature of a challenge, or None."""
     qop = challenge.parameters.get("qop")
     if _algorithm_of(challenge) not in _ALGORITHMS:
         return f"the algorithm {challenge.parameters['algorithm']!r}"
@@ -429,20 +430,21 @@ def _quote(text: str) -> str:
     return '"' + re.sub(r'(["\\])', r"\\\1", text) + '"'
 
 
-# The login of one run to one HTTP proxy (RFC 9110 11.7). The login is sent only after the proxy responds 407,
-# because some proxies that require no login forward `Proxy-Authorization` to the origin server.
+# The login of one run to one HTTP proxy (RFC 9110 11.7). The login is sent only after the proxy responds 407.
+# Some proxies do not require a login and forward `Proxy-Authorization` to the origin server (credential
+# leak).
 #
-# After a 407 response the login is sent with every request to the proxy. If the proxy supports Digest, the
-# login uses Digest (RFC 7616; the field differs in each request), otherwise Basic.
+# After a 407 response, the login is sent with every request to the proxy. The client uses Digest if the proxy
+# supports Digest (RFC 7616), otherwise Basic. The Digest field differs in each request.
 
-#: The number of random bytes for `heed`.
+#: The number of random bytes for the method `heed`.
 UNGUESSABLE = 16
-#: The maximum number of concurrent requests whose secrets are recorded.
+#: The maximum number of pending requests whose secrets are stored.
 _REMEMBERED = 256
 
 
 class HttpProxyAuth:
-    """The login to a proxy; `proxy` is the proxy's URL in the form that is shown to the user."""
+    """The login to a proxy; `proxy` is the proxy's URL for display."""
 
     def __init__(self, proxy: str, credentials: Credentials | None) -> None:
         self.proxy = proxy
@@ -454,7 +456,7 @@ class HttpProxyAuth:
         self._stale = 0
 
     def fields(self, method: bytes, target: bytes) -> Headers:
-        """Return the login fields of a request; `target` is the request target that is sent to the proxy."""
+        """Return the login fields of a request; `target` is the request target that the proxy receives."""
         self._asked += 1
         if self._digest is None or self._credentials is None:
             return self._basic
@@ -467,7 +469,7 @@ class HttpProxyAuth:
         return (*secret_parts(self._basic), *self._said)
 
     def heed(self, challenges: Sequence[str], sent: Headers, unguessable: bytes) -> None:
-        """Process a 407 to a request with the fields `sent`, and prepare the next login.
+        """Process a 407 response to a request with the fields `sent`, and prepare the next login.
 
         Args:
             challenges: the values of `Proxy-Authenticate`.
@@ -475,7 +477,7 @@ class HttpProxyAuth:
             unguessable: `UNGUESSABLE` random bytes.
 
         Raises:
-            LoginRequired: there are no credentials.
+            LoginRequired: no credentials are configured.
             AccessDenied: the proxy rejected the credentials.
             Declined: the proxy requires an unsupported scheme.
         """
@@ -493,9 +495,9 @@ class HttpProxyAuth:
             self._basic = self._basic_for(asked, self._credentials)
 
     def _is_outdated(self, digest: Digest | None) -> bool:
-        """Return whether the proxy rejected only an expired nonce (`stale`), not the login.
+        """Return whether the proxy rejected only an expired nonce (`stale`) and not the login.
 
-        If a proxy rejects several nonces in a row, this means that it rejects the login.
+        If a proxy rejects several consecutive nonces, the login counts as rejected.
         """
         self._stale = self._stale + 1 if self._asked <= 1 else 1
         self._asked = 0

@@ -1,9 +1,9 @@
-"""An HTTP call: it sends a request and reads the response in the HTTP version of the connection.
+"""An HTTP call: sends a request and reads the response in the HTTP version of the connection.
 
-If the server closes a reused connection without a response, a request that is safe to repeat is sent once
-more on a new connection (RFC 9110 9.2.2, RFC 9112 9.3.1). A response may arrive while the request body is
-still being sent. After an error response the client stops sending the body (RFC 9112 9.5). After a success
-response the client continues, because the server may still read the body.
+If the server closes a pooled connection without a response, a request that is safe to repeat is retried once
+on a new connection (RFC 9110 9.2.2, RFC 9112 9.3.1). A response may arrive while the client still sends the
+request body. After an error response, the client stops sending the body (RFC 9112 9.5). After a success
+response, the client continues, because the server may still read the body.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from protocols.step import (
 )
 from protocols.wire import Reader, count_waiting
 
-# A response: the head, the body, and the check at the end that the response is complete.
+# A response: the head, the body, and the check that the response is complete.
 #
 # A response is complete if it ends as its head announced: after Content-Length bytes, with the last chunk, or
-# with the end of the stream. In a TLS connection, close_notify also proves the end. The connection is
-# reusable only if the response is complete and no further bytes follow it.
+# at the end of the stream. In a TLS connection, close_notify proves the end of the stream. The connection can
+# be reused only if the response is complete and no further bytes follow.
 
 _BODY = "the body, as framed in the head"
 
@@ -64,7 +64,7 @@ class HttpAnswer(NamedTuple):
             yield from self._leave(findings)
 
     def give(self, reply: Reply, decoding: Decoding | None) -> Dialogue[None]:
-        """Pass on the decoded body; add the findings and the checks that it passed to the reply."""
+        """Pass on the decoded body, and add the findings and the passed checks to the reply."""
         if isinstance(self.exchange, Http2Exchange):
             yield from _give_frames(self.exchange, decoding)
             reply.verified.add("terminator" if self.head.length is None else "length")
@@ -124,10 +124,10 @@ def _give_chunks(exchange: Http1Exchange, decoding: Decoding | None) -> Dialogue
 
 
 def _give_frames(exchange: Http2Exchange, decoding: Decoding | None) -> Dialogue[None]:
-    """Pass on the body in HTTP/2 frames.
+    """Pass on a body that arrives in HTTP/2 frames.
 
-    Pending frames are sent before the next read, so the peer never sends more than the flow-control window
-    allows.
+    Pending frames, such as window updates, are sent before the next read. The peer therefore never sends more
+    than the flow-control window allows (backpressure).
     """
     while True:
         try:
@@ -154,11 +154,11 @@ def _finish(decoding: Decoding | None) -> Dialogue[None]:
 
 
 _IDEAL = ResponseHead(200, "OK", ())
-#: The lowest status of a response that stops the sending of the request.
+#: The lowest status code that makes the client stop sending the request body.
 _NOT_WANTED = 300
-#: The status with which a proxy requires a login (RFC 9110 15.5.8).
+#: The status code of a proxy that requires a login (RFC 9110 15.5.8).
 _LOGIN_WANTED = 407
-#: Random bytes for the proxy login.
+#: The number of random bytes for the proxy login.
 _UNGUESSABLE = 16
 
 
@@ -176,9 +176,9 @@ def perform(request: HttpRequest, options: Options, limits: Limits, *, tls: bool
 def _perform_by_proxy(
     request: HttpRequest, via: ForwardProxy, options: Options, limits: Limits
 ) -> Dialogue[HttpAnswer]:
-    """Send the request to the proxy, which may require a login first.
+    """Send the request to the proxy, with a retry if the proxy requires a login.
 
-    The login is sent once. It is sent again if the proxy rejected only the nonce, as stale.
+    The login is sent once. If the proxy rejected only a stale nonce, the login is sent again.
     """
     while True:
         whole = request.route_through(via.place)
@@ -208,7 +208,7 @@ def _perform(request: HttpRequest, options: Options, limits: Limits, *, tls: boo
 
 
 def _acquire_another(request: HttpRequest, used: object | None, tls: bool) -> Dialogue[object | None]:
-    """Return an HTTP/2 connection to the pool and acquire a connection that does not use HTTP/2."""
+    """Return an HTTP/2 connection to the pool, and acquire a connection that does not use HTTP/2."""
     yield ReleaseToPool(used)
     return (yield Acquire((request.pool_key, "not in frames"), tls=tls))
 
@@ -227,7 +227,8 @@ def _exchange(
 ) -> Dialogue[HttpAnswer]:
     """Send the request and receive the head of the response.
 
-    HTTP/2 is used if the connection already uses it, or if it is new and the peer chose h2 in ALPN.
+    HTTP/2 is used if the connection already uses HTTP/2. On a new connection, HTTP/2 is used if the peer
+    chose h2 in ALPN.
     """
     frames = _frames_of(used)
     if used is None and options.http2 is not None and (yield RequestAgreed()) == "h2":
@@ -253,14 +254,14 @@ class _HttpCall:
     def hear_head(self) -> Dialogue[ResponseHead]:
         """Send the request and receive the head of the response.
 
-        If an error response arrives before the request was sent completely, the rest of the request is not
-        sent, because the peer may close the connection without reading the rest.
+        If an error response arrives before the complete request was sent, sending stops. The peer may close
+        the connection without reading the remaining bytes.
         """
         early: object | None = None
         try:
             early = yield self._make_send()
         except Disconnected:
-            self.exchange.cut_off()  # the server may have sent a response before it closed
+            self.exchange.cut_off()  # a server may send a response before it closes the connection
         if early is not None:
             self.exchange.cut_off()
             return cast(ResponseHead, early)

@@ -1,10 +1,10 @@
-"""Decoding of content codings (RFC 9110 8.4), within the bounds of rule S16 (resource limits).
+"""Decoding of content codings (RFC 9110 8.4) within limits, which prevent decompression bombs (S16).
 
-Only one content coding is accepted per body. The decoder returns each piece of decoded bytes only when the
-caller asks for it, so a few coded bytes never expand in memory to a very large body.
+Only one content coding is accepted per body. The decoder returns a block of decoded bytes only when the
+caller requests it. A few coded bytes therefore never become a very large body in memory.
 
 - After the first mebibyte, the decoded bytes are limited to `ratio` times the coded bytes.
-- The coded bytes are limited like any body. In addition, at most one mebibyte of coded bytes in a row may
+- The coded bytes are limited like any body. In addition, at most one mebibyte of consecutive coded bytes may
   produce no output.
 
 gzip and deflate come from the standard library; the caller supplies other codings.
@@ -19,23 +19,24 @@ from typing import TypeAlias
 from protocols.errors import LimitExceeded, ProtocolError, Truncated
 from protocols.options import Unpacking
 
-#: The maximum size of a decoded piece, in bytes.
+#: The maximum size of a decoded block, in bytes.
 PIECE = 65_536
 
-#: The maximum number of coded bytes fed at a time. The unused rest is copied for each gzip member and each
-#: decoded piece. With members of 21 bytes, the time would be quadratic in the number of bytes fed.
+#: The maximum number of coded bytes fed at a time. The unused bytes are copied for each gzip member and each
+#: decoded block. With larger values, the time for members of 21 bytes would be quadratic.
 FED = 16_384
 
-#: The number of decoded bytes without a ratio check: a page of blanks is compressed well and is not an
+#: The number of decoded bytes before the ratio is checked. A page of blanks compresses well and is not an
 #: attack.
 _GRACE = 1_048_576
 
-#: The maximum number of coded bytes in a row without output. Empty members and blocks, metadata and skippable
-#: frames decode to nothing, and a peer can send any number of them. No encoder sends more than a few between
-#: two members that have output.
+#: The maximum number of consecutive coded bytes without output. Empty members, empty blocks, metadata and
+#: skippable frames produce no output, and a peer can send any number of them. An encoder sends only a few of
+#: these between two members with output.
 _IN_VAIN = 1_048_576
 
-#: The overhead of a coding for incompressible data: headers and a name, and five bytes per block of 16 KiB.
+#: The overhead of a coding for incompressible data, in bytes: headers, a name, and five bytes per block of 16
+#: KiB.
 _WRAPPING = 1_024
 _BLOCKS = 1_000
 
@@ -77,10 +78,10 @@ class _Inflation:
         return self._stream is None or self._stream.eof
 
     def _has_stream(self) -> bool:
-        """Return whether a compressed stream can be read; start the next stream if two bytes are buffered.
+        """Return whether a compressed stream can be decoded, and start the next stream if necessary.
 
-        The first two bytes identify the format. By the RFC, deflate is the zlib format (RFC 1950 2.2), but
-        some servers send raw deflate.
+        A stream starts with two bytes that identify the format. By the RFC, deflate is the zlib format (RFC
+        1950 2.2), but some servers send raw deflate.
         """
         if not self._stream_ended():
             return True
@@ -115,7 +116,8 @@ def choose(codings: list[str], known: Codings) -> Unpacking:
     """Return a new decoder for the only content coding of a body.
 
     Raises:
-        LimitExceeded: there is more than one coding (ratio); with two codings the expansion would multiply.
+        LimitExceeded: the body has more than one coding (ratio). With two codings, the expansion ratios would
+            multiply.
         ProtocolError: the coding is not supported and was not requested.
     """
     if len(codings) > 1:
@@ -130,10 +132,10 @@ def choose(codings: list[str], known: Codings) -> Unpacking:
 
 
 class Decoding:
-    """A filter that decodes a content coding piece by piece.
+    """A filter that decodes a content coding in blocks.
 
-    `most` limits the coded body in bytes; None means unlimited. The caller that reads the decoded body must
-    limit its size.
+    `most` limits the coded body in bytes, and None means no limit. The caller must limit the size of the
+    decoded body.
     """
 
     def __init__(self, unpacking: Unpacking, ratio: int, most: int | None) -> None:
@@ -145,7 +147,7 @@ class Decoding:
         self._given = 0
 
     def feed(self, octets: bytes) -> Iterator[bytes]:
-        """Feed coded bytes and yield the decoded pieces.
+        """Feed coded bytes, and yield the decoded blocks.
 
         Raises:
             LimitExceeded: the coded body is too large or expands too much.
@@ -170,7 +172,7 @@ class Decoding:
         return iter(())
 
     def _count_coded(self, octets: int) -> None:
-        """Count coded bytes before they are decoded; `_count` resets the number of bytes without output."""
+        """Count coded bytes before decoding; `_count` resets the number of bytes without output."""
         self._came += octets
         if self._most is not None and self._came > self._most + self._most // _BLOCKS + _WRAPPING:
             raise LimitExceeded("body", f"the coded body is larger than the limit of {self._most} bytes")

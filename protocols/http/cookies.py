@@ -1,9 +1,9 @@
-"""The cookies of one run (RFC 6265bis): parsing, storage and selection for a request.
+"""The cookies of one run (RFC 6265bis): parsing, storage, and selection for a request.
 
-This module is stricter than the standard because of S11 (credential scope): port 80 of http and port 443 of
-https share cookies, and every other port has separate cookies. A cookie is kept until the end of the run,
-unless the cookie jar is stored in a file. A jar that is stored in a file has a clock, which decides whether a
-cookie has expired. In a jar without a clock, the Date field of the response decides.
+This module is stricter than the standard because of S11 (credential scope). Port 80 of http and port 443 of
+https share cookies; every other port has separate cookies. A cookie is stored until the end of the run,
+unless the cookie jar is stored in a file. A jar in a file has a clock, which decides whether a cookie has
+expired. Without a clock, the Date field of the response decides.
 """
 
 from __future__ import annotations
@@ -17,30 +17,32 @@ from protocols.authority import comparable_host
 from protocols.http.response import ResponseHead
 from protocols.http.url import HttpUrl
 
-#: Size limits in bytes: a name with its value, an attribute's value, and the field that is sent.
+#: Size limits in bytes: of a cookie's name and value together, of an attribute's value, and of the Cookie
+#: field in a request.
 LONGEST_PAIR = 4_096
 _LONGEST_ATTRIBUTE = 1_024
 _LONGEST_FIELD = 16_384
-#: The maximum number of cookies read from a response, stored for a host, and stored for a run.
+#: The maximum number of cookies per response, per host, and per run.
 _MOST_SET, _MOST_OF_HOST, _MOST = 64, 50, 3_000
 _LONGEST_LIFE = 400 * 86_400
 
 CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
-#: Returns the public suffix of a name (RFC 6265bis 5.5): anyone can register a name below it.
+#: A function that returns the public suffix of a host name (RFC 6265bis 5.5), below which anyone can register
+#: a name.
 SuffixOf = Callable[[str], str]
 
-#: The key of a run's jar in its memory.
+#: The key of the cookie jar in the memory of a run.
 MEMORY = "http cookies"
 
 
 class Cookie(NamedTuple):
     """A stored cookie.
 
-    The request's host must equal `host`, or be a subdomain of `host` if `subdomains` is set; neither host has
-    a trailing dot. `port` is None for the default ports of http and https. `expires` is in seconds since
-    1970, or None if the cookie ends with the session or the jar is not stored in a file. `http_only` is
-    stored only because the cookie files of other programs contain it.
+    The cookie is sent to `host`, and also to subdomains of `host` if `subdomains` is set. Host names have no
+    trailing dot here. `port` is None for the default ports of http and https. `expires` is in seconds since
+    1970. The value None means that the cookie ends with the session or if the jar is not stored in a file.
+    `http_only` is stored only because cookie files of other programs contain it.
     """
 
     name: str
@@ -63,10 +65,10 @@ class Cookie(NamedTuple):
 
 
 class Jar:
-    """All cookies of a run, in the order in which they were set.
+    """The cookie jar of a run: all cookies in the order in which they were set.
 
-    `revision` counts how often servers changed the jar. A jar that is stored in a file has a `clock`, and the
-    cookies in it can expire.
+    `revision` counts the changes of the jar by servers. A jar that is stored in a file has a `clock`, and its
+    cookies can expire.
     """
 
     def __init__(self, clock: Callable[[], datetime] | None = None) -> None:
@@ -79,9 +81,9 @@ class Jar:
         return 0 if self.clock is None else self.clock().timestamp()
 
     def header(self, url: HttpUrl) -> bytes:
-        """Return the value of the Cookie field for a request; empty if no cookie matches.
+        """Return the value of the Cookie field for a request, or an empty value without a matching cookie.
 
-        Cookies with longer paths come first; among equal lengths, cookies that were set earlier come first.
+        Cookies with longer paths come first. For equal lengths, cookies that were set earlier come first.
         """
         now = self.now
         fitting = [each for each in self.cookies.values() if _is_for_url(each, url) and not each.is_over(now)]
@@ -124,7 +126,7 @@ class Jar:
             self._keep(cookie, lives=_is_alive(attributes, now))
 
     def _would_displace(self, cookie: Cookie, url: HttpUrl) -> bool:
-        """Return whether an insecure response would replace a cookie that was set over TLS."""
+        """Return whether a response without TLS would replace a cookie that was set over TLS."""
         same = (each for each in self.cookies.values() if each.name == cookie.name and each.secure)
         return not url.secured and any(_overlap(each.host, cookie.host) for each in same)
 
@@ -150,9 +152,9 @@ class Jar:
 
 
 def _read_pair(text: str) -> tuple[str, str] | None:
-    """Return the name and value of a cookie, or None if they are invalid.
+    """Return the name and value of a cookie, or None if the cookie is invalid.
 
-    A cookie is invalid if it has no name, has a control character, or is too long.
+    A cookie is invalid if it has no name, contains a control character, or is too long.
     """
     name, equals, value = text.partition(";")[0].partition("=")
     name, value = name.strip(" \t"), value.strip(" \t")
@@ -184,8 +186,8 @@ def _domain_of(domain: str, host: str, suffix_of: SuffixOf | None) -> tuple[str,
 
 
 def is_alone(host: str) -> bool:
-    """Return whether the host is an IP address or a single-label name."""
-    from ipaddress import ip_address  # takes 1 ms; most runs receive no cookie
+    """Return whether the host is an IP address or a name with a single label."""
+    from ipaddress import ip_address  # imported lazily: takes 1 ms, and most runs receive no cookie
 
     try:
         ip_address(host)
@@ -195,9 +197,9 @@ def is_alone(host: str) -> bool:
 
 
 def _keeps_its_word(cookie: Cookie, attributes: dict[str, str], url: HttpUrl) -> bool:
-    """Return whether the cookie satisfies the rules of Secure and of name prefixes (RFC 6265bis 4.1.3).
+    """Return whether the cookie meets the conditions of Secure and of name prefixes (RFC 6265bis 4.1.3).
 
-    A cookie with Secure is accepted over TLS only.
+    A cookie with Secure is accepted only over TLS.
     """
     name = cookie.name.lower()
     if cookie.secure and not url.secured:
@@ -210,10 +212,10 @@ def _keeps_its_word(cookie: Cookie, attributes: dict[str, str], url: HttpUrl) ->
 
 
 def _is_alive(attributes: dict[str, str], now: str) -> bool:
-    """Return whether the response sets the cookie, rather than deletes it.
+    """Return whether the response sets the cookie and does not delete it.
 
-    The response deletes a cookie by an expiry that is not after the Date of the response. Max-Age takes
-    precedence over Expires; an unreadable attribute is ignored.
+    A response deletes a cookie if the cookie's expiry is not after the Date of the response. Max-Age takes
+    precedence over Expires. An invalid attribute is ignored.
     """
     if re.fullmatch(r"-?[0-9]+", attributes.get("max-age", "")):
         return not re.fullmatch(r"-.*|0+", attributes["max-age"])
@@ -224,9 +226,9 @@ def _is_alive(attributes: dict[str, str], now: str) -> bool:
 
 
 def _compute_expiry(attributes: dict[str, str], date: str, now: float) -> int | None:
-    """Return the expiry by the local clock: at most 400 days from now (RFC 6265bis 5.5).
+    """Return the expiry time on the local clock, at most 400 days from now (RFC 6265bis 5.5).
 
-    Expires is taken relative to the response's Date.
+    Expires is relative to the Date of the response.
     """
     if re.fullmatch(r"[0-9]+", attributes.get("max-age", "")):
         return int(now + min(int(attributes["max-age"][:18]), _LONGEST_LIFE))
@@ -242,7 +244,7 @@ def _compute_expiry(attributes: dict[str, str], date: str, now: float) -> int | 
 
 
 def _default_path(url: HttpUrl) -> str:
-    """Return the request path up to its last slash, without that slash (RFC 6265bis 5.1.4)."""
+    """Return the request path up to its last slash, without the slash (RFC 6265bis 5.1.4)."""
     return f"/{url.path or ''}".rpartition("/")[0] or "/"
 
 
@@ -264,7 +266,7 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def jar_of(memory: dict[str, object]) -> Jar:
-    """Return the jar of the run."""
+    """Return the cookie jar of the run."""
     held = memory.get(MEMORY) or memory.setdefault(MEMORY, Jar())
     assert isinstance(held, Jar)
     return held
@@ -275,7 +277,7 @@ def jar_of(memory: dict[str, object]) -> Jar:
 _LONGEST = 1_024
 _DELIMITER = re.compile(r"[\t\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-#: The date used if the response has no Date; it precedes every run of this program.
+#: The date for a response without a Date field, earlier than any run of this program.
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
@@ -309,7 +311,7 @@ def _full_year(year: int) -> int:
     return year + 1900 if 70 <= year <= 99 else year + 2000 if year <= 69 else year
 
 
-# The contents of a cookie file are not trusted. A line is an error if no server could have set its cookie.
+# Cookie files, which are untrusted input. A line is an error if no server could have set the cookie.
 
 TITLE = b"# Netscape HTTP Cookie File\n# Secrets, kept by resolve; comments stay as they are.\n\n"
 
@@ -322,7 +324,7 @@ Cookies = Mapping[tuple[object, ...], Cookie]
 
 
 class BadLine(Exception):
-    """A line that is neither a cookie nor a comment; the error message has the reason, but not the line."""
+    """A line that is neither a cookie nor a comment; the message contains the reason, but not the line."""
 
 
 def read_lines(octets: bytes) -> Iterator[tuple[int, bytes]]:
@@ -345,7 +347,8 @@ def parse_line(line: bytes, serial: int, suffix_of: SuffixOf | None) -> Cookie |
     if CONTROLS.search(text):
         raise BadLine("the line holds a control character")
     fields = text.split("\t")
-    # curl and wget write cookies with an empty value. An editor may have removed the tab at the end.
+    # curl and wget also write cookies with an empty value. An editor may have removed the tab at the end of
+    # the line.
     if len(fields) == 6:
         fields.append("")
     if len(fields) != 7:
@@ -427,10 +430,10 @@ def line_of(cookie: Cookie) -> bytes:
 def merge_cookies(
     octets: bytes, before: Cookies, after: Cookies, now: float, suffix_of: SuffixOf | None
 ) -> bytes:
-    """Return the contents of the cookie file with the changes between `before` and `after`.
+    """Return the contents of a cookie file after the changes from `before` to `after`.
 
-    Changes that other processes made are kept, and so are comments and lines that are not cookies. Expired
-    cookies are removed.
+    Changes by other processes, comments, and lines that are not cookies are preserved. Expired cookies are
+    removed.
     """
     changed = {key: after.get(key) for key in {**before, **after} if before.get(key) != after.get(key)}
     lines, written = [], set()

@@ -1,4 +1,4 @@
-"""The dialogues of an http URL: they send the request with any credentials and handle the status."""
+"""The dialogues of an http URL: send the request, log in if necessary, and interpret the status code."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ if TYPE_CHECKING:
 
 
 _OK = 200
-#: The statuses with which a server reports that it does not support HEAD.
+#: The status codes of a server that does not support HEAD.
 _NO_HEAD = (405, 501)
 _PARTIAL = 206
 _NOT_MODIFIED = 304
 _REDIRECT = PlanNote("a redirect would be checked against the policy and followed as a separate retrieval")
-#: Range Not Satisfiable: the object ends before the requested range begins.
+#: The status code Range Not Satisfiable: the object ends before the requested range.
 _NO_SUCH_PART = 416
 
 
 def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
     """Return the steps of a retrieval.
 
-    If only metadata is wanted, the request is HEAD. If the server does not support HEAD, a GET is sent, and
-    the response body is not read. A request that resumes a partial object without a `stop` is repeated for
-    the complete object in two cases: the object is now shorter than the partial copy, or the response has
-    another range.
+    If the caller needs only metadata, the request is HEAD. If the server does not support HEAD, the request
+    is GET, and the body is not read. A request that resumes a partial object without a `stop` may be repeated
+    for the complete object. This happens if the object is now shorter than the partial copy, or if the
+    response contains another range.
     """
     options, limits = options or Options(), limits or Limits()
     login = HttpLogin(url, options, limits)
@@ -56,10 +56,9 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
 def _settle(
     answer: HttpAnswer, url: HttpUrl, options: Options, limits: Limits, findings: list[Finding]
 ) -> Dialogue[None]:
-    """Interpret the status, then pass on the body.
+    """Interpret the status code, then pass on the body.
 
-    The body is not read if only metadata is wanted. `findings` are the findings that were made before this
-    call.
+    If the caller needs only metadata, the body is not read. `findings` are the findings before this call.
     """
     start, stop = (0, None) if options.want == "facts" else (options.start, options.stop)
     if answer.head.status == _NOT_MODIFIED and _is_conditional(options):
@@ -106,8 +105,8 @@ def _is_conditional(options: Options) -> bool:
 def _is_covered(held: Validators | None, reply: Reply) -> bool:
     """Return whether the local copy is current.
 
-    A server may ignore a condition, so the validators are compared here too. nginx with `if_modified_since
-    exact` sends the object unless its modification time equals the time of the local copy.
+    The validators are compared here too, because a server may ignore a condition. nginx with
+    `if_modified_since exact` sends the object unless its modification time equals that of the local copy.
     """
     now = Validators(size=reply.size, modified=reply.modified, etag=reply.etag)
     return held is not None and held.covers(now)
@@ -200,7 +199,7 @@ def _decoding(head: ResponseHead, options: Options, limits: Limits, reply: Reply
 def _goes_on(head: ResponseHead, start: int) -> bool:
     """Return whether the response continues the partial copy.
 
-    False for 416 (the range does not exist), and for a response with another range.
+    The result is False for 416 (Range Not Satisfiable) and for a response with another range.
     """
     if head.status == _PARTIAL:
         return is_part(head, start)
@@ -210,22 +209,22 @@ def _goes_on(head: ResponseHead, start: int) -> bool:
 def choose_codings(options: Options) -> tuple[str, ...]:
     """Return the content codings to request.
 
-    The result is empty if the bytes are wanted as the server stores them (for a file, or with `options.raw`)
-    or if no body is wanted.
+    The result is empty if the caller needs the stored bytes (for a file, or with `options.raw`) or only
+    metadata.
     """
     coded = options.want in ("content", "listing") and not options.raw
     return (*ALWAYS, *options.codings) if coded else ()
 
 
-# Relay a request that the caller composed, and return its response without interpretation: no status is
-# interpreted and no redirect is followed. Only a content coding is decoded, within the bounds of S16
-# (resource limits), and the fields that describe the coding are removed.
+# Relay of a request that the caller composed. The status code of the response is not interpreted, and
+# redirects are not followed. Only a content coding is decoded, within the limits of S16 (resource limits),
+# and the header fields about the coding are removed.
 
 _OF_THE_CODING = ("content-encoding", "content-length")
 
 
 def relay(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) -> Dialogue[None]:
-    """Send the caller's request and return its response as a reply.
+    """Send the caller's request, and return its response as a reply.
 
     `extra` of the reply has the status, the reason and the version. After the status 101, the body is all
     bytes that the peer sends in the new protocol. If the response has no body, the

@@ -11,16 +11,16 @@ from protocols.http.request import HttpRequest
 from protocols.http.response import SWITCHING
 from protocols.options import Limits
 
-_TOO_LONG = 431  # the status that h11 suggests for a head that exceeds `max_incomplete_event_size`
-#: The status, reason, fields and version of a response.
+_TOO_LONG = 431  # the status code in an h11 error about a head that exceeds `max_incomplete_event_size`
+#: The status code, reason phrase, header fields and HTTP version of a response.
 Answered: TypeAlias = "tuple[int, str, tuple[tuple[str, str], ...], str]"
 
 
 class H11Machine:
     """An h11 connection for one request and its response.
 
-    `head` is the head of the request as h11 writes it. After the last chunk and the trailer, `ended` is set
-    and `surplus` holds the bytes after the trailer.
+    `head` is the request head that h11 wrote. After the last chunk and the trailer, `ended` is set
+    and `surplus` contains the bytes after the trailer.
 
     Raises:
         Refused: the request cannot be sent (S02, command injection).
@@ -38,7 +38,7 @@ class H11Machine:
             raise Refused("S02", f"the request cannot be sent: {_without_octets(error)}") from error
 
     def encode(self, octets: bytes) -> bytes:
-        """Encode a piece of the request body.
+        """Encode a block of the request body.
 
         Raises:
             Refused: the body is longer than the announced length.
@@ -114,5 +114,5 @@ class H11Machine:
 
 
 def _without_octets(error: h11.ProtocolError) -> str:
-    """Return h11's error message without the bytes that it quotes: they may be body data or a secret."""
+    """Return h11's error message without quoted bytes, which may be body data or a secret."""
     return str(error).partition(": b")[0].partition(": bytearray")[0].partition(" (expected")[0]

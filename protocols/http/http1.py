@@ -1,9 +1,9 @@
 """An HTTP/1 request and its response on a connection, without I/O, within the limits.
 
-A plain head (the usual form, defined below) is written and read in one step, without importing h11. Any other
-head is read line by line under the limits and passed to h11 complete, so h11 never holds the bytes after the
-head. A body of known length, or one that ends with the connection, is copied directly from the connection, in
-bulk. Only chunked bodies pass through h11.
+A plain head (the usual form, defined below) is written and parsed in one step, without an import of h11. Any
+other head is read line by line within the limits, and then passed to h11 as one block. A body of known
+length, or until the end of the connection, is copied directly from the connection in bulk. Only chunked
+bodies pass through h11.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from protocols.wire import Buffer, encode_head, encode_head_lines, encode_payloa
 if TYPE_CHECKING:
     from protocols.http.h11_machine import Answered, H11Machine
 
-# Plain heads: the heads of most requests and responses, each written or read in one step.
+# Plain heads: the form of most request and response heads, written or parsed in one step.
 #
 # Plain heads are a subset of the heads that h11 accepts, with the same meaning. Each field occurs once, in
-# printable ASCII and not folded, and each line ends in CR LF. The only framing is one Content-Length, and the
-# connection is reusable. The checks here are at least as strict as those of h11. h11 parses all other heads,
-# so a head that is not plain only takes longer.
+# printable ASCII without line folding, and each line ends in CR LF. The only framing field is one
+# Content-Length, and the connection can be reused. The checks here are at least as strict as those of h11.
+# h11 parses all other heads, which only takes longer.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
-#: A byte matches only one part of the pattern, so there is no backtracking: a mismatch takes no longer than a
-#: match.
+#: The pattern needs no backtracking, because each byte can match only one element. A mismatch takes as long
+#: as a match (no ReDoS).
 _VALUE = r"(?:[!-~]+(?:[ \t]+[!-~]+)*)?"
 
-#: The lines of a request without framing fields and with no `Connection` field but keep-alive.
+#: The lines of a request without framing fields. The only accepted `Connection` field is keep-alive.
 _REQUEST = re.compile(
     rf"(?:GET|HEAD) [!-~]+ HTTP/1\.1\nHost: {_VALUE}(?:\n"
     r"(?:(?i:connection: keep-alive)|"
@@ -45,14 +45,14 @@ _REQUEST = re.compile(
 _FIELDS = re.compile(rf"({_TOKEN}):[ \t]*({_VALUE})\r\n")
 _ANSWER = re.compile(rf"HTTP/1\.1 ([2-5][0-9][0-9]) ([ -~]*)\r\n(?:{_TOKEN}:[ \t]*{_VALUE}\r\n)+\r\n")
 
-#: The maximum number of digits of a length: no file is so long that its length needs more.
+#: The maximum number of digits of a Content-Length. No file is larger.
 _LONGEST_LENGTH = 19
 
 
 def write_plain(request: HttpRequest) -> Line | None:
-    """Return the head of a plain request, which is the complete request because it has no body.
+    """Return the head of a plain request without a body, or None for any other request.
 
-    Returns None if the request has a body or a head that is not plain.
+    The head is then the complete request.
     """
     if request.body != b"":
         return None
@@ -62,9 +62,9 @@ def write_plain(request: HttpRequest) -> Line | None:
 
 
 def read_plain(buffer: Buffer, method: bytes, limits: Limits) -> ResponseHead | None:
-    """Take from the buffer the head of a response to a plain request, with a known body length.
+    """Parse the head of a response to a plain request, with a known body length.
 
-    Returns None, and takes nothing, if the head is incomplete, is not plain, or may exceed a limit.
+    If the head is incomplete, is not plain, or may exceed a limit, return None and consume nothing.
     """
     octets = buffer.peek_head(limits.line)
     if not octets.isascii() or not (found := _ANSWER.fullmatch(text := octets.decode("ascii"))):
@@ -94,16 +94,16 @@ def _is_clear(named: dict[str, str]) -> bool:
 
 _BEGINNING = b"HTTP/1."
 
-#: The maximum size in bytes of a request that every system accepts in one write: no response can arrive
-#: before all of it is sent.
+#: The maximum size in bytes of a request that every operating system accepts in one write. No response can
+#: arrive before the complete request is sent.
 AT_ONCE = 16_384
 
 
 class Http1Exchange:
     """An HTTP/1.1 request and its response on one connection.
 
-    Send `line` (and a body with `encode_body`, `encode_end`), then read the head with `read_head`, then the
-    body.
+    First send `line` (and a body with `encode_body` and `encode_end`). Then read the head with `read_head`,
+    and finally the body.
 
     Raises:
         Refused: the request cannot be sent (S02).
@@ -124,7 +124,7 @@ class Http1Exchange:
 
     def _begin(self) -> H11Machine:
 
-        # imported lazily: h11 takes 25 ms to load, and a plain head does not need it
+        # imported lazily: h11 takes 25 ms to import, and a plain head does not need h11
         from protocols.http.h11_machine import H11Machine
 
         self._begun = H11Machine(self._request, self._limits)
@@ -134,7 +134,7 @@ class Http1Exchange:
     def _machine(self) -> H11Machine:
         """Return the h11 machine.
 
-        After a plain request, the machine is created only if the response is not plain.
+        After a plain request, the machine is created only for a response that is not plain.
         """
         if self._begun is None:
             self._begin().encode_end()
@@ -149,7 +149,7 @@ class Http1Exchange:
         self._cut_off = True
 
     def encode_body(self, octets: bytes) -> Line:
-        """Encode a piece of the request body.
+        """Encode a block of the request body.
 
         Raises:
             Refused: the body is longer than the announced length.
@@ -157,7 +157,7 @@ class Http1Exchange:
         return encode_payload(self._machine.encode(octets))
 
     def encode_end(self) -> Line:
-        """Encode the end of the request: nothing, or the last chunk.
+        """Encode the end of the request body: nothing, or the last chunk.
 
         Raises:
             Refused: the body is shorter than the announced length.
@@ -165,7 +165,7 @@ class Http1Exchange:
         return encode_payload(b"" if self.is_plain else self._machine.encode_end())
 
     def encode_piece(self, octets: bytes) -> Line:
-        """Encode a piece of the request body; empty bytes end the body."""
+        """Encode a block of the request body; an empty block ends the body."""
         return self.encode_body(octets) if octets else self.encode_end()
 
     def read_head(self, buffer: Buffer) -> Generator[None, None, ResponseHead]:
@@ -190,16 +190,16 @@ class Http1Exchange:
                 lines.append(line)
                 octets += len(line)
                 check_head_size(octets, self._limits)
-                if len(lines) > self._limits.lines + 1:  # the status line is not a header
+                if len(lines) > self._limits.lines + 1:  # the status line is not a header field
                     raise LimitExceeded("lines", f"the response has more than {self._limits.lines} headers")
             answered = self._machine.read_head(b"".join(lines[start:]) + line)
             if answered is not None:
                 return self._head(answered)
 
     def _check_beginning(self, buffer: Buffer) -> Generator[None, None, None]:
-        """Check the first bytes for another protocol or HTTP version.
+        """Check whether the first bytes belong to another protocol or HTTP version.
 
-        A peer with another protocol may never send a line end, and the reader would wait for the line end.
+        A peer with another protocol may never send a line end, and the client would wait until the timeout.
         HTTP/2 has no status line (RFC 9113 8.3.2).
         """
         while (begin := buffer.peek(len(_BEGINNING))) != _BEGINNING:
@@ -226,9 +226,9 @@ class Http1Exchange:
         return self._answered
 
     def take_chunks(self, buffer: Buffer) -> bytes:
-        """Take the data of the buffered part of a chunked body.
+        """Return the data of the buffered part of a chunked body.
 
-        `ended` is set after the last chunk and the trailer. The bytes after the trailer stay in the buffer.
+        `ended` is set after the last chunk and the trailer. Bytes after the trailer stay in the buffer.
 
         Raises:
             ProtocolError: the bytes are not chunks.
@@ -259,14 +259,14 @@ class Http1Exchange:
         return b""
 
     def read_over(self, buffer: Buffer) -> Generator[None, None, bool]:
-        """Skip an unwanted body without waiting; return whether the complete body was buffered."""
+        """Skip an unwanted body without waiting, and return whether the complete body was buffered."""
         assert self._answered is not None
         match self._answered.framing:
             case BodyFraming.LENGTH if len(buffer) >= (self._answered.length or 0):
                 buffer.take(self._answered.length)
                 return True
             case BodyFraming.CHUNKED if buffer:
-                with suppress(ProtocolError):  # the body is unwanted: an error only closes the connection
+                with suppress(ProtocolError):  # the body is unwanted, so an error only closes the connection
                     self.take_chunks(buffer)
                 return self.ended
         return self._answered.framing is BodyFraming.NONE
@@ -274,7 +274,7 @@ class Http1Exchange:
 
     @property
     def state(self) -> object:
-        """Return the state that is pooled with the connection, which is only whether it can be reused."""
+        """Return the state that is stored with the pooled connection: whether it can be reused."""
         return True
 
     @property

@@ -1,8 +1,8 @@
-"""A request and its response in HTTP/2 frames (RFC 9113), within the limits. No I/O.
+"""A request and its response in HTTP/2 frames (RFC 9113), within the limits, without I/O.
 
-This module takes one frame at a time from the buffer. So each frame has a bounded size, and bytes after the
-end of the response stay in the buffer. The HTTP/2 state machine from the options (`Frames`) interprets the
-frames. Body bytes are not accumulated: each step emits the bytes of one read of the connection.
+The module takes one frame at a time from the buffer. So each frame has a limited size, and bytes after the
+response stay in the buffer. The HTTP/2 state machine from the options (`Frames`) interprets the frames. Body
+bytes are not accumulated: each step emits the bytes of one read from the connection.
 """
 
 from __future__ import annotations
@@ -18,22 +18,24 @@ from protocols.http.response import BodyFraming, ResponseHead, check_head_size, 
 from protocols.options import Frames, Limits
 from protocols.wire import Buffer, encode_frames
 
-#: The size of a frame header (RFC 9113 4.1), and the default maximum size of a frame's payload (4.2).
+#: The size of a frame header (RFC 9113 4.1), and the default maximum size of a frame's payload (4.2), in
+#: bytes.
 _PREFIX = 9
 _LARGEST_FRAME = 16_384
 _GOAWAY = 7
-#: The maximum number of frames in a row that hold no part of the response. A server has hardly a good reason
-#: to send more. Known attacks send SETTINGS, PING, empty DATA or endless header blocks (CVE-2019-9512 to
-#: 9518, CVE-2024-27316 and similar).
+#: The maximum number of consecutive frames without data of the response. A normal server sends fewer. Known
+#: attacks send SETTINGS, PING, empty DATA or endless header blocks (CVE-2019-9512 to 9518, CVE-2024-27316 and
+#: similar).
 _IDLE_FRAMES = 1_000
-#: The minimum limit of a header section, in bytes; h2 uses the same figure.
+#: The minimum limit for the size of a header section, in bytes. h2 uses the same number.
 _HEADER_SECTION = 65_536
 
-#: Fields of an HTTP/1.1 connection, which HTTP/2 forbids (8.2.2), and Host, which is `:authority` in HTTP/2.
+#: Header fields that HTTP/2 forbids, because they belong to an HTTP/1.1 connection (8.2.2), and Host, which
+#: is `:authority` in HTTP/2.
 _OF_HTTP1 = frozenset({b"connection", b"host", b"keep-alive", b"proxy-connection", b"te", b"upgrade"})
 _NAME = re.compile(rb"[-!#$%&'*+.^_`|~0-9a-z]+")
 _VALUE = re.compile(rb"[^\x00\r\n]*")
-#: As in h11: a Content-Length with more digits is invalid.
+#: A Content-Length with more digits is invalid, as in h11.
 _LENGTH = re.compile(rb"[0-9]{1,20}")
 _STATUS = re.compile(rb"[1-9][0-9]{2}")
 
@@ -41,20 +43,20 @@ _Fields: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
 
 def header_section(limits: Limits) -> int:
-    """Return the maximum size in bytes of a peer's header section; a line of maximum size must fit."""
+    """Return the maximum size in bytes of a peer's header section; a line of maximum length must fit."""
     return max(_HEADER_SECTION, limits.line)
 
 
 class Http2Exchange:
     """An HTTP/2 request and its response.
 
-    Send `take_unsent`, then read the head with `read_head`, then the body with `take_data` until `ended`.
-    Between these calls, send the bytes of `take_unsent` before the next read. `frames` belongs to the
+    First send the bytes of `take_unsent`. Then read the head with `read_head`, and the body with `take_data`
+    until `ended` is set. Before each further read, send the bytes of `take_unsent`. `frames` belongs to the
     connection, which can be reused.
 
     Raises:
         Refused: the request cannot be sent (S02, command injection).
-        Disconnected: the connection accepts no more requests.
+        Disconnected: the peer accepts no more requests on the connection.
     """
 
     version = "HTTP/2"
@@ -112,9 +114,10 @@ class Http2Exchange:
         return self._head
 
     def take_data(self, buffer: Buffer) -> bytes:
-        """Take the body bytes of the buffered frames; `ended` is set at the end of the stream.
+        """Return the body bytes of the buffered frames; `ended` is set at the end of the stream.
 
-        Raises the errors of `read_head`, and `Truncated` if the stream is aborted after some body bytes.
+        Raises the errors of `read_head`, and also `Truncated` if the peer aborts the stream after some body
+        bytes.
         """
         try:
             while not self.ended and self._fault is None and (frame := _take_frame(buffer)) is not None:
@@ -142,24 +145,24 @@ class Http2Exchange:
         return octets
 
     def read_over(self, buffer: Buffer) -> Generator[None, None, bool]:
-        """Skip an unwanted body without waiting; return whether the complete body was buffered."""
+        """Skip an unwanted body without waiting, and return whether the complete body was buffered."""
         try:
             while self.take_data(buffer):
                 pass
         except ResolveError:
-            return False  # the body is unwanted: an error only closes the connection
+            return False  # the body is unwanted, so an error only closes the connection
         return True
         yield
 
     def must_send(self) -> tuple[Line]:
-        """Return the bytes to send now; call this method only if there are bytes to send."""
+        """Return the bytes to send now; call this method only if bytes are waiting."""
         line = self.take_unsent()
         assert line is not None
         return (line,)
 
     @property
     def state(self) -> object:
-        """Return the state that is pooled with the connection."""
+        """Return the state that is stored with the pooled connection."""
         return self.frames
 
     def cut(self, how: str) -> Disconnected | Truncated:
@@ -179,8 +182,8 @@ class Http2Exchange:
         if self._idle > _IDLE_FRAMES:
             raise ProtocolError(f"{_IDLE_FRAMES} frames in a row without a part of the response")
         if frame[3] == _GOAWAY and len(frame) >= _PREFIX + 8:
-            # GOAWAY is not passed to the state machine, which would then reject all later frames. Responses
-            # in progress still arrive after GOAWAY (6.8).
+            # GOAWAY is not passed to the state machine, because the machine would then reject all later
+            # frames. Responses in progress still arrive after GOAWAY (6.8).
             self._leave(int.from_bytes(frame[_PREFIX : _PREFIX + 4], "big") & 0x7FFF_FFFF)
             return
         if self._head is None:
@@ -203,7 +206,7 @@ class Http2Exchange:
 
     def _take_fields(self, fields: _Fields) -> None:
         self._fields += len(fields)
-        if self._fields > self._limits.lines + 1:  # the status is not a header
+        if self._fields > self._limits.lines + 1:  # the status is not a header field
             raise LimitExceeded("lines", f"the response has more than {self._limits.lines} headers")
         for name, value in fields:
             if len(name) + len(value) + 4 > self._limits.line:  # the size of the field as an HTTP/1.1 line
@@ -259,11 +262,11 @@ def _take_frame(buffer: Buffer) -> bytes | None:
 
 
 def _fields_of(request: HttpRequest) -> _Fields:
-    """Return the fields in HTTP/2 form (8.3.1); the target stays as in the URL.
+    """Return the header fields in the form of HTTP/2 (8.3.1); the target stays as in the URL.
 
     Raises:
-        Refused: a proxy that forwards the request in HTTP/1.1 would read more than one field (S02, command
-            injection; 8.2.1, 10.3).
+        Refused: a proxy that forwards the request in HTTP/1.1 would read more than one field (S02, request
+            smuggling; 8.2.1, 10.3).
     """
     for name, value in request.headers:
         if not _NAME.fullmatch(name.lower()) or not _VALUE.fullmatch(value):

@@ -1,7 +1,8 @@
-"""The HTTP request: the bytes that ask for a URL or a range of its object (RFC 9112 3, RFC 9110 5 to 14).
+"""The HTTP request for a URL or for a range of its object (RFC 9112 3, RFC 9110 5 to 14).
 
-The request target is the URL's path and search as written. This module lists the fields that a caller must
-not set, and the fields whose values are never shown. h11 checks the field values when the head is assembled.
+The request target is the path and search of the URL, unchanged. This module lists the header fields that a
+caller must not set, and the fields whose values are never displayed. h11 checks the field values when the
+head is written.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from protocols.step import Source
 
 Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
-#: Headers whose values are shown as `****` (S17, privacy), found by their names.
+#: The names of header fields whose values are displayed as `****` (S17, privacy).
 _SECRET = re.compile(rb"auth|cookie|key|passw|secret|session|signature|token", re.IGNORECASE)
 
-#: Headers that are determined by the URL, the connection or h11. If the caller set one of them, its value
-#: would break the framing, or name another host than the host that the policy checked.
+#: Header fields that the URL, the connection or h11 determines. If the caller could set such a field, the
+#: value could break the framing (request smuggling), or name another host than the checked host.
 _NOT_THE_CALLERS = frozenset(
     {
         b"accept-encoding",
@@ -56,9 +57,9 @@ def _is_secret(name: bytes) -> bool:
 class HttpRequest(NamedTuple):
     """A request to send.
 
-    If the caller supplied the body as a stream, the request can be sent only once. `told` holds the headers
-    for a proxy. These headers are not part of the pool key, because a connection to a proxy already belongs
-    to one login at this proxy.
+    A request whose body is a stream can be sent only once. `told` contains the header fields for a proxy.
+    These fields are not part of the pool key, because a connection to a proxy belongs to one login at this
+    proxy.
     """
 
     method: bytes
@@ -69,10 +70,10 @@ class HttpRequest(NamedTuple):
     told: Headers = ()
 
     def sign(self, value: bytes, speaker: tuple[bytes, bytes] | None = None) -> HttpRequest:
-        """Return the request with `Authorization` before the caller's headers, unless the caller set it.
+        """Return the request with `Authorization` first, unless the caller set this field.
 
-        `speaker` identifies the login in the pool key. The `value` cannot identify a login, because Digest
-        changes the `value` with each request.
+        `speaker` identifies the login in the pool key. `value` cannot identify the login, because Digest
+        computes a new value for each request.
         """
         if has_field(self.headers, b"authorization"):
             return self
@@ -82,25 +83,25 @@ class HttpRequest(NamedTuple):
 
     @property
     def secrets(self) -> Headers:
-        """Return the headers whose values must not be shown."""
+        """Return the header fields whose values must not be displayed."""
         return tuple([(name, value) for name, value in self.headers if value and _is_secret(name)])
 
     def route_through(self, place: bytes) -> HttpRequest:
-        """Return the request as sent to a proxy, with the complete URL as its target."""
+        """Return the request for a proxy, with the absolute URL as its target."""
         return self._replace(target=place + self.target) if self.target.startswith(b"/") else self
 
     def add_fields(self, fields: Headers) -> HttpRequest:
-        """Return the request with the headers for a proxy."""
+        """Return the request with the header fields for a proxy."""
         return self._replace(headers=(*self.headers, *fields), told=fields)
 
     @property
     def repeatable(self) -> bool:
-        """Return whether the request may be sent twice if its outcome is unknown (RFC 9110 9.2.2)."""
+        """Return whether the request may be repeated after an unknown outcome (RFC 9110 9.2.2)."""
         return self.method in _REPEATABLE and isinstance(self.body, bytes)
 
     @property
     def pool_key(self) -> Headers:
-        """Return the login part of the pool key; only requests with equal keys share a connection (S11)."""
+        """Return the login in the pool key; only requests with the same key share a connection (S11)."""
         secrets = self.secrets
         if self.told:
             secrets = tuple(each for each in secrets if each not in self.told)
@@ -110,16 +111,16 @@ class HttpRequest(NamedTuple):
 
 
 def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> HttpRequest:
-    """Compose a GET for the URL, or a HEAD if only metadata is wanted.
+    """Compose a GET for the URL, or a HEAD if the caller needs only metadata.
 
     Args:
         url: the URL to retrieve.
-        options: the range, the conditions and the caller's headers.
-        codings: the supported content codings; a range request sends none of them.
+        options: the range, the conditions and the caller's header fields.
+        codings: the supported content codings; a range request accepts no coding.
 
     Raises:
-        Refused: the target or a header holds bytes that cannot be sent (S02, command injection).
-        NotConfigured: the caller set a header that it must not set.
+        Refused: the target or a field contains bytes that cannot be sent (S02, header injection).
+        NotConfigured: the caller set a field that it must not set.
     """
     method = b"HEAD" if options.want == "facts" else b"GET"
     check_headers(options.headers)
@@ -138,7 +139,7 @@ def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> HttpReque
 def _collect_own_fields(
     host: str, port: int | None, default_port: int, user_agent: bytes, codings: tuple[str, ...]
 ) -> Headers:
-    """Return the headers that depend only on the host and port; no header is secret."""
+    """Return the header fields that depend only on the host and port; none of them is secret."""
     check_headers(((b"User-Agent", user_agent),))
     headers = {
         b"Host": _host(host, port, default_port),
@@ -150,7 +151,7 @@ def _collect_own_fields(
 
 
 def _make_conditional_fields(options: Options) -> dict[bytes, bytes]:
-    """Return the headers of a range request or a conditional request."""
+    """Return the header fields of a range request or a conditional request."""
     if options.want == "facts":
         return {}
     if options.start or options.stop is not None:
@@ -164,10 +165,12 @@ def _make_conditional_fields(options: Options) -> dict[bytes, bytes]:
 def prepare(
     method: bytes, target: bytes, headers: Iterable[tuple[bytes, bytes]], body: bytes | Source = b""
 ) -> HttpRequest:
-    """Return a request of any method; no error message holds a header's value, which may be secret (S17).
+    """Return a request with any method.
+
+    Error messages do not contain the value of a header field, because the value may be secret (S17).
 
     Raises:
-        Refused: the target has a byte outside 21–7E, or a header is invalid (S02, command injection).
+        Refused: the target contains a byte outside 21–7E, or a field is invalid (S02, header injection).
     """
     fields: list[tuple[bytes, bytes]] = []
     for name, written in headers:
@@ -188,10 +191,10 @@ def _request(method: bytes, target: bytes, fields: Headers, body: bytes | Source
 
 
 def target_of(url: HttpUrl) -> bytes:
-    """Return path and search as written, not normalized; `prepare` checks the rest.
+    """Return the path and search of the URL unchanged; `prepare` checks the remaining rules.
 
     Raises:
-        Refused: path or search holds a character outside ASCII (S02).
+        Refused: the path or search contains a character outside ASCII (S02).
     """
     search = "" if url.search is None else f"?{url.search}"
     try:
@@ -201,7 +204,7 @@ def target_of(url: HttpUrl) -> bytes:
 
 
 def host_of(url: HostUrl) -> bytes:
-    """Return the Host header: with the port unless it is the scheme's default (RFC 9110 7.2)."""
+    """Return the Host field; the default port of the scheme is omitted (RFC 9110 7.2)."""
     return _host(url.host, url.port, url.default_port)
 
 
@@ -211,10 +214,10 @@ def _host(host: str, port: int | None, default_port: int) -> bytes:
 
 
 def encode_basic(credentials: Credentials) -> bytes:
-    """Return the value of Basic authentication (RFC 7617).
+    """Return the value of `Authorization` for Basic authentication (RFC 7617).
 
     Raises:
-        Refused: the login holds bytes that would change its meaning (S02).
+        Refused: the login contains bytes that would change its meaning (S02).
     """
     check_login(credentials, b":")
     pair = credentials.user + b":" + credentials.password
@@ -222,10 +225,10 @@ def encode_basic(credentials: Credentials) -> bytes:
 
 
 def check_login(credentials: Credentials, ends_user: bytes = b"") -> None:
-    """Check that no byte of the login would end the field, or the user name if `ends_user` is given.
+    """Check that no byte of the login ends the field, or the user name if `ends_user` is set.
 
     Raises:
-        Refused: such a byte was found (S02, command injection).
+        Refused: the login contains such a byte (S02, header injection).
     """
     ends = b"\0\n\r"
     for name, octets, refused in (
@@ -238,15 +241,15 @@ def check_login(credentials: Credentials, ends_user: bytes = b"") -> None:
 
 
 def has_field(headers: Headers, name: bytes) -> bool:
-    """Return whether there is a field with that (lower-case) name."""
+    """Return whether the header fields include a (lower-case) name."""
     return any(field.lower() == name for field, _ in headers)
 
 
 def check_headers(headers: Headers) -> None:
-    """Check that the caller may set these headers; the error never shows a value.
+    """Check that the caller may set these header fields; an error message does not contain a value.
 
     Raises:
-        NotConfigured: a header is invalid or must not be set by the caller.
+        NotConfigured: a field is invalid, or the caller must not set the field.
     """
     for name, value in headers:
         shown = name.decode("latin-1")
@@ -258,7 +261,7 @@ def check_headers(headers: Headers) -> None:
             raise NotConfigured(f"the value of the header {shown} holds a control character")
 
 
-# Range requests (RFC 9110 14) resume a partial file. Conditional requests (13.1) ask for an object only if it
+# Range requests (RFC 9110 14) resume a partial file. Conditional requests (13.1) request an object only if it
 # differs from the local copy.
 #
 # A range request accepts no content coding, because a range of compressed bytes is not a range of the object.
@@ -268,9 +271,9 @@ _STRONG = re.compile(r'"[\x21\x23-\x7e\x80-\xff]*"')
 
 
 def range_headers(start: int, known: Validators, stop: int | None = None) -> dict[bytes, bytes]:
-    """Return the headers of a range request from byte `start`, up to `stop` if given.
+    """Return the header fields of a range request from byte `start` to byte `stop`, or to the end.
 
-    The range is requested only if the object is still the `known` one (If-Range, 13.1.5).
+    The server sends the range only if the object still has the version `known` (If-Range, 13.1.5).
     """
     headers = {b"Range": b"bytes=%d-" % start if stop is None else b"bytes=%d-%d" % (start, stop - 1)}
     if known.etag is not None:
@@ -283,7 +286,10 @@ def range_headers(start: int, known: Validators, stop: int | None = None) -> dic
 
 
 def conditions(held: Validators) -> dict[bytes, bytes]:
-    """Return the headers that request the object only if it differs from the local copy (13.1.2, 13.1.3)."""
+    """Return the header fields that request the object only if it differs from the local copy.
+
+    The conditions are If-None-Match (13.1.2) and If-Modified-Since (13.1.3).
+    """
     headers: dict[bytes, bytes] = {}
     if held.etag is not None:
         headers[b"If-None-Match"] = held.etag.encode("latin-1")
@@ -313,10 +319,10 @@ def check_part(head: ResponseHead, start: int, stop: int | None = None) -> int |
     """Check that the response is the range from `start` to `stop`, or to the object's end.
 
     Returns:
-        The size of the object, or None if the server does not report it.
+        The size of the object, or None if the server does not report the size.
 
     Raises:
-        ProtocolError: the response is another range, or its first and last byte are not certain.
+        ProtocolError: the response is another range, or the first and last byte of its range are unclear.
     """
     asked = f"the range from byte {start}" if stop is None else f"the range of bytes {start}-{stop - 1}"
     if head.codings:

@@ -1,7 +1,7 @@
-"""The head of an HTTP response and the meaning of its fields (RFC 9110 6 and 8, RFC 9112 6.3).
+"""The head of an HTTP response, and the meaning of its fields (RFC 9110 6 and 8, RFC 9112 6.3).
 
-Names are in lower case. Values are the received bytes, decoded as Latin-1: one character each. A field with
-an error is ignored if only metadata is lost; h11 has already checked all framing fields.
+Field names are in lower case. Field values are the received bytes, decoded as Latin-1. A field with an error
+is ignored if only metadata is lost. h11 has already checked all framing fields.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from protocols.location import Finding
 from protocols.options import Limits
 from protocols.syntax import decode
 
-#: The maximum size of all heads of a response in bytes, interim ones (1xx) included: a thousand lines of 64
-#: KiB would be 62 MiB. Browsers accept 256 KiB to 400 KiB, curl 300 KiB.
+#: The maximum size in bytes of all heads of a response, including interim responses (1xx). A thousand lines
+#: of 64 KiB would be 62 MiB. Browsers accept 256 KiB to 400 KiB, curl 300 KiB.
 LARGEST_HEAD = 262_144
 
-#: The maximum length: no file is longer, and a larger number does not fit into a file offset.
+#: The maximum Content-Length. No file is larger, and a larger number does not fit into a file offset.
 _LARGEST = 2**63 - 1
 
 _PARAMETER = re.compile(r';[ \t]*charset[ \t]*=[ \t]*(?:"([^"\\]*)"|([^\s;"]+))', re.IGNORECASE)
@@ -39,7 +39,7 @@ _ESSENCE = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+/[-!#$%&'*+.^_`|~0-9A-Za-z]+"
 
 
 class BodyFraming(enum.Enum):
-    """The part of a response that marks the end of the body (RFC 9112 6.3)."""
+    """The framing of a response: how the end of the body is marked (RFC 9112 6.3)."""
 
     NONE = "there is no body"
     LENGTH = "Content-Length"
@@ -48,7 +48,10 @@ class BodyFraming(enum.Enum):
 
 
 class ResponseHead(NamedTuple):
-    """A final status line and its fields. Only with framing LENGTH is `length` set."""
+    """The status line and the header fields of a final response.
+
+    `length` is set only if the framing is LENGTH.
+    """
 
     status: int
     reason: str
@@ -57,7 +60,7 @@ class ResponseHead(NamedTuple):
     length: int | None = None
 
     def values(self, name: str) -> list[str]:
-        """Return the values of all fields with that (lower-case) name."""
+        """Return the values of all fields with a (lower-case) name."""
         found: list[str] = []
         for field, value in self.fields:
             if field == name:
@@ -65,7 +68,7 @@ class ResponseHead(NamedTuple):
         return found
 
     def get_first(self, name: str) -> str:
-        """Return the value of the first field with that name, or an empty string."""
+        """Return the value of the first field with a name, or an empty string."""
         for field, value in self.fields:
             if field == name:
                 return value
@@ -73,7 +76,7 @@ class ResponseHead(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return the status code and the reason phrase in the form for a message."""
+        """Return the status code and the reason phrase for a message."""
         return f"{self.status} {self.reason}".rstrip()
 
     @property
@@ -84,16 +87,16 @@ class ResponseHead(NamedTuple):
 
     @property
     def charset(self) -> str | None:
-        """Return the charset parameter, as written."""
+        """Return the charset parameter unchanged."""
         found = _PARAMETER.search(self.get_first("content-type"))
         return None if found is None else (found[1] or found[2] or None)
 
     @property
     def announced(self) -> int | None:
-        """Return the Content-Length; a response to HEAD also has this field, although it has no body.
+        """Return the Content-Length, which a response to HEAD also has although it has no body.
 
-        None with a transfer coding, which makes Content-Length meaningless (RFC 9112 6.3), and for 204, which
-        has no content (RFC 9110 15.3.5).
+        Return None with a transfer coding, which makes Content-Length meaningless (RFC 9112 6.3). Also return
+        None for 204, because a 204 response has no content (RFC 9110 15.3.5).
         """
         values = self.values("content-length")
         void = self.status == 204 or self.values("transfer-encoding")
@@ -109,7 +112,9 @@ class ResponseHead(NamedTuple):
 
 
 def check_head_size(octets: int, limits: Limits) -> None:
-    """Check the size of the received part of the head. A single line may use the complete limit of a line.
+    """Check the size of the part of the head that was received.
+
+    A single line may use the complete limit of a line.
 
     Raises:
         LimitExceeded: the head is too long.
@@ -120,7 +125,7 @@ def check_head_size(octets: int, limits: Limits) -> None:
 
 
 def content_length(value: str) -> int:
-    """Parse a Content-Length; h11 has checked that it has digits only.
+    """Parse a Content-Length; h11 has checked that it consists of digits.
 
     Raises:
         ProtocolError: the length is 2^63 or more.
@@ -138,16 +143,16 @@ SWITCHING = 101
 def framing_of(
     method: bytes, status: int, fields: tuple[tuple[str, str], ...], version: str = "1.1"
 ) -> tuple[BodyFraming, int | None]:
-    """Return the framing of a body (RFC 9112 6.3), and the length of the body if that is known.
+    """Return the framing of a body (RFC 9112 6.3), and the length of the body if the length is known.
 
-    h11 must have checked the fields before.
+    The fields must have been checked by h11.
 
     Raises:
         ProtocolError: the head has both a transfer coding and a length, or a transfer coding in HTTP/1.0. Two
-            peers on the path could then disagree about the end of the body and read the rest as another
-            response (response smuggling, RFC 9112 6.1, 11.2).
+            servers on the path could then find different ends of the body, and read the remaining bytes as
+            another response (response smuggling, RFC 9112 6.1, 11.2).
     """
-    # the bytes that follow belong to the tunnel; these fields are ignored
+    # The bytes after the head belong to the tunnel, and framing fields are ignored.
     if method == b"CONNECT" and 200 <= status < 300:
         return BodyFraming.NONE, None
     if status == SWITCHING:
@@ -166,8 +171,8 @@ def framing_of(
     return BodyFraming.CLOSE, None
 
 
-# Dates in header fields (RFC 9110 5.6.7). Dates are written in the current format; the two obsolete formats
-# can be parsed too.
+# Dates in header fields (RFC 9110 5.6.7). The client writes the current format, and also parses the two
+# obsolete formats.
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _TIME = r"(?P<hour>\d\d):(?P<minute>\d\d):(?P<second>\d\d)"
@@ -182,8 +187,8 @@ _FORMS = (
         rf"[A-Z][a-z]{{2}} (?P<month>[A-Z][a-z]{{2}}) (?P<day>[ \d]\d) {_TIME} (?P<year>\d{{4}})", re.ASCII
     ),
 )
-#: RFC 850 dates have two-digit years; RFC 9110 interprets a year far in the future as a past one. No web
-#: server has a date before 1970, so 70 to 99 mean 1970 to 1999.
+#: Dates of RFC 850 have two-digit years. RFC 9110 interprets a year far in the future as a year in the past.
+#: Web servers have no dates before 1970, so 70 to 99 mean 1970 to 1999.
 _CENTURY_TURN = 70
 
 
@@ -191,14 +196,14 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def format_date(moment: datetime) -> str:
-    """Return the date as a field value. A datetime without a time zone is UTC."""
+    """Return the date as a field value; a `datetime` without a time zone counts as UTC."""
     utc = moment.astimezone(UTC) if moment.tzinfo is not None else moment
     day, month = _DAYS[utc.weekday()], MONTHS[utc.month - 1]
     return f"{day}, {utc.day:02} {month} {utc.year:04} {utc:%H:%M:%S} GMT"
 
 
 def parse_date(text: str) -> datetime | None:
-    """Parse a date; return it in UTC, or None if it is invalid."""
+    """Parse a date, and return it in UTC, or None for an invalid date."""
     for form in _FORMS:
         if found := form.fullmatch(text):
             return _moment(found.groupdict())
@@ -224,7 +229,7 @@ def _moment(parts: dict[str, str]) -> datetime | None:
         return None
 
 
-# Interpretation of status codes (RFC 9110 15): the object follows, has moved, or is not available.
+# Interpretation of status codes (RFC 9110 15): the response has the object, is a redirect, or is an error.
 
 _REFUSALS: dict[int, type[Declined]] = {
     401: LoginRequired,
@@ -240,8 +245,8 @@ _REFUSALS: dict[int, type[Declined]] = {
     503: TryLater,
     504: TryLater,
 }
-#: Redirections whose Location is the object's URL. 304 has its own check (a conditional request), 305 would
-#: name a proxy, 306 is unused.
+#: The status codes of redirects whose Location is the object's URL. The code 304 is checked elsewhere
+#: (conditional request), 305 would name a proxy, and 306 is unused.
 _ELSEWHERE = frozenset({300, 301, 302, 303, 307, 308})
 _PARTIAL = 206
 
@@ -250,12 +255,15 @@ _LONGEST_WAIT = 86_400.0
 
 
 def check_status(head: ResponseHead, *, part: bool = False) -> Moved | None:
-    """Interpret the status: return `Moved` for a redirect, or None if the requested content follows.
+    """Interpret the status code of a response.
 
-    The content is the object, or the requested `part` of the object.
+    The requested content is the object, or the requested `part` (range) of the object.
+
+    Returns:
+        `Moved` for a redirect, or None if the response has the requested content.
 
     Raises:
-        Declined: the server refused; the subclass depends on the status.
+        Declined: the server refused; the status code determines the subclass.
         ProtocolError: the response is a range that was not requested, or a redirect without a usable
             location.
     """
@@ -280,9 +288,9 @@ def _refusal(head: ResponseHead) -> Declined:
 
 
 def _retry_after(head: ResponseHead) -> tuple[float | None, datetime | None]:
-    """Parse Retry-After, in seconds or as a date (10.2.3).
+    """Parse Retry-After, a number of seconds or a date (10.2.3).
 
-    A date is relative to the response's own Date, if it has one.
+    A date is relative to the Date of the response, if the response has one.
     """
     value = "".join(head.values("retry-after")[:1])
     if _SECONDS.fullmatch(value):
@@ -294,10 +302,10 @@ def _retry_after(head: ResponseHead) -> tuple[float | None, datetime | None]:
 
 
 def _location(head: ResponseHead) -> str | None:
-    """Return the Location.
+    """Return the value of Location, or None.
 
     Raises:
-        ProtocolError: there are several different locations, so the target is ambiguous.
+        ProtocolError: the response has several different locations, so the target is ambiguous.
     """
     found = set(head.values("location"))
     if len(found) > 1:
@@ -305,20 +313,20 @@ def _location(head: ResponseHead) -> str | None:
     return found.pop() or None if found else None
 
 
-# The file name that a server suggests: Content-Disposition (RFC 6266, RFC 8187). The result is the server's
-# bytes, path separators included: a caller that creates a file with this name must sanitize the name first.
+# The file name that a server suggests in Content-Disposition (RFC 6266, RFC 8187). The result may contain
+# path separators. A caller that creates a file must sanitize the name first (path traversal).
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
 _FIELD_PARAMETER = re.compile(rf'[ \t]*;[ \t]*({_TOKEN})[ \t]*=[ \t]*("(?:[^"\\]|\\.)*"|[^\s;"]+)', re.DOTALL)
-#: RFC 8187 3.2: a character set, a language, and percent-encoded octets.
+#: RFC 8187 3.2: a charset, a language, and percent-encoded octets.
 _EXTENDED = re.compile(r"(?i:(utf-8)|(iso-8859-1))'[-A-Za-z0-9]*'((?:%[0-9A-Fa-f]{2}|[!-$&-~])+)")
 
 
 def parse_suggested_name(value: str) -> bytes | None:
-    """Parse the file name in a field value with one character per byte.
+    """Parse the file name in a field value, which is decoded as Latin-1.
 
-    `filename*` takes precedence over `filename`. Returns None without a file name, or if the field violates
-    the RFC's syntax.
+    `filename*` takes precedence over `filename`. Return None without a file name, or if the field violates
+    the syntax of the RFC.
     """
     kind = re.match(rf"[ \t]*{_TOKEN}", value)
     at = 0 if kind is None else kind.end()
@@ -347,19 +355,22 @@ def _unquote(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL) if text.startswith('"') else text
 
 
-# Detect a login page at the end of a redirect. Services that require a login redirect a client without a
-# login to a page of another host. The status of this page is 200, so the page would be saved as the requested
+# Detection of a login page at the end of a redirect. If a client has no login, some services redirect it to a
+# page on another host. The status code of this page is 200, so the page would be saved as the requested
 # object.
 
 _PAGES = ("text/html", "application/xhtml+xml")
-#: File name extensions of pages and of programs that generate pages.
+#: The file name extensions of web pages, and of programs that generate web pages.
 _PAGE_SUFFIXES = frozenset(
     {b"html", b"htm", b"xhtml", b"shtml", b"php", b"asp", b"aspx", b"jsp", b"cgi", b"pl"}
 )
 
 
 def landed_elsewhere(url: HttpUrl, asked: tuple[str, bytes], media_type: str | None) -> Finding | None:
-    """Report an HTML page from another host than `asked` if the requested file name is not an HTML name."""
+    """Return a finding for an HTML page from another host if the requested file name is not an HTML name.
+
+    `asked` is the host and file name of the request.
+    """
     host, name = asked
     stem, _, suffix = name.rpartition(b".")
     is_data = bool(stem and suffix) and suffix.lower() not in _PAGE_SUFFIXES

@@ -1,7 +1,7 @@
 """A connection through an HTTP proxy: CONNECT (RFC 9110 9.3.6).
 
-Any 2xx opens the tunnel, and every byte after the head of that response belongs to the tunnel, even if the
-head has a length. The proxy receives only the host and port of the target, nothing else about the traffic.
+Any 2xx response opens the tunnel. Every byte after the response head belongs to the tunnel, even if the head
+has a Content-Length. The proxy learns only the host and port of the target.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from protocols.http.response import ResponseHead
 from protocols.options import Limits
 from protocols.step import Dialogue, RandomBytes, Send, receive
 
-#: The limits for a proxy's response, which is short. Squid's heads have 1 KiB.
+#: The limits for a proxy's response, which is short. The response heads of Squid have 1 KiB.
 _LIMITS = Limits(line=16_384, lines=100)
 
-#: The statuses that require a login: 407, and 401, which tinyproxy sends for a wrong proxy login.
+#: The status codes that require a login: 407, and 401, which tinyproxy sends for a wrong proxy login.
 _LOGIN_WANTED = frozenset({401, 407})
 _NOT_ALLOWED = frozenset({403, 405, 501})
 _NOT_REACHED = frozenset({500, 502, 503})
@@ -39,19 +39,19 @@ _IDEAL = ResponseHead(200, "Connection established", ())
 
 
 def open_tunnel(host: str, port: int, login: HttpProxyAuth) -> Dialogue[bool]:
-    """Open the tunnel; return whether it is open.
+    """Open the tunnel, and return whether the proxy opened it.
 
-    False means that the proxy requires a login. `login` has recorded the challenge, and the next connection
-    to the proxy sends the login.
+    If the proxy requires a login, the result is False. `login` has then stored the challenge, and the next
+    connection to the proxy sends the login.
 
     Raises:
-        ResolveError: the proxy refused; the subclass depends on its status.
+        ResolveError: the proxy refused; the status code determines the subclass.
     """
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     target = place.encode("ascii")
     sent = login.fields(b"CONNECT", target)
     exchange = Http1Exchange(prepare(b"CONNECT", target, [(b"Host", target), *sent]), _LIMITS)
-    exchange.encode_end()  # h11 requires the end of the body, even if the request has none
+    exchange.encode_end()  # h11 requires the end of the body, even for a request without a body
     yield Send((exchange.line,))
     head = yield from _hear_head(exchange, login.proxy)
     if 200 <= head.status < 300:
@@ -76,7 +76,7 @@ def _hear_head(exchange: Http1Exchange, proxy: str) -> Dialogue[ResponseHead]:
 
 
 def _refusal(head: ResponseHead, port: int, proxy: str) -> ResolveError:
-    """Return the error for a refusal; the body of the response, an error page of the proxy, is ignored."""
+    """Return the error for a refusal, without the error page of the proxy in the response body."""
     code, said = str(head.status), f"{proxy} answers {head.shown}"
     if head.status in _NOT_ALLOWED:
         return AccessDenied(f"{proxy} does not allow connections to port {port} ({head.shown})", code=code)

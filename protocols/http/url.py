@@ -1,6 +1,6 @@
-"""http URLs (RFC 1738 3.3): a path and a search.
+"""http URLs (RFC 1738 3.3): a path and a search part.
 
-Both are sent to the server as written, without decoding.
+Path and search are sent to the server unchanged, without decoding.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _SEARCH_DATA = ";:@&="
 class HttpUrl(HostUrl):
     """An http or https URL.
 
-    `path` is without its leading slash, None if it is absent; `search` is the part after `?`. Both are as
-    written, still percent-encoded.
+    `path` is the path without its leading slash, or None if it is absent. `search` is the text after `?`.
+    Both are still percent-encoded.
 
     Examples:
         >>> url = resolver.parse("https://h.example/a/b?c=d")
@@ -37,7 +37,7 @@ class HttpUrl(HostUrl):
 
 
 def parse(text: UrlText) -> HttpUrl:
-    """Parse an http URL without removing dot segments or normalizing."""
+    """Parse an http URL without removing dot segments and without other normalization."""
     login, start = parse_hostport(text, enders="/?")
     question = find(text, "?", start)
     path = None
@@ -54,13 +54,13 @@ def parse(text: UrlText) -> HttpUrl:
 
 
 def with_name(url: HttpUrl, *names: bytes) -> HttpUrl:
-    """Return the URL with `names` in place of the last segment of its path."""
+    """Return the URL with `names` instead of the last segment of its path."""
     directory, slash, _ = (url.path or "").rpartition("/")
     return replace(url, path=f"{directory}{slash}{'/'.join(map(encode, names))}", search=None, fragment=None)
 
 
 def names_of(url: HttpUrl) -> tuple[bytes, ...]:
-    """Return the segments of the path, decoded once, without dot segments (RFC 3986 5.2.4, 6.2.2)."""
+    """Return the decoded segments of the path, without dot segments (RFC 3986 5.2.4, 6.2.2)."""
     found: list[bytes] = []
     for segment in (url.path or "").split("/"):
         name = decode(segment)
@@ -72,7 +72,7 @@ def names_of(url: HttpUrl) -> tuple[bytes, ...]:
 
 
 def as_directory(url: HttpUrl) -> HttpUrl:
-    """Return the URL with a slash at the end of the path."""
+    """Return the URL with a trailing slash in its path."""
     path = url.path or ""
     return url if not path or path.endswith("/") else replace(url, path=f"{path}/", fragment=None)
 

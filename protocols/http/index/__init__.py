@@ -5,7 +5,7 @@
 - `structured`: JSON and XML.
 - `entries`: links, sizes and dates in all formats.
 
-All readers are fed the bytes of the page; the head of the response selects the reader.
+The head of the response selects the reader, which parses the bytes of the page.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _XML = frozenset({"text/xml", "application/xml"})
 def index_reader(
     url: HttpUrl, head: ResponseHead, limits: Limits, findings: list[Finding]
 ) -> EntryReader | None:
-    """Return a reader for the response to `url`, or None if it cannot be an index.
+    """Return a reader for the response to `url`, or None if the response cannot be an index.
 
     The reader raises `Declined` if the content is not an index.
     """

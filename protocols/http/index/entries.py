@@ -1,8 +1,8 @@
 """Entries of an index page: the target, size and date of each link (RFC 3986 5.2).
 
-A link is an entry if its href names an object directly in this directory; the text of the link is ignored. An
-href is processed as bytes: bytes outside ASCII are not recoded, bytes that RFC 3986 does not allow are
-escaped, and escapes are decoded once.
+A link is an entry if its href names an object directly in the directory. The text of the link is ignored. An
+href is processed as bytes: bytes outside ASCII are not converted, bytes that RFC 3986 does not allow are
+percent-encoded, and escapes are decoded once.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from protocols.text import in_utc
 
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:")
 _SORT = re.compile(rb"C=[NMSD][;&]O=[AD]|sort=[a-z]+&order=(?:asc|desc)")
-#: Bytes that need an escape in a segment, and percent signs that do not begin an escape (RFC 3986 3.3).
-#: Brackets stay as written, because all servers interpret them alike.
+#: The bytes that must be percent-encoded in a segment, and percent signs that do not begin an escape (RFC
+#: 3986 3.3). Brackets are not percent-encoded, because all servers interpret them alike.
 _UNWRITTEN = re.compile(rb"[^A-Za-z0-9._~!$&'()*+,;=:@%\[\]-]|%(?![0-9A-Fa-f]{2})")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 
@@ -42,7 +42,7 @@ class LinkRole(enum.Enum):
 class IndexLink(NamedTuple):
     """A link of an index page.
 
-    `segment` is the path segment as written, valid in a URL; `name` is its decoded form. Both are empty
+    `segment` is the original path segment, valid in a URL. `name` is the decoded segment. Both are empty
     unless the link is an entry.
     """
 
@@ -53,7 +53,7 @@ class IndexLink(NamedTuple):
 
 
 class IndexDirectory:
-    """The directory whose index is the page at `url`; the path of `url` ends in a slash."""
+    """The directory of an index page; the path of its `url` ends in a slash."""
 
     def __init__(self, url: HttpUrl) -> None:
         path = url.path or ""
@@ -65,7 +65,7 @@ class IndexDirectory:
         self._segments = [decode(segment) for segment in _segments(base)[:-1]]
 
     def rebase(self, href: str) -> None:
-        """Apply `<base href>`: later links are relative to it."""
+        """Apply `<base href>`, to which later links are relative."""
         path = self._path(octets_of(href).strip().partition(b"#")[0].partition(b"?")[0])
         self._base = None if path is None else path[: path.rfind(b"/") + 1]
 
@@ -85,7 +85,7 @@ class IndexDirectory:
         return IndexLink(LinkRole.OUTSIDE) if path is None else self._place(_segments(path))
 
     def _path(self, written: bytes) -> bytes | None:
-        """Return the path that the href leads to, or None if the href leads to another host."""
+        """Return the path of the href's target, or None if the target is on another host."""
         scheme = _SCHEME.match(written)
         if scheme is not None:
             if scheme[0][:-1].lower() != self._scheme or not written.startswith(b"//", scheme.end()):
@@ -121,9 +121,10 @@ def _entry(segment: bytes, *, directory: bool) -> IndexLink:
 
 
 def octets_of(text: str) -> bytes:
-    """Encode text of a page, which is read as ISO 8859-1 to keep its bytes.
+    """Encode text of a page to the original bytes of the page.
 
-    A character reference beyond ISO 8859-1 is encoded in UTF-8.
+    The page was decoded as ISO 8859-1, which preserves its bytes. A character reference beyond ISO 8859-1 is
+    encoded in UTF-8.
     """
     try:
         return text.encode("latin-1")
@@ -139,7 +140,10 @@ def decode(segment: bytes) -> bytes:
 
 
 def _segments(path: bytes) -> list[bytes]:
-    """Split a path into segments without dot segments (RFC 3986 5.2.4); the last is empty after a slash."""
+    """Split a path into segments without dot segments (RFC 3986 5.2.4).
+
+    After a trailing slash, the last segment is empty.
+    """
     found: list[bytes] = []
     for segment in path.split(b"/")[1:]:
         if segment == b"..":
@@ -150,7 +154,7 @@ def _segments(path: bytes) -> list[bytes]:
 
 
 # Sizes and dates next to a link, in the formats of the servers. A size with a unit (`4.2K`) is rounded, and a
-# date without a time zone is ambiguous, so both are kept as text.
+# date without a time zone is ambiguous. Therefore both are stored as text.
 
 _LARGEST = 2**63 - 1
 _SIZE = r"-|[0-9]{1,19}(?:[.,][0-9]{1,3})?(?: ?(?:[KMGTPEkmgtpe]i?[Bb]?|B|bytes))?"
@@ -166,12 +170,16 @@ _STAMP = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0
 _SIZE_CELL = re.compile(_SIZE)
 _SIZE_BEHIND = re.compile(rf"({_SIZE})(?=\s|$)")
 _EXACT = re.compile(r"([0-9]{1,19})(?: ?(?:B|bytes))?")
-#: Digits directly before a link and after a time: IIS.
+#: The size on a page of IIS: digits between a time and a link.
 _SIZE_BEFORE = re.compile(r"[0-9]{1,2}:[0-9]{2} [AP]M +([0-9]{1,19}) *")
 
 
 class CellTime(NamedTuple):
-    """A date as `text`, and also as `certain` with a time zone, or as `local` in the server's time."""
+    """A date of a cell.
+
+    `text` is the original text. `certain` is set if the text has a time zone, otherwise `local` is set, in
+    the server's time zone.
+    """
 
     text: str
     certain: datetime | None = None
@@ -179,14 +187,14 @@ class CellTime(NamedTuple):
 
 
 class CellSize(NamedTuple):
-    """A size as `text`; `exact` is the number of bytes if the text is an exact number."""
+    """A size of a cell as `text`; `exact` is the number of bytes if the text is an exact number."""
 
     text: str
     exact: int | None = None
 
 
 def parse_size(text: str) -> CellSize | None:
-    """Parse a complete cell; return None if it is not a size. A dash is a size without a value."""
+    """Parse the text of a cell as a size, or return None. A dash is a size without a number."""
     if not _SIZE_CELL.fullmatch(text):
         return None
     exact = _EXACT.fullmatch(text)
@@ -195,7 +203,7 @@ def parse_size(text: str) -> CellSize | None:
 
 
 def parse_moment(text: str) -> CellTime | None:
-    """Parse a complete cell; return None if it is not a date."""
+    """Parse the text of a cell as a date, or return None."""
     if (certain := parse_stamp(text) or parse_date(text)) is not None:
         return CellTime(text, certain)
     for form in _LOCAL:
@@ -205,13 +213,13 @@ def parse_moment(text: str) -> CellTime | None:
 
 
 def parse_stamp(text: str) -> datetime | None:
-    """Parse an RFC 3339 date in UTC."""
+    """Parse a date of RFC 3339 in UTC."""
     found = _STAMP.fullmatch(text)
     return None if found is None else in_utc(found.groups())
 
 
 def read_behind(text: str) -> tuple[CellTime | None, CellSize | None]:
-    """Parse the text after a link in a `pre` element: a date, then a size; a description may follow."""
+    """Parse the text after a link in a `pre` element: a date, a size, and possibly a description."""
     text = text.lstrip()
     moment = None
     for form in _LOCAL:
@@ -224,7 +232,7 @@ def read_behind(text: str) -> tuple[CellTime | None, CellSize | None]:
 
 
 def read_before(text: str) -> CellSize | None:
-    """Parse the size in the text before a link in a `pre` element, as IIS writes it."""
+    """Parse the size before a link in a `pre` element, as on pages of IIS."""
     found = _SIZE_BEFORE.search(text)
     return None if found is None else parse_size(found[1])
 
@@ -241,10 +249,9 @@ def _parse_local_time(text: str, found: re.Match[str]) -> CellTime | None:
     return CellTime(text, None, moment.isoformat(timespec="minutes" if second is None else "seconds"))
 
 
-# Entries of a machine-readable index, and the error that every index reader raises for a page that is not an
-# index.
+# Entries of a machine-readable index, and the error for a page that is not an index.
 
-#: Bytes that are escaped: all but the unreserved ones (RFC 3986 2.3), to be safe.
+#: The bytes that are percent-encoded: all except unreserved bytes (RFC 3986 2.3).
 _RESERVED = re.compile(rb"[^A-Za-z0-9._~-]")
 
 
@@ -286,13 +293,16 @@ def _escape_name(name: bytes) -> str:
 
 
 def decline(findings: list[Finding], reason: str) -> NoReturn:
-    """Raise `Declined` and record the reason as a finding."""
+    """Raise `Declined`, and add the reason as a finding."""
     findings.append(Finding("http:no-index", "allow", reason))
     raise Declined("this is a document and not a listing; cat shows it")
 
 
 def note_foreign(findings: list[Finding], name: bytes) -> None:
-    """Report an invalid name, but only once per listing, because a server could send any number of them."""
+    """Add a finding for an invalid name, but only once per listing.
+
+    A server could send any number of invalid names.
+    """
     if not any(finding.rule == "http:index-name" for finding in findings):
         shown = name[:200].decode("utf-8", "backslashreplace")
         detail = f"entry skipped, its name is not valid in this directory: {shown!r}"

@@ -1,8 +1,8 @@
 """An HTML index page as entries: the page is parsed as it arrives.
 
-Rows are stored until the page ends, or until there are so many rows that the decision (index or not) cannot
-change. Later rows are emitted as they arrive, so a page can have any length. A page that is not an index
-raises `Declined`.
+The first rows are stored until the page ends, or until more rows could not change the decision (index or
+not). Later rows are emitted as they arrive, so a page can have any length. A page that is not an index raises
+`Declined`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from protocols.http.url import HttpUrl
 from protocols.location import BuiltUrl, Entry, Finding, JsonValue, Kind
 from protocols.options import Limits
 
-# The containers of a page: elements that may hold an index, their rows, and the targets of their links.
+# The containers of a page: elements that may contain an index, their rows, and the targets of their links.
 #
 # The parser calls `IndexPage` with the tags and the text of a page. `IndexPage` stores
 # counts, headings, and the rows of containers. `judge` decides later whether the page is an index.
@@ -43,10 +43,9 @@ _HEADINGS = frozenset({"title", "h1", "h2", "h3", "h4"})
 _CONTAINERS = frozenset({"pre", "table", "ul"})
 _CELLS = frozenset({"td", "th"})
 _WITHOUT_END = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "wbr"})
-#: The maximum number of characters read from a heading, a cell or the text of a row: a description may be
-#: long.
+#: The maximum number of characters of a heading, a cell or the text of a row. A description may be long.
 _MOST_TEXT = 4_096
-#: The maximum number of headings read: an index page has a title and one heading.
+#: The maximum number of headings that are parsed. An index page has a title and one heading.
 _MOST_HEADINGS = 100
 
 
@@ -60,9 +59,9 @@ class IndexRow(NamedTuple):
 
 
 class RowContainer:
-    """A `pre`, a `table` or a `ul` element of the page, with its link targets and its stored rows.
+    """A `pre`, `table` or `ul` element of the page, with its link targets and its stored rows.
 
-    `dotted` is set if the link to the parent directory is written `..` or `.`. `slashed` is set if any link
+    `dotted` is set if the link to the parent directory has the text `..` or `.`. `slashed` is set if any link
     ends in a slash.
     """
 
@@ -111,7 +110,7 @@ class RowContainer:
             self._length += len(text)
 
     def begin_cell(self, order: str | None) -> None:
-        """Start a cell; `order` is the column's sort key in the page (only Caddy writes one)."""
+        """Start a cell; `order` is the sort key of the column in the page (only in pages of Caddy)."""
         self._text.clear()
         self._length = 0
         self._linked = False
@@ -141,11 +140,11 @@ class RowContainer:
 
 
 class IndexPage:
-    """The target of the HTML parser: it collects the containers of a page.
+    """The target of the HTML parser, which collects the containers of a page.
 
     After a container was `chosen` as the index, only the rows of this container are stored. `most` limits the
-    nesting depth, and the number of tag and attribute names: the parser stores every name, and an untrusted
-    page may have any number of names.
+    nesting depth, and the number of tag names and attribute names. The parser stores every name, and an
+    untrusted page may have any number of names (memory exhaustion).
     """
 
     def __init__(self, directory: IndexDirectory, most: int) -> None:
@@ -241,7 +240,7 @@ class IndexPage:
             container.add(line)
 
     def close(self) -> None:
-        """End the page and close all open containers."""
+        """End the page, and close all open containers."""
         while self._open:
             self._close(self._open.pop())
 
@@ -261,16 +260,16 @@ class IndexPage:
 # comment is treated as text. A server that does not escape names writes `<!--` for a file with that name, and
 # a parser would hide all names after it. Once the page is complete, such a comment ends at its first `>`.
 
-#: The bytes of a comment that are held because the comment may turn out to be unterminated.
+#: The maximum number of stored bytes of a comment that may be unterminated.
 _MAX_COMMENT = 1_048_576
-#: Patterns for the end of text, a tag, a quoted value in it, a script, and a comment.
+#: Patterns for the end of text, of a tag, of a quoted value in a tag, of a script, and of a comment.
 _TEXT = re.compile(rb"<!--|<(?=[A-Za-z/?]|!(?=[^-]|-[^-]))")
 _TEXT_WITHOUT_COMMENTS = re.compile(rb"<(?=[A-Za-z/?!])")
 _TAG = re.compile(rb">|=[ \t\r\n\f]*[\"']")
 _VALUES = {b'"': re.compile(b'"'), b"'": re.compile(b"'")}
 _SCRIPT = re.compile(rb"</(?:script|style)", re.IGNORECASE)
 _COMMENT = re.compile(rb"-->")
-#: The start of one of the patterns above, if the rest has not arrived yet.
+#: The beginning of such a pattern at the end of the received bytes.
 _HALF = re.compile(rb"(?:<(?:!-?)?|=[ \t\r\n\f]*|</[A-Za-z]{0,5}|--?)\Z")
 _MOST_HALF = 16
 _IS_SCRIPT = re.compile(rb"<(?:script|style)[\s/>]", re.IGNORECASE)
@@ -362,15 +361,17 @@ class MarkupFilter:
         return given
 
 
-# Decide whether a page is the index of its directory. A false positive would list the links of an ordinary
-# article as files.
+# The decision whether the page is the index of its directory. After a wrong decision, the links of an
+# ordinary article would be listed as files.
 #
-# The page must meet one of three criteria. P1: a heading is an index title and names this directory. P2:
-# three links sort the page. P3: a heading names another directory (a proxy maps one path to another), there
-# is a parent link, and every entry has a date. For each criterion, at most a quarter of the links may lead
-# elsewhere.
+# The page must meet one of three criteria:
+# P1: a heading is an index title and contains the path of this directory.
+# P2: three links sort the page.
+# P3: a heading contains another directory (a proxy maps one path to another), the page has a parent link, and
+# every entry has a date.
+# For each criterion, at most a quarter of the links may lead elsewhere.
 
-#: The titles of Apache, nginx, lighttpd and mini_httpd; Python; Tomcat; Jetty; webfs.
+#: The index titles of Apache, nginx, lighttpd and mini_httpd; Python; Tomcat; Jetty; webfs.
 _FORMS = re.compile(
     r"(?:Index of |Directory listing for |Directory: |listing:\s+)(?P<path>.*)"
     r"|Directory Listing For \[(?P<tomcat>.*?)\](?: - Up To .*)?",
@@ -379,7 +380,7 @@ _FORMS = re.compile(
 
 
 class IndexVerdict(NamedTuple):
-    """The container that is the index, or None and the reason why the page is not an index."""
+    """The container of the index, or None and the reason why the page is not an index."""
 
     container: RowContainer | None
     reason: str = ""
@@ -425,18 +426,18 @@ def _segments(path: bytes) -> list[bytes]:
 
 
 def _is_same(one: list[bytes], other: list[bytes]) -> bool:
-    """Return whether the paths are equal or one ends with the other, because proxies drop prefixes."""
+    """Return whether one path ends with the other; proxies may remove the prefix of a path."""
     shorter, longer = sorted((one, other), key=len)
     return one == other or (bool(shorter) and longer[-len(shorter) :] == shorter)
 
 
-#: The number of rows held before it is decided whether the page is an index: no article has so many links in
-#: one list by chance.
+#: The number of rows before the decision whether the page is an index. No article has so many links in one
+#: list by chance.
 _HELD = 1_000
-#: The maximum number of bytes read before it is decided whether the page is an index. The largest page with
-#: 10,000 names has 7.5 MB (Caddy).
+#: The maximum number of bytes before the decision whether the page is an index. The largest page with 10,000
+#: names has 7.5 MB (Caddy).
 LONGEST = 16_777_216
-#: The number of URLs remembered. If an icon and a name are both links to a file, the file yields one entry.
+#: The number of stored URLs. If both an icon and a name link to a file, the file yields one entry.
 _REMEMBERED = 1_024
 
 
@@ -445,8 +446,8 @@ class MarkupReader:
 
     Raises:
         Declined: the page is not an index.
-        LimitExceeded: a tag is longer than `limits.line`; tags are nested deeper, or have more names, than
-            `limits.lines`; or the page is too long to be judged.
+        LimitExceeded: a tag is longer than `limits.line`, tags are nested deeper or have more names than
+            `limits.lines`, or the page is too long for the decision.
     """
 
     def __init__(self, url: HttpUrl, limits: Limits, findings: list[Finding]) -> None:
@@ -503,7 +504,7 @@ class MarkupReader:
                 yield entry
 
     def _entry(self, row: IndexRow, index: RowContainer) -> Entry | None:
-        """Return the entry of a row, or None if its URL was emitted before."""
+        """Return the entry of a row, or None if an earlier row had the same URL."""
         url = self._page.directory.text + row.link.segment + ("/" if row.link.directory else "")
         if url in self._seen:
             return None
@@ -526,8 +527,8 @@ class MarkupReader:
 def _kind(row: IndexRow, index: RowContainer) -> Kind:
     """Return the kind of an entry.
 
-    Some servers (mini_httpd) write no trailing slash even for the parent directory. On their pages a name
-    without a slash may also be a directory.
+    Some servers (mini_httpd) write no trailing slash, not even for the parent directory. On their pages, a
+    name without a slash may also be a directory.
     """
     if row.link.directory:
         return Kind.DIRECTORY

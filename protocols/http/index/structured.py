@@ -1,8 +1,8 @@
-"""JSON and XML indexes as entries: nginx's and Caddy's arrays of objects, nginx's `<list>`.
+"""JSON and XML indexes as entries: the JSON arrays of nginx and Caddy, and the `<list>` of nginx.
 
 A JSON document is an index if each of its first thousand objects has the members that these two servers
-write. An empty array is not accepted. nginx writes the bytes of a name between quotes, and these bytes are
-not always UTF-8. Caddy replaces invalid bytes in `name`, so the name is read from `url`. Objects are read one
+write. An empty array is not accepted. In the JSON of nginx, the bytes of a name may be invalid UTF-8. In the
+JSON of Caddy, invalid bytes in `name` are replaced, so the name is parsed from `url`. Objects are parsed one
 at a time, so a document can have any length.
 """
 
@@ -29,14 +29,14 @@ from protocols.http.url import HttpUrl
 from protocols.location import Entry, Finding, Kind
 from protocols.options import Limits
 
-#: The maximum size of a file in bytes; no file is longer.
+#: The maximum size of a file in bytes. No file is larger.
 _LARGEST = 2**63 - 1
-#: The number of objects that are held before the document is accepted.
+#: The number of objects that are stored before the document is accepted as an index.
 _HELD = 1_000
 _KINDS = {"file": Kind.DOCUMENT, "directory": Kind.DIRECTORY, "other": Kind.UNKNOWN}
-#: The permission bits. Go sets mode bits above these for anything but a regular file.
+#: The permission bits. Go sets higher mode bits for everything except a regular file.
 _MODE = 0o777
-#: The text before the first object, and before each later object.
+#: The text before the first object, and the text before each later object.
 _FIRST = re.compile(r"[ \t\r\n]*\[[ \t\r\n]*(?=\{)")
 _OTHER = re.compile(r"[ \t\r\n]*,[ \t\r\n]*(?=\{)")
 _EMPTY = re.compile(rb"\s*\[\s*\]\s*")
@@ -91,7 +91,7 @@ class ObjectReader:
         return held
 
     def _objects(self) -> Iterator[Entry | None]:
-        """Yield the entries of the complete objects; an incomplete object is kept for the next call."""
+        """Yield the entries of the complete objects; an incomplete object is stored for the next call."""
         text = self._rest.decode("utf-8", "surrogateescape")
         at = 0
         while (begin := (_OTHER if self._count else _FIRST).match(text, at)) is not None:
@@ -148,14 +148,14 @@ def _size(item: Mapping[str, object]) -> int | None:
     return size if isinstance(size, int) and not isinstance(size, bool) and 0 <= size <= _LARGEST else None
 
 
-# nginx's XML index: `<list>` of `<file>`, `<directory>` and `<other>`.
+# The XML index of nginx: a `<list>` of `<file>`, `<directory>` and `<other>`.
 #
 # nginx does not escape control characters or invalid UTF-8 in names, so such a name makes the XML malformed.
-# Then the page is handled as a document, because a shorter listing would hide files. So no entry is emitted
-# before the end. DTDs and entities are not read.
+# Malformed XML is treated as a document, because a truncated listing would hide files. Therefore the entries
+# are emitted only at the end. DTDs and entities are not processed (XXE).
 
 _KIND_BY_ELEMENT = {"file": Kind.DOCUMENT, "directory": Kind.DIRECTORY, "other": Kind.UNKNOWN}
-#: The maximum size of the held listing in bytes: 100,000 names of usual length.
+#: The maximum size of the stored listing in bytes, enough for 100,000 names of usual length.
 _LONGEST = 16_777_216
 
 
@@ -164,7 +164,7 @@ class ElementReader:
 
     Raises:
         Declined: the document is not an index.
-        LimitExceeded: the document is too large to hold.
+        LimitExceeded: the document is too large for memory.
     """
 
     def __init__(self, url: HttpUrl, limits: Limits, findings: list[Finding]) -> None:
@@ -195,7 +195,7 @@ class ElementReader:
     def _parse(self, octets: bytes, *, last: bool) -> None:
         try:
             self._parser.Parse(octets, last)
-        # the last two: an unknown or wrong encoding
+        # `LookupError` and `ValueError` mean an unknown or wrong encoding.
         except (expat.ExpatError, LookupError, ValueError) as error:
             detail = f"the XML index is not well-formed, so its entries are unknown: {error}"
             self._findings.append(Finding("http:index-broken", "warn", detail))

@@ -151,8 +151,8 @@ def _proofs(response: Response) -> list[FactRow]:
     return found
 
 
-# The page for a response depends on the detected type of the content (MIME sniffing), not on the declared media
-# type.
+# The page for a response depends on the detected type of the content (MIME sniffing), not on the declared
+# media type.
 
 #: Stores a document for the content port and returns its URL. The arguments are the content, a media type
 #: from the web UI's table, a file name, and whether the document may be viewed (True) or only saved.
