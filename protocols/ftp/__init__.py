@@ -1,13 +1,13 @@
 """ftp and ftps: RFC 1738 3.2 (the URL), RFC 959, 1123, 2228, 2389, 2428, 3659, 4217.
 
-`url` parses the URL. Each of the other modules uses only modules further down in this list:
+`url` parses the URL. Each of the other modules imports only modules that are below it in this list:
 
-- `dialogue`: choose the commands, for a file, a listing or the metadata alone
-- `session`: log in and change to the URL's directory
-- `transfer`: run one transfer over one data connection
-- `control`: send commands, receive replies, decide whether a connection can be reused
-- `reply`: parse replies and their values, map 4yz and 5yz replies to errors
-- `listing`: parse NLST, MLSD and LIST output
+- `dialogue`: selects the commands for a file, a listing or only metadata
+- `session`: logs in and changes to the URL's directory
+- `transfer`: runs one transfer over one data connection
+- `control`: sends commands, receives replies, and decides whether a connection can be reused
+- `reply`: parses replies and their values, and maps 4yz and 5yz replies to errors
+- `listing`: parses the output of NLST, MLSD and LIST
 """
 
 from __future__ import annotations

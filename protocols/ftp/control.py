@@ -13,20 +13,19 @@ from protocols.options import Limits, Options
 from protocols.step import Dialogue, Send, receive
 from protocols.wire import Secret, encode_line, encode_refusals
 
-# Reuse of a control connection. The draft of RFC 1738 says that a CWD cannot be undone in general. A
-# connection is therefore reused in two cases only. In the first case, the current directory has the same CWD
-# arguments as the URL, byte for byte. In the second case, the client returns to the login directory: it sends
-# `CWD` with the path that `PWD` returned right after login, and `PWD` must return that path again. Paths are
-# not compared in another way and never combined. All this is state without I/O, which a pool stores with its
-# connection.
+# Reuse of a control connection. The draft of RFC 1738 says that a CWD cannot be undone in general. Therefore
+# a connection is reused in only two cases. In the first case, the CWD arguments of the working directory and
+# of the URL are equal, byte for byte. In the second case, the client can return to the login directory. It
+# sends `CWD` with the path that `PWD` returned after login, and `PWD` must return this path again. Paths are
+# not compared in any other way and are never joined. The pool stores this state with the connection.
 
 
 @dataclass(frozen=True, slots=True)
 class LoginKey:
-    """The properties of a login that FTP can distinguish; connections are shared only if they are equal.
+    """The properties of a login that FTP can distinguish; only equal logins share a connection.
 
-    A pool adds the properties that the network gateway has: address family, proxy, trust (CVE-2014-0138,
-    CVE-2023-27535).
+    The pool also compares the properties of the network connection: address family, proxy and trust
+    (CVE-2014-0138, CVE-2023-27535).
     """
 
     scheme: str
@@ -39,7 +38,7 @@ class LoginKey:
 
 
 def stands_in(cwds: tuple[bytes, ...], state: object) -> bool:
-    """Return whether a connection in this state is in the directory of these CWD arguments."""
+    """Return whether the working directory of a connection has these CWD arguments."""
     return isinstance(state, FtpSessionState) and state.route(cwds) is DirectoryRoute.STAY
 
 
@@ -50,7 +49,7 @@ def login_key(url: FtpUrl, options: Options) -> LoginKey:
 
 
 class DirectoryRoute(enum.Enum):
-    """How to get from a connection's current directory to the URL's directory."""
+    """The route from a connection's working directory to the URL's directory."""
 
     STAY = "send no CWD"
     HOME = "go to the login directory first"
@@ -59,20 +58,20 @@ class DirectoryRoute(enum.Enum):
 
 @dataclass(slots=True)
 class FtpSessionState:
-    """The server's state of one control connection, as far as its replies show it.
+    """The server's state of one control connection, as known from its replies.
 
     Attributes:
-        protected: Data connections use TLS.
-        type_code: The last TYPE that was answered 2yz.
-        extended: EPSV works; None if it was not tried.
-        in_order: The server is known to process commands sent in one write in order, to send 150 before data,
-            and to end each data connection that it announced by 150.
-        lists_facts: FEAT lists MLSD; None if FEAT was not sent.
-        home: The path that PWD returned right after login.
-        cwds: The CWD arguments from the login directory to the current one; None after a failed or an
+        protected: Whether data connections use TLS.
+        type_code: The last TYPE that the server accepted with 2yz.
+        extended: Whether EPSV works; None if EPSV was not sent.
+        in_order: Whether the server processes pipelined commands in order, sends 150 before data, and ends
+            each data connection that it announced with 150.
+        lists_facts: Whether FEAT lists MLSD; None if FEAT was not sent.
+        home: The path that PWD returned after login.
+        cwds: The CWD arguments from the login directory to the working directory; None after a failed or an
             additional CWD.
-        idle: False during a transfer, and after a transfer whose final reply is missing. Such a connection
-            must not be reused.
+        idle: Whether no transfer is running. It stays False after a transfer without a final reply. A
+            connection that is not idle must not be reused.
     """
 
     protected: bool = False
@@ -92,31 +91,31 @@ class FtpSessionState:
         return DirectoryRoute.ANEW if self.home is None else DirectoryRoute.HOME
 
 
-#: The maximum size of an argument in bytes. Above 4 KiB vsftpd responds 500, Pure-FTPd closes the connection
-#: and ProFTPD sends no reply.
+#: The maximum size of an argument in bytes. For larger arguments, vsftpd responds 500, Pure-FTPd closes the
+#: connection, and ProFTPD sends no reply.
 ARGUMENT_LIMIT = 4000
-#: The maximum number of 1yz replies in a row. Pure-FTPd sends two; a server that sends more than 100 is
-#: stalling.
+#: The maximum number of consecutive 1yz replies. Pure-FTPd sends two. A server that sends more than 100 is
+#: stalling (slow-loris).
 PRELIMINARY_LIMIT = 100
 
 
 class ServiceClosing(TryLater):
-    """A 421 reply, to a command or unasked: the server closes the connection (RFC 959 5.4).
+    """A 421 reply, with or without a command: the server closes the connection (RFC 959 5.4).
 
-    A new connection may work.
+    A retry on a new connection may succeed.
     """
 
 
 def command(verb: bytes, *arguments: bytes | Secret) -> Line:
     """Encode a command line.
 
-    With an empty argument the line still has the space: `CWD ` (RFC 1738 3.2.2). The byte 0xFF is sent once.
-    RFC 959 requires it to be doubled, but vsftpd and Pure-FTPd would then look for a name with two such
+    With an empty argument, the line still contains the space: `CWD ` (RFC 1738 3.2.2). The byte 0xFF is not
+    doubled. RFC 959 requires doubling, but vsftpd and Pure-FTPd would then search for a name with two such
     bytes.
 
     Raises:
-        Refused: The arguments hold bytes that would end the line (S02, command injection), or have more than
-            4,000 bytes.
+        Refused: The arguments contain bytes that would end the line (S02, command injection), or have more
+            than 4,000 bytes.
     """
     for argument in arguments:
         octets = argument.octets if isinstance(argument, Secret) else argument
@@ -132,9 +131,9 @@ def shown_command(verb: bytes, *arguments: bytes | Secret) -> str:
 
 
 class Control:
-    """The client's side of a control connection.
+    """The client side of a control connection.
 
-    It refuses Telnet options outside of transfers, and raises `ServiceClosing` for a 421.
+    The client refuses Telnet options outside of transfers, and raises `ServiceClosing` for a 421 reply.
     """
 
     def __init__(self, limits: Limits, state: FtpSessionState) -> None:
@@ -149,9 +148,9 @@ class Control:
         yield Send((command(verb, *arguments),))
 
     def say_together(self, *lines: Line) -> Dialogue[None]:
-        """Send commands in one write, to a server that processes them in order.
+        """Send commands in one write, to a server that processes them in order (pipelining).
 
-        `commands` counts them as one command: if the first fails, all fail.
+        `commands` counts them as one command: if the first command fails, all fail.
         """
         self.commands += 1
         yield Send(lines)
@@ -159,14 +158,14 @@ class Control:
     def command(
         self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes]
     ) -> Dialogue[ControlReply]:
-        """Send a command and receive its reply; `ideal` are code and text of the expected reply."""
+        """Send a command and receive its reply; `ideal` is the code and text of the expected reply."""
         yield from self.say(verb, *arguments)
         return (yield from self.hear_reply(verb, *arguments, ideal=ideal))
 
     def hear_reply(
         self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes]
     ) -> Dialogue[ControlReply]:
-        """Receive the reply to a command that was sent, without the secrets it repeats."""
+        """Receive the reply to a command that was sent; secrets that the reply repeats are masked."""
         reply = yield from receive(
             self.reader, f"the reply to {verb.decode('ascii')}", ControlReply(ideal[0], (ideal[1],))
         )
@@ -180,21 +179,21 @@ class Control:
     def demand(
         self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes], hint: str = ""
     ) -> Dialogue[ControlReply]:
-        """Send a command; the reply must be 2yz.
+        """Send a command whose reply must be 2yz.
 
         Raises:
             Declined: The reply is 4yz or 5yz.
-            ProtocolError: The reply is another one.
+            ProtocolError: The reply has another code.
         """
         reply = yield from self.command(verb, *arguments, ideal=ideal)
         check_good(reply, shown_command(verb, *arguments), hint)
         return reply
 
     def hear_greeting(self) -> Dialogue[ControlReply]:
-        """Receive the first reply.
+        """Receive the first reply of the server.
 
-        If it is a 421, it is returned and not raised as `ServiceClosing`, because a new connection would
-        receive it again.
+        A 421 reply is returned here and does not raise `ServiceClosing`, because a new connection would
+        receive the same reply.
         """
         reply = yield from receive(self.reader, "the server's greeting", ControlReply(220, (b"Ready",)))
         self._options += reply.options
@@ -231,7 +230,7 @@ def check_good(reply: ControlReply, doing: str, hint: str = "") -> None:
 
 
 def refusal(reply: ControlReply, doing: str, hint: str = "") -> Declined | ProtocolError:
-    """Return the error for a reply that is not the expected one."""
+    """Return the error for an unexpected reply."""
     if reply.refused:
         return make_declined(reply, doing, hint)
     return ProtocolError(f"{doing}: unexpected reply {reply.shown!r}")

@@ -1,9 +1,9 @@
-"""The dialogues of an ftp URL (RFC 1738 3.2.2): login, one CWD per segment, then TYPE and RETR or a listing.
+"""The dialogues of an ftp URL (RFC 1738 3.2.2): login, a CWD per segment, then RETR or a listing. listing.
 
-Without a typecode, an empty name is a directory. Any other name is requested as a file in type I. If RETR is
-refused with 550, `CWD name` shows whether the name is a directory. Each segment of the URL becomes one
-argument, unchanged: no segment is dropped, joined or normalized. The module also has the dialogue for the
-metadata of a URL, and the replay of an archived object.
+Without a typecode, a URL with an empty name is a directory. Any other name is requested as a file in type I.
+If RETR is refused with 550, `CWD name` shows whether the name is a directory. Each segment of the URL becomes
+one unchanged argument: segments are not dropped, joined or normalized. The module also contains the dialogue
+for the metadata of a URL, and the replay of an archived object.
 """
 
 from __future__ import annotations
@@ -67,26 +67,26 @@ if TYPE_CHECKING:
 # - LIST if the caller reads entries, and MLSD is unknown or refused
 # - NLST if the caller reads a body or names alone, or if MLSD and LIST are refused
 #
-# An empty listing may also mean a missing directory; CWD distinguishes the two.
+# An empty listing may also mean a missing directory. CWD distinguishes these cases.
 
 #: The reply codes of a server that does not implement the command.
 UNIMPLEMENTED = (500, 502, 504)
-#: A line of the reply to FEAT. By RFC 3659 `MLST` announces both MLST and MLSD; some servers send `MLSD`
-#: alone.
+#: A line of the reply to FEAT. By RFC 3659, `MLST` announces both MLST and MLSD. Some servers send only
+#: `MLSD`.
 _NAMES_FACTS = re.compile(rb" *MLS[TD]\b", re.IGNORECASE)
-#: Replies of servers to NLST in an empty directory, and to NLST of a missing name.
+#: The replies of servers to NLST in an empty directory, and to NLST of a missing name.
 _PERHAPS_EMPTY = (450, 550)
 #: Replies to MLSD and LIST after which another command may list the directory. 501 is Pure-FTPd's reply to
 #: MLSD of a file.
 _LISTED_OTHERWISE = (*UNIMPLEMENTED, 501, *_PERHAPS_EMPTY)
 
 
-#: Extra metadata of a directory: the path that PWD returns.
+#: Additional metadata of a directory: the path that PWD returns.
 Told: TypeAlias = "dict[str, JsonValue] | None"
 
 
 def names_reply(session: FtpSession, argument: bytes = b"", told: Told = None) -> Reply:
-    """Return the head of a listing by NLST; `argument` is the argument of NLST, empty if it has none."""
+    """Return the metadata of a listing by NLST; `argument` is the argument of NLST or empty."""
     from protocols.ftp.listing import NlstReader  # Imported lazily: most URLs name files.
 
     findings: list[Finding] = []
@@ -95,7 +95,7 @@ def names_reply(session: FtpSession, argument: bytes = b"", told: Told = None) -
 
 
 def list_names(session: FtpSession, argument: bytes) -> Dialogue[None]:
-    """List the names in the directory `argument`; if it is empty, the names in the current directory."""
+    """List the names in the directory `argument`, or in the working directory if `argument` is empty."""
     control = session.control
     yield from set_type(control, b"A")
     told = yield from _ask_directory(session, argument)
@@ -128,10 +128,10 @@ def list_names(session: FtpSession, argument: bytes) -> Dialogue[None]:
 
 
 def _end(reply: Reply, ended: CompleteTransfer) -> Dialogue[None]:
-    """Finish a listing: report a truncation by the server, then settle the transfer.
+    """Finish a listing, and report that the server truncated the listing.
 
-    If the transfer is complete, the listing is complete too, unless the server reports that it truncated the
-    listing. Pure-FTPd does so at 10,000 names, with 226.
+    A complete transfer contains the complete listing, unless the server reports a truncation. Pure-FTPd
+    reports a truncation at 10,000 names, in its 226 reply.
     """
     if b"truncated" in ended.text.lower():
         detail = f"the server truncated the listing, names are missing: it said {shown_text(ended.text)!r}"
@@ -140,7 +140,7 @@ def _end(reply: Reply, ended: CompleteTransfer) -> Dialogue[None]:
 
 
 def _ask_directory(session: FtpSession, argument: bytes) -> Dialogue[Told]:
-    """Ask PWD for the path of the current directory, in which servers have resolved links."""
+    """Request the real path of the working directory by PWD; the server has resolved symbolic links."""
     if argument or not session.options.placed:
         return None
     reply = yield from session.control.command(b"PWD", ideal=(257, b'"/"'))
@@ -151,8 +151,8 @@ def _ask_directory(session: FtpSession, argument: bytes) -> Dialogue[Told]:
 def _wants_facts(session: FtpSession) -> Dialogue[bool]:
     """Return whether to list by MLSD.
 
-    MLSD is used if the options request it. If the caller wants kinds, sizes and dates, MLSD is used if the
-    server has it (RFC 2389 3.2, RFC 3659 7.8).
+    MLSD is used if the options request MLSD. If the options request kinds, sizes and dates, MLSD is used if
+    the server supports it (RFC 2389 3.2, RFC 3659 7.8).
     """
     if session.options.mlsd or not _is_detailed(session.options):
         return session.options.mlsd
@@ -173,7 +173,7 @@ def _is_detailed(options: Options) -> bool:
 def _check_empty(
     session: FtpSession, argument: bytes, ended: TransferRefusal | CompleteTransfer
 ) -> Dialogue[None]:
-    """Check by CWD whether NLST without names means an empty directory; raise an error if it does not."""
+    """Check by CWD whether an NLST without names means an empty directory; otherwise raise an error."""
     verb = (b"NLST", argument) if argument else (b"NLST",)
     if isinstance(ended, TransferRefusal) and (ended.started or ended.reply.code not in _PERHAPS_EMPTY):
         raise refuse_transfer(ended, *verb)
@@ -209,10 +209,10 @@ def _list_facts(session: FtpSession, argument: bytes, told: Told) -> Dialogue[Tr
 
 
 def _stand_in(session: FtpSession, argument: bytes) -> Dialogue[bytes]:
-    """Enter the listed directory, and return the remaining argument: empty if CWD succeeded.
+    """Change to the listed directory, and return the remaining argument, which is empty after a CWD.
 
-    LIST is sent without an argument. Some servers interpret an argument `-a` as an option, and for a missing
-    name they send an empty listing.
+    LIST is sent without an argument. Some servers interpret an argument `-a` as an option. For a missing
+    name, they send an empty listing.
     """
     if not argument or (yield from enter(session)).good:
         return b""
@@ -244,7 +244,8 @@ def describe(session: FtpSession) -> Dialogue[Reply]:
     """Return the metadata of the URL's object, without a data connection.
 
     The kind is `Kind.UNKNOWN` if the server supports neither SIZE nor MDTM and the name is not a directory.
-    In type A the size is unknown: SIZE counts the stored bytes, not the bytes that would be sent.
+    In type A, the size is unknown, because SIZE returns the number of stored bytes and not of transferred
+    bytes.
     """
     if session.url.typecode == "d" or not session.name:
         return (yield from _describe_directory(session))
@@ -273,7 +274,7 @@ def _file(session: FtpSession, size: int | None, modified: datetime | None) -> R
 def _describe_unsized(session: FtpSession, sized: ControlReply, modified: datetime | None) -> Dialogue[Reply]:
     """Describe a name without a size: a directory, a missing name, or a file on a server without SIZE.
 
-    Only CWD shows a directory, because some servers also send the time of a directory.
+    Only CWD can recognize a directory, because some servers also return the time of a directory.
     """
     if session.url.typecode is None:
         yield PlanNote("the name may be a directory: CWD shows it")
@@ -293,11 +294,11 @@ def retrieve(
     """Return the steps of a retrieval.
 
     The body begins with the first data, or when the final reply shows that the file is empty. The body ends
-    with the transfer, after its final reply. Two failures are retried once on a new connection: a 421 before
-    any data, and a failure of the first command on a pooled connection.
+    after the final reply of the transfer. Two failures cause one retry on a new connection: a 421 before any
+    data, and a failure of the first command on a pooled connection.
 
     Returns:
-        The state of the connection if it can be reused, else None.
+        The state of the connection if the connection can be reused, otherwise None.
     """
     options, limits = options or Options(), limits or Limits()
     check_expressible(url)
@@ -338,7 +339,7 @@ def _inquire(session: FtpSession) -> Dialogue[None]:
 
 
 def check_expressible(url: FtpUrl) -> None:
-    """Check that the URL can be expressed in FTP: a file needs a name, because RETR needs an argument.
+    """Check that FTP can express the URL: a URL of a file needs a name, because RETR needs an argument.
 
     Raises:
         InvalidUrl: The typecode requests a file, and the name is empty.
@@ -350,7 +351,7 @@ def check_expressible(url: FtpUrl) -> None:
 
 
 def check_arguments(url: FtpUrl) -> None:
-    """Check before connecting that all arguments can be sent.
+    """Check, before a connection is opened, that all arguments can be sent.
 
     Raises:
         Refused: An argument cannot be sent (S02, command injection).
@@ -379,7 +380,7 @@ def _fetch(session: FtpSession) -> Dialogue[None]:
 
 
 def retrieve_file(session: FtpSession) -> Dialogue[TransferRefusal | None]:
-    """Retrieve the file up to the final reply; return the refusal if RETR was refused."""
+    """Retrieve the file up to the final reply, and return the refusal if the server refused RETR."""
     code = b"A" if session.url.typecode == "a" else b"I"
     control = session.control
     yield from set_type(control, code)
@@ -406,10 +407,10 @@ def retrieve_file(session: FtpSession) -> Dialogue[TransferRefusal | None]:
 
 
 def _is_covered(options: Options, planned: FtpTransfer) -> bool:
-    """Return whether the caller's copy is up to date.
+    """Return whether the caller's copy is current.
 
-    If the server does not send SIZE, this is unknown: the name may be a directory, and some servers send the
-    time of a directory too.
+    Without a reply to SIZE, the result is False: the name may be a directory, and some servers also return
+    the time of a directory.
     """
     reply, held = planned.reply, options.held
     if held is None or options.start or (reply.size is None and planned.form is not BodyForm.TEXT):
@@ -420,8 +421,8 @@ def _is_covered(options: Options, planned: FtpTransfer) -> bool:
 def _measure_text(session: FtpSession) -> Dialogue[FtpTransfer]:
     """Plan a transfer in type A, without SIZE.
 
-    In type A some servers respond to SIZE with the size of the text as it is sent. MDTM is sent only if the
-    caller has a copy that may be outdated.
+    In type A, some servers return the size of the transferred text for SIZE. MDTM is sent only if the caller
+    has a copy that may be outdated.
     """
     modified = (yield from request_time(session)) if session.options.held is not None else None
     form = BodyForm.FILE if session.options.raw else BodyForm.TEXT
@@ -429,11 +430,11 @@ def _measure_text(session: FtpSession) -> Dialogue[FtpTransfer]:
 
 
 def _measure(session: FtpSession) -> Dialogue[FtpTransfer]:
-    """Plan a transfer in type I: send SIZE, and MDTM if the time is needed.
+    """Plan a transfer in type I: send SIZE, and MDTM if the modification time is needed.
 
-    The server may refuse SIZE; the transfer then continues without a size. The time is needed if it will be
-    set on the file on disk, or if a part of the file is on disk already and may be outdated. Metadata from a
-    listing is not requested again, unless only a range is transferred.
+    If the server refuses SIZE, the transfer continues without a size. The modification time is needed for the
+    time of the saved file, or to check whether a partial file is outdated. Metadata from a listing is not
+    requested again, except for the transfer of a range.
     """
     options = session.options
     is_part = options.start or options.stop is not None
@@ -447,9 +448,9 @@ def _measure(session: FtpSession) -> Dialogue[FtpTransfer]:
 
 
 def _asks_together(session: FtpSession) -> bool:
-    """Return whether to request the EPSV port before the replies to SIZE and MDTM.
+    """Return whether to send EPSV before the replies to SIZE and MDTM have arrived.
 
-    This saves a round trip if the complete file is transferred independent of these replies.
+    This saves a round trip if the complete file is transferred regardless of these replies.
     """
     state, options = session.state, session.options
     is_whole = options.held is None and not options.start and options.stop is None
@@ -457,7 +458,7 @@ def _asks_together(session: FtpSession) -> bool:
 
 
 def _measure_and_request_port(session: FtpSession) -> Dialogue[tuple[FtpTransfer, PassiveReply]]:
-    """Plan as `_measure` does, with EPSV in the same write: one round trip for all commands."""
+    """Plan like `_measure`, with EPSV in the same write: one round trip for all commands."""
     control, options = session.control, session.options
     size, modified, _ = options.listed
     is_listed, asks_time = size is not None, modified is None and options.want == "file"
@@ -474,10 +475,10 @@ def _measure_and_request_port(session: FtpSession) -> Dialogue[tuple[FtpTransfer
 
 
 def _restart(session: FtpSession, planned: FtpTransfer) -> Dialogue[FtpTransfer]:
-    """Send REST if the held bytes belong to this same file and SIZE covers the requested range.
+    """Send REST if the caller's partial file has the same version, and SIZE covers the requested range.
 
-    For a start beyond the end, vsftpd sends an empty file and 226, so SIZE is compared first. If REST is
-    refused, the body begins at byte 0.
+    For a start beyond the end, vsftpd sends an empty file and 226, so the client compares SIZE first. If the
+    server refuses REST, the body begins at byte 0.
     """
     start, stop, reply = session.options.start, session.options.stop, planned.reply
     same = session.options.known.agree(Validators(size=reply.size, modified=reply.modified))
@@ -494,8 +495,8 @@ def _restart(session: FtpSession, planned: FtpTransfer) -> Dialogue[FtpTransfer]
     return planned._replace(reply=replace(reply, start=start, stop=stop))
 
 
-# The replay of one archived object. Every login is accepted and every directory exists. Each directory
-# contains only the archived file or listing, in the format in which it was received.
+# Replay of one archived object. The server accepts every login, and every directory exists. Each directory
+# contains only the archived file or listing, in its received format.
 
 _LISTING = "text/x-ftp-"
 _GRANTED = {
@@ -505,7 +506,7 @@ _GRANTED = {
     b"EPSV": b"229",
     b"QUIT": b"221",
 }
-#: Reply texts that the client ignores: the port, and text after the login.
+#: Reply texts that the client ignores: the port, and the text after the login.
 _ANY_PORT = b"(|||1024|)"
 _ARCHIVE = b"archive"
 

@@ -1,9 +1,9 @@
-"""FTP listings as entries: names (NLST, RFC 959), names with facts (MLSD, RFC 3659), lines for people (LIST).
+"""FTP listings as entries: names (NLST, RFC 959), facts (MLSD, RFC 3659) and text lines (LIST).
 
-Names are bytes. Each name becomes a URL one step below the listing's URL, with all bytes but unreserved ones
-escaped. The listing URL's password is left out, because entries are shown and stored. Each line of MLSD and
-LIST is an entry. A line that cannot be parsed becomes an entry without a URL, and is reported once per
-listing.
+Names are bytes. Each name becomes a URL one level below the listing's URL, with all except unreserved bytes
+percent-encoded. The password of the listing's URL is omitted, because entries are displayed and stored. Each
+line of MLSD and LIST is an entry. A line that cannot be parsed becomes an entry without a URL, and causes one
+finding per listing.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ from protocols.ftp.url import FtpUrl, build
 from protocols.location import Kind
 from protocols.syntax import encode
 
-# Dates in LIST have a precision of a minute or a day, in the server's local time, often without the year.
+# Dates in LIST have a precision of a minute or a day. Their time zone is the server's local time, and the
+# year is often missing.
 #
-# A date without a time zone is ambiguous. Such a date is stored as the server wrote it (`local`), and no
-# decision depends on it. Servers leave out the year of dates less than half a year old. Some servers leave it
-# out for all future dates.
+# A date without a time zone is ambiguous. The original text of such a date is stored (`local`), and no
+# decision depends on it. Servers omit the year if a date is less than half a year old. Some servers omit the
+# year of all future dates.
 
 _MONTHS = (b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec")
 _MONTH_NAME = b"(?i:" + b"|".join(_MONTHS) + b")"
 _CLOCK = rb"[0-9]{1,2}:[0-9]{2}"
-#: The forms of a date in a line of Unix. Repetitions are bounded, because the peer chooses the length of a
-#: line.
+#: The formats of a date in a line of Unix. Repetitions are limited, because the peer chooses the length of a
+#: line (ReDoS).
 DATE = (
     rb"(?:"
     + _MONTH_NAME
@@ -60,13 +61,17 @@ _FORMS = tuple(
 )
 #: MS-DOS listings have two-digit years; 70 to 99 mean 1970 to 1999.
 _CENTURY_TURN = 70
-#: The range for a date without a year. The year is chosen so that the date is at most half a year and some
-#: days ago, and at most as far ahead as a clock in another time zone may be.
+#: The range of a date without a year. The date is at most half a year and some days in the past, and at
+#: most as far in the future as the clock of another time zone may be.
 _BACK, _AHEAD = timedelta(days=190), timedelta(hours=26)
 
 
 class ListDate(NamedTuple):
-    """A date as `text`; `certain` if it has a time zone, else `local`, with the precision that was read."""
+    """A date of a LIST line.
+
+    `text` is the original text. `certain` is set if the text has a time zone, otherwise `local` is set, with
+    the precision of the text.
+    """
 
     text: str
     certain: datetime | None = None
@@ -75,7 +80,7 @@ class ListDate(NamedTuple):
 
 
 def parse_date(octets: bytes, now: datetime | None) -> ListDate:
-    """Parse a date of a LIST line; without `now`, a date without a year is not parsed."""
+    """Parse a date of a LIST line; a date without a year needs `now`."""
     text = octets.decode("utf-8", "surrogateescape")
     for form in _FORMS:
         if found := form.fullmatch(octets):
@@ -130,7 +135,7 @@ def _find_nearest_date(parts: dict[str, bytes], now: datetime | None) -> datetim
     for year in (clock.year - 1, clock.year, clock.year + 1):
         try:
             moment = _moment(parts, year)
-        except ValueError:  # February 29 in a year without it.
+        except ValueError:  # February 29 in a year without this day
             continue
         if clock - _BACK <= moment <= clock + _AHEAD:
             return moment
@@ -143,13 +148,14 @@ def _with_zone(moment: datetime, zone: bytes) -> datetime:
     return moment.replace(tzinfo=there).astimezone(UTC)
 
 
-# One line of LIST. RFC 959 does not define its format: it is meant for people, and servers differ.
+# One line of LIST. RFC 959 does not define its format, because the text is meant for users, and servers
+# differ.
 #
-# A listing may mix formats, so each line is matched with all of them in turn: EPLF, MS-DOS, NetWare, Unix,
-# Unix with a date in another language, VMS. In the Unix format, the fields between the mode and the size are
-# not counted: groups may be missing, owners may have blanks, long numbers shift the columns. The leftmost
-# number that is followed by a date is the size. One blank ends the date, and the rest is the name. Every
-# pattern is bounded: parsing takes linear time for every line.
+# A listing may mix formats, so each line is compared with all formats in this order: EPLF, MS-DOS, NetWare,
+# Unix, Unix with a date in another language, VMS. In the Unix format, the number of fields between mode and
+# size varies: groups may be missing, owners may contain blanks, and long numbers shift the columns. The size
+# is the leftmost number that is followed by a date. One blank ends the date, and the remaining text is the
+# name. Every pattern is limited, so parsing a line takes linear time.
 
 LARGEST = 2**63 - 1
 
@@ -157,9 +163,9 @@ _SIZE = rb"(?P<size>-?[0-9]{1,40}(?:[.,][0-9]{1,3})?[KMGTPEkmgtpe]?|[0-9]{1,10},
 _NAME = rb"(?P<name>(?s:.+))"
 _MODE = re.compile(rb"(?P<type>[-dlbcpsDCMn])[-rwxsStTlL]{9}[+.@]?")
 _UNIX = re.compile(rb"(?<= )" + _SIZE + rb" {1,40}(?P<date>" + DATE + rb") " + _NAME)
-#: A month in another language.
+#: The name of a month in another language.
 _MONTH = rb"(?![0-9]+ )[^ ]{1,40}"
-#: A day and such a month, in either order, then the year or the time.
+#: A day and the name of a month in another language, in either order, then the year or the time.
 _UNREAD = re.compile(
     rb"(?<= )"
     + _SIZE
@@ -190,22 +196,22 @@ _HEADING = re.compile(rb"[^ ]{1,40} {1,20}[0-9]{1,20}")
 _TOTAL = re.compile(rb"total {1,20}[0-9]{1,20}")
 _ARROW = b" -> "
 _KINDS = {b"-": Kind.DOCUMENT, b"d": Kind.DIRECTORY, b"l": Kind.LINK}
-#: Devices, FIFOs, sockets: they cannot be retrieved.
+#: The mode letters of devices, FIFOs and sockets, which cannot be retrieved.
 _SPECIAL = b"bcps"
 
 
 class Oddity(NamedTuple):
-    """An irregularity of a line: the rule of its finding, and a description."""
+    """An irregularity of a line: the rule of the finding, and a description."""
 
     rule: str
     words: str
 
 
 class ListLine(NamedTuple):
-    """The parsed fields of a line.
+    """The parsed fields of a LIST line.
 
-    `size_text` is a rounded size. `special` marks an object that cannot be retrieved. `mode` is the Unix
-    mode.
+    `size_text` is a rounded size. `special` marks an object that cannot be retrieved, such as a device.
+    `mode` is the Unix mode.
     """
 
     name: bytes
@@ -223,13 +229,13 @@ class ListLine(NamedTuple):
 def is_heading(line: bytes, *, first: bool) -> bool:
     """Return whether the line is not an entry: an empty line, or `total 12`.
 
-    On the first line, `total` may be in any language.
+    In the first line, the word `total` may be in any language.
     """
     return not line or (_HEADING if first else _TOTAL).fullmatch(line) is not None
 
 
 def read_line(line: bytes, now: datetime | None) -> ListLine | None:
-    """Parse a line; return None if its form is unknown. `now` determines a missing year."""
+    """Parse a line, or return None for an unknown format; `now` determines a missing year."""
     for form in (_read_eplf, _read_dos, _read_netware, _read_unix, _read_vms):
         if (found := form(line, now)) is not None:
             return found
@@ -237,7 +243,7 @@ def read_line(line: bytes, now: datetime | None) -> ListLine | None:
 
 
 def _read_eplf(line: bytes, now: datetime | None) -> ListLine | None:
-    """Parse an EPLF line (easily parsed LIST format); its times are seconds in UTC, thus certain."""
+    """Parse an EPLF line (easily parsed LIST format); its times are in UTC and thus certain."""
     found = _EPLF.fullmatch(line)
     if found is None:
         return None
@@ -291,9 +297,10 @@ def _read_vms(line: bytes, now: datetime | None) -> ListLine | None:
 
 
 def _link(read: ListLine, size: bytes) -> ListLine:
-    """Split `name -> target` at an arrow, although names may contain arrows too.
+    """Split `name -> target` of a symbolic link at the correct arrow.
 
-    The size is the length of the target, which shows the right arrow.
+    Names may contain arrows too. The size of the link is the length of the target, which shows the correct
+    arrow.
     """
     length = _number(size.decode("latin-1"), 5)
     at = len(read.name) - (length or 0)
@@ -322,29 +329,29 @@ def _add_size(read: ListLine, size: bytes) -> ListLine:
 
 
 def _number(digits: str, most: int) -> int | None:
-    """Return the number, or None if it has more digits, other characters, or exceeds 2**63 - 1."""
+    """Return the number, or None for more digits, other characters, or a value above 2**63 - 1."""
     if not (digits.isascii() and digits.isdigit() and len(digits) <= most):
         return None
     number = int(digits)
     return number if number <= LARGEST else None
 
 
-#: The maximum number of bytes of names that are held back to find their common prefix. So many bytes show
-#: whether the server sends the prefix.
+#: The maximum number of bytes of names that are stored to find their common prefix. This number of bytes is
+#: enough to show whether the server sends the prefix.
 _HELD = 8_192
 _MLSD_KINDS = {"file": Kind.DOCUMENT, "dir": Kind.DIRECTORY}
 
 
 def shown_name(name: bytes) -> str:
-    """Return a name for display: UTF-8, other bytes as surrogates, CR and LF escaped."""
+    """Return a name for display: UTF-8, with other bytes as surrogates, and CR and LF escaped."""
     text = name.decode("utf-8", "surrogateescape")
     return text.replace("\r", "\\x0d").replace("\n", "\\x0a")
 
 
 class _UnixDirectory:
-    """The listed directory: it creates entries from names.
+    """The listed directory, which creates entries from names.
 
-    Names outside the directory are rejected (S14, file names).
+    Names outside the directory are rejected (S14, path traversal).
     """
 
     def __init__(self, url: FtpUrl, findings: list[Finding]) -> None:
@@ -374,7 +381,7 @@ class _UnixDirectory:
         return Entry(name=shown_name(name), raw=raw)
 
     def report(self, rule: str, words: str, octets: bytes) -> None:
-        """Report a rule once per listing: the server decides how many lines violate it."""
+        """Report a rule once per listing, because a server may violate it in any number of lines."""
         if rule not in self._reported:
             shown = octets[:200].decode("utf-8", "backslashreplace")
             self._findings.append(Finding(rule, "warn", f"{words}: {shown!r}"))
@@ -386,12 +393,12 @@ def _is_name(name: bytes) -> bool:
 
 
 class NlstReader:
-    """A reader of NLST output: names, one per line, as entries.
+    """A reader of NLST output (one name per line) that creates entries.
 
-    Some servers send each name with the argument of NLST before it (`argument`, may be empty), others without
-    it; only all names together show which. While all names begin with this prefix, the first names are held
-    back, up to `_HELD` bytes. If all of these have the prefix, a later name without the prefix is not a name
-    in the directory.
+    Some servers send the argument of NLST (`argument`, may be empty) as a prefix of each name, other servers
+    do not. Only all names together show whether the server sends the prefix. The first names are stored while
+    all names begin with the prefix, up to `_HELD` bytes. If all stored names have the prefix, a later name
+    without the prefix is not a name in the directory.
 
     Raises:
         LimitExceeded: A line is longer than `limits.line` (or `limits.body`, if that is less).
@@ -419,7 +426,7 @@ class NlstReader:
                 yield entry
 
     def _weigh(self, line: bytes) -> Iterator[Entry]:
-        """Hold back one of the first lines until it is known whether names have the prefix."""
+        """Store one of the first lines until it is known whether the server sends the prefix."""
         self._held.append(line)
         self._room = max(0, self._room - len(line))
         if not line.startswith(self._prefix):
@@ -428,7 +435,7 @@ class NlstReader:
             yield from self._settle(self._prefix)
 
     def _settle(self, prefix: bytes) -> Iterator[Entry]:
-        """Set the prefix, and return the entries of the held lines."""
+        """Set the prefix, and return the entries of the stored lines."""
         self._prefix, self._room = prefix, 0
         held, self._held = self._held, []
         yield from filter(None, map(self._entry, held))
@@ -441,9 +448,9 @@ class NlstReader:
 
 
 class _ListingLines:
-    """A splitter of bytes into lines; it holds an incomplete line, within `limits`.
+    """A splitter of bytes into lines, which stores an incomplete line within `limits`.
 
-    With `by_network`, only CR LF ends a line, and an LF without CR is part of the line.
+    With `by_network`, only CR LF ends a line, and an LF without CR belongs to the line.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -467,24 +474,25 @@ class _ListingLines:
 
 
 def _split(octets: bytes) -> list[bytes]:
-    """Split as `split_lines` does, if all lines end in CR LF."""
+    """Split like `split_lines`, if all lines end in CR LF."""
     return octets.split(b"\r\n")
 
 
 def split_lines(octets: bytes) -> list[bytes]:
-    """Split at LF, with or without CR before it; the last item is an incomplete line.
+    """Split at LF, with or without a CR before the LF; the last item is an incomplete line.
 
-    A name that contains LF cannot be recognized: ProFTPD and vsftpd send it unescaped.
+    A name that contains LF cannot be recognized, because ProFTPD and vsftpd send the LF unescaped.
     """
     *lines, rest = octets.split(b"\n")
     return [*(line.removesuffix(b"\r") for line in lines), rest]
 
 
 class MlsdReader:
-    """A reader of MLSD output: `fact=value;…; name`, one a line, as entries.
+    """A reader of MLSD output (`fact=value;…; name`, one per line) that creates entries.
 
-    A line without facts becomes an entry of unknown kind without a URL: ProFTPD ends a line at an LF in a
-    name. `extra` has all facts, unknown ones included, and the target of a link if the server gives it.
+    A line without facts becomes an entry of unknown kind without a URL. ProFTPD sends such a line if a name
+    contains an LF. `extra` contains all facts, including unknown facts, and the target of a link if the
+    server sends it.
     """
 
     def __init__(self, url: FtpUrl, limits: Limits, findings: list[Finding]) -> None:
@@ -520,13 +528,13 @@ class MlsdReader:
 def _split_facts(line: bytes) -> tuple[dict[str, str], bytes, bool] | None:
     """Return the facts, the name, and whether a fact occurs twice.
 
-    The first `; ` ends the facts, because a value may contain a blank. A line that begins with a blank has no
-    facts (RFC 3659 7.2).
+    The facts end at the first `; `, because a value may contain a blank. A line that begins with a blank has
+    no facts (RFC 3659 7.2).
     """
     if line.startswith(b" "):
         return {}, line[1:], False
     written, ended, name = line.partition(b"; ")
-    if not ended:  # Some servers omit the last semicolon.
+    if not ended:  # some servers omit the last semicolon
         written, ended, name = line.partition(b" ")
     facts = parse_facts(written) if ended else None
     if facts is None:
@@ -536,7 +544,7 @@ def _split_facts(line: bytes) -> tuple[dict[str, str], bytes, bool] | None:
 
 def _with_facts(entry: Entry, facts: dict[str, str], kind: str) -> Entry:
     extra: dict[str, JsonValue] = dict(facts)
-    sized = kind in ("", *_MLSD_KINDS)  # A link's size is the size of the link itself; a device has no size.
+    sized = kind in ("", *_MLSD_KINDS)  # the size of a link is that of the link itself; a device has no size
     target = facts.get("type", "").partition(":")[2]
     if _is_link(kind) and target:
         extra["link"] = target.encode("latin-1").decode("utf-8", "surrogateescape")
@@ -550,9 +558,9 @@ def _with_facts(entry: Entry, facts: dict[str, str], kind: str) -> Entry:
 
 
 def _is_link(kind: str) -> bool:
-    """Return whether the kind is a link.
+    """Return whether the kind is a symbolic link.
 
-    ProFTPD and Pure-FTPd send the size of the link itself, not the size of its target.
+    ProFTPD and Pure-FTPd send the size of the link itself, not the size of the link's target.
     """
     return kind.startswith(("os.unix=slink", "os.unix=symlink"))
 
@@ -560,8 +568,8 @@ def _is_link(kind: str) -> bool:
 def parse_facts(written: bytes) -> dict[str, str] | None:
     """Parse `Size=3;Type=file;` into values by name in lower case.
 
-    The result is None if an item has no `=`. The line is then the rest of a name that contains a line end,
-    which ProFTPD sends unescaped.
+    Return None if an item has no `=`. The line is then the continuation of a name with a line end, which
+    ProFTPD sends unescaped.
     """
     facts = [fact.partition("=") for fact in written.decode("latin-1").split(";") if fact]
     return {name.lower(): value for name, _, value in facts} if all(fact[1] for fact in facts) else None
@@ -575,14 +583,14 @@ def _fact_size(value: str) -> int | None:
 
 
 class ListReader:
-    """A reader of LIST output as entries.
+    """A reader of LIST output that creates entries.
 
-    No standard defines the formats (RFC 959 4.1.3); the known ones were collected from many servers. Each
-    entry has `source: list` in `extra`. If most of the first lines (those in `_HELD` bytes) end in CR LF, an
-    LF without CR is part of a name; else LF ends a line. `now` determines missing years.
+    No standard defines the formats (RFC 959 4.1.3). The known formats were collected from many servers. Each
+    entry has `source: list` in `extra`. If most of the first lines (in the first `_HELD` bytes) end in CR LF,
+    an LF without CR is part of a name. Otherwise, LF ends a line. `now` determines missing years.
 
     Raises:
-        LimitExceeded: As in `NlstReader`; a line that cannot be parsed raises no error.
+        LimitExceeded: As in `NlstReader`. A line that cannot be parsed does not raise an error.
     """
 
     def __init__(self, url: FtpUrl, limits: Limits, findings: list[Finding], now: datetime | None) -> None:
@@ -603,7 +611,7 @@ class ListReader:
         yield from self._entries(self._lines.finish())
 
     def _settle(self) -> Iterator[Entry]:
-        """Decide how lines end, and return the entries of the held bytes."""
+        """Decide which line end the server uses, and return the entries of the stored bytes."""
         held, self._held = self._held, None
         if held is not None:
             self._lines.by_network = 2 * held.count(b"\r\n") >= held.count(b"\n") > 0

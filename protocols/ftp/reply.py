@@ -1,8 +1,9 @@
-"""FTP replies: reading, errors, and values in their text (RFC 959 4.2, RFC 1123 4.1.2).
+"""FTP replies: parsing, errors, and values in the text of a reply (RFC 959 4.2, RFC 1123 4.1.2).
 
-A reply is `ddd SP text`, or `ddd-text` and all lines up to one that starts with the same digits and a blank.
-The bytes may contain Telnet commands (RFC 854). They are removed before a line is examined, because an option
-may be the byte LF. The text of a reply is written for people; a few values in it are parsed below.
+A reply is `ddd SP text`, or `ddd-text` and all lines up to a line that starts with the same digits and a
+blank. The bytes may contain Telnet commands (RFC 854). Telnet commands are removed before a line is parsed,
+because the code of an option may be the byte LF. The text of a reply is meant for users, but some replies
+contain values that the client needs.
 """
 
 from __future__ import annotations
@@ -28,15 +29,16 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-#: The maximum size of a reply in bytes. Servers under test send 300 lines of 17,000 bytes; no reply that
-#: people are meant to read is longer.
+#: The maximum size of a reply in bytes. Servers under test send 300 lines of 17,000 bytes. No useful text is
+#: longer.
 REPLY_LIMIT = 1_048_576
 
 _IAC = 0xFF
 _WILL, _WONT, _DO, _DONT = 0xFB, 0xFC, 0xFD, 0xFE
 _TELNET = re.compile(rb"\xff(?:([\xfb-\xfe])(.)|([\xf0-\xfa\xff]))", re.DOTALL)
 _FIRST_LINE = re.compile(rb"[1-5][0-9][0-9](?:[ -]|\Z)")
-#: Characters that are escaped for display. The pattern is compiled when a text is first shown.
+#: The characters that are escaped for display (terminal escape injection). `re` compiles the pattern on first
+#: use.
 _UNSHOWN = "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 
 
@@ -44,7 +46,7 @@ class ControlReply(NamedTuple):
     """A reply of the server.
 
     `lines` are the lines as bytes, without code and line end. `options` are the Telnet verbs and options that
-    the peer requested in the reply. The client must refuse each of them (RFC 854).
+    the peer requested in the reply. The client must refuse each of these options (RFC 854).
     """
 
     code: int
@@ -53,7 +55,7 @@ class ControlReply(NamedTuple):
 
     @property
     def octets(self) -> bytes:
-        """Return the text as received, lines joined by LF."""
+        """Return the received text, with lines joined by LF."""
         return b"\n".join(self.lines)
 
     @property
@@ -63,13 +65,13 @@ class ControlReply(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return code and text for a message."""
+        """Return the code and the text for a message."""
         return f"{self.code} {self.text}".rstrip()
 
     def hide_secret(self, secret: bytes) -> ControlReply:
-        """Return the reply without `secret`, which servers may repeat.
+        """Return the reply without `secret`, which servers may repeat in their text.
 
-        No text made from the result contains the secret.
+        No text of the result contains the secret.
         """
         if not secret or secret not in self.octets:
             return self
@@ -94,9 +96,9 @@ class ControlReply(NamedTuple):
 
 
 def shown_text(octets: bytes) -> str:
-    """Decode bytes of a peer for display.
+    """Decode bytes of a peer for display (prevents terminal escape injection).
 
-    UTF-8 is decoded; other bytes, controls and direction marks are escaped.
+    UTF-8 is decoded. Other bytes, control characters and direction marks are escaped.
     """
     return re.sub(_UNSHOWN, _escape, octets.decode("utf-8", "surrogateescape"))
 
@@ -151,10 +153,10 @@ def _check_size(lines: int, octets: int, limits: Limits) -> None:
 
 
 def _take_line(buffer: Buffer, limit: int) -> Generator[None, None, bytes]:
-    """Take the bytes up to and including the LF that ends a line.
+    """Return the bytes up to and including the LF that ends a line.
 
-    An LF that is a Telnet option does not end a line. Each byte is examined only once, because a server can
-    send any number of options.
+    An LF that is the code of a Telnet option does not end a line. Each byte is examined only once, because a
+    server can send any number of options.
     """
     pieces: list[bytes] = []
     taken = 0
@@ -174,14 +176,14 @@ def _take_line(buffer: Buffer, limit: int) -> Generator[None, None, bytes]:
 
 
 def _is_option(raw: bytes) -> bool:
-    """Return whether the last byte is the option of a Telnet negotiation."""
+    """Return whether the last byte is the option code of a Telnet negotiation."""
     if raw[-3:-2] != b"\xff" or raw[-2] < _WILL or raw[-2] > _DONT:
         return False
     return any(match.end() == len(raw) for match in _TELNET.finditer(raw))
 
 
 def _clean(raw: bytes, options: list[tuple[int, int]]) -> bytes:
-    """Return a line without its end and Telnet commands; append their requests to `options`."""
+    """Return a line without its line end and Telnet commands; append the requested options to `options`."""
     if _IAC in raw:
         options += [(m[1][0], m[2][0]) for m in _TELNET.finditer(raw) if m[1]]
         raw = _TELNET.sub(lambda match: b"\xff" if match[3] == b"\xff" else b"", raw)
@@ -193,10 +195,10 @@ def _clean(raw: bytes, options: list[tuple[int, int]]) -> bytes:
 
 # Refusals: the error for a 4yz or 5yz reply, with the server's text (RFC 959 4.2.2, RFC 2228, RFC 2428).
 #
-# The first digit selects the error, except for the codes in the table. 550 means both "missing" and "not
-# allowed". A client cannot distinguish the two, so the message names both.
+# The first digit determines the class of the error, except for the codes in the table. The code 550 means
+# both "missing" and "not allowed". A client cannot distinguish these cases, so the message mentions both.
 
-#: Texts of a server with too many users. ProFTPD: "Sorry, the maximum number of clients (2) for this user
+#: The texts of a server with too many users. ProFTPD: "Sorry, the maximum number of clients (2) for this user
 #: already connected."; wu-ftpd: "Too many users"; others: "too many connections", "Maximum login limit has
 #: been reached", "connection limit".
 _FULL = (
@@ -236,9 +238,10 @@ def make_declined(reply: ControlReply, doing: str, hint: str = "") -> Declined:
 
 
 def is_full(reply: ControlReply) -> bool:
-    """Return whether the reply refuses a login because too many users are logged in.
+    """Return whether the server refuses a login because too many users are logged in.
 
-    RFC 959 defines 421 for this case. Many servers send 530 instead, and only their text shows the reason.
+    RFC 959 defines 421 for this case. Many servers send 530 instead, and only the text of the reply shows the
+    reason.
     """
     return reply.code == 530 and re.search(_FULL, reply.text, re.IGNORECASE) is not None
 
@@ -249,8 +252,8 @@ def refusal_of(kind: type[Declined], reply: ControlReply, message: str, hint: st
     return kind(f"{words}; {hint}" if hint else words, code=str(reply.code), text=reply.text)
 
 
-# Values in a reply's text: 213 (RFC 3659 3 and 4) and 257 (RFC 959, appendix II). If a value is absent or
-# invalid, it is None and not an error: servers may omit each of them.
+# Values in the text of a reply: 213 (RFC 3659 3 and 4) and 257 (RFC 959, appendix II). A missing or invalid
+# value is not an error, because servers may omit each value.
 
 _SIZE = re.compile(rb" *(\d{1,19}) *")
 _LARGEST = 2**63 - 1
@@ -270,8 +273,8 @@ def parse_size(reply: ControlReply) -> int | None:
 def parse_time(octets: bytes) -> datetime | None:
     """Parse `YYYYMMDDHHMMSS[.sss]` in UTC: a 213 reply to MDTM, or the MLSD fact `modify`.
 
-    A text that begins with `19100` comes from a server with the year 2000 bug and does not mean 1910; the
-    result is None.
+    Return None for a text that begins with `19100`. Such a text comes from a server with the year 2000 bug
+    and does not mean 1910.
     """
     match = _TIME.fullmatch(octets)
     if match is None:
@@ -282,11 +285,11 @@ def parse_time(octets: bytes) -> datetime | None:
 
 
 def parse_path(reply: ControlReply) -> bytes | None:
-    """Return the path in a 257 reply: the text in quotes, in which two quotes stand for one.
+    """Return the path in a 257 reply: the quoted text, in which two quotes represent one quote.
 
-    The result is None without a closing quote (CVE-2017-1000254), for an empty path, and for a path with a
-    control character. If a server does not double quotes, the path is wrong. The caller must therefore check
-    the path with CWD.
+    Return None without a closing quote (CVE-2017-1000254), for an empty path, and for a path with a control
+    character. If a server does not double quotes, the path is wrong. Therefore the caller must check the path
+    with CWD.
     """
     _, _, rest = reply.octets.partition(b'"')
     match = _QUOTED.match(rest)
@@ -295,10 +298,10 @@ def parse_path(reply: ControlReply) -> bytes | None:
     return match[1].replace(b'""', b'"')
 
 
-# The data connection: the port in a 229 (RFC 2428) or a 227 (RFC 959, RFC 1123 4.1.2.6).
+# The data connection: the port in a 229 reply (RFC 2428) or a 227 reply (RFC 959, RFC 1123 4.1.2.6).
 #
-# Only the port is used. The four host numbers of a 227 are ignored: the data connection always goes to the
-# peer of the control connection (S13, FTP data connections; CVE-2020-8284).
+# Only the port is used. The four host numbers of a 227 reply are ignored, because the data connection always
+# goes to the peer of the control connection (S13, FTP bounce; CVE-2020-8284).
 
 _ENTERING_EXTENDED = 229
 _EXTENDED = re.compile(rb"\(([!-~])\1\1(\d{1,5})\1\)")
@@ -306,17 +309,17 @@ _SIX_NUMBERS = re.compile(rb"(?<!\d)(?<!\d,)(\d{1,3}(?:,\d{1,3}){5})(?!,?\d)")
 
 
 class PassiveReply(NamedTuple):
-    """A reply to EPSV or PASV, and the port in it; None if the reply has no port."""
+    """A reply to EPSV or PASV, and its port; without a port, the port is None."""
 
     reply: ControlReply
     port: int | None
 
 
 def parse_extended(reply: ControlReply) -> int | None:
-    """Return the port of a 229 or another 2yz reply; None if a reply other than 229 has none.
+    """Return the port of a 229 or another 2yz reply, or None if another reply than 229 has no port.
 
     Raises:
-        ProtocolError: A 229 has no port, a port out of range, or a protocol or address before the port.
+        ProtocolError: A 229 reply has no port, a port out of range, or a protocol or address before the port.
     """
     match = _EXTENDED.search(reply.octets)
     if match is None or not 1 <= (port := int(match[2])) <= 65_535:
@@ -330,7 +333,7 @@ def parse_passive(reply: ControlReply) -> int:
     """Return the port of a 227 reply: six numbers anywhere in its text.
 
     Raises:
-        ProtocolError: The six numbers are missing, one is above 255, or the port is 0.
+        ProtocolError: The six numbers are missing, a number is above 255, or the port is 0.
     """
     match = _SIX_NUMBERS.search(reply.octets)
     numbers = [int(number) for number in match[1].split(b",")] if match else [256]
@@ -342,7 +345,7 @@ def parse_passive(reply: ControlReply) -> int:
 def read_offer(
     reader: Reader[ControlReply], parse: Callable[[ControlReply], int | None]
 ) -> Reader[PassiveReply]:
-    """Return a reader for a reply and the port in it."""
+    """Return a reader for a reply and its port."""
 
     def read(buffer: Buffer) -> Generator[Rest | None, None, PassiveReply]:
         reply = yield from reader(buffer)

@@ -1,4 +1,4 @@
-"""The FTP session of one URL: login, the CWD commands to its directory, SIZE and MDTM."""
+"""The FTP session of one URL: login, the CWD commands to the URL's directory, SIZE and MDTM."""
 
 from __future__ import annotations
 
@@ -32,14 +32,15 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-# Login, with TLS if it is requested (RFC 959 5.4, RFC 4217). TLS is requested before any name or password is
-# sent. If TLS is required, the login fails unless TLS was started (CVE-2021-22946).
+# Login, with TLS if the options request TLS (RFC 959 5.4, RFC 4217). TLS starts before any user name or
+# password is sent. If TLS is required and does not start, the login fails (CVE-2021-22946, STARTTLS
+# stripping).
 
 _UNKNOWN = Secret(b"****")
 
-#: Servers that process commands sent in one write in order; each was tested. Some other servers lose all but
-#: the first command (RFC 959 5.4 requires a client to wait), and the client would notice the loss only by an
-#: idle timeout.
+#: Servers that process pipelined commands in order; each was tested. Some other servers lose all commands
+#: except the first (RFC 959 5.4 requires a client to wait). The client would notice the loss only by an idle
+#: timeout.
 _IN_ORDER = (b"vsFTPd", b"ProFTPD", b"Pure-FTPd")
 
 
@@ -52,7 +53,7 @@ def log_in(control: Control, url: FtpUrl, options: Options) -> Dialogue[None]:
     """Log in on a new connection, as the URL and the options require.
 
     Raises:
-        LoginRequired: The server needs a name, a password or an account.
+        LoginRequired: The server needs a user name, a password or an account.
         AccessDenied: The server refuses the login.
         Declined: The server refuses for another reason.
     """
@@ -68,7 +69,7 @@ def log_in(control: Control, url: FtpUrl, options: Options) -> Dialogue[None]:
 
 
 def _hear_greeting(control: Control) -> Dialogue[ControlReply]:
-    """Receive 220 or 230; a 120 announces that a 220 will follow."""
+    """Receive the greeting 220 or 230; a 120 announces that a 220 will follow."""
     for _ in range(PRELIMINARY_LIMIT):
         reply = yield from control.hear_greeting()
         if not reply.preliminary:
@@ -78,7 +79,7 @@ def _hear_greeting(control: Control) -> Dialogue[ControlReply]:
 
 
 def _secure(control: Control, greeting: ControlReply, mode: Literal["try", "require"]) -> Dialogue[None]:
-    """Send AUTH TLS on an unencrypted connection, then request TLS for data too (RFC 4217)."""
+    """Send AUTH TLS on an unencrypted connection, then request TLS for data connections too (RFC 4217)."""
     answer = greeting
     if greeting.code != 230:
         answer = yield from control.command(b"AUTH", b"TLS", ideal=(234, b"Proceed"))
@@ -120,9 +121,9 @@ def _identify(control: Control, url: FtpUrl, options: Options) -> Dialogue[None]
 
 
 def _request_password(reply: ControlReply, user: bytes | None) -> Dialogue[bytes]:
-    """Return the password of the URL's user, from the user or a credential store.
+    """Return the password of the URL's user, from a prompt or a credential store.
 
-    The result is never the anonymous password, and never absent.
+    The result is never the anonymous password. Without a password, the function raises an error.
     """
     held = yield from _request_credentials(user)
     if held is None or held.user != user:
@@ -149,11 +150,11 @@ _ABSOLUTE = "an empty segment is a CWD without argument; an absolute path starts
 
 
 class ConnectionNotReusable(Exception):
-    """A pooled connection cannot return to the directory where the URL's path starts."""
+    """A pooled connection cannot return to the login directory, where the path of a URL starts."""
 
 
 class FtpSession(NamedTuple):
-    """A URL and the control connection that is used for it."""
+    """A URL and its control connection."""
 
     control: Control
     url: FtpUrl
@@ -182,7 +183,7 @@ def return_to(control: Control, cwds: tuple[bytes, ...]) -> Dialogue[None]:
     """Change to the URL's directory on a pooled connection, through the login directory if necessary.
 
     Raises:
-        ConnectionNotReusable: The connection is busy, or its login directory cannot be entered again.
+        ConnectionNotReusable: The connection is busy, or the client cannot return to the login directory.
     """
     state = control.state
     route = state.route(cwds)

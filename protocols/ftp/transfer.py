@@ -1,14 +1,15 @@
 """An FTP transfer: a data connection, a command, the data, the final reply (RFC 959 5, RFC 2428).
 
-The data connection is made before the command is sent, because servers send 150 only after it exists. Stream
-mode does not announce a length. A transfer is therefore complete only if all of these hold:
+The data connection is opened before the command is sent, because servers send 150 only after the connection
+exists. Stream mode does not announce a length. Therefore a transfer is complete only if all these conditions
+are met:
 
 - the final reply is 2yz
 - the data ended in an orderly way (in TLS: with close_notify)
 - at least as many bytes arrived as SIZE announced
 
 The client closes the data connection before it waits for the final reply, because ProFTPD sends the final
-reply only after this close. No command is sent between the transfer command and its final reply.
+reply only afterwards. No command is sent between the transfer command and its final reply.
 """
 
 from __future__ import annotations
@@ -44,15 +45,15 @@ from protocols.step import (
     receive,
 )
 
-# Type A: data travels as NVT text, with lines that end in CR LF on every system (RFC 959 3.1.1.1).
+# Type A: data is sent as NVT text; a line ends in CR LF on every system (RFC 959 3.1.1.1).
 
 
 class NetworkText:
-    """A filter that turns the bytes of a type A transfer into text with the line end LF.
+    """A filter that converts the bytes of a type A transfer into text with the line end LF.
 
-    CR LF becomes LF and CR NUL a CR. A single CR or LF is not changed, because vsftpd by default sends a file
-    unchanged in type A. A CR at the end of a chunk is held until the next chunk; at the end of the data it is
-    part of the data.
+    CR LF becomes LF, and CR NUL becomes CR. A single CR or LF is not changed, because vsftpd by default sends
+    a file unchanged in type A. A CR at the end of a block is stored until the next block. At the end of the
+    data, such a CR is part of the data.
     """
 
     def __init__(self) -> None:
@@ -80,10 +81,10 @@ class BodyForm(enum.Enum):
 
 
 class FtpTransfer(NamedTuple):
-    """A planned transfer: the metadata that is known before, and the meaning of its bytes.
+    """A planned transfer: the metadata that is known in advance, and the meaning of the bytes.
 
-    `is_listed` is set if the size comes from a listing: the file may have become shorter since then (RFC 3659
-    7.5.7).
+    `is_listed` is set if the size comes from a listing. The file may have become shorter in the meantime (RFC
+    3659 7.5.7).
     """
 
     reply: Reply
@@ -92,7 +93,7 @@ class FtpTransfer(NamedTuple):
 
     @property
     def expected(self) -> int | None:
-        """Return the number of bytes that the body will have; None if SIZE did not return one."""
+        """Return the expected number of bytes of the body, or None if SIZE did not return a number."""
         end = self.reply.size if self.reply.stop is None else self.reply.stop
         return None if end is None else max(0, end - self.reply.start)
 
@@ -105,7 +106,7 @@ class TransferRefusal(NamedTuple):
 
 
 class CompleteTransfer(NamedTuple):
-    """A complete transfer: the bytes received, the proofs that it is complete, the final reply's text."""
+    """A complete transfer: the number of bytes, the proofs of completeness, and the final reply's text."""
 
     received: int
     verified: frozenset[str]
@@ -115,16 +116,16 @@ class CompleteTransfer(NamedTuple):
 def transfer(
     control: Control, planned: FtpTransfer, verb: bytes, *arguments: bytes
 ) -> Dialogue[TransferRefusal | CompleteTransfer]:
-    """Send the command, with the data connection open, and complete the transfer.
+    """Open the data connection, send the command, and complete the transfer.
 
-    The body begins with the first byte; if no byte comes, `settle` begins it. If a range was requested, no
-    bytes after the range are read. After a range the control connection is not reused, because servers differ
-    in when and how they reply to the closed data connection.
+    The body begins with the first byte. If no byte arrives, `settle` begins the body. If a range was
+    requested, bytes after the range are not read. After a range, the control connection is not reused,
+    because servers differ in their reply to the closed data connection.
 
     Raises:
-        Truncated: Some bytes came, but not all; the error has both numbers.
-        Disconnected: The data connection broke before the first byte.
-        ServiceClosing: A 421 came before the first byte.
+        Truncated: Only some of the bytes arrived; the error contains both numbers.
+        Disconnected: The data connection failed before the first byte.
+        ServiceClosing: A 421 reply arrived before the first byte.
     """
     doing = shown_command(verb, *arguments)
     control.state.idle = False
@@ -149,14 +150,14 @@ def transfer(
 
 
 def settle(reply: Reply, whole: CompleteTransfer) -> Dialogue[None]:
-    """Record the proofs of a complete transfer; begin the body if it is empty."""
+    """Record the proofs of a complete transfer, and begin the body if it is empty."""
     reply.verified.update(whole.verified)
     if not whole.received:
         yield StartBody(reply)
 
 
 def _is_announced(state: FtpSessionState, verb: bytes) -> bool:
-    """Return whether 150 comes before the first byte.
+    """Return whether the reply 150 arrives before the first byte of data.
 
     If the control connection uses TLS, a server may complete the TLS handshake of the data connection before
     150.
@@ -176,10 +177,10 @@ def _await_data(control: Control, doing: str, *, announced: bool) -> Dialogue[Bo
 
 
 def _weigh(heard: Sequence[ControlReply]) -> DataExpectation:
-    """Decide by the replies received whether data may still come.
+    """Decide from the received replies whether data may still arrive.
 
-    If a refusal is the only reply, no data comes. After a 1yz reply, data may have been sent before the
-    refusal.
+    If a refusal is the only reply, no data arrives. After a 1yz reply, the server may have sent data before
+    the refusal.
     """
     if heard[-1].preliminary:
         return DataExpectation.MORE
@@ -195,7 +196,7 @@ def _conclude_nothing(
     planned: FtpTransfer,
     doing: str,
 ) -> Dialogue[TransferRefusal | CompleteTransfer]:
-    """Complete a transfer without data: by the final reply it is an empty object, a refusal or a failure."""
+    """Complete a transfer without data; the final reply decides between empty, refused and failed."""
     yield CloseData()
     try:
         final = yield from _hear_final(control, heard, 0, planned, doing)
@@ -214,7 +215,7 @@ def _hear_final(
 ) -> Dialogue[ControlReply]:
     """Return the final reply of the transfer, which may have been received already.
 
-    Preliminary replies (1yz) are added to `heard`. Without a final reply nothing proves that the transfer is
+    Preliminary replies (1yz) are added to `heard`. Without a final reply, nothing proves that the transfer is
     complete, so `Truncated` is raised.
     """
     try:
@@ -261,7 +262,7 @@ def _check_whole(
 
 
 def _broken_off(reply: ControlReply, received: int, planned: FtpTransfer, doing: str) -> Exception:
-    """Return the error for a final reply other than 2yz: the transfer failed, however many bytes came."""
+    """Return the error for a final reply other than 2yz, regardless of the number of received bytes."""
     if (received == 0 and reply.code != 426) or reply.intermediate:
         return refusal(reply, doing)
     message = f"{doing}: transfer aborted, the server said {reply.shown!r}"
@@ -280,28 +281,28 @@ def _count(received: int, planned: FtpTransfer) -> str:
 
 
 def refuse_transfer(refused: TransferRefusal, verb: bytes, *arguments: bytes) -> Exception:
-    """Return the error for a transfer that was refused."""
+    """Return the error for a refused transfer."""
     return refusal(refused.reply, shown_command(verb, *arguments))
 
 
 # Preparation of a transfer: the type, and a new data connection (RFC 959 5, RFC 2428).
 #
-# Only passive mode is used. EPSV is sent first. PASV follows if the reply to EPSV has no port, or if the port
-# cannot be reached or is refused (S13, FTP data connections). The host in the reply to PASV is ignored. The
-# state records which of the two commands works on this control connection. Each port is used once.
+# Only passive mode is used. The client sends EPSV first. PASV follows if the reply to EPSV has no port, or
+# if the port is unreachable or refused (S13, FTP data connections). The host in the reply to PASV is ignored.
+# The state stores which of the two commands works on this control connection. Each port is used once.
 
 
 def set_type(control: Control, code: bytes) -> Dialogue[None]:
-    """Send TYPE, unless the server has that type already."""
+    """Send TYPE, unless the server already uses that type."""
     if control.state.type_code != code:
         yield from control.demand(b"TYPE", code, ideal=(200, b"Type set"))
         control.state.type_code = code
 
 
 def open_data(control: Control, offer: PassiveReply | None = None) -> Dialogue[None]:
-    """Open the data connection: EPSV, and if that fails PASV (IPv4 only).
+    """Open the data connection with EPSV, or with PASV if EPSV fails (IPv4 only).
 
-    `offer` is the reply to EPSV, if it was received already; if it is None, EPSV is sent.
+    `offer` is the reply to EPSV if it has already arrived; otherwise EPSV is sent.
     """
     state = control.state
     if state.extended is not False:
@@ -323,7 +324,7 @@ def open_data(control: Control, offer: PassiveReply | None = None) -> Dialogue[N
 
 
 def _try_extended(control: Control, offer: PassiveReply | None) -> Dialogue[Exception | None]:
-    """Try EPSV; return the error, or None on success."""
+    """Try EPSV, and return the error, or None after success."""
     if offer is None:
         offer = yield from _request_port(control, b"EPSV", PassiveReply(ControlReply(229), 0))
     if offer.port is None:
@@ -347,7 +348,7 @@ def _request_port(control: Control, verb: bytes, ideal: PassiveReply) -> Dialogu
 
 
 def hear_port(control: Control, verb: bytes, ideal: PassiveReply) -> Dialogue[PassiveReply]:
-    """Receive the reply to EPSV or PASV, which was sent."""
+    """Receive the reply to an EPSV or PASV command that was sent earlier."""
     parse = parse_extended if verb == b"EPSV" else parse_passive
     offer = yield from receive(
         read_offer(control.reader, parse), f"the reply to {verb.decode('ascii')}", ideal

@@ -1,4 +1,4 @@
-"""ftp URLs (RFC 1738 3.2): a login, CWD arguments, a name, a typecode."""
+"""ftp URLs (RFC 1738 3.2): a login, CWD arguments, a name and a typecode."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _DATA = "?:@&="
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FtpUrl(HostUrl):
-    """An ftp URL: the arguments of CWD, a name, a typecode.
+    """An ftp URL: a login, CWD arguments, a name and a typecode.
 
-    `cwds` holds one argument of CWD per segment, empty segments included. `name` is None only if the URL has
-    no path at all. `typecode` is `a`, `i`, `d` or None.
+    `cwds` contains one CWD argument per segment, including empty segments. `name` is None if the URL has no
+    path. `typecode` is `a`, `i`, `d` or None.
 
     Examples:
         >>> url = resolver.parse("ftp://h.example/%2Fetc/motd;type=a")
@@ -33,7 +33,7 @@ class FtpUrl(HostUrl):
 def parse(text: UrlText) -> FtpUrl:
     """Parse an ftp URL: split the path at `/` first, then decode each segment.
 
-    So `%2Fetc` becomes the single argument `/etc`.
+    For example, `%2Fetc` becomes the single argument `/etc`.
     """
     login, start = parse_login(text)
     if start == text.end:
@@ -49,7 +49,7 @@ def parse(text: UrlText) -> FtpUrl:
 
 
 def _parse_typecode(text: UrlText, start: int) -> tuple[int, str | None]:
-    """Return the end of the path, and the typecode; note errors in the path or the typecode."""
+    """Return the end index of the path, and the typecode; add findings for errors in the path or typecode."""
     last = text.text.rfind("/", start, text.end) + 1
     mark = text.text.lower().rfind(";type=", last, text.end)
     if mark < 0:
@@ -80,19 +80,19 @@ def with_name(url: FtpUrl, *names: bytes) -> FtpUrl:
     """Return the URL of a file below the URL's directory.
 
     Args:
-        url: The URL whose CWD arguments are kept.
-        *names: Directories below the URL's directory, each an argument of CWD, then the file name.
+        url: The URL whose CWD arguments come first.
+        *names: Directories below the URL's directory, each a CWD argument, then the file name.
     """
     return replace(url, cwds=(*url.cwds, *names[:-1]), name=names[-1], typecode="i", fragment=None)
 
 
 def names_of(url: FtpUrl) -> tuple[bytes, ...]:
-    """Return the arguments of CWD and, if the URL has a name, that name."""
+    """Return the CWD arguments and, if the URL has a name, the name."""
     return (*url.cwds, url.name) if url.name else url.cwds
 
 
 def as_directory(url: FtpUrl) -> FtpUrl:
-    """Return the URL of the same object as a directory: the URL's name becomes an argument of CWD."""
+    """Return the URL of the same object as a directory: the name becomes a CWD argument."""
     return replace(url, cwds=names_of(url), name=b"", typecode=None, fragment=None)
 
 
