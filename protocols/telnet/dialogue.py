@@ -1,7 +1,6 @@
-"""The dialogue of a telnet URL: it announces the service, or records a transcript on request.
+"""The dialogue of a telnet URL, which describes the service, or records a transcript on request.
 
-An announcement does not open a connection. A transcript ends after a time, at a prompt, or after the last
-line to send.
+A description does not open a connection. A transcript ends after a time, at a prompt, or after the last text.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ if TYPE_CHECKING:
     from protocols.location import JsonValue
     from protocols.wire import Buffer
 
-#: The maximum number of bytes after the last prompt that are searched for the next prompt.
+#: The maximum number of bytes after the last prompt in which the next prompt is searched.
 _WINDOW = 65_536
 
 
 def converse(url: TelnetUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
-    """Return the steps of an announcement, or of the transcript that `options` request."""
+    """Return the steps of a description, or of the transcript that `options` request."""
     wanted = None if options is None else options.transcript
     if wanted is None:
         yield from _announce(url)
@@ -48,9 +47,10 @@ def converse(url: TelnetUrl, options: Options | None = None, limits: Limits | No
 
 
 def _announce(url: TelnetUrl) -> Dialogue[None]:
-    """Reply with kind service: the target is the URL without a password, `extra` has host, port and login.
+    """Return a reply of the kind service: the target is the URL without a password.
 
-    The login is only shown to the user, not sent (RFC 1738 3.8).
+    `extra` contains host, port and login. The login is only displayed to the user and is not sent (RFC 1738
+    3.8).
     """
     yield PlanNote("nothing is sent: this is an interactive service, and a session is opened only on request")
     login = None if url.user is None else url.user.decode("latin-1")
@@ -65,7 +65,7 @@ def _announce(url: TelnetUrl) -> Dialogue[None]:
 class _SessionOutput(NamedTuple):
     """Received bytes, or the end of the session.
 
-    `prompts` marks the expected reply in a plan, which counts as any prompt that the script waits for.
+    `prompts` marks the expected reply in a plan. Such a reply counts as every prompt of the script.
     """
 
     octets: bytes = b""
@@ -85,10 +85,10 @@ def _read_piece(buffer: Buffer) -> Generator[None, None, _SessionOutput]:
 
 
 class _PromptScript:
-    """The script of a session: it waits for the prompt, sends a text, waits for the prompt again, and so on.
+    """The script of a session: wait for the prompt, send a text, wait for the prompt again, and so on.
 
-    The last step is a prompt. If the script has no prompt, all texts are sent after the first text of the
-    server.
+    The last step waits for the prompt. If the script has no prompt, all texts are sent after the first text
+    of the server.
     """
 
     def __init__(self, wanted: Transcript) -> None:
@@ -111,7 +111,7 @@ class _PromptScript:
         return bool(self._left) or (self._wanted.prompt is not None and not self.over)
 
     def hear(self, text: bytes, *, prompts: bool) -> Iterator[bytes]:
-        """Yield the texts to send after the received text."""
+        """Yield the texts to send after a received text."""
         if self._wanted.prompt is None:
             if text or prompts:
                 yield from self._left
@@ -135,7 +135,7 @@ class _PromptScript:
 
 class _TranscriptSession:
     def __init__(self, url: TelnetUrl, wanted: Transcript, options: Options, limits: Limits) -> None:
-        from protocols.telnet.octets import NvtText  # Imported lazily: most URLs are only announced.
+        from protocols.telnet.octets import NvtText  # imported lazily: most URLs are only described
         from protocols.telnet.terminal import NvtTerminal
 
         self._url = url
@@ -150,11 +150,11 @@ class _TranscriptSession:
         self._reason = ""
 
     def steps(self) -> Dialogue[None]:
-        """Run the transcript.
+        """Record the transcript.
 
         Raises:
-            TimedOut: The time has elapsed before the prompt came.
-            Truncated: The server closed the connection before the prompt came.
+            TimedOut: The time elapsed before the prompt arrived.
+            Truncated: The server closed the connection before the prompt arrived.
             LimitExceeded: The server does not stop negotiating or sending text.
         """
         yield Connect(tls=self._url.scheme == "telnets")
@@ -178,11 +178,15 @@ class _TranscriptSession:
             self._reason = "limit"
             raise
         finally:
-            if self._reason:  # Empty if the caller stopped reading the transcript.
+            if self._reason:  # the reason is empty if the caller stopped reading the transcript
                 self._tell({"event": "end", "reason": self._reason})
 
     def _secure(self, how: Literal["try", "require"]) -> Dialogue[bytes]:
-        """Offer TLS before sending other bytes; return the bytes of a session that continues unencrypted."""
+        """Offer TLS before other bytes are sent.
+
+        Returns:
+            The received bytes of a session that continues unencrypted.
+        """
         from protocols.telnet.terminal import (
             IN_CLEAR,
             WILLING,
@@ -210,7 +214,7 @@ class _TranscriptSession:
         return rest
 
     def _listen(self, before: bytes) -> Dialogue[None]:
-        """Receive until the script has ended; `before` are the bytes received already."""
+        """Receive until the script has ended; `before` contains the bytes that were received earlier."""
         while not self._script.over:
             if before:
                 piece, before = _SessionOutput(before), b""
@@ -262,9 +266,9 @@ class _TranscriptSession:
             yield line
 
     def _end(self, proved: object) -> None:
-        """Handle the server's close, which is the end of the session if the script expects nothing more.
+        """Process the end of the connection, which ends the session if the script is complete.
 
-        In TLS, if close_notify is missing, the transcript is truncated.
+        In TLS, a missing close_notify means that the transcript is truncated.
         """
         self._reason = "closed"
         if self._script.has_more:
@@ -282,7 +286,7 @@ class _TranscriptSession:
         return Truncated(why, received=self._received)
 
     def _report(self, rule: str, detail: str) -> None:
-        """Report each rule once, because a server may violate it in every line."""
+        """Add a finding for a rule, but only once, because a server may violate the rule in every line."""
         if all(finding.rule != rule for finding in self._reply.findings):
             finding = Finding(rule, "warn", detail)
             self._reply.findings.append(finding)

@@ -1,8 +1,7 @@
-"""Bytes from a telnet server (RFC 854, RFC 855): data, commands, negotiations, subnegotiations, line ends.
+"""Bytes from a telnet server (RFC 854, RFC 855): data, commands, negotiations and line ends.
 
-The readers have no I/O. Their result does not depend on how the bytes are divided into chunks: an incomplete
-element at the end of a chunk continues in the next chunk. Only a subnegotiation that does not end is an
-error.
+The readers have no I/O. The result does not depend on the block boundaries of the bytes: an incomplete
+element at the end of a block continues in the next block. Only a subnegotiation without an end is an error.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from typing import NamedTuple, TypeAlias
 
 from protocols.errors import LimitExceeded
 
-# Bytes with a meaning in RFC 854 and its options, and their usual names.
+# The bytes with a meaning in RFC 854 and its options, with their usual names.
 
 IAC = 0xFF
 
 
 class NegotiationVerb(IntEnum):
-    """The four commands of a negotiation (RFC 855): each is followed by the code of an option."""
+    """The four commands of a negotiation (RFC 855), each followed by the code of an option."""
 
     WILL = 0xFB
     WONT = 0xFC
@@ -29,7 +28,7 @@ class NegotiationVerb(IntEnum):
 
 
 class TelnetCommand(IntEnum):
-    """The commands that follow an IAC without an option (RFC 854, RFC 1184)."""
+    """The commands of RFC 854 and RFC 1184 that follow an IAC and have no option."""
 
     EOF = 0xEC
     SUSP = 0xED
@@ -49,7 +48,7 @@ class TelnetCommand(IntEnum):
 
 
 class TelnetOption(IntEnum):
-    """The options that are accepted, or that have a name for display."""
+    """The options that the client accepts, and other options with a name for display."""
 
     BINARY = 0
     ECHO = 1
@@ -71,22 +70,23 @@ class TelnetOption(IntEnum):
 
 
 def option_name(code: int) -> str:
-    """Return the name of an option for display: `ECHO`, or its number if it has no name here."""
+    """Return the name of an option for display, such as `ECHO`, or the number of an unknown option."""
     try:
         return TelnetOption(code).name.replace("_", "-")
     except ValueError:
         return str(code)
 
 
-#: The maximum number of bytes stored of a subnegotiation: the longest supported one has about forty.
+#: The maximum number of stored bytes of a subnegotiation. The longest supported subnegotiation has about
+#: forty bytes.
 LONGEST_KEPT = 1_024
 
-#: The maximum size of a subnegotiation in bytes; a longer one is an error.
+#: The maximum size of a subnegotiation in bytes. A longer subnegotiation is an error.
 LONGEST_SUBNEGOTIATION = 65_536
 
 
 class TelnetData(NamedTuple):
-    """Bytes of data, with each IAC IAC decoded as one byte 255; line ends are not decoded."""
+    """Bytes of data, with each IAC IAC decoded to one byte 255; line ends are not converted."""
 
     octets: bytes
 
@@ -98,21 +98,21 @@ class TelnetEvent(NamedTuple):
 
 
 class OptionNegotiation(NamedTuple):
-    """The peer's statement or request about an option: WILL, WONT, DO or DONT."""
+    """A negotiation command of the peer about an option: WILL, WONT, DO or DONT."""
 
     verb: NegotiationVerb
     option: int
 
 
 class Subnegotiation(NamedTuple):
-    """The peer's message about an option that is on."""
+    """A subnegotiation of the peer about an option that is on."""
 
     option: int
     octets: bytes
 
 
 class UnknownCommand(NamedTuple):
-    """A sequence without a meaning, which is ignored; `rule` and `detail` are used for a finding."""
+    """A byte sequence without a meaning, which is ignored; `rule` and `detail` describe the finding."""
 
     rule: str
     detail: str
@@ -131,7 +131,7 @@ class _ScannerState(enum.Enum):
 
 
 class TelnetScanner:
-    """A parser of received bytes into elements; `inside` shows whether an element is incomplete."""
+    """A parser that splits received bytes into elements; `inside` is set while an element is incomplete."""
 
     def __init__(self) -> None:
         self._state = _ScannerState.DATA
@@ -211,7 +211,7 @@ class TelnetScanner:
                 )
             else:
                 yield Subnegotiation(self._option, bytes(self._kept))
-        else:  # The subnegotiation is void; this byte begins a separate command.
+        else:  # the subnegotiation is invalid, and this byte begins a separate command
             yield UnknownCommand(
                 "telnet:subnegotiation", f"IAC {octet:02X} inside a subnegotiation, which is dropped"
             )
@@ -227,17 +227,17 @@ class TelnetScanner:
             self._kept += octets
 
 
-# Line ends of the network virtual terminal (RFC 854, RFC 1123 3.3.1), received.
+# Received line ends of the network virtual terminal (RFC 854, RFC 1123 3.3.1).
 #
-# CR LF is the end of a line, CR NUL a carriage return. Any other carriage return, and a line feed without
-# one, are not changed; a NUL is removed. In BINARY (RFC 856) no byte has a special meaning, but in text CR LF
-# is still the end of a line.
+# CR LF is the end of a line, and CR NUL is a carriage return. Other single CR and LF bytes are not changed. A
+# single NUL is removed. In BINARY mode (RFC 856), no byte has a special meaning, but in text CR LF is still
+# the end of a line.
 
 
 class NvtText:
-    """A decoder of data into text whose lines end with LF.
+    """A decoder that converts data into text whose lines end with LF.
 
-    A carriage return at the end of a chunk is held until the next chunk.
+    A carriage return at the end of a block is stored until the next block.
     """
 
     def __init__(self) -> None:
@@ -250,7 +250,7 @@ class NvtText:
         return text if binary else text.replace(b"\r\0", b"\r").replace(b"\0", b"")
 
     def finish(self) -> bytes:
-        """Return the carriage return that was held at the end of all data."""
+        """Return the carriage return that was stored at the end of all data."""
         held, self._held = self._held, b""
         return held
 

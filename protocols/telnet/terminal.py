@@ -1,8 +1,8 @@
-"""The client end of a telnet session: received bytes are parsed, options answered, and typed text encoded.
+"""The client side of a telnet session: parses received bytes, negotiates options, encodes typed text.
 
-A state machine without I/O. The client requests no option, and sends nothing at the start of a session: the
-server requests the options that it needs, and an unneeded option can do harm. For example, a server that
-agreed to BINARY ends its lines without carriage returns.
+The module has no I/O. The client requests no option and sends nothing at the start of a session. The server
+requests the options that it needs, and an unneeded option can do harm. For example, a server that agreed to
+BINARY ends its lines without carriage returns.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from protocols.location import JsonValue
 
 
-# Options by the Q method of RFC 1143, which prevents endless negotiations. One `OptionSide` holds the options
-# of one end of the connection. An end answers a command only if the state of an option changes, or to refuse
-# a request.
+# Option negotiation with the Q method of RFC 1143, which prevents endless negotiations. An `OptionSide`
+# contains the options of one side of the connection. A side replies to a command only if the state of an
+# option changes, or to refuse a request.
 
 
 class OptionState(enum.Enum):
     """The state of an option of one side.
 
-    In a `_BUT` state the opposite request is queued: it is sent after the answer to the pending request has
-    arrived.
+    In a `_BUT` state, the opposite request is queued. The queued request is sent after the reply to the
+    pending request has arrived.
     """
 
     NO = enum.auto()
@@ -57,10 +57,10 @@ class OptionState(enum.Enum):
 
 
 class NegotiationAnswer(NamedTuple):
-    """The effect of the peer's command.
+    """The effect of a negotiation command of the peer.
 
-    `answer` is the answer to send: True for on, False for off, None for no answer. `changed` is set if the
-    option was turned on or off. `contradicted` is set if the peer answered yes to a request to turn the
+    `answer` is the reply to send: True for on, False for off, None for no reply. `changed` is set if the
+    option was turned on or off. `contradicted` is set if the peer agreed although the request was to turn the
     option off.
     """
 
@@ -70,7 +70,7 @@ class NegotiationAnswer(NamedTuple):
 
 
 class OptionSide:
-    """The 256 options of one end, all off at first."""
+    """The 256 options of one side, all off at first."""
 
     def __init__(self) -> None:
         self._states: dict[int, OptionState] = {}
@@ -79,7 +79,10 @@ class OptionSide:
         return self._states.get(option, OptionState.NO)
 
     def is_on(self, option: int) -> bool:
-        """Return whether the option is on; it stays on until the peer answers a request to turn it off."""
+        """Return whether the option is on.
+
+        After a request to turn the option off, it stays on until the peer replies.
+        """
         return self.state(option) in (OptionState.YES, OptionState.WANT_NO, OptionState.WANT_NO_BUT)
 
     @property
@@ -93,7 +96,7 @@ class OptionSide:
         return [option_name(option) for option in self.on]
 
     def hear(self, option: int, positive: bool, *, agree: bool) -> NegotiationAnswer:
-        """Handle WILL or DO (`positive`), or WONT or DONT; `agree` says whether the option may be on."""
+        """Process WILL or DO (`positive`), or WONT or DONT; `agree` means that the option may be on."""
         before = self.state(option)
         now, answer = _POSITIVE[before] if positive else _NEGATIVE[before]
         if before is OptionState.NO and positive and not agree:
@@ -115,8 +118,8 @@ class OptionSide:
 
 _REFUSED = (OptionState.WANT_NO, OptionState.WANT_NO_BUT)
 
-#: For each state, the new state and the answer after a positive command (WILL, DO) and after a negative one
-#: (WONT, DONT) (RFC 1143 section 7).
+#: For each state, the new state and the reply after a positive command (WILL, DO) and after a negative
+#: command (WONT, DONT) (RFC 1143 section 7).
 _POSITIVE: dict[OptionState, tuple[OptionState, bool | None]] = {
     OptionState.NO: (OptionState.YES, True),
     OptionState.YES: (OptionState.YES, None),
@@ -134,7 +137,7 @@ _NEGATIVE: dict[OptionState, tuple[OptionState, bool | None]] = {
     OptionState.WANT_YES_BUT: (OptionState.NO, None),
 }
 
-#: For each state, the new state and the request to send, if the client requests an option on or off.
+#: For each state, the new state and the request to send, if the client requests to turn an option on or off.
 _ASK_ON: dict[OptionState, tuple[OptionState, bool | None]] = {
     OptionState.NO: (OptionState.WANT_YES, True),
     OptionState.YES: (OptionState.YES, None),
@@ -153,16 +156,17 @@ _ASK_OFF: dict[OptionState, tuple[OptionState, bool | None]] = {
 }
 
 
-#: The options that the server may turn on, and the options that the client turns on if the server asks. All
-#: others are refused (S18): their answers would reveal names of users, displays and environments, speeds, and
-#: unechoed lines.
+#: The options that the server may turn on (`HIS`), and the options that the client turns on if the server
+#: requests them. All other options are refused (S18). Otherwise the client would reveal user names, displays,
+#: environment variables, line speeds, and text without echo.
 HIS = frozenset({TelnetOption.BINARY, TelnetOption.ECHO, TelnetOption.SGA})
 OURS = frozenset({TelnetOption.BINARY, TelnetOption.SGA, TelnetOption.TERMINAL_TYPE, TelnetOption.NAWS})
 
-#: The maximum number of negotiations in a row without data in between, and on one connection.
+#: The maximum number of consecutive negotiations without data, and of all negotiations on one connection.
 MOST_IN_A_ROW, MOST_IN_ALL = 1_000, 100_000
 
-#: The maximum number of answers about the terminal type; a server that asks more often is in a loop.
+#: The maximum number of replies about the terminal type. A server that requests the type more often is in a
+#: loop.
 MOST_TYPES = 64
 
 _SEND, _IS = b"\x01", b"\0"
@@ -171,13 +175,13 @@ _LARGEST = 9_999
 
 
 class WindowSize(NamedTuple):
-    """The size of a window in characters; 0 if unknown."""
+    """The size of a terminal window in characters, or 0 for an unknown size."""
 
     columns: int
     rows: int
 
 
-#: The window size that is sent if there is no display.
+#: The default window size, for a session without a display.
 USUAL_SIZE = WindowSize(80, 24)
 
 
@@ -194,7 +198,7 @@ class OptionChanged(NamedTuple):
 
 
 class PeerReply(NamedTuple):
-    """The service announces that TLS follows (START_TLS)."""
+    """An announcement of the service that TLS follows (START_TLS)."""
 
     def as_json(self) -> dict[str, JsonValue]:
         return {"option": option_name(TelnetOption.START_TLS), "side": "client", "on": True}
@@ -204,9 +208,9 @@ Happening: TypeAlias = TelnetData | TelnetEvent | OptionChanged | PeerReply | Un
 
 
 class NvtTerminal:
-    """A terminal that turns received bytes into events, in order; its `answers` wait to be sent.
+    """A terminal that converts received bytes into events, in order; `answers` are waiting to be sent.
 
-    While a `TelnetData` is handled, `his_binary` determines how its line ends are read.
+    While a `TelnetData` is processed, `his_binary` determines how its line ends are decoded.
     """
 
     def __init__(self, kind: bytes = b"dumb", size: WindowSize = USUAL_SIZE) -> None:
@@ -221,7 +225,7 @@ class NvtTerminal:
 
     @property
     def inside(self) -> bool:
-        """Return whether an end of the connection now would be inside a command."""
+        """Return whether the last received command is incomplete."""
         return self._scanner.inside
 
     @property
@@ -237,7 +241,7 @@ class NvtTerminal:
     def by_characters(self) -> bool:
         """Return whether each character is sent when it is typed, without line editing in the client.
 
-        True if the server suppresses go-ahead (RFC 858).
+        The result is True if the server suppresses go-ahead (RFC 858).
         """
         return self.his.is_on(TelnetOption.SGA)
 
@@ -246,7 +250,7 @@ class NvtTerminal:
         return bool(self._answers)
 
     def answers(self) -> tuple[Line, ...]:
-        """Return the complete lines to send now, and clear them."""
+        """Return the complete lines to send now, and remove them from the queue."""
         answers, self._answers = tuple(self._answers), []
         return answers
 
@@ -274,7 +278,7 @@ class NvtTerminal:
         """Yield the findings about the end of the connection.
 
         Args:
-            whole: TLS proved the end, or the connection has no TLS that could prove it.
+            whole: Whether TLS proved the end (close_notify). Without TLS, the value is True.
         """
         if self.inside:
             yield UnknownCommand("telnet:cut", "the connection ended inside a command")
@@ -282,25 +286,25 @@ class NvtTerminal:
             yield UnknownCommand("telnet:close-notify", "the connection ended without TLS's close_notify")
 
     def offer(self, option: int) -> None:
-        """Send WILL for the option, although the server did not request it."""
+        """Send WILL for the option, without a request of the server."""
         self._say(self.ours.ask(option, True), option, of_server=False)
 
     def make_initial(self) -> NvtTerminal:
-        """Return a new terminal with the same settings, at the beginning of a session."""
+        """Return a new terminal with the same settings, for the beginning of a session."""
         return NvtTerminal(self._kind, self._size)
 
     def resize(self, size: WindowSize) -> None:
-        """Set the size of the window, and send it if the server requested it."""
+        """Set the size of the window, and send the size if the server requested it."""
         self._size = size
         if self.ours.is_on(TelnetOption.NAWS) and size != self._told:
             self._tell_size()
 
     def encode_typed(self, octets: bytes) -> Line:
-        """Encode bytes as typed."""
+        """Encode typed bytes."""
         return encode_typed(octets, binary=self.ours.is_on(TelnetOption.BINARY))
 
     def encode_keys(self, octets: bytes) -> Line:
-        """Encode pressed keys for character mode."""
+        """Encode pressed keys, character by character."""
         return encode_keys(octets, binary=self.ours.is_on(TelnetOption.BINARY))
 
     def encode_line(self, text: bytes) -> Line:
@@ -343,7 +347,7 @@ class NvtTerminal:
         self._answers.append(encode_negotiation(yes if turn.answer else no, option))
 
     def _answer(self, option: int, said: bytes) -> Iterator[Happening]:
-        """Answer a subnegotiation about an option that is on; ignore any other subnegotiation."""
+        """Reply to a subnegotiation about an option that is on; ignore any other subnegotiation."""
         if option == TelnetOption.START_TLS and self.ours.is_on(option) and said == _TLS_FOLLOWS:
             yield PeerReply()
         if option != TelnetOption.TERMINAL_TYPE or not self.ours.is_on(option) or said != _SEND:
@@ -363,7 +367,7 @@ class NvtTerminal:
 
 
 def _as_octets(count: int) -> bytes:
-    """Return the count as two bytes, the second never 255.
+    """Return the count as two bytes; the second byte is never 255.
 
     A server in wide use does not decode a doubled 255, and then reads the number of rows at a wrong offset.
     """
@@ -375,16 +379,16 @@ def _as_octets(count: int) -> bytes:
 # unencrypted.
 #
 # The client sends WILL, and a server that agrees sends DO. Each side then sends FOLLOWS (TLS follows), and
-# the TLS handshake begins. Inside TLS the session begins again, and the options negotiated before do not
-# apply. This is a state machine without I/O.
+# the TLS handshake begins. Inside TLS the session starts again, without the options that were negotiated
+# before. The code has no I/O.
 
 _FOLLOWS = encode_subnegotiation(TelnetOption.START_TLS, b"\x01")
 
-#: The expected answer.
+#: The expected reply of a server that supports START_TLS: DO, then FOLLOWS.
 WILLING = b"\xff\xfd\x2e\xff\xfa\x2e\x01\xff\xf0"
 
 
-#: The finding about a session that continues without TLS.
+#: The finding for a session that continues without TLS.
 IN_CLEAR = UnknownCommand("telnet:clear", "the service does not offer TLS: the session is unencrypted")
 
 
@@ -397,7 +401,10 @@ class StartTlsOutcome(enum.Enum):
 
 
 class StartTlsOffer:
-    """An offer of TLS at the start of the session at `terminal`; with `how` "require", TLS is mandatory."""
+    """An offer of TLS at the start of the session at `terminal`.
+
+    If `how` is "require", TLS is mandatory.
+    """
 
     def __init__(self, terminal: NvtTerminal, how: Literal["try", "require"]) -> None:
         self._terminal = terminal
@@ -408,21 +415,21 @@ class StartTlsOffer:
         terminal.offer(TelnetOption.START_TLS)
 
     def lines(self) -> tuple[Line, ...]:
-        """Return the lines to send now; after the client's FOLLOWS, no more bytes are sent unencrypted."""
+        """Return the lines to send now; after the client's FOLLOWS, nothing more is sent unencrypted."""
         if self._to_say:
             self._to_say, self._said = False, True
             return (_FOLLOWS,)
         return () if self._said else self._terminal.answers()
 
     def feed(self, octets: bytes) -> bytes:
-        """Handle received bytes; return the bytes after a refusal, for the session that continues.
+        """Process received bytes, and return the bytes after a refusal, for the session that continues.
 
-        If the server sends text instead of an answer, this counts as a refusal, and the text is returned too.
+        If the server sends text instead of a reply, the text counts as a refusal and is returned too.
 
         Raises:
-            TlsError: TLS does not begin as agreed, or is refused although it is required.
+            TlsError: TLS does not begin as agreed, or the server refuses TLS although TLS is required.
         """
-        # The bytes are handled one at a time, because the bytes after the server's FOLLOWS belong to TLS.
+        # The bytes are processed one at a time, because the bytes after the server's FOLLOWS belong to TLS.
         for at in range(len(octets)):
             for happening in self._terminal.feed(octets[at : at + 1]):
                 match happening:
@@ -437,7 +444,8 @@ class StartTlsOffer:
         return b""
 
     def _accept(self, behind: bytes) -> bytes:
-        # Bytes received before TLS must not be handled as if they were received inside TLS (CVE-2021-22947).
+        # Bytes that arrived before TLS must not be processed as data inside TLS (response injection,
+        # CVE-2021-22947).
         if behind:
             raise TlsError(f"{len(behind)} bytes received unencrypted where TLS had to begin")
         self.outcome = StartTlsOutcome.AGREED

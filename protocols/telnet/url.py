@@ -1,4 +1,4 @@
-"""The telnet URL: RFC 1738 3.8. User and password are shown to the user at a terminal, and never sent."""
+"""The telnet URL (RFC 1738 3.8). User name and password are displayed to the user, and never sent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from protocols.syntax import build_url
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TelnetUrl(HostUrl):
-    """The URL of an interactive service: only its host, port and login.
+    """The URL of an interactive service, with only a host, a port and a login.
 
     Examples:
         >>> url = resolver.parse("telnet://guest@h.example/")
