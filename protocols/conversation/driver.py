@@ -1,7 +1,7 @@
-"""The driver of dialogues: it performs their steps on connections that the network gateway opens.
+"""The driver of dialogues, which performs their steps on connections of the network gateway.
 
-`protocols.step` defines the steps and the dialogue. A conversation performs the steps before the `StartBody`.
-Later steps are performed only while the body is read.
+`protocols.step` defines the steps and the type of a dialogue. A conversation first performs the steps before
+`StartBody`. Later steps are performed only while the caller reads the body.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from protocols.step import (
 )
 from protocols.wire import Rest
 
-#: Steps that only wait, or that may be repeated.
+#: The steps that only wait, or that may be repeated after a cancellation.
 _REPEATABLE = (Receive, Peek, StartResponse, StartRequest, CloseData, PlanNote, Rest)
 
 
 class Conversation:
-    """A dialogue performed on connections that the network gateway opens.
+    """A dialogue in progress, on connections that the network gateway opens.
 
-    `async with` performs the steps up to the `StartBody`. Then the conversation is the body, which can be
-    iterated or drained into a file. At the end of `async with` all connections are closed.
+    `async with` performs the steps up to `StartBody`. Afterwards, the conversation is the body of the reply:
+    it can be iterated or moved into a file. At the end of `async with`, all connections are closed.
 
     States of the body:
-    - `_next`: a step that waits until the body is read further.
-    - `_part`: the part of the body that is being read.
+    - `_next`: a step that is performed when the caller continues to read the body.
+    - `_part`: the step of the body (`EmitBody` or `CopyBody`) that is being read.
     - `_broken_off`: the step during which a read was cancelled. The next read repeats the step if no data is
-      lost; otherwise `Disconnected` is raised in the dialogue.
-    - `_failure`: the error that ended the body; each further read raises this error again.
+      lost. Otherwise, `Disconnected` is raised in the dialogue.
+    - `_failure`: the error that ended the body. Each further read raises this error again.
     """
 
     def __init__(self, dialogue: Dialogue[object], gate: Gate) -> None:
@@ -57,9 +57,9 @@ class Conversation:
         self._performer = Performer(gate)
 
     async def __aenter__(self) -> Reply:
-        """Perform steps up to the `StartBody`, and return its reply with this conversation as its body.
+        """Perform the steps up to `StartBody`, and return the reply, with this conversation as its body.
 
-        If the dialogue has no further steps, it ends here, even if its body is never read.
+        A dialogue without further steps ends here, even if its body is never read.
         """
         try:
             step = await self._advance(partial(self._dialogue.send, None))
@@ -91,7 +91,7 @@ class Conversation:
         return partial(self._dialogue.send, part.answer)
 
     def _begin_body(self) -> None:
-        """Advance past the `StartBody`; the next step, or an error there, is kept until the body is read."""
+        """Advance past `StartBody`, and store the next step or its error until the body is read."""
         try:
             self._take_up(self._dialogue.send(None))
         except StopIteration as done:
@@ -117,7 +117,7 @@ class Conversation:
         raise StopAsyncIteration
 
     async def drain(self, sink: Sink) -> int:
-        """Move the rest of the body into `sink`, in bulk if the bytes are not converted."""
+        """Move the remaining body into `sink`, in bulk if the bytes are not converted."""
         count = 0
         while (part := self._part or await self._next_part()) is not None:
             before = part.delivered
@@ -133,7 +133,7 @@ class Conversation:
         return count
 
     async def _next_part(self) -> EmittedBody | CopiedBodyStream | None:
-        """Return the next part of the body, None at its end; after an error, raise the error again."""
+        """Return the next part of the body, or None at the end; an earlier error is raised again."""
         if self._failure is not None:
             raise self._failure
         if (step := self._next) is not None:
@@ -144,7 +144,10 @@ class Conversation:
         return self._part
 
     async def _go_on(self, advance: Callable[[], Step]) -> None:
-        """Advance to the next part; other tasks run between two `EmitBody` parts (S16, resource limits)."""
+        """Advance to the next part of the body.
+
+        Between two `EmitBody` steps, other tasks run (S16, resource limits).
+        """
         before, self._part = self._part, None
         try:
             step = await self._advance(advance)
@@ -166,16 +169,16 @@ class Conversation:
                 self._next = step
 
     def _make_retry(self, step: Step) -> Callable[[], Step]:
-        """Return the continuation after a cancelled read: repeat the step, or raise an error.
+        """Return a function that continues after a cancelled read: it repeats the step or raises an error.
 
-        A step that only waits can be repeated. A step with an effect may have been performed in part.
+        A step that only waits can be repeated. A step with an effect may have been performed partially.
         """
         if isinstance(step, _REPEATABLE):
             return lambda: step
         return partial(self._dialogue.throw, Disconnected("a cancellation interrupted the dialogue"))
 
     async def _advance(self, advance: Callable[[], Step]) -> BodyStep | None:
-        """Perform steps up to the next step of the body; return None at the end of the dialogue."""
+        """Perform steps up to the next step of the body, or return None at the end of the dialogue."""
         while True:
             try:
                 step = advance()
@@ -193,6 +196,7 @@ class Conversation:
             self._broken_off = None
 
 
-#: Returns the reply that a dialogue starts; the body of the reply performs the rest of the dialogue. At the
-#: end of `async with`, all connections are closed, or pooled if the dialogue returned a state at its end.
+#: A function that returns the reply of a dialogue. The body of the reply performs the later steps of the
+#: dialogue. At the end of `async with`, all connections are closed. If the dialogue returned a state, its
+#: connection returns to the pool instead.
 hold: Callable[[Dialogue[object], Gate], AbstractAsyncContextManager[Reply]] = Conversation

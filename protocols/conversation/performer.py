@@ -1,7 +1,7 @@
 """The performer of a dialogue's steps, on connections and files that the network gateway opens.
 
-It also performs the steps of the body (`EmitBody`, `CopyBody`), the second connection that FTP opens for each
-transfer (RFC 959 3.2), and exchanges of datagrams.
+The module also performs the steps of the body (`EmitBody`, `CopyBody`), FTP's data connections (RFC 959 3.2),
+and exchanges of datagrams.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class EmittedBody:
 
 
 class BodySource(Protocol):
-    """The source of the bytes of a `CopyBody`: a `Stream`, or a file with the same interface."""
+    """The source of the bytes of a `CopyBody`: a `Stream`, or a file with the same methods."""
 
     @property
     def received(self) -> int: ...
@@ -115,7 +115,7 @@ class BodySource(Protocol):
 
 
 class FileBodySource:
-    """A file, read from the byte `begin` to its end."""
+    """A file that is read from the offset `begin` to its end."""
 
     close_notify_seen = False
 
@@ -141,9 +141,9 @@ class FileBodySource:
 
 
 class CopiedBodyStream:
-    """The part of a body that a `CopyBody` step copies: first the buffered bytes, then the connection.
+    """The part of a body that a `CopyBody` step copies: the buffered bytes, then those of the connection.
 
-    `delivered` counts the bytes after the filter.
+    `delivered` is the number of bytes after the filter.
     """
 
     def __init__(self, step: CopyBody, stream: BodySource, buffer: Buffer) -> None:
@@ -163,7 +163,7 @@ class CopiedBodyStream:
         return CopiedBody(self._passed, self._stream.close_notify_seen, modified)
 
     async def read_next(self) -> bytes:
-        """Return the next bytes; empty at the end."""
+        """Return the next bytes, or an empty value at the end."""
         if self._filter is None:
             octets = b"" if self._ended else await self._receive()
             if not octets and not self._ended:
@@ -259,7 +259,7 @@ class CopiedBodyStream:
 
 
 class DataTlsHandshake(enum.Enum):
-    """The state of the TLS handshake of the data connection: not needed, due, or begun and interrupted.
+    """The state of the data connection's TLS handshake: not needed, pending, or interrupted.
 
     An interrupted handshake cannot be resumed.
     """
@@ -270,9 +270,9 @@ class DataTlsHandshake(enum.Enum):
 
 
 class DataConnection:
-    """The data connection of a transfer; `buffer` is the data read ahead.
+    """The data connection of a transfer; `buffer` contains the bytes read ahead.
 
-    A new connection replaces the old one.
+    A new connection replaces the previous connection.
     """
 
     def __init__(self, gate: Gate) -> None:
@@ -288,7 +288,7 @@ class DataConnection:
         return self._stream
 
     async def connect(self, port: int, *, tls: bool) -> None:
-        """Open the data connection; with `tls`, the next `receive` performs the handshake."""
+        """Open the data connection; with `tls`, the next `receive` performs the TLS handshake."""
         await self.aclose()
         self.buffer = Buffer()
         opening = self._gate.connect_data(port)
@@ -297,7 +297,7 @@ class DataConnection:
         self._handshake = DataTlsHandshake.DUE if tls else DataTlsHandshake.NONE
 
     async def receive(self) -> NetworkError | None:
-        """Receive the first bytes into the buffer; return the error if the connection broke, else None."""
+        """Receive the first bytes into the buffer, and return the error if the connection failed, or None."""
         try:
             if self._handshake is DataTlsHandshake.DUE:
                 self._handshake = DataTlsHandshake.BEGUN
@@ -311,7 +311,7 @@ class DataConnection:
         return None
 
     async def take(self) -> NetworkError | None:
-        """Receive available bytes without waiting; an interrupted handshake is not resumed."""
+        """Receive the available bytes without waiting; an interrupted TLS handshake is not resumed."""
         if self._handshake is not DataTlsHandshake.NONE:
             return None
         received, _ = await self._gate.first_of(self.receive, _at_once)
@@ -327,13 +327,13 @@ async def _at_once() -> None:
     """Return immediately."""
 
 
-# Datagrams: one socket for each exchange. The exchange is a machine without I/O; it decides which packets to
-# send, to which address, when to repeat them, and which replies to accept. The network gateway decides which
-# addresses are allowed.
+# Datagrams: one socket for each exchange. The exchange has no I/O. The exchange decides which packets to
+# send, to which address, when to retransmit a packet, and which replies to accept. The network gateway
+# decides which addresses are allowed.
 
 
 class DatagramSender:
-    """The datagram exchanges of a dialogue, one after the other, each on a separate socket."""
+    """The datagram exchanges of a dialogue, one after the other, each on its own socket."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate
@@ -341,7 +341,7 @@ class DatagramSender:
         self._datagrams: Datagrams | None = None
 
     async def open_datagrams(self, route: Sequence[str]) -> OpenedConnection:
-        """Open datagrams to the last URL of the route; raise the errors of all gateways on the route."""
+        """Open a socket for the last URL of the route, and raise the errors of all gates on the route."""
         await self.aclose()
         gate = self._gate
         for location in route:
@@ -350,7 +350,7 @@ class DatagramSender:
         return OpenedConnection(tuple(self._datagrams.addresses), self._datagrams.draw_number())
 
     async def carry(self, exchange: DatagramExchange) -> DatagramReply:
-        """Perform an exchange completely and close the datagrams."""
+        """Perform an exchange completely, and close the socket."""
         assert self._datagrams is not None, "the dialogue has not opened datagrams"
         datagrams, self._datagrams = self._datagrams, None
         async with self._opened:
@@ -387,7 +387,7 @@ async def _perform(
     """Perform the actions of an exchange.
 
     Raises:
-        Unreachable: Sending failed for every address of the server.
+        Unreachable: No packet could be sent to any address of the server.
     """
     for action in actions:
         match action:
@@ -411,12 +411,12 @@ T = TypeVar("T")
 
 
 class Performer:
-    """The connections and files that a dialogue has opened.
+    """The open connections and files of a dialogue.
 
-    - `stream`, `buffer`: the connection of the dialogue and its data read ahead.
+    - `stream`, `buffer`: the connection of the dialogue, and the bytes read ahead.
     - `data`: the data connection.
-    - `_waiting`: a reader that was interrupted by a cancellation. The next `Receive` resumes the reader.
-    - `_early`: a value (or a protocol error) received while a step was sending. The next `Receive` returns
+    - `_waiting`: a reader that a cancellation interrupted. The next `Receive` continues this reader.
+    - `_early`: a value or a protocol error that arrived while a step was sending. The next `Receive` returns
       the value or raises the error.
     """
 
@@ -441,7 +441,7 @@ class Performer:
 
     @property
     def slot(self) -> Slot:
-        """Return the slot in the joined pipeline."""
+        """Return the slot of the dialogue in its pipeline."""
         assert self._slot is not None, "the dialogue has not joined a pipeline"
         return self._slot
 
@@ -463,7 +463,10 @@ class Performer:
         return self._exchanges
 
     async def aclose(self) -> None:
-        """Close everything; the data connection first, to notify a peer that is still sending."""
+        """Close all connections and files, the data connection first.
+
+        Closing the data connection notifies a peer that is still sending.
+        """
         try:
             if self._data is not None:
                 await self._data.aclose()
@@ -475,7 +478,10 @@ class Performer:
                 await opened.__aexit__(None, None, None)
 
     async def perform(self, step: PerformedStep) -> object:
-        """Perform one step and return its answer; the frequent steps of small transfers are tested first."""
+        """Perform one step, and return its result.
+
+        The frequent steps of small transfers are tested first.
+        """
         match step:
             case Receive(reader=reader):
                 return await self._hear(reader)
@@ -545,11 +551,11 @@ class Performer:
                 return self.stream.close_notify_seen if self.stream.secured else None
 
     async def _connect(self, tls: bool) -> None:
-        """Open a connection, which replaces an earlier one."""
+        """Open a connection, which replaces an earlier connection."""
         self._stream = await self._open(self._gate.connect(tls=tls))
 
     async def _open(self, opening: AbstractAsyncContextManager[T]) -> T:
-        """Open a connection or file, which replaces an earlier one, because only one is open at a time."""
+        """Open a connection or file, and close an earlier one, because only one may be open at a time."""
         if self._stream is not None or self._file is not None:
             await self._begin_anew()
         opened = await opening.__aenter__()
@@ -582,7 +588,7 @@ class Performer:
         self._slot = None
 
     def source_of(self, step: CopyBody) -> tuple[BodySource, Buffer]:
-        """Return the source of the bytes of a `CopyBody`, and the data already read from it."""
+        """Return the source for a `CopyBody`, and the buffer of bytes read ahead from the source."""
         match step.source:
             case "connection":
                 return self.stream, self.buffer
@@ -592,7 +598,10 @@ class Performer:
                 return FileBodySource(self.file, step.begin), Buffer()
 
     def keep(self, state: object) -> int:
-        """Pool an acquired connection after its dialogue, if no bytes are unread; return their number."""
+        """Return a connection to the pool after its dialogue, if no bytes are unread.
+
+        The result is the number of unread bytes.
+        """
         waiting = len(self.buffer)
         if self._pooled is not None and not waiting and not self.buffer.at_end:
             self._pooled.keep(state)
@@ -607,7 +616,7 @@ class Performer:
         return None
 
     async def _turn(self, step: StartTls | StartPacking) -> None:
-        """Start TLS or compression; if bytes were received before the change, raise an error."""
+        """Start TLS or compression; if bytes arrived before the change, raise an error."""
         if self.buffer and isinstance(step, StartTls):
             raise ProtocolError(f"received {len(self.buffer)} bytes in the clear before the TLS handshake")
         if self.buffer:
@@ -634,8 +643,8 @@ class Performer:
     async def _heed(self, unless: StopCondition[object]) -> object:
         """Return the value that stops the sending, or the protocol error in the peer's response.
 
-        The error is returned, not raised: an exception would be lost if it occurred while the last bytes are
-        sent. While there is data to send, a timeout is not an error.
+        The error is returned and not raised, because an exception would be lost while the last bytes are
+        sent. A timeout is not an error while there is data to send.
         """
         while self._early is None:
             try:
@@ -711,7 +720,7 @@ class Performer:
             try:
                 while (pace := await self._hear_one(step, values)) is DataExpectation.MORE:
                     pass
-            # the error would be lost if data arrived in the same turn of the event loop
+            # the error would be lost if data arrived at the same time
             except ProtocolError as error:
                 self._early = FirstResult(error)
                 return DataExpectation.OVER
@@ -748,7 +757,7 @@ class Performer:
     async def _await_more(self) -> None:
         """Watch the control connection while data arrives.
 
-        All replies were received already, so it is not an error if the peer closes the control connection.
+        All replies have been received, so the peer may close the control connection without an error.
         """
         try:
             self.buffer.feed(await self.stream.receive())

@@ -1,4 +1,4 @@
-"""The rehearsal of a dialogue with the expected replies; its steps are the plan that `explain` shows."""
+"""The rehearsal: a run of a dialogue with the expected replies, which returns the plan for `explain`."""
 
 from __future__ import annotations
 
@@ -26,10 +26,9 @@ from protocols.step import (
 
 
 class PlanRehearsal(NamedTuple):
-    """The steps of a dialogue, if the server sends the expected replies.
+    """The steps of a dialogue for the expected replies of a server.
 
-    If the dialogue refuses the URL, `error` is the error that it raises, and the last step is a note with
-    this error.
+    If the dialogue refuses the URL, `error` is the raised error, and the last step is a note with this error.
     """
 
     steps: list[Step]
@@ -42,7 +41,7 @@ def rehearse(dialogue: Dialogue[object]) -> list[Step]:
 
 
 def rehearsal_of(dialogue: Dialogue[object]) -> PlanRehearsal:
-    """Return the steps of a dialogue and its error, if any, without performing them."""
+    """Return the steps of a dialogue without performing them, and the error of the dialogue or None."""
     steps: list[Step] = []
     answer: object = None
     while True:
