@@ -1,4 +1,4 @@
-"""The dialogue of a file URL: it opens one object, which is a file or a directory."""
+"""The dialogue of a file URL, which opens one file or directory."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from protocols.step import (
     copy_body,
 )
 
-# A document: its bytes, the media type that its name suggests, and whether the document is complete.
+# A document: its bytes, the media type for its file name, and the check that it is complete.
 
-#: The media type of a compressed file is that of the compression, because the file is not decompressed.
+#: The media types of compressed files. The media type is that of the compression, because the file is not
+#: decompressed.
 _COMPRESSED = {
     "br": "application/octet-stream",
     "bzip2": "application/x-bzip2",
@@ -37,24 +38,25 @@ _COMPRESSED = {
 
 
 def guess_media_type(name: bytes) -> str | None:
-    """Return the media type for the extension of a file's name, or None.
+    """Return the media type for the extension of a file name, or None.
 
-    The table of types is the system's. Reading it takes about 10 ms, once.
+    The function uses the media types of the operating system, which are read once in about 10 ms.
     """
     if b"." not in name:
         return None
-    import mimetypes  # Imported lazily: importing it takes 30 ms with its table, and only documents need it.
+    import mimetypes  # imported lazily: the import and its table take 30 ms, and only documents need it
 
-    # `guess_type` would parse a URL; after "./" a name does not look like a URL.
+    # `guess_type` parses a text like `a:b` as a URL. With the prefix `./`, a file name is not parsed as a
+    # URL.
     media_type, compression = mimetypes.guess_type("./" + name.decode("latin-1"))
     return media_type if compression is None else _COMPRESSED.get(compression)
 
 
 def give_document(name: bytes, file: LocalFile, options: Options) -> Dialogue[None]:
-    """Send the file as a document, from the caller's position if the file is still the one the caller knows.
+    """Send the file as a document, from the caller's position if the file still has the known version.
 
-    `verified` gets `length` if the file has as many bytes as when it was opened. More bytes are not an error,
-    because files grow.
+    `verified` contains `length` if the file has exactly as many bytes as when it was opened. More bytes are
+    not an error, because files grow.
 
     Raises:
         Truncated: The file has fewer bytes than when it was opened.
@@ -104,11 +106,11 @@ class _RehearsedFile:
 
 
 def read_file(url: FileUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
-    """Reply with kind document or directory.
+    """Return a reply of the kind document or directory.
 
     Raises:
-        NotFound: The file does not exist, or the URL requires a directory and it is not one.
-        AccessDenied: Reading the file is not permitted.
+        NotFound: The file does not exist, or the URL requires a directory and names another object.
+        AccessDenied: The file permissions do not allow reading.
         Refused: Rule S12 (local files) does not allow the file.
         LocalError: The file cannot be read.
     """
@@ -119,32 +121,32 @@ def read_file(url: FileUrl, options: Options | None = None, limits: Limits | Non
     if file.status.kind is Kind.DIRECTORY:
         yield from give_directory(url, file)
     else:
-        # The table of types takes 30 ms to read, and a plan does not show the type.
+        # A plan does not show the media type, because reading the table of types takes 30 ms.
         name = b"" if isinstance(file, _RehearsedFile) else url.segments[-1]
         yield from give_document(name, file, options or Options())
 
 
 # A directory: the body has one name per line.
 #
-# A caller that wants entries feeds the body to a `DirectoryReader`. The reader counts the lines of the body
-# and takes the next names from its own list, so a name is never parsed from a line. The status of a name is
-# read only when its line is fed.
+# For entries, the caller feeds the body to a `DirectoryReader`. The reader counts the lines of the body, and
+# takes the names from its own list. So a name is never parsed from a line. The status of a name is read only
+# when its line is fed.
 
-#: The maximum number of bytes of lines in one piece of the body.
+#: The maximum number of bytes of a block of the body.
 _PIECE = 16_384
 
 _LINE_END = re.compile(rb"[\x0a\x0d]")
 
 
 def name_line(name: bytes) -> bytes:
-    """Return a name as one line; line ends in the name are escaped."""
+    """Return a name as one line, with line ends in the name escaped."""
     if b"\n" in name or b"\r" in name:
         name = _LINE_END.sub(lambda found: b"\\x%02x" % found[0][0], name)
     return name + b"\n"
 
 
 def name_lines(names: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield one line per name, several lines in a piece."""
+    """Yield blocks of the body, each with several lines of one name."""
     lines = bytearray()
     for name in names:
         lines += name_line(name)
@@ -156,7 +158,7 @@ def name_lines(names: Iterable[bytes]) -> Iterator[bytes]:
 
 
 class DirectoryReader:
-    """A parser that turns the lines of the body into entries, in the order of `names`."""
+    """A parser that converts the lines of the body into entries, in the order of `names`."""
 
     def __init__(self, url: FileUrl, file: LocalFile, names: list[bytes]) -> None:
         self._base = build(child_url(url, b"", Kind.DOCUMENT))
@@ -185,7 +187,7 @@ class DirectoryReader:
 
 
 def _identity(status: FileStatus) -> dict[str, JsonValue] | None:
-    """Return the members that identify a directory, which may have several names."""
+    """Return the members that identify a directory, because a directory may have several names."""
     if status.identity is None:
         return None
     link = {} if status.link is None else {"link": status.link.decode("utf-8", "surrogateescape")}
@@ -195,7 +197,7 @@ def _identity(status: FileStatus) -> dict[str, JsonValue] | None:
 def child_url(url: FileUrl, name: bytes, kind: Kind) -> FileUrl:
     """Return the URL of a name in the directory `url`; the URL of a directory has a trailing slash.
 
-    The password is left out, because entries are shown and stored.
+    The password is omitted, because entries are displayed and stored.
     """
     above = url.segments
     while above and above[-1] == b"":
@@ -206,7 +208,7 @@ def child_url(url: FileUrl, name: bytes, kind: Kind) -> FileUrl:
 
 
 def give_directory(url: FileUrl, file: LocalFile) -> Dialogue[None]:
-    """Send the names as a body, and as entries."""
+    """Send the names of the directory as a body, and as entries."""
     names = cast("list[bytes]", (yield ReadNames()))
     reply = Reply(
         kind=Kind.DIRECTORY,
@@ -218,4 +220,4 @@ def give_directory(url: FileUrl, file: LocalFile) -> Dialogue[None]:
     yield StartBody(reply)
     for lines in name_lines(names):
         yield EmitBody(lines)
-    reply.verified.add("terminator")  # getdents(2) returned 0: the names are complete
+    reply.verified.add("terminator")  # getdents(2) returned 0, so the list of names is complete

@@ -1,4 +1,4 @@
-"""file URLs (RFC 1738 3.10; RFC 8089): a machine and the segments of a path."""
+"""file URLs (RFC 1738 3.10; RFC 8089): a host and the segments of a path."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _DATA = "?:@&="
 class FileUrl(Url):
     """A file URL.
 
-    `host` is empty or one of several names of this machine; it is `None` if the text has no `//`. `segments`
-    is empty if the URL has no path. For a directory the last segment is empty (a trailing slash). User
-    information has no effect and is stored only to keep the text of the URL.
+    `host` is empty or a name of this machine, such as `localhost`. It is `None` if the URL contains no `//`.
+    `segments` is empty if the URL has no path. The last segment of a directory is empty (trailing slash).
+    User information has no effect, and is stored only to preserve the text of the URL.
 
     Examples:
         >>> resolver.parse("file:///etc/host%20name").segments
@@ -39,7 +39,10 @@ class FileUrl(Url):
 
 
 def parse(text: UrlText) -> FileUrl:
-    """Parse a file URL: split at `/` first, then decode, so an escaped slash stays inside its segment."""
+    """Parse a file URL: split the path at `/` first, then decode each segment.
+
+    A percent-encoded slash therefore stays inside its segment.
+    """
     if text.text.startswith("//", text.start, text.end):
         return _parse_with_host(text)
     if not text.text.startswith("/", text.start, text.end):
@@ -65,7 +68,7 @@ def _parse_with_host(text: UrlText) -> FileUrl:
 
 
 def _parse_segments(text: UrlText, slash: int) -> tuple[bytes, ...]:
-    """Return the path that begins with the slash at index `slash`, or an empty path at the text's end."""
+    """Return the path that begins at index `slash`, or an empty path at the end of the text."""
     if slash == text.end:
         text.note("missing-slash", slash)
     note_characters(text, slash, text.end, _DATA + "/")
@@ -78,7 +81,7 @@ def _parse_segments(text: UrlText, slash: int) -> tuple[bytes, ...]:
 
 
 def with_name(url: FileUrl, *names: bytes) -> FileUrl:
-    """Return the URL with these names in place of the last segment."""
+    """Return the URL with `names` instead of the last segment."""
     return replace(url, segments=(*url.segments[:-1], *names), fragment=None)
 
 
@@ -96,12 +99,15 @@ def as_directory(url: FileUrl) -> FileUrl:
 
 
 def encode_segment(segment: bytes) -> str:
-    """Return one segment of a path as written in a URL."""
+    """Return one segment of a path in percent-encoded form."""
     return encode(segment, _DATA)
 
 
 def build(url: FileUrl) -> str:
-    """Return the URL as text: without a host `file:/path`, unless the path would be parsed as a host."""
+    """Return the URL as text.
+
+    Without a host, the form is `file:/path`, unless a parser would find a host in this form.
+    """
     path = "".join(f"/{encode_segment(segment)}" for segment in url.segments)
     if url.host is None and path and not path.startswith("//"):
         return build_url(url, path)
