@@ -2,7 +2,7 @@
 
 Only globally routed addresses are public. An IPv6 address that is only another form of an IPv4 address has
 the scope of the IPv4 address. Behind some prefixes, a translator or a tunnel decides whether the IPv6 address
-or the embedded IPv4 address is reached. In this case, a target gets the more internal scope of the two, and a
+or the embedded IPv4 address is reached. In this case, a target gets the more internal scope, and a
 referrer gets the less internal scope.
 """
 

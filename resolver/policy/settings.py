@@ -302,7 +302,7 @@ class HostSettings:
         )
 
     def with_limits(self, bound: Callable[[Limits], Limits]) -> HostSettings:
-        """Return a copy in which `bound` has converted the limits of each host."""
+        """Return a copy of the settings in which the function `bound` has changed the limits of each host."""
         return HostSettings(
             {
                 name: host if host.limits is None else replace(host, limits=bound(host.limits))
