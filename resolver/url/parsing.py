@@ -260,7 +260,7 @@ def strip_user(url: Url) -> str:
 def display(url: Url) -> str:
     """Return the text of a URL for display, with `****` for a password.
 
-    The text is the original text, or the built text of a URL that was not parsed.
+    A parsed URL is displayed in its original text. Any other URL is built from its components first.
     """
     if url.text:
         return url.shown
