@@ -404,7 +404,7 @@ class CopyBody:
     - `Disconnected`: the connection ended before the first byte.
     - `TimedOut`: a timeout expired.
 
-    `filter` converts the bytes. Its `finish` is called only at the orderly end. Before `StartBody`, the
+    `filter` converts the bytes. `filter.finish` is called only at the orderly end. Before `StartBody`, the
     filter must not return any bytes. `expected` is the announced number of bytes for error messages, if this
     number does not mark the end. `ideal` is the expected data of a server, if the dialogue uses the result of
     the filter.

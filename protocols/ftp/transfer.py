@@ -289,7 +289,7 @@ def refuse_transfer(refused: TransferRefusal, verb: bytes, *arguments: bytes) ->
 #
 # Only passive mode is used. The client sends EPSV first. PASV follows if the reply to EPSV has no port, or
 # if the port is unreachable or refused (S13, FTP data connections). The host in the reply to PASV is ignored.
-# The state stores which of the two commands works on this control connection. Each port is used once.
+# The state stores whether EPSV works on this control connection. Each port is used once.
 
 
 def set_type(control: Control, code: bytes) -> Dialogue[None]:

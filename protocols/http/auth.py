@@ -400,7 +400,7 @@ def choose(challenges: Iterable[Challenge], who: str = "the server") -> Challeng
     Of equally strong challenges, the first is returned.
 
     Raises:
-        Declined: there are Digest challenges, but all are unsupported.
+        Declined: the server offers Digest, but only with unsupported features.
     """
     digests = [challenge for challenge in challenges if challenge.scheme == "digest"]
     known = [challenge for challenge in digests if _find_unsupported(challenge) is None]
