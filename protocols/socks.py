@@ -177,3 +177,61 @@ def _wait_for(buffer: Buffer, count: int, proxy: str) -> Generator[None, None, N
         if buffer.at_end:
             raise Disconnected(f"the proxy {proxy} closed the connection inside its answer")
         yield
+
+
+# The server side. A proxy accepts clients without a login, CONNECT, and all three types of addresses.
+#
+# A reader takes a message exactly to its last byte: the bytes after it are for the destination.
+
+#: Replies of a server (RFC 1928 6): the version, the code, and an unspecified bound address.
+SERVER_METHOD, SERVER_NO_METHOD = b"\x05\x00", b"\x05\xff"
+
+
+def encode_reply(code: int) -> bytes:
+    """Return the reply of a server with a code of RFC 1928 6."""
+    return bytes((_VERSION, code)) + _DONE[2:]
+
+
+def read_methods(buffer: Buffer) -> Generator[None, None, bool]:
+    """Read the greeting of a client; return whether the client offers a connection without a login."""
+    yield from _wait_for_client(buffer, 2)
+    version, count = buffer.peek(2)
+    if version != _VERSION:
+        raise ProtocolError("the client does not use SOCKS5")
+    yield from _wait_for_client(buffer, 2 + count)
+    return 0 in buffer.take(2 + count)[2:]
+
+
+def read_request(buffer: Buffer) -> Generator[None, None, tuple[str, int]]:
+    """Read a request of a client, and return the host and port.
+
+    Raises:
+        ProtocolError: the message is not a request.
+        Declined: the command or the address type is not supported; `code` is the code of the reply.
+    """
+    yield from _wait_for_client(buffer, 5)
+    version, command, reserved, kind, first = buffer.peek(5)
+    if version != _VERSION or reserved:
+        raise ProtocolError("the client does not send a SOCKS5 request")
+    size = first + 1 if kind == _NAME else _SIZES.get(kind)
+    if size is None:
+        raise Declined(f"address type {kind:02X} is not supported", code=str(_TYPE_REFUSED))
+    yield from _wait_for_client(buffer, 4 + size + 2)
+    message = buffer.take(4 + size + 2)
+    if command != 1:
+        raise Declined(f"command {command:02X} is not supported: only CONNECT", code=str(_COMMAND_REFUSED))
+    address, port = message[4:-2], int.from_bytes(message[-2:], "big")
+    if kind != _NAME:
+        return str(ip_address(address)), port
+    if not address[1:] or not all(
+        0x21 <= octet < 0x7F and octet not in b"/?#@\\[]%" for octet in address[1:]
+    ):
+        raise ProtocolError("the client sends an invalid host name")
+    return address[1:].decode("ascii"), port
+
+
+def _wait_for_client(buffer: Buffer, count: int) -> Generator[None, None, None]:
+    while len(buffer) < count:
+        if buffer.at_end:
+            raise ProtocolError("the client closed the connection inside a message")
+        yield

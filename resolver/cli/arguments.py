@@ -238,6 +238,16 @@ def _check_listening(command: Command) -> None:
     command.policy = "untrusted"
 
 
+def _check_proxy(command: Command) -> None:
+    """Check the options of `proxy`, and choose the policy `untrusted` unless another one is given."""
+    if command.urls or command.lists:
+        raise UsageError("proxy does not take a URL: other programs send them")
+    policy = command.configuration.given.get("policy", "untrusted")
+    if listens_to_others(command) and policy != "untrusted":
+        raise UsageError("--listen with a non-loopback address requires --policy untrusted")
+    command.policy = policy
+
+
 def listens_to_others(command: Command) -> bool:
     """Return whether the address to listen on is not a loopback address."""
     from ipaddress import ip_address  # lazy import: few command lines are for `serve`
@@ -309,6 +319,8 @@ def _check_words(command: Command) -> None:
         raise UsageError("--insecure is only for serve: certificates are always verified")
     if verb == "serve":
         _check_listening(command)
+    if verb == "proxy":
+        _check_proxy(command)
     if verb == "mcp" and (urls or command.lists):
         raise UsageError("mcp does not take a URL: agents send them")
     if command.register and command.unregister:
@@ -318,7 +330,7 @@ def _check_words(command: Command) -> None:
 
 
 def _check_urls(command: Command) -> None:
-    without = ("extract", "schemes", "mcp", "serve", "config", "ledger", "man", "help")
+    without = ("extract", "schemes", "mcp", "serve", "proxy", "config", "ledger", "man", "help")
     if command.configuration.given.get("null") and not command.lists:
         raise UsageError("--null needs a list (-i LIST, or - for standard input)")
     if not command.urls and not command.lists and command.extracts is None and command.verb not in without:

@@ -83,6 +83,13 @@ OF_COMMANDS: Mapping[str, str] = {
         "the command prints the address of the running web UI and ends. `--listen` serves other machines. "
         "The command needs the extra `web`."
     ),
+    "proxy": (
+        "The command prints the URL of the proxy, and listens on loopback until it is interrupted. Programs "
+        "use it with CONNECT, absolute http URLs, or SOCKS5 without a login. The policy `untrusted` applies "
+        "unless `--policy` is given, and `--allow-…` options override its rules. A refusal is answered with "
+        "status 403 and the rule, or with SOCKS5 reply 2. Each decision is one line on standard error, or a "
+        "JSON object with `--json`. The command needs the extra `web`."
+    ),
     "config": (
         "Each line is a setting in the syntax of the configuration file, with its source: command line, "
         "line of the file, environment variable or default. With a URL, the command prints the settings for "

@@ -52,14 +52,15 @@ OF_ARCHIVES = f"{FETCH} open serve"
 PLAN = f"{FETCH} explain open"
 ASKED = f"{PLAN} bulk"
 SERVED = f"{ASKED} mcp serve"
+CHECKED = f"{SERVED} proxy"
 READ = f"{PLAN} parse"
 PIPED = f"{FETCH} explain parse"
 TEXT = f"{READ} extract"
 LISTS = f"{TEXT} bulk"
 TABLES = f"{TEXT} schemes config ledger warc bulk"
-CONFIGURED = f"{TABLES} mcp serve"
-ALL = f"{TABLES} mcp serve man completion help"
-QUIET = f"{READ} ledger warc serve bulk"
+CONFIGURED = f"{TABLES} mcp serve proxy"
+ALL = f"{TABLES} mcp serve proxy man completion help"
+QUIET = f"{READ} ledger warc serve proxy bulk"
 TRIED = f"{FETCH} bulk"
 SLICED = f"{GET} bulk"
 LEFT = f"{FETCH} ledger"
@@ -182,7 +183,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--separator",), "TEXT", "write TEXT between the bodies of several URLs",
                BODY, kind=separator),
         Option(("--show-error-body",), None, "print the body of a 4xx or 5xx reply to standard error", "cat"),
-        Option(("--json",), None, "print one JSON object per line", TABLES),
+        Option(("--json",), None, "print one JSON object per line", f"{TABLES} proxy"),
         Option(("-q", "--quiet"), None, "suppress messages and warnings, except errors",
                QUIET, twice="silent"),
         Option(("-qq", "--silent"), None, "suppress errors, too; only the exit status remains", QUIET),
@@ -207,7 +208,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
                GET, kind=count, default=1),
         Option(("--max-size",), "BYTES", "limit the size of a body", BOUNDED, kind=size),
         Option(("--connect-timeout",), "S", "limit connecting to S seconds (default 30)",
-               BOUNDED, kind=seconds),
+               f"{BOUNDED} proxy", kind=seconds),
         Option(("--idle-timeout",), "S", "limit waiting for data to S seconds (default 60)",
                BOUNDED, kind=seconds),
         Option(("-t", "--tries"), "N", "stop after N attempts without new data (default 5; 1 for one URL)",
@@ -232,10 +233,10 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
     ),
     "safety": (
         Option(("--strict",), None, "reject URLs that deviate from RFC 1738", f"{READ} mcp serve bulk"),
-        Option(("--policy",), "NAME", "choose the safety policy", f"{ASKED} serve", choices=POLICIES),
-        Option(("--allow-port",), "PORT", "S04: permit a blocked port", SERVED, many=True, kind=port),
-        Option(("--allow-address",), "CIDR", "S08: permit addresses that are not public", SERVED, many=True),
-        Option(("--allow-name",), "HOST", "S07: permit a look-alike host name", SERVED, many=True),
+        Option(("--policy",), "NAME", "choose the safety policy", f"{ASKED} serve proxy", choices=POLICIES),
+        Option(("--allow-port",), "PORT", "S04: permit a blocked port", CHECKED, many=True, kind=port),
+        Option(("--allow-address",), "CIDR", "S08: permit addresses that are not public", CHECKED, many=True),
+        Option(("--allow-name",), "HOST", "S07: permit a look-alike host name", CHECKED, many=True),
         Option(("--allow-redirect",), "SCHEME", "S10: permit redirects to SCHEME", SERVED, many=True),
         Option(("--allow-forward",), "HOST", "S11: send the credentials to HOST, too", SERVED, many=True),
         Option(("--allow-password",), None, "S06: permit a password in a URL", SERVED),
@@ -250,8 +251,8 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--referrer",), "URL", "declare the URL that led to these URLs", ASKED, kind=referrer),
     ),
     "access": (
-        Option(("-4", "--ipv4"), None, "use IPv4 only", BOUNDED, "only_ipv4"),
-        Option(("-6", "--ipv6"), None, "use IPv6 only", BOUNDED, "only_ipv6"),
+        Option(("-4", "--ipv4"), None, "use IPv4 only", f"{BOUNDED} proxy", "only_ipv4"),
+        Option(("-6", "--ipv6"), None, "use IPv6 only", f"{BOUNDED} proxy", "only_ipv6"),
         Option(("--user",), "NAME", "log in as NAME to the hosts of the command line", FETCH),
         Option(("--password-file",), "FILE", "read the password from the first line; - is stdin",
                FETCH, kind=path),
@@ -271,9 +272,9 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--gateway",), "SCHEME=URL", "resolve URLs of SCHEME through the gateway URL",
                f"{SERVED} schemes", many=True),
         Option(("--port",), "N", "listen on port N (default 0: any free port)",
-               "serve", kind=listening_port, default=0),
+               "serve proxy", kind=listening_port, default=0),
         Option(("--listen",), "ADDRESS", "listen on ADDRESS, with policy untrusted",
-               "serve", kind=listening_address),
+               "serve proxy", kind=listening_address),
         Option(("--listen-cert",), "FILE", "serve over TLS with a certificate and key, or CERT,KEY",
                "serve", kind=path),
         Option(("--insecure",), None, "with --listen: serve without TLS", "serve"),

@@ -127,6 +127,14 @@ VERBS = (
         online=True,
     ),
     CommandVerb(
+        "proxy",
+        "",
+        "apply the safety policy to other programs, as an HTTP and SOCKS5 proxy",
+        "resolve proxy --port 8118",
+        "proxy:perform",
+        online=True,
+    ),
+    CommandVerb(
         "config",
         "[URL]",
         "show the effective settings and their sources, optionally for one URL",

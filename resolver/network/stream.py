@@ -366,6 +366,12 @@ class SocketStream:
         """Mark the connection as a data connection; its events have `data=True`."""
         self._has_only_data = True
 
+    def end_sending(self) -> None:
+        """Close the sending direction (TCP half-close); the peer can still send. Requires no TLS."""
+        assert not isinstance(self._sock, SECURED), "TLS has no half-close"
+        with suppress(OSError):
+            self._sock.shutdown(socket.SHUT_WR)
+
     def wait_without_end(self) -> None:
         """Disable the idle timeout, because an interactive user may type nothing for any time."""
         self._settings = self._settings.drop_idle_limit()

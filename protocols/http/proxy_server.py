@@ -1,0 +1,170 @@
+"""The server side of an HTTP/1.1 proxy (RFC 9110 9.3.6, RFC 9112 3.2): CONNECT and absolute-form requests.
+
+`read_request` refuses every head that two parsers could read in different ways (request smuggling): a bare
+LF or CR, a folded line (RFC 9112 5.2), Content-Length together with Transfer-Encoding (RFC 9112 6.3), and a
+Host that differs from the target. h11 accepts some of them, so the head is checked before h11 receives it.
+
+A connection serves one request. The bytes after it, such as a pipelined request, are never forwarded.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable
+from typing import NamedTuple, TypeAlias
+
+import h11
+
+from protocols.contract import Line
+from protocols.errors import LimitExceeded, ProtocolError
+from protocols.wire import Buffer, encode_counted
+
+#: Maximum size in bytes of a request head, as in Apache (100 fields) and nginx (4 buffers of 8 KiB).
+MAX_HEAD = 32_768
+MAX_FIELDS = 100
+_END = b"\r\n\r\n"
+_STRAY = re.compile(rb"\r(?!\n)|(?<!\r)\n|\0")
+_FOLDED = re.compile(rb"\r\n[ \t]")
+_AUTHORITY = re.compile(rb"(\[[0-9A-Fa-f:.]{2,45}\]|[^\s\[\]:/?#@\\]{1,255}):(\d{1,5})")
+_ABSOLUTE = re.compile(rb"http://([^/?#@\\]+)([/?][^#]*)?", re.IGNORECASE)
+#: Fields of one connection (RFC 9110 7.6.1), and `Proxy-Connection` of old clients.
+_HOP_BY_HOP = frozenset({
+    b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authentication-info",
+    b"proxy-authorization", b"proxy-connection", b"te", b"trailer", b"upgrade",
+})  # fmt: skip
+
+Fields: TypeAlias = "list[tuple[bytes, bytes]]"
+
+
+class ProxyRequest(NamedTuple):
+    """A request to a proxy.
+
+    Attributes:
+        url: the URL to check: of the target, or of the host and port of CONNECT.
+        target: the origin-form target for the server; empty for CONNECT.
+        fields: the fields to forward.
+    """
+
+    method: bytes
+    url: str
+    target: bytes
+    fields: Fields
+
+    @property
+    def is_tunnel(self) -> bool:
+        return self.method == b"CONNECT"
+
+
+def endpoint_url(host: str, port: int) -> str:
+    """Return the URL by which the policy checks a tunnel; its data are opaque, and are TLS as a rule."""
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}/" if port == 80 else f"https://{shown}:{port}/"
+
+
+class ProxyConnection:
+    """The h11 machines of one request: to the client as a server, and to the target as a client."""
+
+    def __init__(self) -> None:
+        self.client = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
+        self.target = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
+
+    def read_request(self, buffer: Buffer) -> Generator[None, None, ProxyRequest]:
+        """Read a request head.
+
+        Raises:
+            ProtocolError: the head is not a request to a proxy, or is ambiguous.
+            LimitExceeded: the head is too large.
+        """
+        checked = 0
+        while (size := buffer.find(_END, MAX_HEAD)) < 0:
+            # Without this check, a head that ends with two bare LF would wait for the timeout.
+            if _STRAY.search(buffer.peek(MAX_HEAD)[max(0, checked - 1) : -1]):
+                raise ProtocolError("the request head has a bare CR or LF")
+            checked = len(buffer) - 1
+            if len(buffer) >= MAX_HEAD:
+                raise LimitExceeded("line", f"the request head is longer than {MAX_HEAD} bytes")
+            if buffer.at_end:
+                raise ProtocolError("the client closed the connection inside the request head")
+            yield
+        head = buffer.take(size + len(_END))
+        if _STRAY.search(head):
+            raise ProtocolError("the request head has a bare CR or LF, or NUL")
+        if _FOLDED.search(head):
+            raise ProtocolError("the request head has a folded line (obs-fold)")
+        if head.count(b"\r\n") - 2 > MAX_FIELDS:
+            raise LimitExceeded("lines", f"the request head has more than {MAX_FIELDS} fields")
+        self.client.receive_data(head)
+        event = self.next_event(self.client)
+        if not isinstance(event, h11.Request):
+            raise ProtocolError("this is not an HTTP/1.1 request")
+        return _check(event)
+
+    def next_event(self, machine: h11.Connection) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        """Return the next event of a machine; raise `ProtocolError` for invalid bytes."""
+        try:
+            return machine.next_event()
+        except h11.RemoteProtocolError as error:
+            raise ProtocolError("this is not HTTP/1.1: " + str(error).partition(": b")[0]) from error
+
+    def encode(self, machine: h11.Connection, event: h11.Event) -> bytes:
+        """Encode an event; raise `ProtocolError` if it does not fit the message."""
+        try:
+            return machine.send(event) or b""
+        except h11.LocalProtocolError as error:
+            raise ProtocolError("cannot forward the message: " + str(error).partition(": b")[0]) from error
+
+
+def _check(request: h11.Request) -> ProxyRequest:
+    fields = list(request.headers)
+    names = [name for name, _ in fields]
+    if b"content-length" in names and b"transfer-encoding" in names:
+        raise ProtocolError("the request has both Content-Length and Transfer-Encoding")
+    host = next((value for name, value in fields if name == b"host"), None)
+    if request.method == b"CONNECT":
+        place = _AUTHORITY.fullmatch(request.target)
+        if place is None or not 0 < int(place[2]) < 65_536:
+            raise ProtocolError("the target of CONNECT must be HOST:PORT")
+        if b"content-length" in names or b"transfer-encoding" in names:
+            raise ProtocolError("CONNECT must not have a body")
+        if host is not None and host.lower() not in (request.target.lower(), place[1].lower()):
+            raise ProtocolError("Host differs from the target")
+        return ProxyRequest(
+            request.method, endpoint_url(place[1].strip(b"[]").decode("latin-1"), int(place[2])), b"", []
+        )
+    absolute = _ABSOLUTE.fullmatch(request.target)
+    if absolute is None:
+        raise ProtocolError("expected CONNECT or an absolute http URL without user and fragment")
+    if host is not None and _without_port(host) != _without_port(absolute[1]):
+        raise ProtocolError("Host differs from the target")
+    rest = absolute[2] or b"/"
+    forwarded = [(b"Host", absolute[1]), *((n, v) for n, v in forwardable(fields) if n != b"host")]
+    return ProxyRequest(
+        request.method,
+        request.target.decode("latin-1"),
+        rest if rest.startswith(b"/") else b"/" + rest,
+        [*forwarded, (b"Connection", b"close")],
+    )
+
+
+def _without_port(place: bytes) -> bytes:
+    return place.lower().removesuffix(b":80").removesuffix(b":")
+
+
+def forwardable(fields: Iterable[tuple[bytes, bytes]]) -> Fields:
+    """Return the fields without those of one connection, named by RFC 9110 or by `Connection`."""
+    found = list(fields)
+    named = {
+        word.strip().lower() for name, value in found if name == b"connection" for word in value.split(b",")
+    }
+    # These describe the body; a sender that names them in `Connection` must not change its length.
+    named -= {b"content-length", b"transfer-encoding", b"host"}
+    return [(name, value) for name, value in found if name not in _HOP_BY_HOP and name not in named]
+
+
+def encode_answer(status: int, reason: str, text: str) -> Line:
+    """Return a response with a short text, which closes the connection."""
+    body = text.encode("ascii", "backslashreplace") + b"\n"
+    machine = h11.Connection(h11.SERVER)
+    fields = [("Content-Type", "text/plain"), ("Content-Length", str(len(body))), ("Connection", "close")]
+    head = machine.send(h11.Response(status_code=status, reason=reason, headers=fields)) or b""
+    return encode_counted(head + body)

@@ -1,0 +1,70 @@
+"""The command `proxy`: an egress proxy that applies the policy to the connections of other programs."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import trio
+
+from protocols.errors import ResolveError, missing_libraries
+from resolver.cli import streams
+from resolver.cli.arguments import Command
+from resolver.cli.session_settings import limits_of, policy_of
+from resolver.cli.vocabulary import MISSING_EXTRA, STATUS_BY_SIGNAL
+from resolver.transfer.settings import Settings
+
+if TYPE_CHECKING:
+    from resolver.web.egress import ProxyDecision
+
+
+def perform(command: Command) -> int:
+    """Run the proxy until a signal arrives, and return the exit status."""
+    try:
+        import resolver.web.egress  # noqa: F401
+    except ModuleNotFoundError:
+        streams.complain(f"proxy needs {missing_libraries('web')}")
+        return MISSING_EXTRA
+    try:
+        return trio.run(_run, command)
+    except ResolveError as error:
+        streams.complain(error.message)
+        return error.exit_code
+
+
+async def _run(command: Command) -> int:
+    from resolver.web.egress import ProxySettings, run_proxy
+
+    settings = Settings(policy=policy_of(command), limits=limits_of(command), family=command.family)
+    address = command.listen or "127.0.0.1"
+    given = ProxySettings(settings, _reporter(command), address, command.port)
+    with trio.open_signal_receiver(*STATUS_BY_SIGNAL) as signals:
+        async with run_proxy(given) as port:
+            place = f"[{address}]" if ":" in address else address
+            url = f"http://{place}:{port}"
+            streams.print_line(json.dumps({"url": url, "policy": command.policy}) if command.json else url)
+            streams.flush()
+            async for number in signals:
+                return STATUS_BY_SIGNAL[signal.Signals(number)]
+    return 0
+
+
+def _reporter(command: Command) -> Callable[[ProxyDecision], None]:
+    def report(decision: ProxyDecision) -> None:
+        if command.json:
+            streams.print_line(json.dumps(decision._asdict()))
+            streams.flush()
+        elif not command.is_quiet:
+            streams.note(_line(decision))
+
+    return report
+
+
+def _line(decision: ProxyDecision) -> str:
+    target = "" if decision.host is None else f" {decision.host} port {decision.port}"
+    address = "" if decision.address is None else f" at {decision.address}"
+    rule = "" if decision.rule is None or decision.reason is not None else f": warning {decision.rule}"
+    reason = "" if decision.reason is None else f": {decision.reason}"
+    return f"{decision.action} {decision.method}{target}{address} for {decision.client}{rule}{reason}"

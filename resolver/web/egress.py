@@ -1,0 +1,363 @@
+"""An egress proxy: the policy of this package for programs in any language (`resolve proxy`).
+
+One port accepts HTTP (CONNECT and absolute-form requests) and SOCKS5; the first byte tells them apart (RFC
+1928 3: 5). Each target is a URL that `Network.admit` checks, and only the resulting gate can connect. So the
+checked address is the connected one (S08, S09), and a refused target receives nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
+
+import h11
+import trio
+
+from protocols import socks
+from protocols.errors import (
+    Declined,
+    InvalidUrl,
+    LimitExceeded,
+    ProtocolError,
+    Refused,
+    ResolveError,
+    TimedOut,
+)
+from protocols.http.proxy_server import (
+    ProxyConnection,
+    ProxyRequest,
+    encode_answer,
+    endpoint_url,
+    forwardable,
+)
+from protocols.location import HostUrl
+from protocols.wire import Buffer, encode_counted
+from resolver.network.lookup import Lookup, look_up
+from resolver.network.stream import SocketStream
+from resolver.transfer.network import Network
+from resolver.transfer.settings import Settings
+from resolver.url.parsing import parse
+from resolver.web.access import bind_socket
+
+T = TypeVar("T")
+
+_SIZE = 65_536
+_SOCKS5 = b"\x05"
+#: Open connections at most; more clients wait in the backlog. Each needs two descriptors of usually 1,024.
+_MAX_CONNECTIONS = 256
+#: Seconds for a complete head (slow-loris), without data in both directions, and to read a refused body.
+_HEAD_TIMEOUT = 10.0
+_IDLE_TIMEOUT = 300.0
+_LINGER = 1.0
+
+
+_ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+
+Action: TypeAlias = Literal["allowed", "refused", "invalid", "failed"]
+
+
+class ProxyDecision(NamedTuple):
+    """The decision about one connection.
+
+    Attributes:
+        action: `failed` if the policy allowed the target, but it cannot be reached.
+        address: the connected address; None without a connection.
+        rule: the rule that refused, or None.
+    """
+
+    action: Action
+    client: str
+    method: str
+    host: str | None
+    port: int | None
+    address: str | None
+    rule: str | None
+    reason: str | None
+
+
+class ProxySettings(NamedTuple):
+    """The options of the proxy. The last three are for tests.
+
+    Attributes:
+        report: receives each decision.
+        resolve: the DNS lookup.
+        head_timeout: seconds for a complete request head.
+        idle_timeout: seconds without data in both directions.
+    """
+
+    settings: Settings
+    report: Callable[[ProxyDecision], None]
+    address: str = "127.0.0.1"
+    port: int = 0
+    resolve: Lookup = look_up
+    head_timeout: float = _HEAD_TIMEOUT
+    idle_timeout: float = _IDLE_TIMEOUT
+
+
+@asynccontextmanager
+async def run_proxy(given: ProxySettings) -> AsyncIterator[int]:
+    """Run a proxy during the `async with` block, and yield its port.
+
+    Raises:
+        LocalError: the address or port cannot be bound.
+    """
+    listener = trio.socket.from_stdlib_socket(bind_socket(given.address, given.port))
+    with listener:
+        listener.listen(_MAX_CONNECTIONS)
+        settings = given.settings.copy()
+        settings["proxy"] = "none"  # The checked address must be the connected one.
+        network = Network(lookup=given.resolve, **settings)
+        async with network, trio.open_nursery() as nursery:
+            nursery.start_soon(_accept, listener, network, given)
+            yield listener.getsockname()[1]
+            nursery.cancel_scope.cancel()
+
+
+async def _accept(listener: trio.socket.SocketType, network: Network, given: ProxySettings) -> None:
+    room = trio.Semaphore(_MAX_CONNECTIONS)
+    async with trio.open_nursery() as nursery:
+        while True:
+            await room.acquire()
+            try:
+                sock, peer = await listener.accept()
+            except OSError:  # The client has left, or no descriptor is free.
+                room.release()
+                await trio.sleep(0.01)
+                continue
+            client = _Client(trio.SocketStream(sock), str(peer[0]), network, given)
+            nursery.start_soon(client.serve, room)
+
+
+class _Client:
+    """The connection of one client, which serves one request."""
+
+    def __init__(self, stream: trio.SocketStream, peer: str, network: Network, given: ProxySettings) -> None:
+        self._stream, self._network, self._given = stream, network, given
+        self._buffer = Buffer()
+        self._decision = ProxyDecision("invalid", peer, "?", None, None, None, None, None)
+        self._is_socks = self._answered = False
+        self._http = ProxyConnection()
+
+    async def serve(self, room: trio.Semaphore) -> None:
+        try:
+            async with self._stream:
+                with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                    await self._serve()
+        finally:
+            room.release()
+
+    async def _serve(self) -> None:
+        try:
+            request = None
+            with trio.move_on_after(self._given.head_timeout) as scope:
+                request = await self._read_request()
+            if scope.cancelled_caught:
+                raise TimedOut("no complete request in time")
+            if request is not None:
+                await self._connect(request)
+        except ResolveError as error:
+            if not self._answered:
+                await self._refuse(error)
+
+    async def _read_request(self) -> ProxyRequest | None:
+        self._buffer.feed(await self._stream.receive_some(_SIZE))
+        if not self._buffer:  # A port scan, or a health check of a load balancer.
+            return None
+        self._is_socks = self._buffer.peek(1) == _SOCKS5
+        if not self._is_socks:
+            self._note(method="HTTP")
+            request = await self._read(self._http.read_request)
+            self._note(method=request.method.decode("ascii", "replace"))
+            return request
+        self._note(method="SOCKS5")
+        if not await self._read(socks.read_methods):
+            self._answered = True
+            self._report("invalid", reason="the client requires a login method")
+            await self._end(socks.SERVER_NO_METHOD)
+            return None
+        await self._stream.send_all(socks.SERVER_METHOD)
+        host, port = await self._read(socks.read_request)
+        return ProxyRequest(b"CONNECT", endpoint_url(host, port), b"", [])
+
+    async def _read(self, reader: Callable[[Buffer], Generator[None, None, T]]) -> T:
+        steps = reader(self._buffer)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                value: T = end.value
+                return value
+            self._buffer.feed(await self._stream.receive_some(_SIZE))
+
+    async def _connect(self, request: ProxyRequest) -> None:
+        url = parse(request.url)
+        if isinstance(url, HostUrl):
+            self._note(host=url.host, port=url.effective_port)
+        gate = self._network.admit(url)
+        async with gate.connect(tls=False) as target:
+            self._note(address=gate.peer)
+            rule = gate.findings[0].rule if gate.findings else None
+            self._report("allowed", rule=rule)
+            target.wait_without_end()  # The timer of `_run` covers both directions.
+            if not request.is_tunnel:
+                await self._run(partial(self._forward, request, target), partial(self._respond, target))
+                return
+            self._answered = True
+            await self._stream.send_all(socks.encode_reply(0) if self._is_socks else _ESTABLISHED)
+            await self._run(partial(self._send_tunnel, target), partial(self._receive_tunnel, target))
+
+    async def _run(self, up: Callable[[], Awaitable[None]], down: Callable[[], Awaitable[None]]) -> None:
+        """Run both directions until both have ended, one fails, or none has data for the idle timeout."""
+        failures: list[ResolveError] = []
+        with trio.CancelScope() as self._scope:
+
+            async def guard(direction: Callable[[], Awaitable[None]]) -> None:
+                try:
+                    await direction()
+                except ResolveError as error:
+                    failures.append(error)
+                    self._scope.cancel()
+                except (trio.BrokenResourceError, trio.ClosedResourceError):
+                    self._scope.cancel()
+
+            self._touch()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(guard, up)
+                nursery.start_soon(guard, down)
+        if failures:
+            raise failures[0]
+        if (
+            self._scope.cancelled_caught
+            and not self._answered
+            and trio.current_time() >= self._scope.deadline
+        ):
+            raise TimedOut("no response in time")
+
+    def _touch(self) -> None:
+        self._scope.deadline = trio.current_time() + self._given.idle_timeout
+
+    async def _send_tunnel(self, target: SocketStream) -> None:
+        octets = self._buffer.take()
+        while True:
+            if octets:
+                await target.send(encode_counted(octets))
+                self._touch()
+            elif not octets and self._buffer.at_end:
+                target.end_sending()
+                return
+            octets = await self._stream.receive_some(_SIZE)
+            if not octets:
+                self._buffer.feed(b"")
+
+    async def _receive_tunnel(self, target: SocketStream) -> None:
+        while octets := await target.receive():
+            await self._stream.send_all(octets)
+            self._touch()
+        await self._stream.send_eof()
+
+    async def _forward(self, request: ProxyRequest, target: SocketStream) -> None:
+        client, server = self._http.client, self._http.target
+        head = h11.Request(method=request.method, target=request.target, headers=request.fields)
+        await target.send(encode_counted(self._http.encode(server, head)))
+        if octets := self._buffer.take():
+            client.receive_data(octets)
+        while True:
+            event = self._http.next_event(client)
+            if event is h11.NEED_DATA:
+                client.receive_data(await self._stream.receive_some(_SIZE))
+            elif isinstance(event, h11.Data):
+                await target.send(encode_counted(self._http.encode(server, h11.Data(data=bytes(event.data)))))
+                self._touch()
+            else:
+                if isinstance(event, h11.EndOfMessage):
+                    # A trailer may hold any field, so it is not forwarded (RFC 9110 6.5.1 permits this).
+                    await target.send(encode_counted(self._http.encode(server, h11.EndOfMessage())))
+                return
+
+    async def _respond(self, target: SocketStream) -> None:
+        client, server = self._http.client, self._http.target
+        while True:
+            event = self._http.next_event(server)
+            if event is h11.NEED_DATA:
+                server.receive_data(await target.receive())
+                self._touch()
+                continue
+            out: h11.Event
+            if isinstance(event, h11.InformationalResponse) and event.status_code != 101:
+                if event.status_code == 100 and not client.they_are_waiting_for_100_continue:
+                    continue
+                fields = forwardable(event.headers)
+                out = h11.InformationalResponse(status_code=event.status_code, headers=fields)
+            elif isinstance(event, h11.Response):
+                names = {name for name, _ in event.headers}
+                if {b"content-length", b"transfer-encoding"} <= names:
+                    raise ProtocolError("the response has both Content-Length and Transfer-Encoding")
+                fields = [*forwardable(event.headers), (b"Connection", b"close")]
+                out = h11.Response(status_code=event.status_code, reason=event.reason, headers=fields)
+                self._answered = True
+            elif isinstance(event, h11.Data):
+                out = h11.Data(data=bytes(event.data))
+            elif isinstance(event, h11.EndOfMessage):
+                await self._stream.send_all(self._http.encode(client, h11.EndOfMessage()))
+                await self._end()
+                self._scope.cancel()
+                return
+            else:
+                raise ProtocolError("the server closed the connection before its response")
+            await self._stream.send_all(self._http.encode(client, out))
+
+    def _note(self, **fields: object) -> None:
+        self._decision = self._decision._replace(**fields)  # type: ignore[arg-type]
+
+    def _report(self, action: Action, **fields: object) -> None:
+        self._note(action=action, **fields)
+        self._given.report(self._decision)
+
+    async def _refuse(self, error: ResolveError) -> None:
+        """Log the error and answer it."""
+        answer = _answer(error)
+        if self._decision.action != "allowed":
+            rule = error.rule if isinstance(error, Refused) else None
+            self._report(answer.action, rule=rule, reason=error.message)
+        else:
+            self._report("failed", reason=error.message)
+        if self._is_socks:
+            code = int(error.code) if isinstance(error, Declined) and error.code else answer.reply
+            await self._end(socks.encode_reply(code))
+        else:
+            await self._end(encode_answer(answer.status, answer.phrase, error.message).octets)
+
+    async def _end(self, octets: bytes = b"") -> None:
+        """Send the last bytes, and read the rest of the request for a moment.
+
+        If a socket is closed with unread bytes, the kernel sends RST, and the client may lose the answer.
+        """
+        with trio.move_on_after(_LINGER):
+            await self._stream.send_all(octets)
+            await self._stream.send_eof()
+            for _ in range(16):
+                if not await self._stream.receive_some(_SIZE):
+                    return
+
+
+class _Answer(NamedTuple):
+    """The answer of both protocols to an error: an HTTP status, and a reply code of RFC 1928 6."""
+
+    action: Action
+    status: int
+    phrase: str
+    reply: int
+
+
+def _answer(error: ResolveError) -> _Answer:
+    if isinstance(error, Refused):
+        return _Answer("refused", 403, "Forbidden", 2)
+    if isinstance(error, LimitExceeded):
+        return _Answer("invalid", 431, "Request Header Fields Too Large", 1)
+    if isinstance(error, ProtocolError | InvalidUrl | Declined):
+        return _Answer("invalid", 400, "Bad Request", 1)
+    if isinstance(error, TimedOut):
+        return _Answer("failed", 504, "Gateway Timeout", 4)
+    return _Answer("failed", 502, "Bad Gateway", 4)
