@@ -24,6 +24,7 @@ MAX_HEAD = 32_768
 MAX_FIELDS = 100
 _END = b"\r\n\r\n"
 _STRAY = re.compile(rb"\r(?!\n)|(?<!\r)\n|\0")
+_BARE_LF = re.compile(rb"(?<!\r)\n")
 _FOLDED = re.compile(rb"\r\n[ \t]")
 _AUTHORITY = re.compile(rb"(\[[0-9A-Fa-f:.]{2,45}\]|[^\s\[\]:/?#@\\]{1,255}):(\d{1,5})")
 _ABSOLUTE = re.compile(rb"http://([^/?#@\\]+)([/?][^#]*)?", re.IGNORECASE)
@@ -78,9 +79,9 @@ class ProxyConnection:
         checked = 0
         while (size := buffer.find(_END, MAX_HEAD)) < 0:
             # Without this check, a head that ends with two bare LF would wait for the timeout.
-            if _STRAY.search(buffer.peek(MAX_HEAD)[max(0, checked - 1) : -1]):
-                raise ProtocolError("the request head has a bare CR or LF")
-            checked = len(buffer) - 1
+            if _BARE_LF.search(buffer.peek(MAX_HEAD), checked):
+                raise ProtocolError("the request head has a bare LF")
+            checked = len(buffer)
             if len(buffer) >= MAX_HEAD:
                 raise LimitExceeded("line", f"the request head is longer than {MAX_HEAD} bytes")
             if buffer.at_end:
