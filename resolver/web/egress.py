@@ -130,6 +130,10 @@ async def _accept(listener: trio.socket.SocketType, network: Network, given: Pro
             nursery.start_soon(client.serve, room)
 
 
+class _SlowHead(ProtocolError):
+    """The client did not complete its request in time."""
+
+
 class _Client:
     """The connection of one client, which serves one request."""
 
@@ -154,7 +158,7 @@ class _Client:
             with trio.move_on_after(self._given.head_timeout) as scope:
                 request = await self._read_request()
             if scope.cancelled_caught:
-                raise TimedOut("no complete request in time")
+                raise _SlowHead("no complete request in time")
             if request is not None:
                 await self._connect(request)
         except ResolveError as error:
@@ -342,7 +346,7 @@ class _Client:
                     return
 
 
-class _Answer(NamedTuple):
+class _ProxyAnswer(NamedTuple):
     """The answer of both protocols to an error: an HTTP status, and a reply code of RFC 1928 6."""
 
     action: Action
@@ -351,13 +355,15 @@ class _Answer(NamedTuple):
     reply: int
 
 
-def _answer(error: ResolveError) -> _Answer:
+def _answer(error: ResolveError) -> _ProxyAnswer:
     if isinstance(error, Refused):
-        return _Answer("refused", 403, "Forbidden", 2)
+        return _ProxyAnswer("refused", 403, "Forbidden", 2)
+    if isinstance(error, _SlowHead):
+        return _ProxyAnswer("invalid", 408, "Request Timeout", 1)
     if isinstance(error, LimitExceeded):
-        return _Answer("invalid", 431, "Request Header Fields Too Large", 1)
+        return _ProxyAnswer("invalid", 431, "Request Header Fields Too Large", 1)
     if isinstance(error, ProtocolError | InvalidUrl | Declined):
-        return _Answer("invalid", 400, "Bad Request", 1)
+        return _ProxyAnswer("invalid", 400, "Bad Request", 1)
     if isinstance(error, TimedOut):
-        return _Answer("failed", 504, "Gateway Timeout", 4)
-    return _Answer("failed", 502, "Bad Gateway", 4)
+        return _ProxyAnswer("failed", 504, "Gateway Timeout", 4)
+    return _ProxyAnswer("failed", 502, "Bad Gateway", 4)

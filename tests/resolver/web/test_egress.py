@@ -1,0 +1,242 @@
+"""The egress proxy against hostile clients: what it answers, logs, and sends to the target."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+import pytest
+import trio
+
+from resolver import Policy
+from resolver.transfer.settings import Settings
+from resolver.web.egress import ProxyDecision, ProxySettings, run_proxy
+from tests.hang import HANG, NEVER
+
+HELLO = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: keep-alive\r\nKeep-Alive: 5\r\n\r\nhello"
+
+
+class Site:
+    """A target that records all that it receives, a proxy in front of it, and the proxy's decisions."""
+
+    def __init__(self) -> None:
+        self.heard = bytearray()
+        self.connections = self.port = self.proxy = 0
+        self.decisions: list[ProxyDecision] = []
+        self.names: list[str] = []
+        self.answers: dict[str, list[list[str]]] = {}
+
+    async def serve(self, stream: trio.SocketStream) -> None:
+        self.connections += 1
+        sent = False
+        async for octets in stream:
+            self.heard += octets
+            if b"\r\n\r\n" in self.heard and not sent:
+                sent = True
+                await stream.send_all(HELLO)
+        await stream.send_all(b"the end")
+        await stream.aclose()
+
+    async def look_up(self, host: str, port: int) -> list[str]:
+        self.names.append(host)
+        answers = self.answers[host]
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+    async def talk(self, octets: bytes) -> bytes:
+        """Send bytes and the end, and return all that the proxy answers."""
+        with trio.fail_after(HANG):
+            async with await trio.open_tcp_stream("127.0.0.1", self.proxy) as stream:
+                await stream.send_all(octets.replace(b"PORT", str(self.port).encode()))
+                await stream.send_eof()
+                return b"".join([part async for part in stream])
+
+
+@asynccontextmanager
+async def running(head: float = NEVER, idle: float = NEVER, *, allowed: bool = True) -> AsyncIterator[Site]:
+    site = Site()
+    async with trio.open_nursery() as nursery:
+        serve = partial(trio.serve_tcp, site.serve, 0, host="127.0.0.1")
+        (listener,) = await nursery.start(serve)
+        site.port = listener.socket.getsockname()[1]
+        policy = Policy(
+            name="untrusted",
+            allow_port=frozenset({site.port}),
+            allow_address=frozenset({"127.0.0.1"} if allowed else ()),
+        )
+        given = ProxySettings(
+            Settings(policy=policy), site.decisions.append, resolve=site.look_up, head_timeout=head, idle_timeout=idle
+        )
+        async with run_proxy(given) as site.proxy:
+            yield site
+        nursery.cancel_scope.cancel()
+
+
+def connect(place: bytes) -> bytes:
+    return b"CONNECT " + place + b" HTTP/1.1\r\nHost: " + place + b"\r\n\r\nsecret"
+
+
+def socks(address: bytes, port: int) -> bytes:
+    return b"\x05\x01\x00\x05\x01\x00" + address + port.to_bytes(2) + b"secret"
+
+
+#: What a client sends, and the rule that refuses it.
+REFUSED = {
+    "private": (connect(b"10.0.0.1:443"), "S08"),
+    "loopback": (connect(b"127.0.0.2:443"), "S08"),
+    "metadata": (connect(b"169.254.169.254:80"), "S08"),
+    "mapped": (connect(b"[::ffff:10.0.0.1]:443"), "S08"),
+    "NAT64": (connect(b"[64:ff9b::a00:1]:443"), "S08"),
+    "unique local": (connect(b"[fd00::1]:443"), "S08"),
+    "link-local": (connect(b"[fe80::1]:443"), "S08"),
+    "unspecified": (connect(b"0.0.0.0:443"), "S08"),
+    "a name that leads inside": (connect(b"inside.example:443"), "S08"),
+    "SMTP": (connect(b"127.0.0.1:25"), "S04"),
+    "SSH": (connect(b"127.0.0.1:22"), "S04"),
+    "Redis": (connect(b"127.0.0.1:6379"), "S04"),
+    "absolute form": (b"GET http://10.0.0.1/ HTTP/1.1\r\nHost: 10.0.0.1\r\n\r\n", "S08"),
+    "absolute form, port": (b"GET http://127.0.0.1:25/ HTTP/1.1\r\nHost: 127.0.0.1:25\r\n\r\n", "S04"),
+    "SOCKS5, IPv4": (socks(b"\x01\x0a\x00\x00\x01", 443), "S08"),
+    "SOCKS5, IPv6": (socks(b"\x04" + bytes(15) + b"\x01", 443), "S08"),
+    "SOCKS5, mapped": (socks(b"\x04" + bytes(10) + b"\xff\xff\x0a\x00\x00\x01", 443), "S08"),
+    "SOCKS5, name": (socks(b"\x03\x0einside.example", 443), "S08"),
+    "SOCKS5, port": (socks(b"\x01\x7f\x00\x00\x01", 25), "S04"),
+}
+
+
+@pytest.mark.parametrize(("sent", "rule"), REFUSED.values(), ids=REFUSED)
+async def test_egress_refused_target_gets_no_connection(sent: bytes, rule: str) -> None:
+    async with running() as site:
+        site.answers["inside.example"] = [["10.0.0.1", "127.0.0.9"]]
+        answer = await site.talk(sent)
+    if sent.startswith(b"\x05"):
+        assert answer == b"\x05\x00" + b"\x05\x02\x00\x01" + bytes(6)
+    else:
+        assert answer.startswith(b"HTTP/1.1 403 Forbidden\r\n") and rule.encode() + b": " in answer
+    assert [(each.action, each.rule, each.address) for each in site.decisions] == [("refused", rule, None)]
+    assert (site.connections, site.heard) == (0, b"")
+
+
+INVALID = {
+    "origin form": b"GET / HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n\r\n",
+    "another Host": b"GET http://127.0.0.1:PORT/ HTTP/1.1\r\nHost: other\r\n\r\n",
+    "bare LF": b"GET http://127.0.0.1:PORT/ HTTP/1.1\nHost: 127.0.0.1:PORT\n\n",
+    "both lengths": b"POST http://127.0.0.1:PORT/ HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n"
+    b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "obs-fold": b"GET http://127.0.0.1:PORT/ HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\nA: b\r\n c\r\n\r\n",
+    "TLS": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64),
+    "SOCKS4": b"\x04\x01\x00\x50\x7f\x00\x00\x01\x00",
+    "scoped": b"CONNECT [fe80::1%lo]:443 HTTP/1.1\r\nHost: [fe80::1%lo]:443\r\n\r\n",
+    "number": b"CONNECT 2130706433:443 HTTP/1.1\r\nHost: 2130706433:443\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("sent", INVALID.values(), ids=INVALID)
+async def test_egress_invalid_head_is_answered_and_not_forwarded(sent: bytes) -> None:
+    async with running() as site:
+        answer = await site.talk(sent)
+    assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 403 "))
+    assert [each.action in ("invalid", "refused") for each in site.decisions] == [True]
+    assert (site.connections, site.heard) == (0, b"")
+
+
+async def test_egress_large_head_is_answered_with_431() -> None:
+    async with running() as site:
+        answer = await site.talk(b"GET http://127.0.0.1:PORT/ HTTP/1.1\r\nA: " + b"b" * 40_000)
+    assert answer.startswith(b"HTTP/1.1 431 ")
+    assert site.connections == 0
+
+
+async def test_egress_rebound_name_is_checked_for_each_connection() -> None:
+    async with running() as site:
+        site.answers["h.example"] = [["10.0.0.1"]]
+        answer = await site.talk(b"CONNECT h.example:PORT HTTP/1.1\r\nHost: h.example:PORT\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 403 ")
+        site.answers["rebound.example"] = [["127.0.0.1"], ["10.0.0.1"]]
+        answer = await site.talk(b"CONNECT rebound.example:PORT HTTP/1.1\r\nHost: rebound.example\r\n\r\nhi")
+    assert answer == b"HTTP/1.1 200 Connection established\r\n\r\nthe end"
+    assert site.decisions[-1].address == "127.0.0.1"
+    assert site.names.count("rebound.example") == 1  # the checked address is the connected one
+    assert site.heard == b"hi"
+
+
+async def test_egress_forwards_one_request_without_proxy_fields() -> None:
+    first = (
+        b"GET http://127.0.0.1:PORT/a?b HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\nProxy-Authorization: Basic c2Vj\r\n"
+        b"Connection: X-Mine\r\nX-Mine: 1\r\n\r\n"
+    )
+    async with running() as site:
+        answer = await site.talk(first + b"GET http://10.0.0.1/ HTTP/1.1\r\nHost: 10.0.0.1\r\n\r\n")
+    assert site.heard == b"GET /a?b HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n\r\n" % site.port
+    assert answer.endswith(b"\r\n\r\nhello") and b"Keep-Alive" not in answer
+    assert [each.action for each in site.decisions] == ["allowed"]
+
+
+async def test_egress_body_is_framed_again() -> None:
+    sent = (
+        b"POST http://127.0.0.1:PORT/ HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"2;x=y\r\nhi\r\n0\r\nA: b\r\n\r\nGET /smuggled HTTP/1.1\r\n\r\n"
+    )
+    async with running() as site:
+        answer = await site.talk(sent)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    head = b"POST / HTTP/1.1\r\nHost: 127.0.0.1:%d\r\ntransfer-encoding: chunked\r\nConnection: close\r\n\r\n"
+    body = b"2\r\nhi\r\n0\r\n\r\n"
+    assert (head % site.port + body).lower().startswith(bytes(site.heard).lower())
+    assert b"smuggled" not in site.heard
+
+
+async def test_egress_tunnel_is_half_closed() -> None:
+    """The target answers after the end of the client's data, and the client still receives it."""
+    async with running() as site:
+        answer = await site.talk(connect(b"127.0.0.1:PORT"))
+        tunnel = await site.talk(socks(b"\x01\x7f\x00\x00\x01", site.port))
+    assert answer == b"HTTP/1.1 200 Connection established\r\n\r\nthe end"
+    assert tunnel == b"\x05\x00" + b"\x05\x00\x00\x01" + bytes(6) + b"the end"
+    assert site.heard == b"secretsecret"
+
+
+async def test_egress_slow_head_is_answered_with_408() -> None:
+    async with running(head=0.01) as site, await trio.open_tcp_stream("127.0.0.1", site.proxy) as stream:
+        await stream.send_all(b"GET http://")
+        with trio.fail_after(HANG):
+            assert (await stream.receive_some()).startswith(b"HTTP/1.1 408 ")
+    assert [each.action for each in site.decisions] == ["invalid"]
+
+
+async def test_egress_idle_tunnel_is_closed() -> None:
+    async with running(idle=0.01) as site, await trio.open_tcp_stream("127.0.0.1", site.proxy) as stream:
+        await stream.send_all(connect(b"127.0.0.1:%d" % site.port))
+        with trio.fail_after(HANG):
+            assert b"".join([part async for part in stream]).startswith(b"HTTP/1.1 200 ")
+
+
+CLIENTS = {
+    "curl, CONNECT": ("curl", "-sSp", "--noproxy", "", "-x", "http://PROXY", "http://TARGET/"),
+    "curl, http": ("curl", "-sS", "--noproxy", "", "-x", "http://PROXY", "http://TARGET/"),
+    "curl, SOCKS5": ("curl", "-sS", "--noproxy", "", "-x", "socks5h://PROXY", "http://TARGET/"),
+    "wget": ("wget", "-qO-", "-e", "use_proxy=yes", "-e", "http_proxy=http://PROXY", "http://TARGET/"),
+    "Python": (
+        sys.executable,
+        "-c",
+        "import urllib.request as u; h = u.ProxyHandler({'http': 'http://PROXY'}); "
+        "print(u.build_opener(h).open('http://TARGET/').read().decode(), end='')",
+    ),
+}
+
+
+@pytest.mark.parametrize("words", CLIENTS.values(), ids=CLIENTS)
+async def test_egress_serves_real_clients(words: tuple[str, ...]) -> None:
+    if shutil.which(words[0]) is None:
+        pytest.skip(f"{words[0]} is not installed")
+    async with running() as site:
+        places = {"PROXY": f"127.0.0.1:{site.proxy}", "TARGET": f"127.0.0.1:{site.port}"}
+        command = [each.replace("PROXY", places["PROXY"]).replace("TARGET", places["TARGET"]) for each in words]
+        env = {"PATH": "/usr/bin:/bin"}
+        with trio.fail_after(HANG):
+            done = await trio.run_process(command, capture_stdout=True, stdin=subprocess.DEVNULL, env=env)
+    assert done.stdout == b"hello"
+    assert [each.action for each in site.decisions] == ["allowed"]
