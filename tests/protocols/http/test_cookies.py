@@ -113,6 +113,8 @@ def test_jar_header_by_cookie_attributes(fields: tuple[str, ...], value: str) ->
         ("a=1; Domain=co.uk", "http://www.shop.co.uk./", "http://other.co.uk./", ""),
         ("a=1; Domain=co.uk.", "http://co.uk./", "http://x.co.uk./", ""),
         ("a=1; Domain=0.0.1.", "http://127.0.0.1/", "http://127.0.0.1/", ""),
+        ("a=1; Domain=co.UK", "http://www.shop.CO.UK/", "http://other.co.uk/", ""),
+        ("a=1; Domain=CO.UK.", "http://www.shop.co.uk/", "http://other.co.uk/", ""),
         ("a=1; Domain=shop.co.uk.", "http://www.shop.co.uk./", "http://a.shop.co.uk/", "a=1"),
         ("a=1", "http://h.example./", "http://h.example/", "a=1"),
         ("a=1", "http://h.example/", "http://h.example./", "a=1"),
