@@ -58,7 +58,7 @@ async def test_body_of_a_redirect_is_not_decoded(nursery: trio.Nursery) -> None:
     bomb = moved("/about.txt")
     bomb = replace(
         bomb,
-        content=gzip.compress(bytes(64 << 20), 9),
+        content=gzip.compress(bytes(64 << 20), 9, mtime=0),
         headers=(*bomb.headers, ("Content-Encoding", "gzip")),
     )
     server = await serve(nursery, {"/": bomb, "/about.txt": Page(ABOUT)})
@@ -101,3 +101,27 @@ def test_control_character_in_a_response_field_raises(value: bytes) -> None:
     exchange.encode_end()
     with pytest.raises(ProtocolError):
         run_reader(exchange.read_head, b"HTTP/1.1 200 OK\r\nA: " + value + b"\r\nContent-Length: 0\r\n\r\n")
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        "Transfer-Encoding: chun\u212aed".encode(),  # lowercase of the Kelvin sign is k
+        b"Content-Length: +1",
+        b"Content-Length: 1_0",
+        "Content-Length: \u0661".encode(),
+        b"Content-Length : 1",
+        b"Content-Length\xe9: 1",
+    ],
+)
+def test_malformed_framing_field_raises(field: bytes) -> None:
+    exchange = Http1Exchange(prepare(b"GET", b"/", [(b"Host", b"h")]), Limits())
+    exchange.encode_end()
+    with pytest.raises(ProtocolError):
+        run_reader(exchange.read_head, b"HTTP/1.1 200 OK\r\n" + field + b"\r\n\r\n")
+
+
+@pytest.mark.parametrize("method", [b"GET / HTTP/1.1\r\nA: b\r\n\r\nGET", b"GET\r\nA:", b"G T"])
+def test_method_with_other_characters_is_refused(method: bytes) -> None:
+    with pytest.raises(resolver.Refused):
+        Http1Exchange(prepare(method, b"/", [(b"Host", b"h")]), Limits())
