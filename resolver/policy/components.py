@@ -340,6 +340,20 @@ def check_data_port(port: int, policy: Policy) -> None:
         ).refusal()
 
 
+def check_tunnel_port(port: int, policy: Policy) -> None:
+    """Apply S04 to a tunnel: under `untrusted`, raise `Refused` for a port in `SERVICE`.
+
+    A URL of http cannot send a command to these services, but the bytes in a tunnel can be any line.
+    """
+    if policy.name == "untrusted" and port in SERVICE and port not in policy.allow_port:
+        raise Decision(
+            rule="S04",
+            action="refuse",
+            detail=f"port {port} {_REASON['service']}",
+            flag=f"--allow-port {port}",
+        ).refusal()
+
+
 # Filled-in forms of Gopher+ (S03, S05). No other URL sends several lines or changes data on a server.
 #
 # RFC 1738 3.4.9 puts a filled-in Gopher+ form, with its line ends, into the URL. A form is allowed only as

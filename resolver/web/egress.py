@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Literal, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import h11
 import trio
@@ -33,9 +33,10 @@ from protocols.http.proxy_server import (
     forwardable,
 )
 from protocols.location import HostUrl
-from protocols.wire import Buffer, encode_counted
+from protocols.wire import Buffer, encode_counted, encode_head_lines
 from resolver.network.lookup import Lookup, look_up
 from resolver.network.stream import SocketStream
+from resolver.policy.components import check_tunnel_port
 from resolver.transfer.network import Network
 from resolver.transfer.settings import Settings
 from resolver.url.parsing import parse
@@ -53,7 +54,7 @@ _IDLE_TIMEOUT = 300.0
 _LINGER = 1.0
 
 
-_ESTABLISHED = b"HTTP/1.1 200 Connection established\r\n\r\n"
+_ESTABLISHED = encode_head_lines((b"HTTP/1.1 200 Connection established",)).octets
 
 Action: TypeAlias = Literal["allowed", "refused", "invalid", "failed"]
 
@@ -140,7 +141,8 @@ class _Client:
     def __init__(self, stream: trio.SocketStream, peer: str, network: Network, given: ProxySettings) -> None:
         self._stream, self._network, self._given = stream, network, given
         self._buffer = Buffer()
-        self._decision = ProxyDecision("invalid", peer, "?", None, None, None, None, None)
+        self._fields: dict[str, Any] = dict.fromkeys(ProxyDecision._fields)
+        self._note(client=peer, method="?")
         self._is_socks = self._answered = False
         self._http = ProxyConnection()
 
@@ -199,6 +201,8 @@ class _Client:
         url = parse(request.url)
         if isinstance(url, HostUrl):
             self._note(host=url.host, port=url.effective_port)
+            if request.is_tunnel:
+                check_tunnel_port(url.effective_port, self._network.policy)
         gate = self._network.admit(url)
         async with gate.connect(tls=False) as target:
             self._note(address=gate.peer)
@@ -313,16 +317,16 @@ class _Client:
             await self._stream.send_all(self._http.encode(client, out))
 
     def _note(self, **fields: object) -> None:
-        self._decision = self._decision._replace(**fields)  # type: ignore[arg-type]
+        self._fields.update(fields)
 
     def _report(self, action: Action, **fields: object) -> None:
         self._note(action=action, **fields)
-        self._given.report(self._decision)
+        self._given.report(ProxyDecision(**self._fields))
 
     async def _refuse(self, error: ResolveError) -> None:
         """Log the error and answer it."""
         answer = _answer(error)
-        if self._decision.action != "allowed":
+        if self._fields["action"] != "allowed":
             rule = error.rule if isinstance(error, Refused) else None
             self._report(answer.action, rule=rule, reason=error.message)
         else:

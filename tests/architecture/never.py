@@ -22,10 +22,11 @@ NEVER: tuple[tuple[str, str], ...] = (
         "os.spawn* os.startfile os.system socket.gethost* ssl._create_unverified_context "
         "trio.Path trio.lowlevel.open_process trio.open_file",
     ),
+    # the egress proxy wraps accepted sockets, and opens none
+    ("protocols resolver -resolver.testing -resolver.web.egress", "trio.SocketStream"),
     (
         "protocols resolver -resolver.testing",
-        "trio.SSLStream trio.SocketStream trio.open_ssl* trio.open_tcp* trio.open_unix* trio.serve_* "
-        "trio.socket.socket",
+        "trio.SSLStream trio.open_ssl* trio.open_tcp* trio.open_unix* trio.serve_* trio.socket.socket",
     ),
     ("protocols resolver -resolver.__init__", "builtins.globals"),
     (

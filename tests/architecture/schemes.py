@@ -22,6 +22,7 @@ NAME_SCHEMES: Mapping[str, str] = {
         for module in ("access", "application", "running", "server")
     },
     "resolver.cli.serve": "what browsers have dropped, for the desktop",
+    "resolver.cli.proxy": "the URL of the proxy, for other programs",
     "resolver.policy.judgment": "who keeps a client most often keeps one of http",
     "resolver.adapters.guard.sockets": "the same",
     "resolver.adapters.guard.streams": "the same",

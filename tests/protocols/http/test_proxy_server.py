@@ -1,4 +1,4 @@
-"""Heads that a proxy refuses because two parsers could read them in different ways, and heads that it reads."""
+"""Heads that a proxy reads, and heads that it refuses because parsers could read them differently."""
 
 from __future__ import annotations
 
@@ -125,7 +125,8 @@ def test_bytes_after_the_head_stay_in_the_buffer() -> None:
 
 def test_answer_is_one_complete_response() -> None:
     head, _, body = encode_answer(403, "Forbidden", "S08: no\u20ac").octets.partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 403 Forbidden\r\n") and b"Content-Type: text/plain" in head
+    assert head.startswith(b"HTTP/1.1 403 Forbidden\r\n")
+    assert b"Content-Type: text/plain" in head
     assert body == b"S08: no\\u20ac\n"
 
 
