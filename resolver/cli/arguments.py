@@ -242,6 +242,9 @@ def _check_proxy(command: Command) -> None:
     """Check the options of `proxy`, and choose the policy `untrusted` unless another one is given."""
     if command.urls or command.lists:
         raise UsageError("proxy does not take a URL: other programs send them")
+    for row in rows():  # The user might rely on an option that has no effect here.
+        if command.configuration.sources[row.name] == "the command line" and "proxy" not in row.verbs.split():
+            raise UsageError(f"proxy does not take {row.long}")
     policy = command.configuration.given.get("policy", "untrusted")
     if listens_to_others(command) and policy != "untrusted":
         raise UsageError("--listen with a non-loopback address requires --policy untrusted")

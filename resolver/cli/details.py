@@ -87,8 +87,8 @@ OF_COMMANDS: Mapping[str, str] = {
         "The command needs the extra `web`, prints the URL of the proxy, and listens on loopback until it is "
         "interrupted. Programs use it with CONNECT, absolute http URLs, or SOCKS5 without a login. The "
         "policy `untrusted` applies unless `--policy` is given; `--allow-address`, `--allow-name` and "
-        "`--allow-port` override rules. A refusal is status 403 with the rule, or SOCKS5 reply 2. Each decision is one line "
-        "on standard error, or a JSON object with `--json`."
+        "`--allow-port` override rules. A refusal is status 403 with the rule, or SOCKS5 reply 2. Each "
+        "decision is one line on standard error, or a JSON object with `--json`."
     ),
     "config": (
         "Each line is a setting in the syntax of the configuration file, with its source: command line, "

@@ -1,0 +1,80 @@
+"""The command `proxy`: its options, its output and its end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from urllib.parse import urlsplit
+
+import pytest
+import trio
+
+from resolver.cli.arguments import read
+from resolver.cli.values import UsageError
+from tests.hang import HANG
+
+RUN = (sys.executable, "-W", "error", "-m", "resolver", "proxy", "--config", "none")
+
+
+async def refuse(url: str) -> bytes:
+    """Ask the proxy for a private address, and return its answer."""
+    place = urlsplit(url)
+    async with await trio.open_tcp_stream(str(place.hostname), int(place.port or 0)) as stream:
+        await stream.send_all(b"CONNECT 10.0.0.1:443 HTTP/1.1\r\nHost: 10.0.0.1:443\r\n\r\n")
+        return b"".join([part async for part in stream])
+
+
+@pytest.mark.parametrize("options", [(), ("--json",), ("-q",)], ids=["text", "json", "quiet"])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+async def test_proxy_refuses_private_address_and_ends_on_signal(
+    options: tuple[str, ...], number: signal.Signals, status: int
+) -> None:
+    with trio.fail_after(HANG):
+        process = await trio.lowlevel.open_process(
+            [*RUN, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert process.stdout is not None
+        assert process.stderr is not None
+        first = b""
+        while not first.endswith(b"\n"):
+            first += await process.stdout.receive_some()
+        url = json.loads(first)["url"] if "--json" in options else first.decode().strip()
+        answer = await refuse(url)
+        process.send_signal(number)
+        out = b"".join([part async for part in process.stdout])
+        errors = b"".join([part async for part in process.stderr])
+        assert await process.wait() == status
+    assert answer.startswith(b"HTTP/1.1 403 ")
+    if "--json" in options:
+        record = json.loads(out)
+        assert (record["action"], record["rule"], record["host"], record["port"]) == (
+            "refused", "S08", "10.0.0.1", 443
+        )  # fmt: skip
+        assert errors == b""
+    elif "-q" in options:
+        assert (out, errors) == (b"", b"")
+    else:
+        assert out == b""
+        assert errors.startswith(b"refused CONNECT 10.0.0.1 port 443 for 127.0.0.1: S08: ")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["http://h.example/"],
+        ["--listen", "192.0.2.1", "--policy", "default"],
+        ["--proxy", "http://h.example"],
+    ],
+)
+def test_proxy_rejects_options_without_effect(words: list[str]) -> None:
+    with pytest.raises(UsageError):
+        read(["proxy", "--config", "none", *words])
+
+
+@pytest.mark.parametrize(("words", "policy"), [([], "untrusted"), (["--policy", "default"], "default")])
+def test_proxy_has_policy_untrusted_by_default(words: list[str], policy: str) -> None:
+    command = read(["proxy", "--config", "none", *words])
+    assert command is not None
+    assert command.policy == policy
