@@ -8,11 +8,12 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from pathlib import Path
 
 import pytest
 import trio
 
-from resolver import Policy
+from resolver import Policy, Unreachable
 from resolver.transfer.settings import Settings
 from resolver.web.egress import ProxyDecision, ProxySettings, run_proxy
 from tests.hang import HANG, NEVER
@@ -43,7 +44,9 @@ class Site:
 
     async def look_up(self, host: str, port: int) -> list[str]:
         self.names.append(host)
-        answers = self.answers[host]
+        answers = self.answers.get(host)
+        if answers is None:
+            raise Unreachable(f"no address for {host}", retryable=False)
         return answers.pop(0) if len(answers) > 1 else answers[0]
 
     async def talk(self, octets: bytes) -> bytes:
@@ -226,6 +229,12 @@ CLIENTS = {
     "curl, CONNECT": ("curl", "-sSp", "--noproxy", "", "-x", "http://PROXY", "http://TARGET/"),
     "curl, http": ("curl", "-sS", "--noproxy", "", "-x", "http://PROXY", "http://TARGET/"),
     "curl, SOCKS5": ("curl", "-sS", "--noproxy", "", "-x", "socks5h://PROXY", "http://TARGET/"),
+    "Node.js": (
+        "node",
+        "-e",
+        "const [host, port] = 'PROXY'.split(':'); const head = {Host: 'TARGET'}; "
+        "require('http').get({host, port, path: 'http://TARGET/', headers: head}, r => r.pipe(process.stdout))",
+    ),
     "wget": ("wget", "-qO-", "-e", "use_proxy=yes", "-e", "http_proxy=http://PROXY", "http://TARGET/"),
     "Python": (
         sys.executable,
@@ -250,3 +259,22 @@ async def test_egress_serves_real_clients(words: tuple[str, ...]) -> None:
             done = await trio.run_process(command, capture_stdout=True, stdin=subprocess.DEVNULL, env=env)
     assert done.stdout == b"hello"
     assert [each.action for each in site.decisions] == ["allowed"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["http", "socks5"])
+async def test_egress_serves_chromium(scheme: str, tmp_path: Path) -> None:
+    if shutil.which("chromium") is None:
+        pytest.skip("chromium is not installed")
+    async with running() as site:
+        place = f"http://127.0.0.1:{site.port}/"
+        command = [
+            *("chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"),
+            *(f"--proxy-server={scheme}://127.0.0.1:{site.proxy}", "--proxy-bypass-list=<-loopback>"),
+            *("--dump-dom", place),
+        ]
+        with trio.fail_after(HANG):
+            done = await trio.run_process(command, capture_stdout=True, capture_stderr=True)
+    assert b"hello" in done.stdout
+    allowed = {(each.host, each.port) for each in site.decisions if each.action == "allowed"}
+    assert allowed == {("127.0.0.1", site.port)}
