@@ -211,6 +211,7 @@ class _Client:
             target.wait_without_end()  # The timer of `_run` covers both directions.
             if not request.is_tunnel:
                 await self._run(partial(self._forward, request, target), partial(self._respond, target))
+                await self._end()
                 return
             self._answered = True
             await self._stream.send_all(socks.encode_reply(0) if self._is_socks else _ESTABLISHED)
@@ -309,8 +310,7 @@ class _Client:
                 out = h11.Data(data=bytes(event.data))
             elif isinstance(event, h11.EndOfMessage):
                 await self._stream.send_all(self._http.encode(client, h11.EndOfMessage()))
-                await self._end()
-                self._scope.cancel()
+                self._scope.cancel()  # The rest of the request body is not needed.
                 return
             else:
                 raise ProtocolError("the server closed the connection before its response")

@@ -200,6 +200,16 @@ async def test_egress_body_is_framed_again() -> None:
     assert b"smuggled" not in site.heard
 
 
+async def test_egress_early_response_ends_an_incomplete_request() -> None:
+    async with running() as site, await trio.open_tcp_stream("127.0.0.1", site.proxy) as stream:
+        place = b"127.0.0.1:%d" % site.port
+        await stream.send_all(b"POST http://" + place + b"/ HTTP/1.1\r\nHost: " + place)
+        await stream.send_all(b"\r\nContent-Length: 100\r\n\r\npart")
+        with trio.fail_after(HANG):
+            answer = b"".join([part async for part in stream])
+    assert answer.endswith(b"\r\n\r\nhello")
+
+
 async def test_egress_tunnel_is_half_closed() -> None:
     """The target answers after the end of the client's data, and the client still receives it."""
     async with running() as site:
@@ -233,7 +243,8 @@ CLIENTS = {
         "node",
         "-e",
         "const [host, port] = 'PROXY'.split(':'); const head = {Host: 'TARGET'}; "
-        "require('http').get({host, port, path: 'http://TARGET/', headers: head}, r => r.pipe(process.stdout))",
+        "const given = {host, port, path: 'http://TARGET/', headers: head}; "
+        "require('http').get(given, r => r.pipe(process.stdout))",
     ),
     "wget": ("wget", "-qO-", "-e", "use_proxy=yes", "-e", "http_proxy=http://PROXY", "http://TARGET/"),
     "Python": (
