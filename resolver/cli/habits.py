@@ -105,7 +105,7 @@ ADVICE_BY_COMMAND: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("put", "post", "upload", "delete", "rm"), _BODY),
         **dict.fromkeys(("connect", "login"), "use resolve open URL"),
         **dict.fromkeys(("print", "show", "more"), "use resolve cat URL"),
-        **dict.fromkeys(("proxy", "options", "usage"), "use resolve help"),
+        **dict.fromkeys(("options", "usage"), "use resolve help"),
     }
 )
 

@@ -1,4 +1,4 @@
-"""The egress proxy against hostile clients: what it answers, logs, and sends to the target."""
+"""The egress proxy against hostile clients: its answers, its log, and the bytes that reach the target."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def socks(address: bytes, port: int) -> bytes:
     return b"\x05\x01\x00\x05\x01\x00" + address + port.to_bytes(2) + b"secret"
 
 
-#: What a client sends, and the rule that refuses it.
+#: The bytes from a client, and the rule that refuses the target.
 REFUSED = {
     "private": (connect(b"10.0.0.1:443"), "S08"),
     "loopback": (connect(b"127.0.0.2:443"), "S08"),
