@@ -1,8 +1,8 @@
 """URL grammar, wire grammar and protocol exchange of each scheme of RFC 1738.
 
-This package contains parsers and state machines. It does no I/O: it opens no socket or file, reads no
-clock, and does not import trio or `resolver`. It uses the standard library and h11. Only `conversation` has
-async code: it awaits the operations of the gate.
+This package contains parsers and state machines without I/O (sans-I/O). The package opens no socket or file,
+reads no clock, and does not import trio or `resolver`. Its only dependency is h11. Only `conversation` has
+async code, which awaits the operations of the gate.
 
 Layers, each importing only downwards:
 `errors < location < contract < wire < step < conversation < one folder per scheme`.

@@ -73,7 +73,7 @@ class Line(NamedTuple):
 
 
 class StreamCodec(Protocol):
-    """A compression of all data between two peers (COMPRESS), without I/O."""
+    """A codec for stream compression (RFC 8054 COMPRESS), without I/O."""
 
     @property
     def has_more(self) -> bool:

@@ -72,7 +72,7 @@ class Scheme(NamedTuple):
     - `resumes`: a body may begin in the middle of the object. `stops`: on request, the peer can also end the
       body before the end of the object (range request).
     - `userinfo`: the grammar has a user name and a password before the host.
-    - `server`: for a URL without a host, a setting contains the server.
+    - `server`: a URL may lack the host; the server then comes from a setting.
     - `negotiates`: the peer chooses a content coding, and with TLS also a protocol version. Requests list the
       codings and versions that this installation supports.
     - `suggests`: the peer may suggest a file name.

@@ -432,7 +432,7 @@ class CopiedBody(NamedTuple):
 
 
 class RequestPeer(NamedTuple):
-    """Request the IP address of the peer. A plan shows `text`, which depends on the address."""
+    """Request the IP address of the peer. In a plan, where no address is known, `text` is shown instead."""
 
     text: str
 

@@ -46,7 +46,7 @@ class Completeness:
         self.verified |= {word, "close-notify"} if close_notify else {word}
 
     def closed(self, *, close_notify: bool) -> None:
-        """Record that the connection was closed, for a reply that ends only with its connection."""
+        """Record the close of the connection, which marks the end of a reply without a length."""
         if close_notify:
             self.verified.add("close-notify")
         elif self.secured:

@@ -87,7 +87,7 @@ class HttpRequest(NamedTuple):
         return tuple([(name, value) for name, value in self.headers if value and _is_secret(name)])
 
     def route_through(self, place: bytes) -> HttpRequest:
-        """Return the request for a proxy, with the absolute URL as its target."""
+        """Return the request for a proxy, with a target in absolute-form (RFC 9112 3.2.2)."""
         return self._replace(target=place + self.target) if self.target.startswith(b"/") else self
 
     def add_fields(self, fields: Headers) -> HttpRequest:

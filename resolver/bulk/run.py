@@ -364,7 +364,7 @@ class _WorkerSpread:
     def _pauses_of(self, partition: int) -> dict[str, float]:
         """Return, for each host that requested a pause, the remaining seconds of the pause."""
         now = monotonic()
-        until = self._alone.get(partition, {})  # If the slice is lost, the next slice needs the pauses again.
+        until = self._alone.get(partition, {})  # A lost slice is repeated, and respects the same pauses.
         return {host: moment - now for host, moment in until.items() if moment > now}
 
     def _tell(self) -> None:

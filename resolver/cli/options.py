@@ -263,7 +263,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--user-agent",), "TEXT", "set the User-Agent header (http)", SERVED),
         Option(("--proxy",), "URL", "connect through this proxy; none connects directly", SERVED, kind=proxy),
         Option(("--cacert",), "FILE", "trust the certificates in FILE", BOUNDED, kind=path),
-        Option(("--cert",), "FILE", "use this client certificate and key, or CERT,KEY",
+        Option(("--cert",), "FILE", "use a client certificate and its key: FILE, or CERT,KEY",
                f"{FETCH} open", kind=path),
         Option(("--pin",), "sha256:HEX", "accept this server certificate and no other",
                f"{FETCH} open", kind=pin),
@@ -284,7 +284,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--unregister",), None, "undo --register, then exit", "serve"),
         Option(("--page-size",), "N", "show N rows of a listing per page (default 500)",
                "serve", kind=page_size, default=500),
-        Option(("--config",), "FILE", "read the configuration from FILE, or none", CONFIGURED, kind=path),
+        Option(("--config",), "FILE", "read the configuration from FILE; none reads no file", CONFIGURED, kind=path),
     ),
     "schemes": (
         Option(("--search",), "TEXT", "search for TEXT (gopher, wais)"),

@@ -198,7 +198,7 @@ def _judge_spelling(subject: Subject) -> Iterator[Decision]:
     place = subject.url.place("host")
     written = "" if place is None else subject.url.text[place.start : place.end]
     if not written and subject.url.scheme not in registry.SCHEMES:
-        from protocols import other  # imported here: few URLs have an unknown scheme
+        from protocols import other  # lazy import: few URLs have an unknown scheme
 
         written = other.written_host(subject.url)
     if "%" in written and subject.policy.public_only:

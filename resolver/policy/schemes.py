@@ -134,7 +134,8 @@ _HTTP = SchemeRules(
     host_is_data=True,
     at_once=6,  # the same value as in browsers
 )
-#: A mail draft has several lines. `_judge_mail_headers` checks the headers in `fields`.
+#: The text of a mail draft may have several lines, so line ends are permitted. `_judge_mail_headers` checks
+#: the headers in `fields`.
 _MAILTO = SchemeRules(components={"headers": FREE}, fields="headers", followed=False, host_is_data=True)
 _NEWS = SchemeRules(
     components={

@@ -16,7 +16,7 @@ Silent hosts: hosts that do not respond could occupy all slots of a batch until 
 two silent ftp hosts with two connections each occupy four slots. So while tasks wait, the batch checks
 periodically whether the running tasks progress. A host is silent if none of its tasks has progressed or ended
 for `SILENCE` seconds. A silent host starts no tasks until it responds again. The slots of its running tasks
-are `lent`, so that tasks of other hosts may start in addition.
+are `lent` to other hosts, which may start more tasks.
 """
 
 from __future__ import annotations

@@ -290,7 +290,7 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> AbstractAsyncContextManager[StreamingResponse]:
-        """Open a response with only metadata. The header fields of the server are in `meta`."""
+        """Open a response without a body (http HEAD). The header fields of the server are in `meta`."""
         request = self._request(url, origin, referrer, "facts", prompt=True)
         return Retrieval(self._network, request, most=ignore_limits)
 

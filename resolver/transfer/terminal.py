@@ -73,7 +73,7 @@ class TerminalConnection:
 
     @property
     def peer(self) -> str:
-        """Return the IP address connected to."""
+        """Return the IP address of the server."""
         return self._stream.peer
 
     @property
@@ -225,7 +225,7 @@ class TerminalSession:
 
     @property
     def peer(self) -> str:
-        """Return the IP address connected to."""
+        """Return the IP address of the server."""
         return self.connection.peer
 
     @property

@@ -49,7 +49,7 @@ def names_of(url: Url) -> tuple[bytes, ...]:
 
 
 def place_of(url: Url) -> str:
-    """Return the scheme, host and port of a URL, as text."""
+    """Return the origin (scheme, host and port) of a URL, as text."""
     if isinstance(url, HostUrl):
         return f"{url.scheme}://{comparable_host(url.host)}:{url.effective_port}"
     return f"{url.scheme}:"

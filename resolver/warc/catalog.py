@@ -39,7 +39,8 @@ from resolver.warc.records import (
 
 # Blocks of records are read on demand, so an archive of any size needs little memory.
 
-#: The maximum size in bytes of a block whose digest is verified before the first byte is returned.
+#: The maximum size in bytes of a block that is completely read and verified before it is returned. The digest
+#: of a larger block is verified while the block is returned.
 HELD = 1_048_576
 
 #: The number of bytes between two records (CR LF CR LF).

@@ -199,7 +199,7 @@ _OF_PROXY = "407"
 
 
 class _LoginForm(NamedTuple):
-    """The purpose of a login form: the scheme, host and port for the login, and the URL to open."""
+    """The data of a login form: the scheme, host and port for the credentials, and the URL to open."""
 
     place: Place
     text: str

@@ -437,7 +437,7 @@ def _with_line_ends(step: Mapping[str, object]) -> dict[str, object]:
 
 
 def _make_answer(page: ResultPage) -> ToolAnswer:
-    """Return the tool result for a page; entries become members of the record."""
+    """Return the tool result for a page, with the entries as members of its JSON object."""
     if isinstance(page.content, tuple):
         return ToolAnswer(page.held.record.with_page({**page.facts, "entries": list(page.content)}))
     return ToolAnswer(page.held.record.with_page(page.facts), page.content)
