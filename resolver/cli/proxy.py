@@ -32,6 +32,10 @@ def perform(command: Command) -> int:
     except ResolveError as error:
         streams.complain(error.message)
         return error.exit_code
+    except BaseExceptionGroup as group:  # of the task that logged a decision
+        if group.subgroup(BrokenPipeError) is None:
+            raise
+        raise BrokenPipeError from group
 
 
 async def _run(command: Command) -> int:
