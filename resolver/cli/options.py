@@ -284,7 +284,8 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
         Option(("--unregister",), None, "undo --register, then exit", "serve"),
         Option(("--page-size",), "N", "show N rows of a listing per page (default 500)",
                "serve", kind=page_size, default=500),
-        Option(("--config",), "FILE", "read the configuration from FILE; none reads no file", CONFIGURED, kind=path),
+        Option(("--config",), "FILE", "read the configuration from FILE; none reads no file",
+               CONFIGURED, kind=path),
     ),
     "schemes": (
         Option(("--search",), "TEXT", "search for TEXT (gopher, wais)"),
