@@ -296,9 +296,9 @@ OF_OPTIONS: Mapping[str, str] = {
         "100,000 (`--limit entries=N`). Each entry keeps its number in the server's order."
     ),
     "--from-warc": (
-        "No packet is sent, no DNS lookup is made, and no local file of a `file:` URL is read. The policy "
-        "applies as usual. The option may be repeated, and cannot be combined with network options, such as "
-        "`--proxy` or `--tries`. A URL that is not in the archives is an error (status 8)."
+        "No network connection is opened, no DNS lookup is made, and no local file of a `file:` URL is "
+        "read. The policy applies as usual. The option may be repeated, and cannot be combined with network "
+        "options, such as `--proxy` or `--tries`. A URL that is not in the archives is an error (status 8)."
     ),
     "--at": (
         "The latest capture at or before TIME is used. TIME is in UTC, such as `2026-11-24T10:00:00Z` or "
@@ -525,8 +525,8 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--referrer": (
         "URL is the page or menu that contained the links. The rules S08, S10, S12 and S20 compare each "
-        "link with URL, which is not sent to the server. For a digest list, URL is the location of the "
-        "listed files."
+        "link with URL. No Referer header is sent. For a digest list, URL is the location of the listed "
+        "files."
     ),
     # access
     "--ipv4": "IPv6 addresses are ignored. The option cannot be combined with `-6`.",
@@ -576,12 +576,12 @@ OF_OPTIONS: Mapping[str, str] = {
         "target of a redirect. A password from the terminal unlocks an encrypted key."
     ),
     "--pin": (
-        "HEX is the SHA-256 digest of the certificate, as `openssl x509 -fingerprint -sha256` prints it, "
-        "with or without colons. The certificate is compared with this digest; its name, its dates and its "
-        "authority are not checked. The pin applies to hosts in the user's own URLs, never to the target of "
-        "a redirect. `pin` in a host's section of the configuration is the same for one host. A message "
-        "about an untrusted certificate contains its digest: compare it with the digest that the server's "
-        "operator confirms."
+        "HEX is the SHA-256 fingerprint of the certificate, with or without colons, as printed by `openssl "
+        "x509 -fingerprint -sha256`. Only the fingerprint is compared: the name, the dates and the "
+        "authority of the certificate are not checked. The pin applies to hosts in the user's own URLs, "
+        "never to the target of a redirect. The key `pin` in a host section of the configuration pins the "
+        "certificate of one host. The error message for an untrusted certificate contains the fingerprint: "
+        "compare the fingerprint with the one from the operator of the server."
     ),
     "--cookies": (
         "FILE is in Netscape format, and is created if necessary. Session cookies are stored too. Only the "
@@ -594,8 +594,9 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--port": "N is 0 to 65,535. The printed address contains the port.",
     "--listen": (
-        "ADDRESS is a numeric address of this machine. All users share the history and the saved files, and "
-        "local files are not served. An address that is not loopback needs `--listen-cert` or `--insecure`."
+        "ADDRESS is a numeric address of this machine. All users of the web UI share the history and the "
+        "saved files. Local files are not served. An address that is not loopback needs `--listen-cert` or "
+        "`--insecure`."
     ),
     "--listen-cert": (
         "FILE has the certificate and its key in PEM format; CERT,KEY names two files. The option needs "
@@ -638,8 +639,9 @@ OF_OPTIONS: Mapping[str, str] = {
         "`;type=` of the URL. For other schemes the option is an error (status 2)."
     ),
     "--mlsd": (
-        "MLSD (RFC 3659) lists kind, size and date of each entry. If the server refuses it, `ls` uses LIST, "
-        "and `cat` NLST. Without the option, `ls` uses MLSD if the server announces it, and else LIST."
+        "MLSD (RFC 3659) lists kind, size and date of each entry. If the server refuses MLSD, `ls` uses "
+        "LIST, and `cat` uses NLST. Without the option, `ls` uses MLSD if the server advertises MLSD, and "
+        "otherwise LIST."
     ),
     "--nlst": (
         "NLST (RFC 959) returns only names, without kinds, sizes and dates. `cat` and `get` always use NLST "
@@ -674,15 +676,16 @@ OF_OPTIONS: Mapping[str, str] = {
         "announced to the service instead of `xterm`."
     ),
     "--attachments": (
-        "Files in yEnc, and parts of MIME that have a file name or are not text, are saved instead of the "
-        "article. The names are those in the article, without directories (S14). `--exists` may be `fail`, "
-        "`skip`, `replace` or `rename`. A damaged attachment is an error, and is not saved. It cannot be "
-        "combined with `-O`, `-d`, `-r`, `--ledger`, `--dry-run`, `--meta`, `--checksum` or `--mirror`."
+        "Attachments are yEnc files, and MIME parts that have a file name or are not text. The attachments "
+        "are saved instead of the article, under their names in the article without directories (S14). "
+        "`--exists` may be `fail`, `skip`, `replace` or `rename`. A damaged attachment is an error, and is "
+        "not saved. The option cannot be combined with `-O`, `-d`, `-r`, `--ledger`, `--dry-run`, `--meta`, "
+        "`--checksum` or `--mirror`."
     ),
     "--parts": (
-        "The other parts of a file in yEnc are found in the overview near the article: they have the same "
-        "author, and the same subject except the counter `(3/7)`. The URL may name any part. A `news:` URL "
-        "needs a server that sends Xref. Without this option, a part of a file is an error."
+        "The other parts of a yEnc file are found in the overview near the article: by the same author, and "
+        "the same subject with another counter, such as `(3/7)`. The URL may be that of any part. A `news:` "
+        "URL needs a server that sends Xref. Without this option, a part of a file is an error."
     ),
     "--entries": (
         "By default, the newest 10,000 articles of a group or 40 hits of a wais search are requested. 0 "
