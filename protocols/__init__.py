@@ -2,7 +2,7 @@
 
 This package contains parsers and state machines without I/O (sans-I/O). The package opens no socket or file,
 reads no clock, and does not import trio or `resolver`. Its only dependency is h11. Only `conversation` has
-async code, which awaits the operations of the gate.
+async functions, which await the `Gate`.
 
 Layers, each importing only downwards:
 `errors < location < contract < wire < step < conversation < one folder per scheme`.

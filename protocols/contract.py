@@ -404,7 +404,7 @@ class Reply(Facts):
     - `listing`: reads the body as entries; None if the URL does not name a listing.
     - `records`: the source of the entries if they are not in the body. The body then describes the listed
       object (a wais database).
-    - `legible`: whether the body of a listing is also readable as text (attributes of Gopher+).
+    - `legible`: whether the body of a listing is also text for the user (attributes of Gopher+).
     - `raw`: converts the complete body back to the bytes that were sent, if the protocol's quoting was
       decoded. It may be called only after the body has ended.
     - `moved`: the redirect; the reply has no other content. A retrieval follows the redirect as far as S10

@@ -2,7 +2,8 @@
 
 `read_request` refuses every head that two parsers could read in different ways (request smuggling): a bare
 LF or CR, a folded line (RFC 9112 5.2), Content-Length together with Transfer-Encoding (RFC 9112 6.3), and a
-Host that differs from the target. h11 accepts some of them, so the head is checked before h11 receives it.
+Host that differs from the target. h11 accepts some of these heads, so each head is checked before h11
+receives the head.
 
 A connection serves one request. The bytes after it, such as a pipelined request, are never forwarded.
 """
@@ -28,7 +29,7 @@ _BARE_LF = re.compile(rb"(?<!\r)\n")
 _FOLDED = re.compile(rb"\r\n[ \t]")
 _AUTHORITY = re.compile(rb"(\[[0-9A-Fa-f:.]{2,45}\]|[^\s\[\]:/?#@\\]{1,255}):(\d{1,5})")
 _ABSOLUTE = re.compile(rb"http://([^/?#@\\]+)([/?][^#]*)?", re.IGNORECASE)
-#: Fields of one connection (RFC 9110 7.6.1), and `Proxy-Connection` of old clients.
+#: Hop-by-hop header fields (RFC 9110 7.6.1), and `Proxy-Connection` of old clients.
 _HOP_BY_HOP = frozenset({
     b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authentication-info",
     b"proxy-authorization", b"proxy-connection", b"te", b"trailer", b"upgrade",
@@ -57,7 +58,7 @@ class ProxyRequest(NamedTuple):
 
 
 def endpoint_url(host: str, port: int) -> str:
-    """Return the URL by which the policy checks a tunnel; its data are opaque, and are TLS as a rule."""
+    """Return the URL of a tunnel for the policy check. The data of a tunnel is opaque, and usually TLS."""
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}/" if port == 80 else f"https://{shown}:{port}/"
 
@@ -152,12 +153,12 @@ def _without_port(place: bytes) -> bytes:
 
 
 def forwardable(fields: Iterable[tuple[bytes, bytes]]) -> Fields:
-    """Return the fields without those of one connection, named by RFC 9110 or by `Connection`."""
+    """Return the fields without hop-by-hop fields, which RFC 9110 or the field `Connection` names."""
     found = list(fields)
     named = {
         word.strip().lower() for name, value in found if name == b"connection" for word in value.split(b",")
     }
-    # These describe the body; a sender that names them in `Connection` must not change its length.
+    # These fields define the length of the body, so `Connection` must not remove them.
     named -= {b"content-length", b"transfer-encoding", b"host"}
     return [(name, value) for name, value in found if name not in _HOP_BY_HOP and name not in named]
 

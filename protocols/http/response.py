@@ -360,7 +360,7 @@ def _unquote(text: str) -> str:
 # object.
 
 _PAGES = ("text/html", "application/xhtml+xml")
-#: The file name extensions of web pages, and of programs that generate web pages.
+#: The file name extensions of web pages (HTML), and of server-side scripts such as PHP.
 _PAGE_SUFFIXES = frozenset(
     {b"html", b"htm", b"xhtml", b"shtml", b"php", b"asp", b"aspx", b"jsp", b"cgi", b"pl"}
 )

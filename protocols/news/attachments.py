@@ -25,16 +25,16 @@ from protocols.news.url import NewsUrl, NntpUrl
 from protocols.news.yenc import YencBegin, YencDecoder, YencEnd
 from protocols.options import Limits
 
-#: The maximum depth of parts in parts. Mail and news programs nest three or four deep.
+#: The maximum nesting depth of MIME parts. Mail and news programs use three or four levels.
 MAX_DEPTH = 16
 #: The maximum number of parts and of yEnc files in an article.
 MAX_PARTS = 1_000
 #: The maximum size of a header field of MIME in bytes. The parameter parser of `email` takes quadratic time.
 MAX_FIELD = 4_096
-#: The maximum number of articles that hold one file. 10,000 articles of 750 kB are 7.5 GB.
+#: The maximum number of articles for one file. 10,000 articles of 750 kB are 7.5 GB.
 MAX_TOTAL = 10_000
-#: Article numbers between two parts of a post that belong to other posts. Programs post the parts in
-#: sequence, but several connections or another poster mix them.
+#: The maximum number of unrelated articles between two parts of a post. Programs post the parts in sequence,
+#: but other posts may get article numbers in between.
 STRAY_NUMBERS = 500
 
 _CHUNK = 65_536
@@ -53,7 +53,7 @@ class _MimePolicy(Compat32):
 
 
 class _Part(Message):
-    """A part of an article, which knows its depth and its position in the parts of the article."""
+    """A MIME part of an article, with its nesting depth and its position in the article."""
 
     depth = 0
     count: list[int] | None = None
@@ -71,7 +71,7 @@ class _Part(Message):
 
 
 class PartCounter(NamedTuple):
-    """The counter `(3/7)` in a subject; `rest` is the subject without it, which the parts of a post share."""
+    """The counter `(3/7)` in a subject; `rest` is the subject without the counter, the same for all parts."""
 
     rest: str
     number: int

@@ -2,7 +2,7 @@
 
 A file is `=ybegin`, encoded lines, `=yend`; a part of a file has `=ypart` after `=ybegin`. Each byte is
 stored as its value plus 42. An article cannot contain NUL, CR and LF, and `=` begins an escape sequence, so
-these are stored as `=` and the value plus 64 again. The decoder ignores lines outside a file.
+these four bytes are stored as `=` and the value plus 64. The decoder ignores lines outside a file.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class YencDecoder:
         yield from self._read(lines)
 
     def finish(self) -> Iterator[YencBegin | bytes | YencEnd]:
-        """Yield the rest. A file without `=yend` ends with an error."""
+        """Yield the results for the remaining bytes. A file without `=yend` ends with an error."""
         yield from self._read(bytes(self._waiting))
         self._waiting.clear()
         if self._begin is not None:
@@ -139,7 +139,7 @@ class YencDecoder:
             if self._is_started:
                 yield self._begin
         elif self._begin is None:
-            return  # a quoted or stray line
+            return  # a line outside a file, such as a quotation
         elif keyword == b"=ypart":
             if self._is_started:
                 raise ProtocolError("=ypart without a part number in =ybegin, or a second one")

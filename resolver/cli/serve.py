@@ -275,7 +275,7 @@ _LIST = "mimeapps.list"
 
 
 class DesktopState(NamedTuple):
-    """The state before the registration.
+    """The handlers of the desktop before `--register`, for `--unregister`.
 
     Attributes:
         handlers: the previous handler of each scheme.

@@ -118,7 +118,10 @@ class Trust:
             self.context()
 
     def name(self, place: Place) -> None:
-        """Allow the user's client certificate, and apply the pin, for a host from the user's own URL."""
+        """Record that the user's own URL names this host.
+
+        The client certificate may be sent to the host, and the pin applies to the host.
+        """
         if self._has_own or self._pin is not None:
             self._named.add(place)
 

@@ -1,7 +1,7 @@
 """The attachments of an article as files: complete, verified, and joined from the parts of several articles.
 
-The scheme's machine (`protocols.attachment.Post`) reads the articles. This module fetches them, chooses safe
-names (S14), and writes each attachment as `save` writes an object.
+The parser of the scheme (`protocols.attachment.Post`) reads the articles. This module fetches the articles,
+chooses safe names (S14), and writes each attachment as `save` writes an object.
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ from resolver.transfer.saving import HELD_AT_MOST, Exists
 from resolver.url import registry
 from resolver.url.parsing import build, parse
 
-#: The number of articles that are fetched concurrently. Each is in memory, and has at most `Limits.body`
-#: bytes.
+#: The number of articles that are fetched concurrently. Each article is held in memory, with at most
+#: `Limits.body` bytes.
 _AHEAD = 4
 
 #: The maximum number of missing parts that a message names.
 _MAX_NAMED = 10
 
-#: The values of `exists` that apply to attachments. An article does not change, and has no offsets.
+#: The values of `exists` for attachments. `resume` and `newer` do not apply: an article does not change, and
+#: cannot be fetched from an offset.
 EXISTS = ("fail", "skip", "replace", "rename")
 
 
@@ -76,7 +77,7 @@ class AttachmentOrder:
 
 
 class AttachmentSaver:
-    """The saving of the attachments of one article.
+    """An operation that saves the attachments of one article.
 
     Args:
         request: the request for the article.
@@ -184,7 +185,7 @@ class AttachmentSaver:
                 size = sink.position
                 await sink.commit(response.modified)
             except BaseException:
-                sink.discard()  # a later run fetches the article again, so the bytes are worth nothing
+                sink.discard()  # a later run fetches the complete article again
                 raise
         return replace(
             saved,
@@ -219,7 +220,7 @@ class AttachmentSaver:
 
     async def _fill(self, sink: PartialFile, attachment: Attachment, urls: dict[int, Url]) -> tuple[str, ...]:
         """Write the attachment, and return the checks that succeeded."""
-        if sink.position or sink.has_gaps:  # the rest of a killed run
+        if sink.position or sink.has_gaps:  # the partial file of an interrupted run
             sink.restart()
         part = attachment.part
         size = len(attachment.content) if part is None else part.size
@@ -250,11 +251,11 @@ class AttachmentSaver:
 
 
 class PartJoiner:
-    """The joining of the parts of one file.
+    """An operation that joins the parts of one file.
 
     Args:
         first: the part in the requested article.
-        part: the place of this part.
+        part: the number of this part, and the range of the file.
         urls: the URLs of all other parts, by number.
         fetch: returns the attachments of another article.
     """
@@ -351,7 +352,7 @@ def _safe_name(attachment: Attachment, number: int) -> str:
     if attachment.name is not None:
         try:
             return local_name(attachment.name)
-        except Refused:  # nothing usable is left, as of `..`
+        except Refused:  # the sanitized name is empty, as for `..`
             pass
     return f"attachment-{number}{index_suffix(attachment.media_type)}"
 

@@ -102,7 +102,7 @@ def url_of(named: UrlLike, *, strict: bool = False, origin: Origin = "derived") 
 
 
 def zone_of(url: Url) -> str | None:
-    """Return the zone of a URL of any scheme: the network interface of this machine, or None."""
+    """Return the IPv6 zone of a URL (RFC 6874), which names a network interface of this machine, or None."""
     zone: str | None = getattr(url, "zone", None)  # a `Url` without a host has no such attribute
     return zone
 

@@ -1,8 +1,8 @@
 """An egress proxy: the policy of this package for programs in any language (`resolve proxy`).
 
-One port accepts HTTP (CONNECT and absolute-form requests) and SOCKS5; the first byte tells them apart (RFC
-1928 3: 5). Each target is a URL that `Network.admit` checks, and only the resulting gate can connect. So the
-checked address is the connected one (S08, S09), and a refused target receives nothing.
+One port accepts HTTP (CONNECT and absolute-form requests) and SOCKS5; the first byte of SOCKS5 is 5 (RFC
+1928 3). Each target is a URL that `Network.admit` checks, and only the resulting gate can connect. Therefore
+the proxy connects to the checked address (S08, S09), and a refused target receives nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ T = TypeVar("T")
 
 _SIZE = 65_536
 _SOCKS5 = b"\x05"
-#: Open connections at most; more clients wait in the backlog. Each needs two descriptors of usually 1,024.
+#: The maximum number of open connections; other clients wait in the backlog. Each connection needs two file
+#: descriptors, of usually 1,024.
 _MAX_CONNECTIONS = 256
 #: Seconds for a complete head (slow-loris), without data in both directions, and to read a refused body.
 _HEAD_TIMEOUT = 10.0
@@ -169,7 +170,7 @@ class _Client:
 
     async def _read_request(self) -> ProxyRequest | None:
         self._buffer.feed(await self._stream.receive_some(_SIZE))
-        if not self._buffer:  # A port scan, or a health check of a load balancer.
+        if not self._buffer:  # The client sent nothing: a port scan, or a health check of a load balancer.
             return None
         self._is_socks = self._buffer.peek(1) == _SOCKS5
         if not self._is_socks:

@@ -356,7 +356,7 @@ def _make_field(number: int, line: AskLine) -> FormField:
 def answers_from(form: AskForm, said: Iterable[tuple[str, str]]) -> list[Answer]:
     """Return the answers to `form.asked` from the form fields that a browser sent.
 
-    Only offered choices are accepted, and files are never sent.
+    An answer must be one of the offered choices. Local files are never uploaded.
     """
     fields = dict(said)
     answers: list[Answer] = []
