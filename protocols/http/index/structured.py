@@ -36,7 +36,7 @@ _HELD = 1_000
 _KINDS = {"file": Kind.DOCUMENT, "directory": Kind.DIRECTORY, "other": Kind.UNKNOWN}
 #: The permission bits. Go sets higher mode bits for everything except a regular file.
 _MODE = 0o777
-#: The separators of a JSON array: before the first object, and before each later object.
+#: The patterns of a JSON array of objects: the start of the array, and a separator.
 _FIRST = re.compile(r"[ \t\r\n]*\[[ \t\r\n]*(?=\{)")
 _OTHER = re.compile(r"[ \t\r\n]*,[ \t\r\n]*(?=\{)")
 _EMPTY = re.compile(rb"\s*\[\s*\]\s*")
