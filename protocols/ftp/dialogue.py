@@ -209,7 +209,7 @@ def _list_facts(session: FtpSession, argument: bytes, told: Told) -> Dialogue[Tr
 
 
 def _stand_in(session: FtpSession, argument: bytes) -> Dialogue[bytes]:
-    """Change to the listed directory, and return the remaining argument, which is empty after a CWD.
+    """Change to the listed directory (CWD), and return the argument for LIST or NLST: empty after CWD.
 
     LIST is sent without an argument. Some servers interpret an argument `-a` as an option. For a missing
     name, they send an empty listing.

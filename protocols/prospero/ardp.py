@@ -368,7 +368,7 @@ class ArdpExchange:
         return encode_cancel(self._connection)
 
     def wake(self, now: float) -> list[DatagramAction]:
-        """Return the actions that are due after all received packets were read, or after the deadline."""
+        """Return the actions that are due after the received packets were parsed, or at the deadline."""
         if self._owes:
             return [self._acknowledge()]
         return self._request_next(now) if now >= self._candidates.next_at else self._expire(now)

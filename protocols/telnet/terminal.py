@@ -234,7 +234,7 @@ class NvtTerminal:
 
     @property
     def echoing(self) -> bool:
-        """Return whether the server echoes, or hides, the typed text."""
+        """Return whether the server echoes typed text (option ECHO), or hides it as a password."""
         return self.his.is_on(TelnetOption.ECHO)
 
     @property

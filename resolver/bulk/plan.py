@@ -186,7 +186,7 @@ class BulkPlan:
 
     @property
     def left(self) -> int:
-        """Return the number of requests outside running slices."""
+        """Return the number of requests that are not in a running slice."""
         return self._turns.waiting
 
     @property

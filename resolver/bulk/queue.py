@@ -126,7 +126,7 @@ class BulkScheduler:
         self._partition = array("l")
         self._cap = array("l")  # The maximum number of concurrent requests; 0 means no limit.
         self._asked = array("q")  # The number of all requests to the host.
-        self._waiting = array("q")  # The number of requests outside running slices.
+        self._waiting = array("q")  # The number of requests that are not in a running slice.
         self._between = array("d")  # The estimated seconds per request.
         self._hosts = [array("l") for _ in range(partitions)]  # The hosts with waiting requests.
         # The estimated seconds per request with many concurrent requests.

@@ -20,8 +20,8 @@ from resolver.url.parsing import zone_of
 
 Lookup: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
 
-#: Error codes for a name that does not exist or has no address. EAI_AGAIN is not included, because a name
-#: server that is unavailable now may respond later.
+#: The `getaddrinfo` error codes for a name that does not exist (NXDOMAIN) or has no address (NODATA).
+#: EAI_AGAIN is not included, because a name server that is unavailable now may respond later.
 _NO_NAME = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 
 #: Lifetime of a cached DNS answer in seconds, within one run (S09).

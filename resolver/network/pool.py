@@ -73,8 +73,8 @@ class AcquiredConnection:
 def _choice(waiting: dict[int, IdleConnection], suits: Callable[[object], bool] | None) -> int:
     """Return the serial number of the idle connection to try next.
 
-    The result is the most recently used connection that `suits`. Without a match the result is the oldest
-    connection, because the newest connection may match a later caller.
+    The result is the most recently used connection for which `suits` returns true. Without a match the result
+    is the oldest connection, because the newest connection may match a later caller.
     """
     if suits is None:
         return next(reversed(waiting))

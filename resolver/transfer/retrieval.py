@@ -80,8 +80,8 @@ class Retrieval:
     `RedirectPoint`:
     - A redirect adds a `RedirectPoint`, and its first alternative is requested.
     - If an alternative fails, the next alternative of the last `RedirectPoint` is requested.
-    - If a `RedirectPoint` has no further alternatives, it is removed. Its first error counts as the failure
-      of an alternative of the previous `RedirectPoint`.
+    - If a `RedirectPoint` has no further alternatives, the `RedirectPoint` is removed. The previous
+      `RedirectPoint` then continues with its next alternative, and the first error is reported.
     - The limit on the number of redirects also limits the number of requested alternatives.
 
     If `heard` is not None, the retrieval is a segment of a segmented download. A segment does not report its

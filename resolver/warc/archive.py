@@ -22,7 +22,7 @@ _AT = re.compile(rf"([0-9]{{4}})(?:-?([0-9]{{2}})(?:-?([0-9]{{2}})(?:{_TIME})?)?
 
 
 def read_moment(text: str) -> datetime:
-    """Return the end of a period in the form W3CDTF in UTC, or as 4 to 14 digits.
+    """Parse a time in UTC, in W3CDTF format or as 4 to 14 digits; return the end of the given period.
 
     A text without a day or a time means the end of the period: `2026-01` means the end of January.
 

@@ -47,7 +47,7 @@ REASONS = {
     "pickle": "cookie files are text",
     "protocols": "no option disables protocols for a transfer",
     "zip": "no ZIP archives",
-    "version": "the HTTP version of a request is fixed",
+    "version": "callers cannot set the HTTP version of a request",
     "body": "a fetch has no request body",
 }
 

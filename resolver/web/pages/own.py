@@ -1,4 +1,4 @@
-"""The pages of the web UI itself (start, history, transfers, settings, help), and of mail and services."""
+"""Pages without a retrieved document: start, history, transfers, settings, help, mail drafts and services."""
 
 from __future__ import annotations
 
