@@ -93,7 +93,7 @@ class ComputedDigest:
 
 
 class Payload:
-    """An incremental reader of a payload. Until the HTTP response head was read, `answer` is None."""
+    """An incremental reader of a payload. `answer` is set when the HTTP response head was read."""
 
     def __init__(self, head: RecordHead) -> None:
         self.answer: AnswerSpan | None = None
