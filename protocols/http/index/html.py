@@ -28,7 +28,7 @@ from protocols.http.index.entries import (
     read_before,
     read_behind,
 )
-from protocols.http.index.markup import parser_of
+from protocols.http.index.markup import WITHOUT_END, parser_of
 from protocols.http.request import host_of
 from protocols.http.url import HttpUrl
 from protocols.location import BuiltUrl, Entry, Finding, JsonValue, Kind
@@ -42,7 +42,6 @@ from protocols.options import Limits
 _HEADINGS = frozenset({"title", "h1", "h2", "h3", "h4"})
 _CONTAINERS = frozenset({"pre", "table", "ul"})
 _CELLS = frozenset({"td", "th"})
-_WITHOUT_END = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "wbr"})
 #: The maximum number of characters of a heading, a cell or the text of a row. A description may be long.
 _MOST_TEXT = 4_096
 #: The maximum number of headings that are parsed. An index page has a title and one heading.
@@ -182,7 +181,7 @@ class IndexPage:
             self._start_within(self._open[-1], tag, attributes)
 
     def _bound(self, tag: str, attributes: Mapping[str, str]) -> None:
-        self._depth += tag not in _WITHOUT_END
+        self._depth += tag not in WITHOUT_END
         self._names.update((tag, *attributes))
         if self._depth > self._most or len(self._names) > self._most:
             raise LimitExceeded(
@@ -207,7 +206,7 @@ class IndexPage:
             container.set_date(stamp)
 
     def end(self, tag: str) -> None:
-        self._depth -= tag not in _WITHOUT_END
+        self._depth -= tag not in WITHOUT_END
         if tag == "a":
             self._anchor = False
         elif tag in _HEADINGS:

@@ -82,9 +82,8 @@ _LISTS = frozenset({"ul", "ol", "dl", "pre"})
 #: The number of open elements that a tag is compared with. Without a limit, a hostile page would take
 #: quadratic time. The recorded pages nest at most 12 elements.
 _MOST_COMPARED = 64
-_WITHOUT_CONTENT = frozenset(
-    {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"}
-)
+#: The elements without an end tag (void elements of HTML).
+WITHOUT_END = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "wbr"})
 
 
 class StandardParser(HTMLParser):
@@ -121,14 +120,14 @@ class StandardParser(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._end_before(tag)
         self._target.start(tag, {name: value or "" for name, value in reversed(attrs)})
-        if tag in _WITHOUT_CONTENT:
+        if tag in WITHOUT_END:
             self._target.end(tag)
         else:
             self._open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.handle_starttag(tag, attrs)
-        if tag not in _WITHOUT_CONTENT:
+        if tag not in WITHOUT_END:
             self._target.end(self._open.pop())
 
     def handle_endtag(self, tag: str) -> None:
