@@ -126,8 +126,11 @@ def program(before: str, line: str) -> str:
     return f"{before}\nvalue = {line}\nif value is not None:\n    print(value)\n"
 
 
-def programs(folder: Path) -> dict[str, str]:
-    """Return an environment with `resolve`, `python`, and the clients that are installed or unpacked."""
+def programs(page: str, folder: Path) -> dict[str, str]:
+    """Return an environment with `resolve`, `python`, and the clients that are installed or unpacked.
+
+    The folder has a netrc file only if the page names one: wget would log in with it everywhere.
+    """
     environment = prepare("", folder)
     root = Path(os.environ.get("RESOLVE_SERVERS_ROOT") or CHECKOUT / ".servers")
     for name, client in {"aria2": "aria2c", "lftp": "lftp"}.items():
@@ -139,7 +142,8 @@ def programs(folder: Path) -> dict[str, str]:
             )
             (folder / ".bin" / client).write_text(f'#!/bin/sh\nexec {words} "$@"\n')
             (folder / ".bin" / client).chmod(0o755)
-    for name, text in {".netrc": NETRC, ".lftprc": LFTPRC}.items():
+    netrc = {".netrc": NETRC} if "netrc" in PAGES[page] else {}
+    for name, text in {**netrc, ".lftprc": LFTPRC}.items():
         (folder / name).write_text(text)
         (folder / name).chmod(0o600)
     return {**environment, "HOME": str(folder)}
@@ -240,7 +244,7 @@ async def test_rows_of_page_do_the_same(
     ports = await start_servers(nursery, tls)
     home = tmp_path / "home"
     home.mkdir()
-    desk = Desk(tmp_path, ports, programs(home), cafile)
+    desk = Desk(tmp_path, ports, programs(page, home), cafile)
     limit = trio.CapacityLimiter(3)
     faults: list[str] = []
 
