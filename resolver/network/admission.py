@@ -127,7 +127,7 @@ class Admission:
         if self.host.certfile is not None:
             # Report an unusable client certificate before any byte is sent.
             shared.trust.context(certfile=self.host.certfile)
-        if origin == "user" and self._subject.endpoint is not None:
+        if shared.trust.has_personal and origin == "user" and self._subject.endpoint is not None:
             shared.trust.name(self.full_place)
 
     def _way(self) -> ProxyRoute | None:

@@ -221,9 +221,9 @@ class Connector:
             report=self._shared.report,
             check_secret=admission.check_secret,
             offers=_OFFERS if negotiates and admission.options.http2 is not None else (),
-            shows_certificate=trust.shows(admission.full_place),
+            shows_certificate=trust.has_personal and trust.shows(admission.full_place),
             certfile=admission.host.certfile,
-            check_certificate=self._check_of_certificate(),
+            check_certificate=self._check_of_certificate(*place),
             mask=admission.mask,
             contact=self._shared.contacts[place],
             throttle=self.throttle,
@@ -232,11 +232,12 @@ class Connector:
             tap=admission.tap,
         )
 
-    def _check_of_certificate(self) -> Callable[[bytes], Awaitable[None]] | None:
+    def _check_of_certificate(self, host: str, port: int) -> Callable[[bytes], Awaitable[None]] | None:
         """Return the comparison that replaces the verification by authorities; None without a pin."""
         admission, trust = self._admission, self._shared.trust
-        host, port = admission.place
-        pin = admission.host.pin or trust.pin_of(admission.full_place)
+        pin = admission.host.pin
+        if pin is None and trust.has_personal:
+            pin = trust.pin_of(admission.full_place)
         if pin is not None:
             return partial(check_pin, host, pin)
         if admission.row is not None and admission.row.certificates == "pin":

@@ -105,6 +105,8 @@ class Trust:
         self._password = password
         self._has_own = certfile is not None
         self._pin = None if pin is None else normal_pin(pin)
+        #: Whether a client certificate or a pin exists, which apply only to hosts in the user's own URLs.
+        self.has_personal = self._has_own or pin is not None
         self._contexts: dict[tuple[tuple[str, ...], str | None, bool], ssl.SSLContext] = {}
         self._named: set[Place] = set()
 
@@ -122,8 +124,7 @@ class Trust:
 
         The client certificate may be sent to the host, and the pin applies to the host.
         """
-        if self._has_own or self._pin is not None:
-            self._named.add(place)
+        self._named.add(place)
 
     def shows(self, place: Place) -> bool:
         """Return whether there is a client certificate of the user that may be sent to the host."""
