@@ -1,4 +1,4 @@
-"""The attachments of a document that holds several files, as a scheme reports them to its caller."""
+"""The data types for attachments: files inside a document, such as a news article or a mail."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from protocols.location import Entry, Url
 
 
 class FilePart(NamedTuple):
-    """The place of an attachment in a file that several documents hold.
+    """The part number and byte range of an attachment that is one part of a file (multi-part post).
 
-    `total` is the number of parts, if known. `begin` is the offset of the bytes in the file, `size` the size
-    of the file, and `crc32` the checksum of the file, if known.
+    `total` is the number of parts of the file, if known. `begin` is the offset of this part in the file, in
+    bytes. `size` is the size of the complete file. `crc32` is the checksum of the complete file, if known.
     """
 
     number: int
@@ -26,9 +26,10 @@ class FilePart(NamedTuple):
 class Attachment(NamedTuple):
     """A file in a document.
 
-    - `name` is the name as its author wrote it, None without one. It is untrusted (S14).
+    - `name` is the unchanged file name in the document, or None if the document has no name. The name is
+      untrusted (S14).
     - `part` is set if the content is only a part of the file.
-    - `verified` lists the checks that succeeded, with the names of `Saved.verified`.
+    - `verified` lists the names of the checks that succeeded. The names are the same as in `Saved.verified`.
     - `error` is set if the content is incomplete or damaged.
     """
 
@@ -41,9 +42,9 @@ class Attachment(NamedTuple):
 
 
 class PartsListing(NamedTuple):
-    """The listing that names the other parts of a file: its URL, and which of its items are near.
+    """The URL of the listing that contains the other parts of a file, and the range of items to search.
 
-    The newest `entries` items with numbers below `before` are near. The file has `total` parts.
+    The search covers the newest `entries` items with numbers below `before`. The file has `total` parts.
     """
 
     url: Url
@@ -60,13 +61,13 @@ class Post(Protocol):
         ...
 
     def list_parts(self, part: FilePart) -> PartsListing:
-        """Return the listing in which the other parts of a file are found."""
+        """Return the listing that contains the other parts of a file."""
         ...
 
     def find_parts(self, part: FilePart, entries: Iterable[Entry]) -> Mapping[int, Url]:
-        """Return the URLs of the other parts that the listing has, by their numbers."""
+        """Return the URL of each other part that the listing contains, by part number."""
         ...
 
 
-#: Takes the URL of a document, its bytes, and the limits `line` and `lines`.
+#: A function that parses a document. Arguments: the URL, the bytes, and the limits `line` and `lines`.
 ReadPost: TypeAlias = Callable[..., Post]

@@ -1,12 +1,12 @@
 """The authority `//user:password@host:port` (RFC 1738 3.1), accepted only if it is unambiguous.
 
-A host is a name that DNS can resolve, four decimal groups or an IPv6 literal (RFC 2732). Some forms that RFC
-1738 does not allow are accepted with a finding. A URL is refused if RFC 1738, RFC 3986 and common software
-would find different hosts in the URL (parser differential). Examples are short or octal numbers. A host that
-DNS cannot resolve and an invalid port are refused too.
+A host is a DNS name, an IPv4 address of four decimal numbers, or an IPv6 literal (RFC 2732). Some forms that
+RFC 1738 does not allow are accepted with a finding. A URL is refused if RFC 1738, RFC 3986 and common
+software would find different hosts in the URL (parser differential). Examples are IPv4 addresses with fewer
+than four numbers, or with octal numbers. A host that DNS cannot resolve and an invalid port are refused too.
 
-The scheme's parser chooses whether the authority may contain user information (`parse_login` or
-`parse_hostport`), and whether `?` may end the authority (`enders`).
+The scheme's parser calls `parse_login` if the authority may contain user information, and `parse_hostport`
+otherwise. The argument `enders` contains `?` if this character may end the authority.
 """
 
 from __future__ import annotations
@@ -30,10 +30,12 @@ _GROUP = r"(?:0|1[0-9]{0,2}|2(?:[0-4][0-9]?|5[0-5]?|[6-9])?|[3-9][0-9]?)"
 _DOTTED_QUAD = re.compile(rf"{_GROUP}(?:\.{_GROUP}){{3}}")
 _ZONE = re.compile(r"[0-9A-Za-z._~-]{1,64}")
 _ZONE_SIGN = "%25"
-_LONGEST_LABEL = 63  # as in the next constant, by RFC 1035 2.3.4
+_LONGEST_LABEL = 63  # the maximum number of characters of a label in a DNS name (RFC 1035 2.3.4)
 _LONGEST_NAME = 253
 _PLAIN = re.compile(r"[0-9A-Za-z._-]+(?::[0-9]+)?")
-_LONGEST_PLAIN = 300  # enough for the longest name with a port and some leading zeros
+_LONGEST_PLAIN = (
+    300  # a host name has at most 253 characters; the constant leaves room for a port with leading zeros
+)
 
 
 class Login(TypedDict):
@@ -74,8 +76,8 @@ def parse_login(text: UrlText, enders: str = "/") -> tuple[Login, int]:
 def _parse_plain(text: UrlText) -> tuple[Login, int] | None:
     """Parse a simple authority in one pass, or return None for any other authority.
 
-    A simple authority is followed by a path and contains no user information, brackets or escapes, so it is
-    not ambiguous.
+    A path follows a simple authority. A simple authority contains no user information, brackets or escapes,
+    so all URL parsers find the same host.
     """
     start, end = text.start + 2, text.text.find("/", text.start + 2, text.end)
     if not (0 < end - start <= _LONGEST_PLAIN and text.text.startswith("//", text.start, text.end)):
@@ -93,10 +95,10 @@ def _parse_plain(text: UrlText) -> tuple[Login, int] | None:
 
 @lru_cache(maxsize=1024)
 def _read_plain(written: str) -> tuple[str, int | None, int] | None:
-    """Return host, port, and the index of the colon before the port (without a port, the end).
+    """Return the host, the port, and the index of the colon before the port.
 
-    Return None if the authority has an error or a finding. `_parse` reports these, because it has the
-    complete URL.
+    Without a port, the index is the end of the text. The result is `None` if the authority has an error or a
+    finding: `_parse` reports both, because only `_parse` has the complete URL.
     """
     if not _PLAIN.fullmatch(written):
         return None
@@ -159,7 +161,7 @@ def find_authority(text: UrlText) -> Authority:
 
 
 def _find_doubt(text: UrlText, start: int, end: int) -> int | None:
-    """Return the index of the first character that URL parsers interpret differently, or None."""
+    """Return the index of the first character on which URL parsers differ (parser differential), or None."""
     written = text.text
     backslash = written.find("\\", start, end)
     if backslash >= 0:
@@ -241,7 +243,7 @@ def build_zoned(host: str, zone: str | None) -> str:
     """Return the host in the form of `build_host`, followed by its zone.
 
     Raises:
-        InvalidUrl: `no-host` or `bad-host`. `bad-host` also means that this host cannot have a zone.
+        InvalidUrl: `no-host` if the host is empty. `bad-host` if the host is invalid or cannot have a zone.
     """
     written = build_host(host)
     if zone is None:
@@ -258,8 +260,8 @@ def build_host_url(url: Url, authority: str, path: str) -> str:
     """Return the URL with an authority and the text that follows the authority.
 
     Raises:
-        InvalidUrl: `ambiguous-authority`, if no path follows. Some parsers would then look for the host in
-            the fragment.
+        InvalidUrl: `ambiguous-authority`, if no path follows the authority. Without a path, some parsers look
+            for the host in the fragment.
     """
     if not path and url.fragment is not None and "@" in url.fragment.partition("/")[0]:
         raise InvalidUrl(
@@ -302,7 +304,7 @@ def _parse_zoned(text: UrlText, start: int, end: int) -> tuple[str, str | None]:
 
 
 def _complaint_on_zone(address: str, zone: str) -> str | None:
-    """Return the reason why the address cannot have this zone (RFC 4007 11), or None."""
+    """Return the reason why an IPv6 address cannot have this zone (RFC 4007 11), or None."""
     from ipaddress import IPv6Address  # Imported lazily, as in `_parse_address`.
 
     if not IPv6Address(address).is_link_local:
@@ -350,8 +352,8 @@ def _complaint(host: str, labels: list[str]) -> str | None:
 def comparable_host(host: str) -> str:
     """Return the host in the form for comparisons: lower case, without the trailing dot of the DNS root.
 
-    `h.example.` and `h.example` are the same DNS name (RFC 1034 3.1). If a rule distinguished the two names,
-    the other name would bypass the rule (CVE-2026-8924).
+    `h.example.` and `h.example` are the same DNS name (RFC 1034 3.1). If a rule distinguished the two forms,
+    a URL with the other form would bypass the rule (CVE-2026-8924).
     """
     return host.lower().removesuffix(".")
 
@@ -393,7 +395,7 @@ def _parse_address(text: UrlText, start: int, end: int) -> str:
     return address.lower()
 
 
-@lru_cache(maxsize=8)  # Most entries of a listing have one host, or a few hosts.
+@lru_cache(maxsize=8)  # Most listings contain only one host, or a few hosts.
 def build_host(host: str) -> str:
     """Return the host, with an IPv6 address in brackets.
 

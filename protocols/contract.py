@@ -55,16 +55,16 @@ if TYPE_CHECKING:
     from protocols.errors import ResolveError
 
 
-# Connections: streams, datagrams, and the file for a body. These types are independent of URLs, replies and
-# limits.
+# Connections: TCP streams, UDP datagrams, and the file that receives a body. These types do not depend on
+# URLs, replies or limits.
 
 
 class Line(NamedTuple):
     """Bytes that may be sent on a connection.
 
     Only the module `wire` creates a `Line`, so text of a URL cannot end a command early (CRLF injection).
-    `shown` is the text with `****` for secrets. `secrets` are the hidden values, because the peer may repeat
-    them in its response.
+    `shown` is the text for display, with `****` in place of secrets. `secrets` are the hidden values: the
+    peer may repeat them in its response, where they must be hidden too.
     """
 
     octets: bytes
@@ -77,15 +77,15 @@ class StreamCodec(Protocol):
 
     @property
     def has_more(self) -> bool:
-        """Return whether `read` may return more output before more bytes are fed."""
+        """Return whether `read` may return more output without further input."""
         ...
 
     def pack(self, octets: bytes) -> bytes:
-        """Return the compressed form of `octets`, which is sent instead of `octets`."""
+        """Return the compressed bytes to send for `octets`."""
         ...
 
     def feed(self, octets: bytes) -> None:
-        """Accept received bytes, after `read` has returned all output of the earlier bytes."""
+        """Accept received bytes. Call this method only after `read` has returned all earlier output."""
         ...
 
     def read(self, most: int) -> bytes:
@@ -97,11 +97,11 @@ class StreamCodec(Protocol):
 
 
 class Stream(Protocol):
-    """A TCP connection that the network gateway opened, plain or inside TLS."""
+    """A TCP connection that the network gateway opened, with or without TLS."""
 
     @property
     def peer(self) -> str:
-        """Return the IP address of the peer, which is the address that the policy checked."""
+        """Return the IP address of the peer. The policy has checked this address."""
         ...
 
     @property
@@ -116,7 +116,7 @@ class Stream(Protocol):
 
     @property
     def received(self) -> int:
-        """Return the number of bytes received by `receive` and `move` so far; exact even after an error."""
+        """Return the number of bytes received by `receive` and `move` so far, exact even after an error."""
         ...
 
     async def send(self, *lines: Line) -> None:
@@ -138,11 +138,16 @@ class Stream(Protocol):
 
     @property
     def close_notify_seen(self) -> bool:
-        """Return whether the peer ended TLS with close_notify; False before the end and without TLS."""
+        """Return whether the peer ended TLS with close_notify.
+
+        The result is False before the end, and without TLS.
+        """
         ...
 
     async def move(self, sink: Sink, count: int | None) -> int:
-        """Move up to `count` bytes in bulk into the file `sink`; with None, move all bytes until the end.
+        """Move up to `count` bytes in bulk into the file `sink`.
+
+        Without a `count`, move all bytes until the end of the connection.
 
         After an error, the bytes that arrived before the error are in the file, and `received` counts them.
 
@@ -167,7 +172,10 @@ class Stream(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Close the connection without waiting for the peer; closing twice is not an error."""
+        """Close the connection without waiting for the peer.
+
+        A second call has no effect.
+        """
         ...
 
 
@@ -182,12 +190,15 @@ class Datagram(NamedTuple):
 class Datagrams(Protocol):
     """An unconnected UDP socket, which receives datagrams from any host.
 
-    The dialogue selects the valid datagrams by their source address.
+    The dialogue accepts or discards each datagram by its source address.
     """
 
     @property
     def peer(self) -> str:
-        """Return the IP address to which datagrams are sent, in canonical form; the policy checked it."""
+        """Return the IP address to which datagrams are sent, in canonical form.
+
+        The policy has checked this address.
+        """
         ...
 
     @property
@@ -218,13 +229,13 @@ class Datagrams(Protocol):
     def send_at_once(self, packet: Line) -> None:
         """Send one datagram without waiting, even during a cancellation.
 
-        A datagram that cannot be sent immediately is lost. The method is used to notify the server that the
-        client has stopped waiting.
+        A datagram that cannot be sent immediately is lost. A dialogue calls this method to notify the server
+        that the client has stopped waiting.
         """
         ...
 
     def draw_number(self) -> int:
-        """Return an unpredictable number from 1 to 65,535, which identifies the responses."""
+        """Return an unpredictable request identifier from 1 to 65,535, which the responses repeat."""
         ...
 
     def switch_to(self, address: str) -> None:
@@ -241,7 +252,10 @@ class Datagrams(Protocol):
 
 
 class RedirectAddress(NamedTuple):
-    """An action: send to another address and port; with `lasting`, also all later requests."""
+    """An action: send to another address and port.
+
+    If `lasting` is set, later requests are sent there too.
+    """
 
     address: str
     port: int
@@ -260,8 +274,8 @@ DatagramAction: TypeAlias = "Line | RedirectAddress | SwitchAddress"
 class DatagramExchange(Protocol):
     """A request in datagrams and its reply, without I/O and without a clock.
 
-    Each method takes the current time and returns the actions to perform now. `deadline` is the time of the
-    next call of `wake` if no datagram arrives earlier.
+    The methods `take` and `wake` take the current time and return the actions to perform now. If no datagram
+    arrives before the time `deadline`, the driver calls `wake`.
     """
 
     @property
@@ -287,7 +301,7 @@ class DatagramExchange(Protocol):
         ...
 
     def wake(self, now: float) -> Sequence[DatagramAction]:
-        """Continue when the deadline has passed, or when no datagram is waiting."""
+        """Continue after the deadline, or after all received datagrams were processed."""
         ...
 
     def lose(self, address: str, now: float) -> bool:
@@ -295,7 +309,7 @@ class DatagramExchange(Protocol):
         ...
 
     def cancel(self) -> Line:
-        """Return the packet that tells the server that the client has stopped waiting."""
+        """Return the packet that notifies the server that the client has stopped waiting."""
         ...
 
 
@@ -307,8 +321,8 @@ class Sink(Protocol):
     def write(self, octets: bytes | memoryview) -> None:
         """Write all bytes to the file.
 
-        A caller may also write in bulk to `fileno()`. If the system writes fewer bytes, the caller passes the
-        remaining bytes to this method. The method then raises the error with its reason.
+        A caller may also write in bulk to `fileno()`. If the system writes only some of the bytes, the caller
+        passes the remaining bytes to this method. Then this method raises the error of the system.
 
         Raises:
             LocalError: The file cannot be written, for example because the disk is full.
@@ -321,19 +335,19 @@ class Sink(Protocol):
 # Each attribute is declared only once, in `Facts`. The types `StreamingResponse`, `Response` and `Saved`
 # inherit the attributes. `facts_of` copies the values from one object to the next.
 
-#: Another location of an object: the text of a URL, or a dialogue for the same URL.
+#: An alternative location of an object: the text of a URL, or a function that starts a dialogue for the same
+#: URL.
 Alternative: TypeAlias = "str | Callable[[], Dialogue]"
 
 
 class Moved(NamedTuple):
     """A redirect: the new location of an object, as the peer reported it.
 
-    `location` is the text of the location, not parsed and not checked. It is an absolute URL or is relative
-    to the requested URL. `code` is the status code of the peer. `others` are alternative locations, tried in
-    the peer's order if the previous location fails. Each is the text of a URL, or a dialogue that starts a
-    reply for the same URL. `found_in` is the referrer of these locations. It is set only if the referrer is
-    not the requested URL at the address of the connection. `failed` is the error of an earlier location that
-    was tried before this redirect.
+    `location` is the new URL as text, absolute or relative to the requested URL. The text is not parsed and
+    not checked. `code` is the status code of the peer. `others` are alternative locations in the peer's
+    order. The next location is tried if the previous location fails. `found_in` is the referrer of these
+    locations. If `found_in` is absent, the referrer is the requested URL at the address of the connection.
+    `failed` is the error of an earlier location that was tried before this redirect.
     """
 
     location: str
@@ -394,22 +408,22 @@ _UNREAD = cast("Body", None)
 class Reply(Facts):
     """The start of a dialogue's result: the metadata and the body, while the connection is open.
 
-    The body consists of the later steps of the dialogue. The driver sets the body. `findings` and `verified`
-    may grow until the body has ended.
+    The later steps of the dialogue produce the body. The driver sets the body. Entries may be added to
+    `findings` and `verified` until the body has ended.
     - `verified`: the set of verified properties: length, final-reply, close-notify, terminator.
-    - `start`: the offset in the object, in bytes, at which the body begins: 0 unless the peer supported
-      `Options.start`.
-    - `stop`: the offset in the object, in bytes, at which the body ends: None unless the peer supported
-      `Options.stop`.
+    - `start`: the byte offset in the object at which the body begins. The offset is 0 if the peer did not
+      support `Options.start`.
+    - `stop`: the byte offset in the object at which the body ends. The offset is `None` if the peer did not
+      support `Options.stop`.
     - `listing`: reads the body as entries; None if the URL does not name a listing.
-    - `records`: the source of the entries if they are not in the body. The body then describes the listed
-      object (a wais database).
+    - `records`: the source of the entries if the body does not contain the entries. The body then describes
+      the listed object (a wais database).
     - `legible`: whether the body of a listing is also text for the user (attributes of Gopher+).
-    - `raw`: converts the complete body back to the bytes that were sent, if the protocol's quoting was
-      decoded. It may be called only after the body has ended.
-    - `moved`: the redirect; the reply has no other content. A retrieval follows the redirect as far as S10
-      (redirects and links) and S11 (credential scope) permit.
-    - `failure`: the error if the peer refused the request. The body is then the text of the peer
+    - `raw`: a function that converts the complete body back to the bytes that were sent. It is set if the
+      quoting of the protocol was decoded (dot-stuffing). Call this function only after the end of the body.
+    - `moved`: the redirect. The reply has no other content. A retrieval follows a redirect if S10 (redirects
+      and links) and S11 (credential scope) permit this.
+    - `failure`: the error if the peer refused the request. The body is then the peer's error text
       (`Options.refusals`).
     - `peer`: the IP address that sent the bytes, if it differs from the address of the connection.
     - `unchanged`: whether the body is absent because the caller's copy is current (`Options.held`).
@@ -432,8 +446,8 @@ class Reply(Facts):
     def with_body(self, body: Body) -> Reply:
         """Return the reply with a body.
 
-        A reply without a body is changed in place, because a copy of the metadata would take longer than many
-        dialogues.
+        A reply without a body is changed in place: a copy of the metadata would take longer than a typical
+        dialogue.
         """
         if self.body is not _UNREAD:
             return replace(self, body=body)
@@ -446,7 +460,9 @@ B = TypeVar("B")
 
 
 class Body(Protocol):
-    """The bytes of a reply, while the connection is open. A body is iterated or moved into a file, once.
+    """The bytes of a reply, while the connection is open.
+
+    A body is read only once: the caller iterates over the body or moves it into a file.
 
     After a cancellation, the caller may only call `aclose` of the reply.
 
@@ -478,9 +494,9 @@ class FileStatus:
     """The metadata of a file or directory, before it is read.
 
     `kind` is DOCUMENT or DIRECTORY. Any other file type is UNKNOWN in a listing and is never opened (S12,
-    local files). `size` is `None` if the file system does not report a size: for directories, pipes and
-    generated files. `identity` identifies a directory on this machine. `link` is the target of a symbolic
-    link to a directory.
+    local files). `size` is `None` for directories, pipes and generated files, because the file system does
+    not report their size. `identity` identifies a directory on this machine. For a symbolic link to a
+    directory, `link` is the target.
     """
 
     kind: Kind
@@ -493,7 +509,8 @@ class FileStatus:
 class LocalFile(Protocol):
     """A file or directory that the gate opened under rule S12 (local files).
 
-    A file can be read or moved into another file. A directory returns its names.
+    If the path is a file, its bytes can be read or moved into another file. If the path is a directory,
+    `names` returns the names of its entries.
     """
 
     @property
@@ -522,14 +539,17 @@ class LocalFile(Protocol):
     def status_of(self, name: bytes) -> FileStatus:
         """Return the status of a name in the directory.
 
-        A symbolic link has the status of its target, if the target may be opened. A name that no longer
-        exists has the kind UNKNOWN.
+        For a symbolic link, the method returns the status of the target, if the target may be opened. A name
+        that no longer exists has the kind UNKNOWN.
         """
         ...
 
 
 class PooledConnection(Protocol):
-    """A connection that later dialogues may reuse. It is closed on leaving, unless `keep` was called."""
+    """A connection that later dialogues may reuse.
+
+    On leaving, the connection is closed, unless `keep` was called.
+    """
 
     @property
     def stream(self) -> Stream: ...
@@ -540,15 +560,18 @@ class PooledConnection(Protocol):
         ...
 
     def keep(self, state: object) -> None:
-        """Return the connection to the pool on leaving; all received bytes must have been read."""
+        """Request that the connection returns to the pool on leaving.
+
+        All received bytes must have been read.
+        """
         ...
 
 
 class PipelineState(Protocol):
     """The state that the dialogues on one connection share (pipelining).
 
-    `buffer` (a `wire.Buffer`) contains the bytes read ahead. `generation` is increased when all pending
-    requests were discarded and must be sent again.
+    `buffer` (a `wire.Buffer`) contains received bytes that no dialogue has read yet. When all pending
+    requests are discarded and must be sent again, `generation` increases.
     """
 
     @property
@@ -559,7 +582,7 @@ class PipelineState(Protocol):
 
     @property
     def has_room(self) -> bool:
-        """Return whether another request may be sent while earlier requests are pending."""
+        """Return whether the pipeline has capacity for another pending request."""
         ...
 
     @property
@@ -569,7 +592,10 @@ class PipelineState(Protocol):
 
     @property
     def farewell(self) -> tuple[Line, ...]:
-        """Return the lines to send before the connection is closed; the client does not wait for a reply."""
+        """Return the lines to send before the connection is closed, such as QUIT.
+
+        The client does not wait for a reply.
+        """
         ...
 
 
@@ -577,7 +603,7 @@ class Slot(Protocol):
     """The position of one dialogue in the pipeline of a connection.
 
     When the dialogue has read its complete response, the dialogue in the next slot may read. If the dialogue
-    leaves earlier, the connection is closed, and the later slots raise `Disconnected`.
+    stops before the end of its response, the connection is closed, and the later slots raise `Disconnected`.
     """
 
     @property
@@ -607,7 +633,7 @@ class Timer(Protocol):
     """A timeout in seconds that starts when the timer is created."""
 
     async def run(self, function: Callable[[], Awaitable[A]]) -> A:
-        """Await `function`. When the time has elapsed, cancel it and raise `step.TimerElapsed`."""
+        """Await `function`. When the time has elapsed, cancel `function` and raise `step.TimerElapsed`."""
         ...
 
 
@@ -615,7 +641,7 @@ class Gate(Protocol):
     """The only access of a retrieval to the network and to files.
 
     A gate belongs to one URL, which the policy has checked. The gate connects only to the host and port of
-    this URL. A dialogue does not pass a host name, so it cannot bypass a check (SSRF).
+    this URL. A dialogue passes no host name to the gate, so a dialogue cannot bypass a check (SSRF).
     """
 
     @property
@@ -628,13 +654,13 @@ class Gate(Protocol):
         """Return stored credentials for the URL's scheme, host and port, or ask the user for them.
 
         Args:
-            user: The user name whose password is needed. If it is None, there is no prompt, and only
-                credentials stored for this host and port are returned.
+            user: The user name whose password is needed. If `user` is None, the user is not asked, and only
+                stored credentials for this host and port are returned.
             challenged: Whether the server requested a login.
 
         Returns:
-            None without credentials. Also None if the server has not requested a login and others on
-            the network could read the credentials.
+            The credentials, or None if there are none. The result is also None if the server has not
+            requested a login and others on the network could read the credentials.
         """
         ...
 
@@ -652,11 +678,11 @@ class Gate(Protocol):
         """Return a connection from the pool, or a new connection.
 
         Args:
-            pool_key: The login and other properties of the dialogue. Only connections with the same key are
-                reused (S11, credential scope).
+            pool_key: The login and all other properties that a reused connection must have. Only connections
+                with an equal key are reused (S11, credential scope).
             tls: Whether the connection is inside TLS from its first byte.
-            suits: A predicate on the state of a connection. If several connections are pooled, one that it
-                accepts is preferred.
+            suits: A predicate on the state of a connection. If several connections are in the pool, a
+                connection for which `suits` returns true is preferred.
         """
         ...
 
@@ -665,19 +691,20 @@ class Gate(Protocol):
     ) -> AbstractAsyncContextManager[Slot]:
         """Join the pipeline of a connection that other dialogues with the same `key` share.
 
-        Responses arrive in the order of the requests, for URLs of all schemes. A dialogue that does not
-        promise to read its body as fast as it arrives (`Options.prompt`) gets a connection of its own.
+        Responses arrive in the order of the requests. A slow reader would block all later responses.
+        Therefore a dialogue gets a separate connection unless its caller sets `Options.prompt`.
 
         Args:
-            key: All properties in which dialogues on one connection must agree (S11, credential scope).
-            state: The shared state, if the connection is new.
+            key: The properties that all dialogues on one connection must have in common (S11, credential
+                scope).
+            state: The initial shared state of a new connection.
             tls: Whether the connection uses TLS from the first byte.
             anew: Open a new connection, unless other dialogues use the existing connection.
         """
         ...
 
     def connect_data(self, port: int) -> AbstractAsyncContextManager[Stream]:
-        """Open FTP's data connection, to a port of the control connection's peer (S13, FTP bounce)."""
+        """Open an FTP data connection to `port` of the control connection's peer (S13, FTP bounce)."""
         ...
 
     def open_datagrams(self) -> AbstractAsyncContextManager[Datagrams]:
@@ -692,19 +719,19 @@ class Gate(Protocol):
         `first` is started first.
 
         Returns:
-            The result of the function that returned. The other result is None, unless both functions returned
-                at the same time. Two results are kept so that received data is not lost.
+            The result of the function that returned, and None for the other function. If both functions
+                return at the same time, both results are returned, so that received data is not lost.
 
         Raises:
-            Exception: The error of either function, not in an exception group. If the other function returned
-                a value, a `ResolveError` is not raised.
+            Exception: The error of either function, not in an exception group. A `ResolveError` is not raised
+                if the other function returned a value.
         """
         ...
 
     async def stand_by(self) -> NoReturn:
         """Wait until cancelled.
 
-        If one of two concurrent functions is done and must wait for the other, it calls this method.
+        In `first_of`, a function that has no more work calls this method to wait for the other function.
         """
         ...
 
@@ -722,8 +749,8 @@ class Gate(Protocol):
     def derive_gate(self, location: str) -> Gate:
         """Return the gate of another URL, which a response through this gate contained.
 
-        The policy checks the URL with the origin `derived`, because the user did not choose the URL. The
-        referrer is the address that sent the response. Each URL is checked once and has one gate.
+        The policy checks the URL with the origin `derived`, because a server chose the URL, not the user. The
+        referrer contains the address that sent the response. Each URL is checked once and has one gate.
 
         Args:
             location: An absolute URL.
@@ -735,22 +762,25 @@ class Gate(Protocol):
         ...
 
     def open_file(self, segments: tuple[bytes, ...]) -> AbstractAsyncContextManager[LocalFile]:
-        """Open the file of a file URL; with a root, component by component (S12, path traversal)."""
+        """Open the file of a file URL.
+
+        With a root directory, the path is opened component by component (S12, path traversal).
+        """
         ...
 
 
 class Filter(Protocol):
     """An incremental conversion of the bytes of a body.
 
-    The output is a sequence of blocks, each created only when the caller takes it. So memory stays bounded
-    even if a few bytes expand to many (decompression bomb). The caller must take all blocks before the next
-    call of `feed`.
+    The output is a sequence of blocks. Each block is created only when the caller takes the block, so a
+    decompression bomb does not exhaust the memory. The caller must take all blocks before the next call of
+    `feed`.
     """
 
     def feed(self, octets: bytes) -> Iterable[bytes]: ...
 
     def finish(self) -> Iterable[bytes]:
-        """Return the blocks that the conversion stored until the end of the input.
+        """Return the remaining blocks at the end of the input.
 
         Raises:
             Truncated: The input ends too early.
@@ -761,15 +791,15 @@ class Filter(Protocol):
 
 # Replay: a peer that serves one archived object.
 #
-# A dialogue sends the same requests to this peer as to a server. So the same code parses a response from the
-# network and from an archive. The peer has no I/O.
+# A dialogue sends the same requests to this peer as to a server, so one parser reads responses from the
+# network and from an archive. The peer performs no I/O.
 
 
 class ArchivedObject(NamedTuple):
     """An object in an archive.
 
-    `media_type` is the stored media type. `commands` are the commands whose replies form the object. `block`
-    iterates over the content. `size` is the size that the server announced.
+    `media_type` is the stored media type. `commands` are the commands whose replies are the content of the
+    object. `block` iterates over the content. `size` is the size that the server announced.
     """
 
     media_type: str
@@ -788,6 +818,6 @@ class ReplayPeer(Protocol):
     def answer(self, line: bytes, /) -> Iterator[bytes | None]:
         """Return the reply to a command, in blocks.
 
-        After the block None, the caller reads all data of the data connection before it reads the next block.
+        The block None means that the caller must read all bytes of the data connection before the next block.
         """
         ...

@@ -2,7 +2,7 @@
 
     ResolveError
     ├── InvalidUrl            the text is not a URL                                12
-    ├── UnsupportedScheme     this build cannot resolve it                         13
+    ├── UnsupportedScheme     the scheme is not supported                        13
     ├── Refused               the policy; the refused request was not sent          9  (rule S10: 15)
     ├── NetworkError          the network                                           4
     │   ├── Unreachable         the connection failed
@@ -23,18 +23,19 @@
     └── LocalError            this machine: output files, settings                  3
         └── NotConfigured       a setting is missing or wrong                       2
 
-The number is the exit status of the command for the error. A message contains the operation and the actual
+The number is the exit status of the command for the error. A message names the operation and the actual
 result. A message never contains a password or bytes of a body; only the attribute `body` has such bytes.
 
-An error is immutable. Outer layers add data (the URL, the number of attempts) in a copy, which keeps
-the traceback and the cause: `at`, `tried`, `saying`, `final`, `of_hop`. Pickling keeps all attributes.
+An error is immutable. Outer layers add data, such as the URL or the number of attempts, in a copy. The
+methods `at`, `tried`, `saying`, `final` and `of_hop` return such a copy with the same traceback and cause.
+Pickling keeps all attributes.
 """
 
 from __future__ import annotations
 
 import re
 
-TYPE_CHECKING = False  # As in `typing`. An import of `typing` would take most of the start-up time.
+TYPE_CHECKING = False  # type checkers assume true; an import of `typing` would take most of the start-up time
 
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 #: The exit status of an error that stops a redirect, for any rule (S10, redirects and links).
 _REDIRECT_REFUSED = 15
 
-#: The maximum number of characters of a URL in `str(error)`. A URL may have 64 KiB.
+#: The maximum number of characters of a URL in `str(error)`, because a URL may have 64 KiB.
 _MOST_SHOWN = 200
 
 
@@ -91,7 +92,10 @@ class ResolveError(Exception):
         vars(self).update(facts, message=message, url=url, attempts=1)
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set an attribute once (write-once); only attributes such as `__cause__` can be set again."""
+        """Set an attribute once (write-once).
+
+        Only dunder attributes such as `__cause__` can be set again.
+        """
         if name in vars(self) and not name.startswith("_"):
             raise AttributeError(f"{name} of an error cannot be changed after it was made (raise a copy)")
         super().__setattr__(name, value)
@@ -109,7 +113,7 @@ class ResolveError(Exception):
     def status(self) -> int | None:
         """Return the numeric code of the peer, such as 404 or 550, or None.
 
-        A Gopher+ server may send a long line of digits, which is not a number here.
+        The result is `None` for a long line of digits, which a Gopher+ server may send.
         """
         code = getattr(self, "code", None) or ""
         return int(code) if re.fullmatch(r"[0-9]{1,9}", code) else None
@@ -123,7 +127,7 @@ class ResolveError(Exception):
         return self._but({"attempts": attempts})
 
     def saying(self, words: str) -> Self:
-        """Return a copy whose message ends with `words`, information that only an outer layer has."""
+        """Return a copy whose message ends with `words`, a remark of an outer layer."""
         return self._but({"message": f"{self.message}, {words}"})
 
     def hiding(self, hide: Callable[[str], str]) -> Self:
@@ -161,14 +165,17 @@ class ResolveError(Exception):
     def _but(self, facts: Mapping[str, object]) -> Self:
         other = _restore_error(type(self), {**vars(self), **facts})
         other.__traceback__, other.__cause__ = self.__traceback__, self.__cause__
-        # The copy is raised while this error is handled. Without this line, a traceback would show this error
-        # again as the context of the copy.
+        # The copy is raised in the `except` clause of this error. Without this line, a traceback would show
+        # this error a second time, as the context of the copy.
         other.__suppress_context__ = self.__suppress_context__ or self.__context__ is None
         return other
 
 
 def _restore_error(kind: type[E], facts: Mapping[str, object]) -> E:
-    """Return an error with these attributes, without a call of `__init__` (the signatures differ)."""
+    """Return an error with these attributes, for unpickling.
+
+    `__init__` is not called, because each class has a different signature.
+    """
     error = kind.__new__(kind, facts["message"])
     vars(error).update(facts)
     return error
@@ -190,7 +197,7 @@ class InvalidUrl(ResolveError):
 
 
 class UnsupportedScheme(ResolveError):
-    """A scheme that this build cannot resolve: reserved, unknown, or its extra is not installed."""
+    """An unsupported scheme: the scheme is reserved or unknown, or its extra is not installed."""
 
     exit_code = 13
     rule = "S19"
@@ -241,12 +248,12 @@ class NetworkError(ResolveError):
         super().__init__(message, url=url, retryable=retryable)
 
     def passing(self) -> Self:
-        """Return a copy without `lasting`, because the failure may be temporary."""
+        """Return a copy without `lasting`, for a failure that may be temporary."""
         return self._but({"lasting": False})
 
 
 class Unreachable(NetworkError):
-    """A failed connection: no address, connection refused, or no route to the host."""
+    """A failed connection: the host has no address, refused the connection, or has no route."""
 
 
 class Disconnected(NetworkError):
@@ -254,7 +261,7 @@ class Disconnected(NetworkError):
 
 
 class TimedOut(NetworkError):
-    """A timeout: of the connection, of waiting for bytes, or of the complete retrieval."""
+    """A timeout of connecting, of waiting for bytes (idle timeout), or of the complete retrieval."""
 
     exit_code = 11
 
@@ -298,7 +305,7 @@ _SETTING_BY_LIMIT = {"body": "max_size", "quota": "limit quota=BYTES"}
 
 
 class LimitExceeded(ProtocolError):
-    """A response beyond a limit; `limit` is the field of `Limits` that was exceeded."""
+    """A response that exceeds a limit; `limit` is the name of the field in `Limits`."""
 
     def __init__(self, limit: str, message: str, *, url: str | None = None) -> None:
         self.limit = limit
@@ -343,9 +350,9 @@ class LoginRequired(Declined):
 class TryLater(Declined):
     """A temporary refusal by the peer.
 
-    `after` is the number of seconds that the client must wait (Retry-After). `until` is the time after which
-    the client may retry, if the peer sent a time but not its current time. Each is `None` if the peer did not
-    send it.
+    `after` is the number of seconds that the client must wait (Retry-After). `until` is the earliest time of
+    a retry. It is set if the peer sent this time, but not its own current time. An attribute that the peer
+    did not send is `None`.
     """
 
     retryable = True
@@ -366,7 +373,7 @@ class TryLater(Declined):
 
 
 class IntegrityError(ResolveError):
-    """Content that differs from the size, version or checksum that was announced."""
+    """Content whose size, version or checksum differs from the announced value."""
 
     exit_code = 10
 
@@ -375,7 +382,7 @@ class Truncated(IntegrityError):
     """A truncated body: the body ended before its announced end.
 
     `received` is the number of received bytes. `expected` is the announced number of bytes, or None if the
-    protocol marks the end in another way.
+    protocol marks the end of the body without a number.
     """
 
     retryable = True
@@ -391,7 +398,7 @@ class Truncated(IntegrityError):
 class Changed(IntegrityError):
     """An object that changed between two attempts.
 
-    If `again` is set, a download from the beginning may return the complete object.
+    If `again` is set, a new download from the beginning may succeed.
     """
 
     def __init__(self, message: str, *, again: bool = False, url: str | None = None) -> None:
@@ -416,8 +423,9 @@ class NotConfigured(LocalError):
 
 # The missing libraries of an extra, in the form for messages.
 #
-# A message names the libraries and never `url-resolver` itself. Before the first release, anyone can register
-# the name `url-resolver` in the package index, and users would install that code (dependency confusion).
+# A message names the missing libraries, and never `url-resolver[extra]`. Before the first release, anyone can
+# register the name `url-resolver` in the package index. Users would then install the code of that person
+# (dependency confusion).
 
 #: A requirement in the metadata of a distribution (PEP 508): the name and the lowest version.
 _REQUIREMENT = r"([\w.-]+)(?:\[[^]]*\])?(?:[~>]=([\w.]+?)(?:\.0)?(?=[;,\s]|\Z))?"
@@ -425,7 +433,9 @@ _EXTRA = r"""extra == ['"]([^'"]+)['"]"""
 
 
 def missing_libraries(extra: str, distribution: str = "url-resolver") -> str:
-    """Return the end of a message about a missing extra; the beginning is the feature that needs it.
+    """Return the end of a message about a missing extra.
+
+    The caller writes the beginning: the feature that needs the extra.
 
     Args:
         extra: The name of the extra, or several names separated by commas.
@@ -433,8 +443,8 @@ def missing_libraries(extra: str, distribution: str = "url-resolver") -> str:
 
     Returns:
         For example `lxml 6 or later (the extra html): pip install lxml`. If all libraries of the extra are
-            installed, a library is too old, so the message lists all libraries. If the metadata do not list
-            the libraries, the message names only the extra.
+            installed, one of them is too old. The message then lists all libraries. If the package metadata
+            does not list the libraries, the message names only the extra.
     """
     # Imported lazily: the import takes 40 ms, and few messages need it.
     from importlib.metadata import PackageNotFoundError, requires

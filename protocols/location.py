@@ -30,7 +30,7 @@ Action: TypeAlias = Literal["allow", "warn", "refuse"]
 
 
 class Kind(enum.StrEnum):
-    """The type of object that a URL or a listing entry names.
+    """The type of the object of a URL or of a listing entry.
 
     Examples:
         >>> (await resolver.info("ftp://127.0.0.1:8900/pub/")).kind
@@ -53,8 +53,8 @@ class Kind(enum.StrEnum):
 class Finding(NamedTuple):
     """A warning that did not stop the retrieval, or the rule that stopped it.
 
-    `rule` is one of three: a rule of the safety policy (`S04`), a deviation from RFC 1738 in the URL
-    (`host-syntax`), or `scheme:word` for an irregularity in a response.
+    `rule` is the name of one of these: a rule of the safety policy (`S04`), a deviation of the URL from RFC
+    1738 (`host-syntax`), or an irregularity in a response (`scheme:word`).
 
     Examples:
         >>> resolver.check("gopher://h.example:25/0x").findings[0].rule
@@ -99,8 +99,8 @@ class ComponentSpan(NamedTuple):
 class Word(NamedTuple):
     """Bytes of a URL that a dialogue may send.
 
-    `component` is the name of the field in the URL object. `name` is the name of the component's span
-    (`cwds[0]`, `fields[0].value`). `octets` is `None` if the field has a type that cannot be checked. If
+    `component` is the name of the field in the URL object. `name` is the name of the `ComponentSpan`, such as
+    `cwds[0]` or `fields[0].value`. `octets` is `None` if the type of the field cannot be checked. If
     `encoded` is set, the bytes are percent-encoded and the dialogue decodes them.
     """
 
@@ -130,7 +130,7 @@ class Url:
     places: tuple[ComponentSpan, ...] = field(default=(), compare=False)
 
     def place(self, name: str) -> ComponentSpan | None:
-        """Return the position of a component, or None if the URL was built and not parsed."""
+        """Return the position of a component, or None if the URL was created without parsing a text."""
         for place in self.places:
             if place.name == name:
                 return place
@@ -138,9 +138,9 @@ class Url:
 
     @property
     def shown(self) -> str:
-        """Return `text` with `****` instead of a password or secret answers.
+        """Return `text` with `****` in place of a password and of secret answers (redaction).
 
-        An empty password stays empty. Messages and logs contain only this redacted text.
+        An empty password is displayed as empty. Messages and logs contain only the redacted text.
         """
         for name, start, end in self.places:
             if name in ("password", "answers") and start < end:
@@ -156,7 +156,10 @@ class Url:
         return found
 
     def components(self) -> dict[str, JsonValue]:
-        """Return every component by name; bytes are decoded as ISO 8859-1, an absent component is None."""
+        """Return every component by name.
+
+        Bytes are decoded as ISO 8859-1. The value of an absent component is `None`.
+        """
         skip = {"text", "findings", "places"}
         found = {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name not in skip}
         if found.get("zone", "") is None:
@@ -166,7 +169,7 @@ class Url:
     def words(self) -> list[Word]:
         """Return every component that a dialogue could send, and each element of such a component.
 
-        The method reads the fields of the class. A scheme therefore cannot forget to declare a component.
+        The components are the fields of the class, so no component can be forgotten.
         """
         found: list[Word] = []
         kind: type = type(self)
@@ -190,9 +193,9 @@ class HostUrl(Url):
     """A URL with `//user:password@host:port` (RFC 1738 3.1).
 
     `port` is the port in the URL, and `effective_port` is the port for the connection. An absent component
-    (None) differs from an empty component. `zone` is the network interface of this machine for a link-local
-    `host` (RFC 9844), as the user wrote it. The zone is not part of the host and is never sent, because it
-    has no meaning on another machine.
+    (None) differs from an empty component. For a link-local `host`, `zone` is the name of a network interface
+    of this machine, as written in the URL (RFC 9844). The zone is never sent, because another machine has
+    other interfaces.
 
     Examples:
         >>> url = resolver.parse("http://me:secret@h.example:8080/")
@@ -212,13 +215,13 @@ class HostUrl(Url):
         return self.default_port if self.port is None else self.port
 
 
-#: The fields that are never sent: metadata of the URL, and the fragment (RFC 3986 3.5).
+#: The fields of a URL that are never sent: its metadata, and the fragment (RFC 3986 3.5).
 _NOT_SENT = frozenset({"scheme", "fragment", "text", "findings", "places"})
 
 
 @cache  # one entry per class of URLs
 def _find_sendable(kind: type) -> tuple[tuple[str, ...], Callable[[Url], tuple[Any, ...]]]:
-    """Return the names of the fields that a dialogue could send, and a function that reads the values."""
+    """Return the names of the fields that a dialogue could send, and a function that reads their values."""
     names = tuple(each.name for each in fields(cast("type[Url]", kind)) if each.name not in _NOT_SENT)
     return names, attrgetter(*names) if len(names) > 1 else lambda url: tuple(
         [getattr(url, name) for name in names]
@@ -237,7 +240,10 @@ def _words(component: str, name: str, value: object) -> list[Word]:
 
 
 def _words_of_part(component: str, name: str, part: object) -> list[Word]:
-    """Return the `Word`s of an element. A pair, such as a mail header, has two: name and value."""
+    """Return the `Word`s of an element.
+
+    A pair, such as a mail header, has two `Word`s: name and value.
+    """
     if isinstance(part, tuple) and len(part) == 2:
         return _words(component, f"{name}.name", part[0]) + _words(component, f"{name}.value", part[1])
     return _words(component, name, part)
@@ -255,16 +261,18 @@ def _plain(value: object) -> JsonValue:
 class BuiltUrl(str):
     """The text of a URL that a builder of this package created from a server's data (S20).
 
-    The text is not parsed again. The builder guarantees that the parser would accept the text and find the
-    same components, without a password. The only exception is a text that is too long. Property tests check
-    this guarantee.
+    The text is not parsed again. The builder guarantees two properties, which property tests check: the
+    parser would accept the text, unless the text is too long, and find the same components. The text contains
+    no password.
     """
 
     __slots__ = ()
 
 
 class UrlText:
-    """A URL during parsing: `text[start:end]` is the text from the scheme's colon to the fragment.
+    """A URL during parsing.
+
+    `text[start:end]` is the text between the scheme's colon and the fragment.
 
     The object collects the findings (each with its position) and the positions of the components. A position
     is an index into the original text. The `parse` function of a scheme returns the components. Its caller
@@ -283,14 +291,14 @@ class UrlText:
         self.places: list[ComponentSpan] = []
 
     def note(self, finding: str, position: int) -> None:
-        """Record a finding, each name once per URL, in the order of parsing."""
+        """Record a finding, unless this URL already has a finding of the same name."""
         self.findings.setdefault(finding, position)
 
     def complete(self, url: Url) -> None:
         """Set the attributes of a URL that all schemes have in common.
 
-        The URL object is changed in place, because a copy would take as long as parsing. The parser has just
-        created the object and no other code has a reference to it.
+        The URL object is changed in place, because a copy would take as long as parsing. This is safe because
+        no other code has a reference to the new object.
         """
         object.__setattr__(url, "text", self.text)
         object.__setattr__(url, "fragment", self.fragment)
@@ -310,7 +318,7 @@ class Entry:
     `name` is the name in the listing, and `title` is a description. `raw` contains the bytes from which the
     entry was parsed. `extra` contains members that only this scheme has. A scheme sets the first eight
     members. The retrieval sets `origin` and `referrer`, which the policy checks when `url` is fetched. A
-    scheme sets `referrer` only if the entry comes from another URL or address than that of the request.
+    scheme sets `referrer` only if the entry comes from a different URL or address than the request.
 
     Examples:
         >>> async with resolver.entries("ftp://127.0.0.1:8900/pub/") as found:
@@ -353,32 +361,33 @@ class Entry:
 
 
 class EntryReader(Protocol):
-    """A parser without I/O that converts the bytes of a listing into entries as the bytes arrive.
+    """An incremental parser, without I/O, that converts the bytes of a listing into entries.
 
-    The caller feeds a few bytes, and takes the entries one by one. Between entries, the caller checks
-    timeouts and cancellations (S16, resource limits). Memory and time stay small even for a very long
-    listing, because each entry is created on demand. A URL that a builder of this package created is a
-    `BuiltUrl`. Any other URL text may come from a server, and is parsed before it is displayed.
+    The caller feeds a block of bytes, and then takes the entries one by one. Between two entries, the caller
+    checks timeouts and cancellations (S16, resource limits). Each entry is created on demand, so memory stays
+    small even for a very long listing. The URL of an entry is a `BuiltUrl` if a builder of this package
+    created it. Any other URL text may come from a server, and must be parsed before display.
     """
 
     def feed(self, octets: bytes) -> Iterable[Entry]: ...
 
     def finish(self) -> Iterable[Entry]:
-        """Return the entries that were still incomplete at the end of the input."""
+        """Return the remaining entries at the end of the input."""
         ...
 
 
-# Metadata of an object by name: HTTP header fields (RFC 9110 5), headers of an article (RFC 5536) or of a
-# mailto URL. Names are case-insensitive, and a name may have several values.
+# Header fields of HTTP (RFC 9110 5), of a news article (RFC 5536) and of a mailto URL. Names are
+# case-insensitive, and a name may have several values.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Headers:
-    """The received pairs of name and value, in order, with case-insensitive access by name.
+    """Header fields, in the order received, with case-insensitive access by name.
 
-    `headers["content-type"]` is the text of all values of that name, joined by `, ` (RFC 9110 5.2).
-    `get_list` returns the values separately, as `Set-Cookie` requires. Iteration yields every pair.
-    `dict(headers)` has each name once, in lower case. `Headers` are equal to a tuple of the same pairs.
+    `headers["content-type"]` returns all values of that name, joined by `, ` (RFC 9110 5.2). `get_list`
+    returns a list of the values, which is necessary for `Set-Cookie`. Iteration yields every pair of name and
+    value. `dict(headers)` contains each name once, in lower case. A `Headers` object is equal to a tuple of
+    the same pairs.
 
     Examples:
         >>> headers = (await resolver.fetch("http://127.0.0.1:8920/about.txt")).headers
@@ -418,7 +427,7 @@ class Headers:
         return [value for found, value in self.pairs if found.lower() == wanted]
 
     def keys(self) -> list[str]:
-        """Return each name once, in lower case, in the order received."""
+        """Return the names in lower case, each name once, in the order received."""
         return list(dict.fromkeys(name.lower() for name, _ in self.pairs))
 
 

@@ -1,8 +1,8 @@
 """The scheme mailto: RFC 1738 3.5, with the header fields and several addresses of RFC 6068.
 
-A mailto URL does not name an object. It contains an address, and optionally a mail for this address. The
-result is a draft of the mail as text (RFC 822; RFC 2047 and 2045 for text outside of ASCII). No mail is sent
-and no program is started.
+A mailto URL does not name an object. The URL contains a mail address, and optionally the header fields and
+body of a mail. The result is a draft of the mail as text (RFC 822; RFC 2047 and 2045 for text outside of
+ASCII). No mail is sent and no program is started.
 
 The header fields come from the author of the URL. Only harmless fields become part of the draft (RFC 6068
 section 4). `wire` refuses a value with a line end (header injection).
@@ -32,7 +32,7 @@ _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[@,]', re.DOTALL)
 
 _BODY = b"body"
 #: Header fields whose value is text (`_TEXTS`), and header fields whose value is an address or an identifier.
-#: Each field has its name in a draft.
+#: Each field is mapped to its name in a draft.
 _TEXTS = {b"subject": b"Subject", b"keywords": b"Keywords"}
 _OTHERS = {b"to": b"To", b"cc": b"Cc", b"in-reply-to": b"In-Reply-To"}
 _ORDER = (b"to", b"cc", b"subject", b"keywords", b"in-reply-to")
@@ -61,7 +61,7 @@ class MailtoUrl(Url):
 def parse(text: UrlText) -> MailtoUrl:
     """Parse a mailto URL.
 
-    All text before `?` is the address, even slashes, because no character is reserved.
+    The text before `?` is the address. It may contain slashes, because no character is reserved.
     """
     end = find(text, "?", text.start)
     note_characters(text, text.start, end, RESERVED)

@@ -35,10 +35,10 @@ class Limits:
 
     With policy `untrusted`, infinity is not allowed as a value for "no limit".
 
-    `quota` limits the bytes of all bodies that a session receives, including failed attempts. A body whose
-    announced size exceeds the rest of the quota is refused before its first byte. A body of unknown size is
-    aborted when the bytes exceed the quota, and each later request fails. The quota of a single host is
-    ignored.
+    `quota` limits the bytes of all bodies that a session receives, including failed attempts. If the
+    announced size of a body exceeds the remaining quota, the body is refused before its first byte. A body of
+    unknown size is aborted when its bytes exceed the quota. Afterwards, each request fails. A quota in the
+    settings of a single host is ignored.
 
     Examples:
         >>> await resolver.fetch("http://127.0.0.1:8920/about.txt", limits=resolver.Limits(body=36))
@@ -61,7 +61,7 @@ class Limits:
     quota: int | None = None
 
     def waiting(self, connect: float | None, idle: float | None) -> Limits:
-        """Return a copy with the timeouts of another library, in seconds; None leaves a timeout unchanged."""
+        """Return a copy with other timeouts, in seconds; `None` leaves a timeout unchanged."""
         return replace(
             self,
             connect=self.connect if connect is None else connect,
@@ -99,12 +99,12 @@ class Transcript:
     r"""The script of a telnet session without a user.
 
     The session ends after `seconds`, or when the `prompt` has arrived after the last text. The client sends
-    the texts of `send` one by one. Each text is sent, with a line end, when the prompt has arrived. Without a
-    prompt, the texts are sent after the service has sent text.
+    the texts of `send` one by one, each with a line end. Before each text, the client waits for the prompt.
+    If no prompt is configured, the client sends all texts after the first text of the service.
 
     The texts may be passwords and are never displayed. If the service echoes a text, the transcript contains
-    it. `tell` is called for each event. Its argument `event` is one of option, data, sent, command, finding,
-    end; the other arguments describe the event.
+    the text. `tell` is called for each event. The argument `event` is one of option, data, sent, command,
+    finding and end. The other arguments describe the event.
 
     Examples:
         >>> wanted = resolver.Transcript(prompt=resolver.prompt(b"login: "), send=(b"guest",), seconds=20)
@@ -152,7 +152,8 @@ class ProxyAuth(Protocol):
 class ForwardProxy(NamedTuple):
     """The HTTP proxy that forwards a request.
 
-    `place` is the scheme, host and port before the path, in the absolute URL of a request (RFC 9112 3.2.2).
+    `place` is the scheme, host and port of the requested URL. The client writes this text before the path
+    (absolute-form, RFC 9112 3.2.2).
     """
 
     place: bytes
@@ -180,8 +181,8 @@ class Validators(NamedTuple):
     def agree(self, now: Validators) -> bool:
         """Return whether this version and the version `now` may be equal.
 
-        The result is False if an attribute is known in both versions and differs. It is True if no attribute
-        is known in both.
+        The result is False if at least one attribute is known in both versions and differs. Otherwise, the
+        result is True.
         """
         pairs = ((self.size, now.size), (self.modified, now.modified), (self.etag, now.etag))
         return all(then == found for then, found in pairs if then is not None and found is not None)
@@ -227,20 +228,22 @@ class Options:
     - `asked`: the host and the user name of the first URL in the redirect chain, if known.
     - `login_in_clear`: send a news password to another machine without TLS. Such a login is refused by
       default; the caller permits it with `--tls never`.
-    - `keep`: further retrievals will follow. FTP then requests its current directory, so that the next
-      retrieval can return to that directory.
-    - `memory`: state that the dialogues of one run share; the owner of each key limits the size of its value.
+    - `keep`: further retrievals will follow. An FTP client then requests the current directory, so that the
+      next retrieval can return to this directory.
+    - `memory`: state that the dialogues of one run share. The module that sets a key must limit the size of
+      the value.
 
     Range of the object:
-    - `start`: the number of bytes that the caller already has, of the object in the version `known`. The body
-      begins after these bytes if the object is unchanged and the peer can resume. Otherwise, the body begins
-      at byte 0. `Reply.start` contains the actual offset.
-    - `stop`: the offset in bytes at which the body ends, for a range of the object in the version `known`. A
-      peer that cannot send exactly this range sends another range, which `Reply` reports.
+    - `start`: the size in bytes of the caller's partial copy, of the version `known`. The body begins at this
+      offset if the object is unchanged and the peer can resume. Otherwise, the body begins at byte 0.
+      `Reply.start` contains the actual offset.
+    - `stop`: the offset in bytes at which the body ends (range request). If the peer cannot send exactly this
+      range, it sends another range. `Reply.start` and `Reply.stop` contain the actual range.
     - `held`: the version of the caller's complete copy. If the copy is current, the body is absent and
-      `Reply.unchanged` is set. This requires a scheme that can compare the versions before the body.
-    - `listed`: the attributes in a listing that are certain. FTP does not request these attributes again. A
-      body with fewer bytes than listed raises `Changed`.
+      `Reply.unchanged` is set (conditional request). Only some schemes can compare the versions before the
+      body.
+    - `listed`: the exact attributes of the object in a listing. An FTP client does not request these
+      attributes again. A body with fewer bytes than listed raises `Changed`.
     - `most`: the maximum number of bytes of a body, or None without a limit. The retrieval sets `most` and
       counts the received bytes. A scheme that converts the bytes counts its input (S16, resource limits).
     - `prompt`: the caller promises to read the complete body as fast as it arrives. Other dialogues may then
@@ -267,12 +270,12 @@ class Options:
     Listings and sessions:
     - `mlsd`: request FTP's machine-readable listing (MLSD, RFC 3659) without checking for support.
     - `nlst`: request only the names of an FTP directory (NLST).
-    - `detailed`: the caller needs kinds, sizes and dates, also if `want` is not `listing`. MLSD is preferred
-      if the server advertises MLSD. Otherwise, the details are parsed from the lines of LIST.
+    - `detailed`: the caller needs kinds, sizes and dates, even if `want` is not `listing`. FTP then uses MLSD
+      if the server advertises it. Otherwise, the lines of LIST are parsed.
     - `clock`: returns the current time, from which a missing year of a date in LIST is derived.
     - `placed`: request the real path of a directory (FTP's PWD).
-    - `entries`: the number of a group's newest articles, or of a search's results: 0 for all, None for the
-      scheme's default.
+    - `entries`: the number of newest articles of a group, or of results of a search. 0 means all, and None
+      means the default of the scheme.
     - `before`: list only articles of a group with lower numbers.
     - `relevant`: documents for relevance feedback. A WAIS search also finds documents that are similar to
       these. At most 16 documents of the searched database are allowed.
@@ -400,11 +403,11 @@ class Frames(Protocol):
 class Unpacking(Protocol):
     """An incremental decoder of a content coding, without I/O.
 
-    Bytes that do not have the coding raise `ProtocolError`.
+    Bytes that are not valid in the coding raise `ProtocolError`.
     """
 
     def feed(self, octets: bytes) -> None:
-        """Accept encoded bytes, after `read` has returned all output of the earlier bytes."""
+        """Accept encoded bytes. Call this method only after `read` has returned all earlier output."""
         ...
 
     def read(self, most: int) -> bytes:

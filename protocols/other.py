@@ -40,7 +40,7 @@ def parse(text: UrlText, status: Status) -> OtherUrl:
 
 
 def place_password(text: UrlText) -> None:
-    """Record the position of a password by the generic syntax, unless the scheme's parser recorded it."""
+    """Record the position of a password by the generic syntax, unless the scheme's parser already did."""
     if any(place.name == "password" for place in text.places):
         return
     start, at = _find_userinfo(text)

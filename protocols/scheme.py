@@ -41,7 +41,9 @@ class Tree(NamedTuple):
 
 
 class KeptListing(NamedTuple):
-    """The archived form of a listing that consists of several replies, from which it can be parsed again.
+    """The archived form of a listing that consists of several replies.
+
+    The listing can be parsed again from this form.
 
     `how` selects the archived data: the replies to some `commands`, the last reply, the packets of the last
     reply, or the names of a local directory.
@@ -57,22 +59,21 @@ class Scheme(NamedTuple):
 
     The URL and the dialogue:
     - `names`: the kind of object that the URLs name, as a short phrase.
-    - `parse`, `build`: parse the text after the scheme's colon; write the components of a URL as text.
+    - `parse` parses the text after the scheme's colon. `build` writes the components of a URL as text.
     - `converse`: the dialogue, as "module:name" of a function of the URL, the `Options` and the `Limits`. The
       module is imported on use, because parsing does not need it. None if this build has no dialogue.
     - `needs`: the extra that is required to resolve the scheme's URLs. Parsing does not need the extra.
     - `refine`: adds the value of an option, such as `search` or `view`, to a URL of this scheme.
 
     Properties of the protocol:
-    - `tls`: never, on request (STARTTLS: a connection starts without TLS and changes to TLS), or always, from
-      the first byte.
+    - `tls`: never, on request (STARTTLS, a change from clear text to TLS), or always from the first byte.
     - `certificates`: the certificates that the client trusts. Either a certificate authority must have signed
       the certificate, or the first certificate of the server is stored and must not change (`pin`, trust on
       first use).
-    - `resumes`: a body may begin in the middle of the object. `stops`: on request, the peer can also end the
-      body before the end of the object (range request).
+    - `resumes`: the peer can send a body that begins in the middle of the object. `stops`: the peer can also
+      end the body before the end of the object (range request).
     - `userinfo`: the grammar has a user name and a password before the host.
-    - `server`: a URL may lack the host; the server then comes from a setting.
+    - `server`: a URL may omit the host. The server then comes from a setting.
     - `negotiates`: the peer chooses a content coding, and with TLS also a protocol version. Requests list the
       codings and versions that this installation supports.
     - `suggests`: the peer may suggest a file name.
@@ -83,10 +84,11 @@ class Scheme(NamedTuple):
     Names and trees:
     - `named_by`: the components that may end in the object's name; the first component that is present
       counts.
-    - `within`: the component with the directories of the object, if this component is separate.
+    - `within`: the component that contains the directories of the object, if it differs from the component of
+      the name.
     - `told_apart_by`: the components that distinguish objects with the same name.
-    - `listed`: a listing shows the object by the same name.
-    - `beside`: returns the URL of other names, relative to the same directory; None if the URL has no
+    - `listed`: a listing contains the object under the same name.
+    - `beside`: a function that returns the URL of another name in the same directory; None if the URL has no
       siblings.
     - `tree`: the tree of directories.
     - `walked_as`: returns the text of a URL for the same object in a scheme with trees.

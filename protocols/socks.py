@@ -1,10 +1,10 @@
 """A connection through a SOCKS5 proxy: RFC 1928, and RFC 1929 for user name and password.
 
-`socksio` encodes the messages and checks their order. It does not find the end of a message in the received
-bytes and validates little. Therefore this module validates each reply before it passes the reply to
-`socksio`. The module reads no further than the last byte of a reply, because later bytes come from the
-destination. An IP address is sent as a binary address. A host name is sent as text, and the proxy resolves
-the name. The library `socksio` is an extra and is imported on first use.
+`socksio` encodes the messages and checks their order. But `socksio` does not find the end of a message in the
+received bytes, and validates little. Therefore this module validates each reply before it passes the reply to
+`socksio`. The module stops reading at the last byte of a reply, because later bytes come from the
+destination. An IP address is sent in binary form. A host name is sent as text, and the proxy resolves the
+name. The library `socksio` is an extra and is imported on first use.
 """
 
 from __future__ import annotations
@@ -179,9 +179,10 @@ def _wait_for(buffer: Buffer, count: int, proxy: str) -> Generator[None, None, N
         yield
 
 
-# The server side. A proxy accepts clients without a login, CONNECT, and all three types of addresses.
+# The server side. The proxy does not require a login, and supports only the command CONNECT, with all three
+# types of addresses.
 #
-# A reader takes a message exactly to its last byte: the bytes after it are for the destination.
+# A reader stops at the last byte of a message, because later bytes belong to the destination.
 
 #: Replies of a server (RFC 1928 6): the version, the code, and an unspecified bound address.
 SERVER_METHOD, SERVER_NO_METHOD = b"\x05\x00", b"\x05\xff"
@@ -193,7 +194,7 @@ def encode_reply(code: int) -> bytes:
 
 
 def read_methods(buffer: Buffer) -> Generator[None, None, bool]:
-    """Read the greeting of a client; return whether the client offers a connection without a login."""
+    """Read the greeting of a client, and return whether the client accepts a connection without a login."""
     yield from _wait_for_client(buffer, 2)
     version, count = buffer.peek(2)
     if version != _VERSION:

@@ -9,18 +9,17 @@ Each `Receive` contains the expected reply of a server. `explain` runs a dialogu
 a branch that the expected replies do not take.
 
 `StartBody` passes on the metadata. After this step, the dialogue emits the body: `EmitBody` for bytes that
-the dialogue composed, `CopyBody` for received bytes. The steps after `StartBody` are performed only as far as
-the caller reads the body. A dialogue returns the state of its connection for the next dialogue. It returns
-None if the connection must not be reused.
+the dialogue composed, `CopyBody` for received bytes. Each step after `StartBody` is performed only when the
+caller reads that far in the body. A dialogue returns the state of its connection for the next dialogue. It
+returns None if the connection must not be reused.
 
 A dialogue may have a second connection for data: `OpenData`, `AwaitData`, `CloseData`.
 
-Several dialogues may share one connection (pipelining): requests are sent ahead, and responses arrive in the
-same order. Each dialogue yields `JoinPipeline`, `StartRequest`, `Send`, `StartResponse`, the `Receive` steps,
-and `EndResponse`.
+Several dialogues may share one connection (pipelining). They send requests before earlier responses have
+arrived, and the responses arrive in the order of the requests. Each dialogue yields `JoinPipeline`,
+`StartRequest`, `Send`, `StartResponse`, the `Receive` steps, and `EndResponse`.
 
-A dialogue in datagrams has no connection and performs one exchange for each request: `OpenDatagrams`,
-`ExchangeDatagrams`.
+A dialogue over UDP has no connection. It yields `OpenDatagrams` and `ExchangeDatagrams` for each request.
 
 A dialogue with long computations between its steps yields `wire.REST` regularly. The driver is
 `conversation`; this module contains only data types.
@@ -51,7 +50,7 @@ if TYPE_CHECKING:  # a plan does not import all modules of the contract
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: A function that returns the next block of a request body; an empty block marks the end.
+#: A function that returns the next block of a request body. An empty block marks the end of the body.
 Source: TypeAlias = "Callable[[], Awaitable[bytes]]"
 
 
@@ -123,8 +122,8 @@ class StartRequest(FieldlessStep):
 class StartResponse(FieldlessStep):
     """Wait until all earlier responses in a pipeline were read, before the first `Receive`.
 
-    The wait also ends when the generation of the state changes. If neither event can occur anymore,
-    `Disconnected` is raised.
+    The wait also ends when the `generation` of the shared state changes. If the connection is closed before
+    one of these events, `Disconnected` is raised.
     """
 
 
@@ -165,10 +164,10 @@ class ReadNames(FieldlessStep):
 class StopCondition(NamedTuple, Generic[T]):
     """The condition that stops a `Send` before everything is sent.
 
-    The client reads during sending, without an idle timeout. If `reader` returns a value that `ends` accepts,
-    sending stops, and the value is the result of the step. The result None means that everything was sent.
-    The next `Receive` returns any other value. That `Receive` must have the same kind of reader, because it
-    continues a partially read value.
+    The client reads while it sends, without an idle timeout. If `reader` returns a value that `ends` accepts,
+    sending stops, and this value is the result of the step. If everything was sent, the result is `None`. A
+    value that `ends` does not accept is returned by the next `Receive`. The next `Receive` must have the same
+    kind of reader, because it continues a partially read value.
     """
 
     reader: Reader[T]
@@ -185,8 +184,8 @@ class Send(NamedTuple):
 class SendBody(NamedTuple):
     """Send lines, and then a request body in blocks.
 
-    `source` returns the next block, and `encode` converts it to a line. An empty block marks the end of the
-    body; `encode` converts it to the last line.
+    `source` returns the next block, and `encode` converts the block to a line. An empty block marks the end
+    of the body. `encode` also converts the empty block, to the last line.
     """
 
     lines: tuple[Line, ...]
@@ -209,9 +208,9 @@ class Receive(NamedTuple, Generic[T]):
 class Peek(NamedTuple, Generic[T]):
     """Read ahead until the reader recognizes the data, without consuming any bytes.
 
-    At the end of the data, the reader must decide too (`Buffer.is_all`). If the connection fails during this
-    step, the error is raised after the earlier bytes were received or copied. `ideal` has the same meaning as
-    in `Receive`. A plan shows `ideal` at the step that consumes the bytes.
+    The reader must also return a value when the connection has ended (`Buffer.is_all`). If the connection
+    fails during this step, the error is raised after the earlier bytes were received or copied. `ideal` has
+    the same meaning as in `Receive`. A plan shows `ideal` at the step that consumes the bytes.
     """
 
     reader: Reader[T]
@@ -232,9 +231,11 @@ class TimerElapsed(TimedOut):
 
 
 class ParseBuffered(NamedTuple, Generic[T]):
-    """Read one value from the received bytes without waiting; the result is `None` without enough bytes.
+    """Read one value from the received bytes without waiting.
 
-    The consumed bytes are lost in this case. Therefore nothing more may be received on that connection.
+    If more bytes are necessary, the result is `None` and the consumed bytes are lost.
+
+    In that case, nothing more may be received on the connection.
     """
 
     reader: Reader[T]
@@ -274,8 +275,8 @@ class RandomBytes(NamedTuple):
 class OpenData(NamedTuple):
     """Open the data connection to a port of the same peer, in place of an earlier data connection.
 
-    With `tls`, the next `AwaitData` performs the TLS handshake. The peer starts the handshake after the
-    transfer command.
+    With `tls`, the next `AwaitData` performs the TLS handshake, because the peer starts the handshake only
+    after the transfer command.
     """
 
     port: int
@@ -283,7 +284,7 @@ class OpenData(NamedTuple):
 
 
 class DataExpectation(enum.Enum):
-    """The consequence of a received reply for the data connection.
+    """The state of the data connection after a reply on the control connection.
 
     - MORE: more replies follow.
     - LAST: no reply follows, and the client waits for the data.
@@ -300,8 +301,8 @@ class DataExpectation(enum.Enum):
 class BodyStarted(NamedTuple, Generic[T]):
     """The result of `AwaitData`: the received `values`, and the number of bytes of data so far.
 
-    If `octets` is 0 and data was still expected after the last value, the data connection has ended. `broken`
-    is the error, or None for an orderly end. `close_notify` is set if TLS ended with close_notify.
+    If `octets` is 0 although data was expected, the data connection has ended without data. `broken` is the
+    error, or None for an orderly end. `close_notify` is set if TLS ended with close_notify.
     """
 
     values: tuple[T, ...]
@@ -314,8 +315,9 @@ class AwaitData(NamedTuple, Generic[T]):
     """Read both connections until data begins or ends, or until a reply excludes data.
 
     The result is a `BodyStarted`. The next `Receive` continues a partially received value and must have the
-    same kind of reader. With `announced`, the client first reads the reply and then the data, which is
-    faster. This requires a peer that sends a reply before any data and always ends the data connection.
+    same kind of reader. With `announced`, the client reads the reply before the data, which is faster.
+    `announced` may be set only if the peer sends a reply before any data, and always closes the data
+    connection.
     """
 
     reader: Reader[T]
@@ -385,7 +387,7 @@ class StartBody(NamedTuple):
 class EmitBody(NamedTuple):
     """Emit bytes of the body that the dialogue composed.
 
-    `what` describes bytes that come from a peer. For bytes that this client created, it is absent (`None`).
+    `what` describes bytes that come from a peer. For bytes that this client created, `what` is `None`.
     """
 
     octets: bytes
@@ -405,9 +407,9 @@ class CopyBody:
     - `TimedOut`: a timeout expired.
 
     `filter` converts the bytes. `filter.finish` is called only at the orderly end. Before `StartBody`, the
-    filter must not return any bytes. `expected` is the announced number of bytes for error messages, if this
-    number does not mark the end. `ideal` is the expected data of a server, if the dialogue uses the result of
-    the filter.
+    filter must not return any bytes. `expected` is the announced number of bytes. It appears only in error
+    messages, and does not mark the end of the data. `ideal` is the expected data of a server, if the dialogue
+    uses the result of the filter.
     """
 
     what: str
@@ -446,7 +448,7 @@ class RequestEnd(FieldlessStep):
 
 
 class PlanNote(NamedTuple):
-    """A note in the plan: a branch that the expected replies do not take, or other information."""
+    """A note in the plan, such as a description of a branch that the expected replies do not take."""
 
     text: str
 

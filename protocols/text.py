@@ -19,8 +19,8 @@ _UNALIASED = frozenset(
     {"cp1006", "cp720", "cp737", "cp856", "cp874", "cp875", "iso8859_1", "koi8_t", "koi8_u", "mac_arabic"}
     | {"mac_croatian", "mac_farsi", "mac_romanian", "palmos", "utf_8_sig"}
 )
-#: The codecs that are not charsets: some convert bytes to bytes, and some take quadratic time. One codec
-#: raises an error for any input, and one depends on the settings of Windows.
+#: Python codecs that must not decode text. Some convert bytes to bytes, some take quadratic time, one raises
+#: an error for any input, and one depends on the settings of Windows.
 _NO_CHARSETS = frozenset(
     {"base64_codec", "bz2_codec", "hex_codec", "quopri_codec", "rot_13", "uu_codec", "zlib_codec"}
     | {"idna", "mbcs", "punycode", "raw_unicode_escape", "undefined", "unicode_escape"}
@@ -69,7 +69,10 @@ def _shorten(text: str, most: int) -> str:
 
 
 def instant(moment: datetime | None) -> str | None:
-    """Return a time as RFC 3339 in UTC, in seconds; a time without a time zone counts as UTC."""
+    """Return a time in the format of RFC 3339, in UTC and whole seconds.
+
+    A time without a time zone counts as UTC.
+    """
     if moment is None:
         return None
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

@@ -39,7 +39,9 @@ Reader: TypeAlias = "Callable[[Buffer], Generator[Rest | None, None, T]]"
 
 _CRLF = b"\r\n"
 _HIDDEN = b"****"
-_LEAST_SECRET = 4  # shorter secrets are not masked, because most replies contain such a text
+_LEAST_SECRET = (
+    4  # minimum length in bytes of a masked secret; most replies contain shorter secrets by chance
+)
 #: The minimum size in bytes of a cookie value that is masked. A session identifier has at least 64 bits
 #: (OWASP, session management). A shorter value is usually a setting, such as a language, and occurs in many
 #: replies.
@@ -69,8 +71,8 @@ def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:
 
     Args:
         words: The arguments.
-        sep: The separator. If it is a space, the last argument may contain it; a TAB is never allowed in an
-            an argument.
+        sep: The separator. If the separator is a space, the last argument may contain spaces. An argument
+            never contains the separator TAB.
 
     Raises:
         Refused: An argument contains CR, LF, NUL, or a TAB as the separator (S02, command injection).
@@ -93,9 +95,9 @@ def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:
 def encode_block(first: Line, values: tuple[bytes, ...], *, hidden: bool = False) -> Line:
     """Return a line and a block that ends with a dot: the form `+-1` of Gopher+ (RFC 1738 3.4.9).
 
-    Only this function sends more than one line for one URL. Each value becomes a line. A value that is a
-    single period would look like the end of the block, and is refused. Values with CR, LF or NUL are refused
-    too. If `hidden` is set, all values together are displayed as one `****`.
+    This function is the only one that writes several lines for one URL. Each value becomes one line. A value
+    that is a single period is refused, because it would end the block early. Values with CR, LF or NUL are
+    refused too. If `hidden` is set, all values together are displayed as one `****`.
     """
     for value in values:
         _check_word(value)
@@ -256,7 +258,8 @@ def encode_message(apdu: bytes) -> Line:
 
     Raises:
         Refused: The message has more than 10,000 bytes (S02, buffer overflow). Servers read a request into a
-            buffer of 100,000 bytes without a check. No real request has a tenth of that size.
+            buffer of 100,000 bytes without a check of its size. Real requests have less than a tenth of this
+            size.
     """
     if len(apdu) > _LARGEST_APDU:
         raise Refused("S02", f"request too long for WAIS: {len(apdu)} bytes, maximum {_LARGEST_APDU}")
@@ -311,7 +314,7 @@ class Buffer:
         self._data = bytearray()
         self.at_end = False
         self.broken: NetworkError | None = None
-        self.searched = 0  # set by a reader: the index up to which no line end was found
+        self.searched = 0  # the index up to which a reader has searched for a line end without success
 
     def __len__(self) -> int:
         return len(self._data)
@@ -393,7 +396,10 @@ def read_line(limit: int) -> Reader[bytes]:
 
 
 def run_reader(reader: Reader[T], *chunks: bytes) -> T:
-    """Run a reader on complete data, followed by the end of the connection; for tests and stored data."""
+    """Run a reader on complete data, for tests and stored data.
+
+    After the data, the reader sees the end of the connection.
+    """
     buffer = Buffer()
     waiting = reader(buffer)
     feed = iter(chunks)

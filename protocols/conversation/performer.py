@@ -141,7 +141,7 @@ class FileBodySource:
 
 
 class CopiedBodyStream:
-    """The part of a body that a `CopyBody` step copies: the buffered bytes, then those of the connection.
+    """The part of a body that a `CopyBody` step copies: buffered bytes, then bytes of the connection.
 
     `delivered` is the number of bytes after the filter.
     """
@@ -311,7 +311,10 @@ class DataConnection:
         return None
 
     async def take(self) -> NetworkError | None:
-        """Receive the available bytes without waiting; an interrupted TLS handshake is not resumed."""
+        """Receive the available bytes without waiting.
+
+        An interrupted TLS handshake is not resumed.
+        """
         if self._handshake is not DataTlsHandshake.NONE:
             return None
         received, _ = await self._gate.first_of(self.receive, _at_once)
@@ -327,9 +330,9 @@ async def _at_once() -> None:
     """Return immediately."""
 
 
-# Datagrams: one socket for each exchange. The exchange has no I/O. The exchange decides which packets to
-# send, to which address, when to retransmit a packet, and which replies to accept. The network gateway
-# decides which addresses are allowed.
+# Datagrams: one socket for each exchange. The exchange (without I/O) decides which packets to send, to which
+# address, when to retransmit a packet, and which replies to accept. The network gateway decides which
+# addresses are allowed.
 
 
 class DatagramSender:
@@ -364,7 +367,7 @@ class DatagramSender:
 async def carry(exchange: DatagramExchange, datagrams: Datagrams) -> None:
     """Perform an exchange completely.
 
-    The server is notified if the exchange is cancelled, or if enough of the reply was received.
+    The server receives a cancel packet if the exchange is cancelled, or if enough of the reply was received.
     """
     try:
         actions = exchange.begin(datagrams.now())

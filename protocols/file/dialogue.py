@@ -24,10 +24,11 @@ from protocols.step import (
     copy_body,
 )
 
-# A document: its bytes, the media type for its file name, and the check that it is complete.
+# The reply for a file: its bytes, the media type for its file name, and the check that the bytes are
+# complete.
 
-#: The media types of compressed files. The media type is that of the compression, because the file is not
-#: decompressed.
+#: The media types of compressed files. The client does not decompress a file, so the media type names the
+#: compression format and not the content.
 _COMPRESSED = {
     "br": "application/octet-stream",
     "bzip2": "application/x-bzip2",
@@ -53,7 +54,9 @@ def guess_media_type(name: bytes) -> str | None:
 
 
 def give_document(name: bytes, file: LocalFile, options: Options) -> Dialogue[None]:
-    """Send the file as a document, from the caller's position if the file still has the known version.
+    """Emit the file as a document.
+
+    If the file still has the version that the caller knows, the body begins at `Options.start` (resume).
 
     `verified` contains `length` if the file has exactly as many bytes as when it was opened. More bytes are
     not an error, because files grow.
@@ -129,8 +132,8 @@ def read_file(url: FileUrl, options: Options | None = None, limits: Limits | Non
 # A directory: the body has one name per line.
 #
 # For entries, the caller feeds the body to a `DirectoryReader`. The reader counts the lines of the body, and
-# takes the names from its own list. So a name is never parsed from a line. The status of a name is read only
-# when its line is fed.
+# takes the names from its own list, so a name is never parsed from a line. The reader reads the status of a
+# name only when it receives the line of this name.
 
 #: The maximum number of bytes of a block of the body.
 _PIECE = 16_384
@@ -146,7 +149,7 @@ def name_line(name: bytes) -> bytes:
 
 
 def name_lines(names: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield blocks of the body, each with several lines of one name."""
+    """Yield blocks of the body, each with several lines. Each line has one name."""
     lines = bytearray()
     for name in names:
         lines += name_line(name)
@@ -187,7 +190,10 @@ class DirectoryReader:
 
 
 def _identity(status: FileStatus) -> dict[str, JsonValue] | None:
-    """Return the members that identify a directory, because a directory may have several names."""
+    """Return the members that identify a directory on this machine.
+
+    The path does not identify a directory, because a directory may have several paths.
+    """
     if status.identity is None:
         return None
     link = {} if status.link is None else {"link": status.link.decode("utf-8", "surrogateescape")}

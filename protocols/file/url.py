@@ -106,7 +106,7 @@ def encode_segment(segment: bytes) -> str:
 def build(url: FileUrl) -> str:
     """Return the URL as text.
 
-    Without a host, the form is `file:/path`, unless a parser would find a host in this form.
+    Without a host, the text has the form `file:/path`, unless a parser would find a host in this text.
     """
     path = "".join(f"/{encode_segment(segment)}" for segment in url.segments)
     if url.host is None and path and not path.startswith("//"):

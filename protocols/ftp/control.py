@@ -1,4 +1,4 @@
-"""The FTP control connection of a dialogue: commands, replies, reuse for another URL."""
+"""The FTP control connection of a dialogue: commands, replies, and the reuse of a connection."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from protocols.wire import Secret, encode_line, encode_refusals
 
 # Reuse of a control connection. The draft of RFC 1738 says that a CWD cannot be undone in general. Therefore
 # a connection is reused in only two cases. In the first case, the CWD arguments of the working directory and
-# of the URL are equal, byte for byte. In the second case, the client can return to the login directory. It
-# sends `CWD` with the path that `PWD` returned after login, and `PWD` must return this path again. Paths are
-# not compared in any other way and are never joined. The pool stores this state with the connection.
+# of the URL are equal, byte for byte. In the second case, the client can return to the login directory. For
+# this, the client sends `CWD` with the path that `PWD` returned after login. `PWD` must then return this path
+# again. Paths are not compared in any other way and are never joined. The pool stores this state with the
+# connection.
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class LoginKey:
 
 
 def stands_in(cwds: tuple[bytes, ...], state: object) -> bool:
-    """Return whether the working directory of a connection has these CWD arguments."""
+    """Return whether a connection with this state is in the directory of these CWD arguments."""
     return isinstance(state, FtpSessionState) and state.route(cwds) is DirectoryRoute.STAY
 
 
@@ -70,8 +71,8 @@ class FtpSessionState:
         home: The path that PWD returned after login.
         cwds: The CWD arguments from the login directory to the working directory; None after a failed or an
             additional CWD.
-        idle: Whether no transfer is running. It stays False after a transfer without a final reply. A
-            connection that is not idle must not be reused.
+        idle: Whether the connection can accept a command. False during a transfer, and after a transfer
+            without a final reply. A connection that is not idle must not be reused.
     """
 
     protected: bool = False
@@ -150,7 +151,7 @@ class Control:
     def say_together(self, *lines: Line) -> Dialogue[None]:
         """Send commands in one write, to a server that processes them in order (pipelining).
 
-        `commands` counts them as one command: if the first command fails, all fail.
+        The attribute `commands` counts these commands as one: if the first command fails, all fail.
         """
         self.commands += 1
         yield Send(lines)

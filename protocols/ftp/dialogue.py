@@ -1,4 +1,4 @@
-"""The dialogues of an ftp URL (RFC 1738 3.2.2): login, a CWD per segment, then RETR or a listing. listing.
+"""The dialogues of an ftp URL (RFC 1738 3.2.2): login, one CWD per segment, RETR or a listing.
 
 Without a typecode, a URL with an empty name is a directory. Any other name is requested as a file in type I.
 If RETR is refused with 550, `CWD name` shows whether the name is a directory. Each segment of the URL becomes
@@ -71,17 +71,17 @@ if TYPE_CHECKING:
 
 #: The reply codes of a server that does not implement the command.
 UNIMPLEMENTED = (500, 502, 504)
-#: A line of the reply to FEAT. By RFC 3659, `MLST` announces both MLST and MLSD. Some servers send only
-#: `MLSD`.
+#: A line of the reply to FEAT. By RFC 3659, a line `MLST` announces both MLST and MLSD. Some servers send
+#: only a line `MLSD`.
 _NAMES_FACTS = re.compile(rb" *MLS[TD]\b", re.IGNORECASE)
 #: The replies of servers to NLST in an empty directory, and to NLST of a missing name.
 _PERHAPS_EMPTY = (450, 550)
-#: Replies to MLSD and LIST after which another command may list the directory. 501 is Pure-FTPd's reply to
-#: MLSD of a file.
+#: The reply codes to MLSD and LIST after which another command may still list the directory. Pure-FTPd
+#: replies 501 to MLSD of a file.
 _LISTED_OTHERWISE = (*UNIMPLEMENTED, 501, *_PERHAPS_EMPTY)
 
 
-#: Additional metadata of a directory: the path that PWD returns.
+#: The additional metadata of a directory, with the path that PWD returned.
 Told: TypeAlias = "dict[str, JsonValue] | None"
 
 
@@ -166,7 +166,7 @@ def _wants_facts(session: FtpSession) -> Dialogue[bool]:
 
 
 def _is_detailed(options: Options) -> bool:
-    """Return whether the caller wants kinds, sizes and dates: a caller that reads entries does."""
+    """Return whether the caller needs kinds, sizes and dates, as for a listing of entries."""
     return (options.detailed or options.want == "listing") and not options.nlst
 
 
@@ -189,7 +189,10 @@ def _check_empty(
 
 
 def _list_facts(session: FtpSession, argument: bytes, told: Told) -> Dialogue[TransferRefusal | None]:
-    """List by MLSD (RFC 3659); return the refusal if another command may succeed instead."""
+    """List by MLSD (RFC 3659).
+
+    If the server refuses MLSD and another command may succeed, return the refusal.
+    """
     from protocols.ftp.listing import MlsdReader  # Imported lazily: only listings by MLSD need it.
 
     yield from open_data(session.control)
@@ -244,8 +247,8 @@ def describe(session: FtpSession) -> Dialogue[Reply]:
     """Return the metadata of the URL's object, without a data connection.
 
     The kind is `Kind.UNKNOWN` if the server supports neither SIZE nor MDTM and the name is not a directory.
-    In type A, the size is unknown, because SIZE returns the number of stored bytes and not of transferred
-    bytes.
+    In type A, the size is unknown: SIZE returns the number of stored bytes, which differs from the number of
+    transferred bytes.
     """
     if session.url.typecode == "d" or not session.name:
         return (yield from _describe_directory(session))
@@ -272,9 +275,10 @@ def _file(session: FtpSession, size: int | None, modified: datetime | None) -> R
 
 
 def _describe_unsized(session: FtpSession, sized: ControlReply, modified: datetime | None) -> Dialogue[Reply]:
-    """Describe a name without a size: a directory, a missing name, or a file on a server without SIZE.
+    """Return the metadata of a name whose size is unknown.
 
-    Only CWD can recognize a directory, because some servers also return the time of a directory.
+    The name may be a directory, a missing name, or a file on a server without SIZE. Only CWD can recognize a
+    directory, because some servers also return the time of a directory.
     """
     if session.url.typecode is None:
         yield PlanNote("the name may be a directory: CWD shows it")
@@ -294,8 +298,8 @@ def retrieve(
     """Return the steps of a retrieval.
 
     The body begins with the first data, or when the final reply shows that the file is empty. The body ends
-    after the final reply of the transfer. Two failures cause one retry on a new connection: a 421 before any
-    data, and a failure of the first command on a pooled connection.
+    after the final reply of the transfer. The transfer is retried once on a new connection after two kinds of
+    failures: a 421 reply before any data, and a failure of the first command on a pooled connection.
 
     Returns:
         The state of the connection if the connection can be reused, otherwise None.
@@ -339,7 +343,7 @@ def _inquire(session: FtpSession) -> Dialogue[None]:
 
 
 def check_expressible(url: FtpUrl) -> None:
-    """Check that FTP can express the URL: a URL of a file needs a name, because RETR needs an argument.
+    """Check that a URL of a file has a name, because RETR needs an argument.
 
     Raises:
         InvalidUrl: The typecode requests a file, and the name is empty.
@@ -409,8 +413,8 @@ def retrieve_file(session: FtpSession) -> Dialogue[TransferRefusal | None]:
 def _is_covered(options: Options, planned: FtpTransfer) -> bool:
     """Return whether the caller's copy is current.
 
-    Without a reply to SIZE, the result is False: the name may be a directory, and some servers also return
-    the time of a directory.
+    If SIZE failed, the result is False. The name may then be a directory, because some servers return the
+    time of a directory for MDTM.
     """
     reply, held = planned.reply, options.held
     if held is None or options.start or (reply.size is None and planned.form is not BodyForm.TEXT):
@@ -421,8 +425,8 @@ def _is_covered(options: Options, planned: FtpTransfer) -> bool:
 def _measure_text(session: FtpSession) -> Dialogue[FtpTransfer]:
     """Plan a transfer in type A, without SIZE.
 
-    In type A, some servers return the size of the transferred text for SIZE. MDTM is sent only if the caller
-    has a copy that may be outdated.
+    In type A, SIZE is not comparable between servers, because some servers return the size of the transferred
+    text. MDTM is sent only if the caller has a copy that may be outdated.
     """
     modified = (yield from request_time(session)) if session.options.held is not None else None
     form = BodyForm.FILE if session.options.raw else BodyForm.TEXT
@@ -450,7 +454,8 @@ def _measure(session: FtpSession) -> Dialogue[FtpTransfer]:
 def _asks_together(session: FtpSession) -> bool:
     """Return whether to send EPSV before the replies to SIZE and MDTM have arrived.
 
-    This saves a round trip if the complete file is transferred regardless of these replies.
+    This saves a round trip. It is possible only if these replies cannot change the transfer of the complete
+    file.
     """
     state, options = session.state, session.options
     is_whole = options.held is None and not options.start and options.stop is None
@@ -477,8 +482,8 @@ def _measure_and_request_port(session: FtpSession) -> Dialogue[tuple[FtpTransfer
 def _restart(session: FtpSession, planned: FtpTransfer) -> Dialogue[FtpTransfer]:
     """Send REST if the caller's partial file has the same version, and SIZE covers the requested range.
 
-    For a start beyond the end, vsftpd sends an empty file and 226, so the client compares SIZE first. If the
-    server refuses REST, the body begins at byte 0.
+    If the start is beyond the end of the file, vsftpd sends an empty file and 226. Therefore the client
+    compares SIZE first. If the server refuses REST, the body begins at byte 0.
     """
     start, stop, reply = session.options.start, session.options.stop, planned.reply
     same = session.options.known.agree(Validators(size=reply.size, modified=reply.modified))
@@ -506,7 +511,7 @@ _GRANTED = {
     b"EPSV": b"229",
     b"QUIT": b"221",
 }
-#: Reply texts that the client ignores: the port, and the text after the login.
+#: Values in replies that the client ignores during a replay: the port, and the text after the login.
 _ANY_PORT = b"(|||1024|)"
 _ARCHIVE = b"archive"
 

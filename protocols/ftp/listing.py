@@ -24,9 +24,9 @@ from protocols.syntax import encode
 # Dates in LIST have a precision of a minute or a day. Their time zone is the server's local time, and the
 # year is often missing.
 #
-# A date without a time zone is ambiguous. The original text of such a date is stored (`local`), and no
-# decision depends on it. Servers omit the year if a date is less than half a year old. Some servers omit the
-# year of all future dates.
+# A date without a time zone is ambiguous. Therefore the original text of such a date is stored (`local`), and
+# the client does not compare such dates. Servers omit the year if a date is less than half a year old. Some
+# servers omit the year of all future dates.
 
 _MONTHS = (b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec")
 _MONTH_NAME = b"(?i:" + b"|".join(_MONTHS) + b")"
@@ -336,8 +336,8 @@ def _number(digits: str, most: int) -> int | None:
     return number if number <= LARGEST else None
 
 
-#: The maximum number of bytes of names that are stored to find their common prefix. This number of bytes is
-#: enough to show whether the server sends the prefix.
+#: The maximum number of bytes of names that are stored to detect a common prefix (see `NlstReader`).
+#: Directories with fewer names are stored completely.
 _HELD = 8_192
 _MLSD_KINDS = {"file": Kind.DOCUMENT, "dir": Kind.DIRECTORY}
 
@@ -395,10 +395,10 @@ def _is_name(name: bytes) -> bool:
 class NlstReader:
     """A reader of NLST output (one name per line) that creates entries.
 
-    Some servers send the argument of NLST (`argument`, may be empty) as a prefix of each name, other servers
-    do not. Only all names together show whether the server sends the prefix. The first names are stored while
-    all names begin with the prefix, up to `_HELD` bytes. If all stored names have the prefix, a later name
-    without the prefix is not a name in the directory.
+    Some servers send the argument of NLST (`argument`, may be empty) as a prefix of each name. Other servers
+    do not. To detect the prefix, the first names are stored, up to `_HELD` bytes, until a name does not begin
+    with the prefix. If all stored names have the prefix, a later name without the prefix is rejected as a
+    name outside the directory.
 
     Raises:
         LimitExceeded: A line is longer than `limits.line` (or `limits.body`, if that is less).
@@ -426,7 +426,7 @@ class NlstReader:
                 yield entry
 
     def _weigh(self, line: bytes) -> Iterator[Entry]:
-        """Store one of the first lines until it is known whether the server sends the prefix."""
+        """Store one of the first lines until the reader has detected whether the server sends the prefix."""
         self._held.append(line)
         self._room = max(0, self._room - len(line))
         if not line.startswith(self._prefix):
@@ -448,7 +448,7 @@ class NlstReader:
 
 
 class _ListingLines:
-    """A splitter of bytes into lines, which stores an incomplete line within `limits`.
+    """A splitter of bytes into lines, which buffers an incomplete line up to the limits.
 
     With `by_network`, only CR LF ends a line, and an LF without CR belongs to the line.
     """

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-#: The maximum size of a reply in bytes. Servers under test send 300 lines of 17,000 bytes. No useful text is
-#: longer.
+#: The maximum size of a reply in bytes. Tested servers send replies of up to 300 lines and 17,000 bytes.
 REPLY_LIMIT = 1_048_576
 
 _IAC = 0xFF
@@ -288,8 +287,8 @@ def parse_path(reply: ControlReply) -> bytes | None:
     """Return the path in a 257 reply: the quoted text, in which two quotes represent one quote.
 
     Return None without a closing quote (CVE-2017-1000254), for an empty path, and for a path with a control
-    character. If a server does not double quotes, the path is wrong. Therefore the caller must check the path
-    with CWD.
+    character. Some servers do not double a quote in the path, so the path may be wrong. Therefore the caller
+    must check the path with CWD.
     """
     _, _, rest = reply.octets.partition(b'"')
     match = _QUOTED.match(rest)
@@ -316,7 +315,9 @@ class PassiveReply(NamedTuple):
 
 
 def parse_extended(reply: ControlReply) -> int | None:
-    """Return the port of a 229 or another 2yz reply, or None if another reply than 229 has no port.
+    """Return the port of a 2yz reply to EPSV.
+
+    The result is `None` for a reply without a port whose code is not 229.
 
     Raises:
         ProtocolError: A 229 reply has no port, a port out of range, or a protocol or address before the port.

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 _UNKNOWN = Secret(b"****")
 
-#: Servers that process pipelined commands in order; each was tested. Some other servers lose all commands
-#: except the first (RFC 959 5.4 requires a client to wait). The client would notice the loss only by an idle
-#: timeout.
+#: Tested servers that process pipelined commands in order. RFC 959 5.4 requires a client to wait for each
+#: reply, and some other servers lose all commands except the first. The client would detect the loss only by
+#: an idle timeout.
 _IN_ORDER = (b"vsFTPd", b"ProFTPD", b"Pure-FTPd")
 
 
@@ -69,7 +69,10 @@ def log_in(control: Control, url: FtpUrl, options: Options) -> Dialogue[None]:
 
 
 def _hear_greeting(control: Control) -> Dialogue[ControlReply]:
-    """Receive the greeting 220 or 230; a 120 announces that a 220 will follow."""
+    """Receive the greeting 220 or 230.
+
+    A 120 reply announces that a 220 reply will follow.
+    """
     for _ in range(PRELIMINARY_LIMIT):
         reply = yield from control.hear_greeting()
         if not reply.preliminary:
@@ -150,7 +153,10 @@ _ABSOLUTE = "an empty segment is a CWD without argument; an absolute path starts
 
 
 class ConnectionNotReusable(Exception):
-    """A pooled connection cannot return to the login directory, where the path of a URL starts."""
+    """The exception for a pooled connection that cannot return to the login directory.
+
+    The path of a URL starts at the login directory.
+    """
 
 
 class FtpSession(NamedTuple):

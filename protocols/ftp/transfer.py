@@ -118,8 +118,8 @@ def transfer(
 ) -> Dialogue[TransferRefusal | CompleteTransfer]:
     """Open the data connection, send the command, and complete the transfer.
 
-    The body begins with the first byte. If no byte arrives, `settle` begins the body. If a range was
-    requested, bytes after the range are not read. After a range, the control connection is not reused,
+    The body begins with the first byte. If no byte arrives, `settle` begins the body. If the caller requests
+    a range, the client closes the data connection after the range. Then the control connection is not reused,
     because servers differ in their reply to the closed data connection.
 
     Raises:
@@ -177,7 +177,7 @@ def _await_data(control: Control, doing: str, *, announced: bool) -> Dialogue[Bo
 
 
 def _weigh(heard: Sequence[ControlReply]) -> DataExpectation:
-    """Decide from the received replies whether data may still arrive.
+    """Return whether data may still arrive after the received replies.
 
     If a refusal is the only reply, no data arrives. After a 1yz reply, the server may have sent data before
     the refusal.
@@ -196,7 +196,10 @@ def _conclude_nothing(
     planned: FtpTransfer,
     doing: str,
 ) -> Dialogue[TransferRefusal | CompleteTransfer]:
-    """Complete a transfer without data; the final reply decides between empty, refused and failed."""
+    """Complete a transfer without data.
+
+    The final reply shows whether the file is empty, the server refused, or the transfer failed.
+    """
     yield CloseData()
     try:
         final = yield from _hear_final(control, heard, 0, planned, doing)
@@ -287,9 +290,10 @@ def refuse_transfer(refused: TransferRefusal, verb: bytes, *arguments: bytes) ->
 
 # Preparation of a transfer: the type, and a new data connection (RFC 959 5, RFC 2428).
 #
-# Only passive mode is used. The client sends EPSV first. PASV follows if the reply to EPSV has no port, or
-# if the port is unreachable or refused (S13, FTP data connections). The host in the reply to PASV is ignored.
-# The state stores whether EPSV works on this control connection. Each port is used once.
+# Only passive mode is used. The client sends EPSV first. PASV follows if the reply to EPSV has no port, or if
+# the port is unreachable or refused (S13, FTP data connections). The host in the reply to PASV is ignored.
+# The session state stores whether EPSV works on this control connection. Each port is used for one transfer
+# only.
 
 
 def set_type(control: Control, code: bytes) -> Dialogue[None]:

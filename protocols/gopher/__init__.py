@@ -2,7 +2,7 @@
 
 - `url`: the URL and the item types
 - `request`: the request line of a URL
-- `dialogue`: one transaction, or the URL of an item that is never fetched
+- `dialogue`: the transaction for a URL, or the target URL of an item that is never fetched
 - `reply`: the shape of a reply, its metadata and its body
 - `content`: the header line, dot-stuffing, detection of truncated replies
 - `menu`: menu lines and items

@@ -1,6 +1,6 @@
 """The body of a gopher reply: its header line, its decoding, and the check for truncation.
 
-There are three proofs that a reply is complete:
+Any of three observations proves that a reply is complete:
 
 - `length`: the body has as many bytes as the header announced.
 - `terminator`: the body ends with a line of one period.
@@ -182,7 +182,7 @@ class GopherContent:
         """Copy a text; all received bytes are emitted before an error is raised.
 
         If the connection is reset after a final period, the text is complete. If an idle timeout expires
-        after a final period, the text is complete only if the header announced a final period.
+        after a final period, the text is complete only with a header that announced a final period.
         """
         passed = CopiedBody(0)
         try:

@@ -332,13 +332,14 @@ class FormEntries:
                 yield Entry(name=line.prompt, kind=Kind.INFO, extra=line.as_json())
 
 
-# Format detection. The requested view determines the format of a Gopher+ reply; the item type determines the
+# Format detection. The requested view determines the format of a Gopher+ reply. The item type determines the
 # format of any other reply. The client examines the bytes in the buffer without consuming them, and waits
 # only for the bytes that it needs for the decision.
 #
 # Basic Gopher has no status code. A server reports an error with a Gopher+ error (memo 2.3) or with an error
 # line, for example for a missing item. The client distinguishes an error line from content by the syntax of
-# the line, never by its text. Only the start of a reply is examined, until it cannot be an error any more.
+# the line, never by its text. The client examines the start of a reply only until the reply is certainly
+# content.
 
 #: The number of bytes that are needed to distinguish attribute records from other replies.
 RECORD_MARK_LENGTH = 6

@@ -16,8 +16,8 @@ from protocols.errors import Refused
 from protocols.gopher.url import ANSWERS, GopherUrl
 from protocols.wire import encode_block, encode_line
 
-#: The maximum size of a request line in bytes, without CR LF (rule S02, command injection). Every measured
-#: server accepts a line of SAFE_REQUEST bytes; some servers do not accept longer lines.
+#: The maximum size of a request line in bytes, without CR LF (rule S02, command injection). Every tested
+#: server accepts a line of SAFE_REQUEST bytes. Some servers do not accept longer lines.
 REQUEST_LIMIT = 4096
 SAFE_REQUEST = 198
 

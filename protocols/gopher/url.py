@@ -126,8 +126,8 @@ def as_menu(url: GopherUrl) -> GopherUrl:
 def with_name(url: GopherUrl, *names: bytes) -> GopherUrl | None:
     """Return the URL of another item in or below the menu of this item.
 
-    On most servers the selector is a path. The menu is the path before the last slash; a name may begin with
-    this path. Return None in two cases:
+    On most servers the selector is a path. The path of the menu is the part before the last slash, and a name
+    may begin with the path of the menu. The result is `None` in two cases:
 
     - The item is not transferred as binary data (OCTETS). For example, the server chooses the line ends of a
       text, so the size of the file may differ from the number of received bytes.

@@ -1,8 +1,8 @@
 """The schemes http and https: RFC 1738 3.3 (the URL), RFC 9110 and 9112.
 
 - `request` composes the bytes of a request for a URL.
-- `http1` sends one HTTP/1 request and reads the response within the limits. Heads that are not plain are
-  parsed by h11 (in `h11_machine`). `http2` does the same in HTTP/2 frames.
+- `http1` sends one HTTP/1 request and reads the response within the limits. `h11_machine` parses heads that
+  are not plain. `http2` sends a request and reads the response in HTTP/2 frames.
 - `response` parses the head of a response, the status and dates. `codings` decodes content codings.
 - `dialogue` performs one retrieval, with `auth` and `call`. Its function `relay` sends a request that the
   caller composed.

@@ -1,8 +1,8 @@
 """HTTP authentication: none, Basic (RFC 7617) or Digest (RFC 7616), as the server requires.
 
 - Credentials in the URL are sent with the first request.
-- Credentials stored for the host and port are sent with the first request only if others
-  cannot read the connection. Otherwise they are sent after the server requested a login (401).
+- Stored credentials are sent with the first request if others cannot read the connection (TLS or loopback).
+  Otherwise, they are sent only after the server requested a login (401).
 - Digest is preferred to Basic, and Basic is never tried after Digest failed.
 - A user name and password that the server rejected are not sent to this server again in the same run.
 """
@@ -33,7 +33,7 @@ _CHALLENGED = 401
 _UNGUESSABLE = 16
 #: The maximum number of consecutive responses with a stale nonce.
 _MOST_STALE = 3
-#: The maximum number of stored nonces, because untrusted URLs can name any number of hosts.
+#: The maximum number of stored nonces. Untrusted URLs can contain any number of hosts (memory exhaustion).
 _CAPACITY = 1_024
 
 Place: TypeAlias = "tuple[str, int, Credentials]"
@@ -108,7 +108,7 @@ class HttpLogin:
     def perform(self, request: HttpRequest) -> Dialogue[HttpAnswer]:
         """Send the request, and retry it with a login if the server requires a login.
 
-        The retry takes place only if a login is available.
+        Without an available login, the request is not retried.
 
         Raises:
             AccessDenied: the server rejected the login.
@@ -196,7 +196,7 @@ class HttpLogin:
             raise AccessDenied(message, code=str(head.status), text=head.reason)
 
     def _check_server(self, head: ResponseHead, request: HttpRequest) -> None:
-        """After a Digest login, verify the server's proof of the password, and store the next nonce."""
+        """Verify the server's proof of the password after a Digest login, and store the next nonce."""
         fields = head.values("authentication-info")
         if not fields or self._credentials is None:
             return
@@ -287,8 +287,8 @@ def _end_of(found: re.Match[str] | None) -> int:
 # RFC 2069).
 #
 # A `Digest` contains one nonce of a server, counts the uses of the nonce, and returns the Authorization field
-# for a request. The values of a challenge are Latin-1, like all header fields. The hash is computed over the
-# bytes.
+# for a request. The values of a challenge are decoded as Latin-1, like all header fields. The hash is
+# computed over their original bytes.
 
 _HASHES: dict[str, Callable[[bytes], str]] = {
     "MD5": lambda octets: hashlib.md5(octets, usedforsecurity=False).hexdigest(),
@@ -328,9 +328,9 @@ class Digest:
     def covers(self, target: bytes) -> bool:
         """Return whether a request for this target may use the nonce without a new challenge.
 
-        The target must have the same origin as the challenge. The parameter `domain` lists the paths for
-        which the login is valid. URLs of other hosts in `domain` are ignored, because the login is not sent
-        to other hosts (S11, credential scope).
+        The target must have the same origin as the challenge. The parameter `domain` of the challenge lists
+        the paths for which the login is valid. URLs of other hosts in `domain` are ignored, because the login
+        is not sent to other hosts (S11, credential scope).
         """
         if "domain" not in self._said:
             return True
@@ -437,7 +437,7 @@ def _quote(text: str) -> str:
 # After a 407 response, the login is sent with every request to the proxy. The client uses Digest if the proxy
 # supports Digest (RFC 7616), otherwise Basic. The Digest field differs in each request.
 
-#: The number of random bytes for the method `heed`.
+#: The number of random bytes that `heed` needs for a client nonce.
 UNGUESSABLE = 16
 #: The maximum number of pending requests whose secrets are stored.
 _REMEMBERED = 256
@@ -456,7 +456,10 @@ class HttpProxyAuth:
         self._stale = 0
 
     def fields(self, method: bytes, target: bytes) -> Headers:
-        """Return the login fields of a request; `target` is the request target that the proxy receives."""
+        """Return the login fields of a request.
+
+        `target` is the request target that the proxy receives.
+        """
         self._asked += 1
         if self._digest is None or self._credentials is None:
             return self._basic

@@ -5,7 +5,7 @@ caller requests it. A few coded bytes therefore never become a very large body i
 
 - After the first mebibyte, the decoded bytes are limited to `ratio` times the coded bytes.
 - The coded bytes are limited like any body. In addition, at most one mebibyte of consecutive coded bytes may
-  produce no output.
+  decode to nothing.
 
 gzip and deflate come from the standard library; the caller supplies other codings.
 """
@@ -22,8 +22,9 @@ from protocols.options import Unpacking
 #: The maximum size of a decoded block, in bytes.
 PIECE = 65_536
 
-#: The maximum number of coded bytes fed at a time. The unused bytes are copied for each gzip member and each
-#: decoded block. With larger values, the time for members of 21 bytes would be quadratic.
+#: The maximum number of coded bytes that the decoder receives at a time. The decoder copies the unused bytes
+#: for each gzip member and each decoded block. With larger values, many members of 21 bytes would take
+#: quadratic time.
 FED = 16_384
 
 #: The number of decoded bytes before the ratio is checked. A page of blanks compresses well and is not an
@@ -31,12 +32,12 @@ FED = 16_384
 _GRACE = 1_048_576
 
 #: The maximum number of consecutive coded bytes without output. Empty members, empty blocks, metadata and
-#: skippable frames produce no output, and a peer can send any number of them. An encoder sends only a few of
-#: these between two members with output.
+#: skippable frames produce no output, and a peer can send any number of them. A normal encoder writes only a
+#: few of them between two members with output.
 _IN_VAIN = 1_048_576
 
-#: The overhead of a coding for incompressible data, in bytes: headers, a name, and five bytes per block of 16
-#: KiB.
+#: The maximum overhead in bytes of a coding for incompressible data: headers, a file name, and five bytes per
+#: block of 16 KiB.
 _WRAPPING = 1_024
 _BLOCKS = 1_000
 
@@ -172,7 +173,10 @@ class Decoding:
         return iter(())
 
     def _count_coded(self, octets: int) -> None:
-        """Count coded bytes before decoding; `_count` resets the number of bytes without output."""
+        """Count coded bytes before decoding.
+
+        `_count` resets the number of coded bytes without output.
+        """
         self._came += octets
         if self._most is not None and self._came > self._most + self._most // _BLOCKS + _WRAPPING:
             raise LimitExceeded("body", f"the coded body is larger than the limit of {self._most} bytes")

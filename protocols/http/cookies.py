@@ -1,9 +1,9 @@
 """The cookies of one run (RFC 6265bis): parsing, storage, and selection for a request.
 
 This module is stricter than the standard because of S11 (credential scope). Port 80 of http and port 443 of
-https share cookies; every other port has separate cookies. A cookie is stored until the end of the run,
-unless the cookie jar is stored in a file. A jar in a file has a clock, which decides whether a cookie has
-expired. Without a clock, the Date field of the response decides.
+https share cookies. Every other port has separate cookies. If the cookie jar is not stored in a file, all
+cookies are removed at the end of the run. If the jar is stored in a file, the local clock decides whether a
+cookie has expired. Otherwise, the Date field of the response decides.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Cookie(NamedTuple):
 
     The cookie is sent to `host`, and also to subdomains of `host` if `subdomains` is set. Host names have no
     trailing dot here. `port` is None for the default ports of http and https. `expires` is in seconds since
-    1970. The value None means that the cookie ends with the session or if the jar is not stored in a file.
+    1970. The value None means a session cookie, or a cookie in a jar that is not stored in a file.
     `http_only` is stored only because cookie files of other programs contain it.
     """
 
@@ -67,8 +67,8 @@ class Cookie(NamedTuple):
 class Jar:
     """The cookie jar of a run: all cookies in the order in which they were set.
 
-    `revision` counts the changes of the jar by servers. A jar that is stored in a file has a `clock`, and its
-    cookies can expire.
+    `revision` is the number of changes that servers made. Only a jar that is stored in a file has a `clock`.
+    The `clock` decides whether a cookie has expired.
     """
 
     def __init__(self, clock: Callable[[], datetime] | None = None) -> None:
@@ -81,7 +81,7 @@ class Jar:
         return 0 if self.clock is None else self.clock().timestamp()
 
     def header(self, url: HttpUrl) -> bytes:
-        """Return the value of the Cookie field for a request, or an empty value without a matching cookie.
+        """Return the value of the Cookie field for a request, or an empty value if no cookie matches.
 
         Cookies with longer paths come first. For equal lengths, cookies that were set earlier come first.
         """
@@ -214,7 +214,7 @@ def _keeps_its_word(cookie: Cookie, attributes: dict[str, str], url: HttpUrl) ->
 def _is_alive(attributes: dict[str, str], now: str) -> bool:
     """Return whether the response sets the cookie and does not delete it.
 
-    A response deletes a cookie if the cookie's expiry is not after the Date of the response. Max-Age takes
+    A response deletes a cookie if the new expiry is at or before the Date of the response. Max-Age takes
     precedence over Expires. An invalid attribute is ignored.
     """
     if re.fullmatch(r"-?[0-9]+", attributes.get("max-age", "")):
@@ -277,7 +277,8 @@ def jar_of(memory: dict[str, object]) -> Jar:
 _LONGEST = 1_024
 _DELIMITER = re.compile(r"[\t\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-#: The date for a response without a Date field, earlier than any run of this program.
+#: The date that is assumed for a response without a Date field: a date before the first release of this
+#: program.
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
@@ -311,7 +312,7 @@ def _full_year(year: int) -> int:
     return year + 1900 if 70 <= year <= 99 else year + 2000 if year <= 69 else year
 
 
-# Cookie files, which are untrusted input. A line is an error if no server could have set the cookie.
+# Cookie files are untrusted input. A line whose cookie no server could have set is an error.
 
 TITLE = b"# Netscape HTTP Cookie File\n# Secrets, kept by resolve; comments stay as they are.\n\n"
 

@@ -35,8 +35,8 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
     """Return the steps of a retrieval.
 
     If the caller needs only metadata, the request is HEAD. If the server does not support HEAD, the request
-    is GET, and the body is not read. A request that resumes a partial object without a `stop` may be repeated
-    for the complete object. This happens if the object is now shorter than the partial copy, or if the
+    is GET, and the body is not read. A request that resumes a partial copy (without `Options.stop`) is
+    repeated for the complete object in two cases: the object is now shorter than the partial copy, or the
     response contains another range.
     """
     options, limits = options or Options(), limits or Limits()
@@ -226,8 +226,8 @@ _OF_THE_CODING = ("content-encoding", "content-length")
 def relay(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) -> Dialogue[None]:
     """Send the caller's request, and return its response as a reply.
 
-    `extra` of the reply has the status, the reason and the version. After the status 101, the body is all
-    bytes that the peer sends in the new protocol. If the response has no body, the
+    `extra` of the reply contains the status, the reason phrase and the HTTP version. After the status 101,
+    the body consists of all bytes that the peer sends in the new protocol. If the response has no body, the
     connection is released before the reply is returned.
     """
     answer = yield from perform(request, options, limits, tls=tls)

@@ -1,9 +1,9 @@
 """An HTTP/1 request and its response on a connection, without I/O, within the limits.
 
 A plain head (the usual form, defined below) is written and parsed in one step, without an import of h11. Any
-other head is read line by line within the limits, and then passed to h11 as one block. A body of known
-length, or until the end of the connection, is copied directly from the connection in bulk. Only chunked
-bodies pass through h11.
+other head is read line by line within the limits, and then passed to h11 as one block. A body is copied in
+bulk from the connection if its length is known or if the connection's end marks its end. Only chunked bodies
+pass through h11.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 # Plain heads are a subset of the heads that h11 accepts, with the same meaning. Each field occurs once, in
 # printable ASCII without line folding, and each line ends in CR LF. The only framing field is one
 # Content-Length, and the connection can be reused. The checks here are at least as strict as those of h11.
-# h11 parses all other heads, which only takes longer.
+# h11 parses all other heads, more slowly.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
-#: The pattern needs no backtracking, because each byte can match only one element. A mismatch takes as long
-#: as a match (no ReDoS).
+#: The pattern does not backtrack, because each byte can match only one element. So a mismatch takes no longer
+#: than a match (no ReDoS).
 _VALUE = r"(?:[!-~]+(?:[ \t]+[!-~]+)*)?"
 
 #: The lines of a request without framing fields. The only accepted `Connection` field is keep-alive.
@@ -64,7 +64,8 @@ def write_plain(request: HttpRequest) -> Line | None:
 def read_plain(buffer: Buffer, method: bytes, limits: Limits) -> ResponseHead | None:
     """Parse the head of a response to a plain request, with a known body length.
 
-    If the head is incomplete, is not plain, or may exceed a limit, return None and consume nothing.
+    The result is `None` for a head that is incomplete, not plain, or possibly above a limit. In these cases,
+    no bytes are consumed.
     """
     octets = buffer.peek_head(limits.line)
     if not octets.isascii() or not (found := _ANSWER.fullmatch(text := octets.decode("ascii"))):
@@ -94,16 +95,16 @@ def _is_clear(named: dict[str, str]) -> bool:
 
 _BEGINNING = b"HTTP/1."
 
-#: The maximum size in bytes of a request that every operating system accepts in one write. No response can
-#: arrive before the complete request is sent.
+#: The maximum size in bytes of a request that every operating system accepts in one write. For such a
+#: request, a response cannot arrive before the complete request was sent.
 AT_ONCE = 16_384
 
 
 class Http1Exchange:
     """An HTTP/1.1 request and its response on one connection.
 
-    First send `line` (and a body with `encode_body` and `encode_end`). Then read the head with `read_head`,
-    and finally the body.
+    First send `line`, and a body with `encode_body` and `encode_end`. Then read the head with `read_head`.
+    Finally read the body.
 
     Raises:
         Refused: the request cannot be sent (S02).

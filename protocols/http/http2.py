@@ -1,8 +1,8 @@
 """A request and its response in HTTP/2 frames (RFC 9113), within the limits, without I/O.
 
-The module takes one frame at a time from the buffer. So each frame has a limited size, and bytes after the
-response stay in the buffer. The HTTP/2 state machine from the options (`Frames`) interprets the frames. Body
-bytes are not accumulated: each step emits the bytes of one read from the connection.
+The module takes one frame at a time from the buffer, so each frame has a limited size. Bytes after the
+response stay in the buffer. The HTTP/2 state machine (`Frames`, from the options) interprets the frames. The
+body is not stored in memory: each step emits the bytes of one read from the connection.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from protocols.wire import Buffer, encode_frames
 _PREFIX = 9
 _LARGEST_FRAME = 16_384
 _GOAWAY = 7
-#: The maximum number of consecutive frames without data of the response. A normal server sends fewer. Known
-#: attacks send SETTINGS, PING, empty DATA or endless header blocks (CVE-2019-9512 to 9518, CVE-2024-27316 and
-#: similar).
+#: The maximum number of consecutive frames without response data. A normal server sends fewer. Known
+#: denial-of-service attacks send SETTINGS, PING, empty DATA or endless header blocks (CVE-2019-9512 to 9518,
+#: CVE-2024-27316 and similar).
 _IDLE_FRAMES = 1_000
 #: The minimum limit for the size of a header section, in bytes. h2 uses the same number.
 _HEADER_SECTION = 65_536
@@ -43,7 +43,10 @@ _Fields: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
 
 def header_section(limits: Limits) -> int:
-    """Return the maximum size in bytes of a peer's header section; a line of maximum length must fit."""
+    """Return the maximum size in bytes of a peer's header section.
+
+    The section can contain a line of maximum length.
+    """
     return max(_HEADER_SECTION, limits.line)
 
 
@@ -265,7 +268,7 @@ def _fields_of(request: HttpRequest) -> _Fields:
     """Return the header fields in the form of HTTP/2 (8.3.1); the target stays as in the URL.
 
     Raises:
-        Refused: a proxy that forwards the request in HTTP/1.1 would read more than one field (S02, request
+        Refused: a proxy that forwards the field in HTTP/1.1 would write more than one field (S02, request
             smuggling; 8.2.1, 10.3).
     """
     for name, value in request.headers:

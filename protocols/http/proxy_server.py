@@ -5,7 +5,7 @@ LF or CR, a folded line (RFC 9112 5.2), Content-Length together with Transfer-En
 Host that differs from the target. h11 accepts some of these heads, so each head is checked before h11
 receives the head.
 
-A connection serves one request. The bytes after it, such as a pipelined request, are never forwarded.
+A connection serves one request. Bytes after this request, such as a pipelined request, are never forwarded.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ class ProxyRequest(NamedTuple):
 
 
 def endpoint_url(host: str, port: int) -> str:
-    """Return the URL of a tunnel for the policy check. The data of a tunnel is opaque, and usually TLS."""
+    """Return the URL of a tunnel for the policy check.
+
+    The proxy cannot inspect the data of a tunnel, which is usually TLS.
+    """
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}/" if port == 80 else f"https://{shown}:{port}/"
 
@@ -153,7 +156,7 @@ def _without_port(place: bytes) -> bytes:
 
 
 def forwardable(fields: Iterable[tuple[bytes, bytes]]) -> Fields:
-    """Return the fields without hop-by-hop fields, which RFC 9110 or the field `Connection` names."""
+    """Return the fields without hop-by-hop fields: those of RFC 9110, and those in the field `Connection`."""
     found = list(fields)
     named = {
         word.strip().lower() for name, value in found if name == b"connection" for word in value.split(b",")

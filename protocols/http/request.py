@@ -25,8 +25,8 @@ Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 #: The names of header fields whose values are displayed as `****` (S17, privacy).
 _SECRET = re.compile(rb"auth|cookie|key|passw|secret|session|signature|token", re.IGNORECASE)
 
-#: Header fields that the URL, the connection or h11 determines. If the caller could set such a field, the
-#: value could break the framing (request smuggling), or name another host than the checked host.
+#: Header fields that the URL, the connection or h11 determines. A value set by the caller could break the
+#: framing (request smuggling), or contain another host than the checked host.
 _NOT_THE_CALLERS = frozenset(
     {
         b"accept-encoding",
@@ -58,8 +58,8 @@ class HttpRequest(NamedTuple):
     """A request to send.
 
     A request whose body is a stream can be sent only once. `told` contains the header fields for a proxy.
-    These fields are not part of the pool key, because a connection to a proxy belongs to one login at this
-    proxy.
+    These fields are not part of the pool key, because a proxy connection is never shared between different
+    proxy logins.
     """
 
     method: bytes

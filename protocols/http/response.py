@@ -1,7 +1,7 @@
 """The head of an HTTP response, and the meaning of its fields (RFC 9110 6 and 8, RFC 9112 6.3).
 
-Field names are in lower case. Field values are the received bytes, decoded as Latin-1. A field with an error
-is ignored if only metadata is lost. h11 has already checked all framing fields.
+Field names are in lower case. Field values are the received bytes, decoded as Latin-1. An invalid field is
+ignored if it contains only metadata. h11 has already checked all framing fields.
 """
 
 from __future__ import annotations
@@ -93,10 +93,13 @@ class ResponseHead(NamedTuple):
 
     @property
     def announced(self) -> int | None:
-        """Return the Content-Length, which a response to HEAD also has although it has no body.
+        """Return the Content-Length.
 
-        Return None with a transfer coding, which makes Content-Length meaningless (RFC 9112 6.3). Also return
-        None for 204, because a 204 response has no content (RFC 9110 15.3.5).
+        A response to HEAD has a Content-Length too, although it has no body.
+
+        The result is `None` for a response with a transfer coding, which makes Content-Length meaningless
+        (RFC 9112 6.3). The result is also `None` for 204, because a 204 response has no content (RFC 9110
+        15.3.5).
         """
         values = self.values("content-length")
         void = self.status == 204 or self.values("transfer-encoding")
@@ -114,7 +117,7 @@ class ResponseHead(NamedTuple):
 def check_head_size(octets: int, limits: Limits) -> None:
     """Check the size of the part of the head that was received.
 
-    A single line may use the complete limit of a line.
+    The maximum is never smaller than the limit for a single line.
 
     Raises:
         LimitExceeded: the head is too long.
@@ -245,8 +248,8 @@ _REFUSALS: dict[int, type[Declined]] = {
     503: TryLater,
     504: TryLater,
 }
-#: The status codes of redirects whose Location is the object's URL. The code 304 is checked elsewhere
-#: (conditional request), 305 would name a proxy, and 306 is unused.
+#: The status codes of redirects whose Location is the object's URL. Three codes are excluded: 304 is the
+#: response to a conditional request, 305 contains a proxy, and 306 is unused.
 _ELSEWHERE = frozenset({300, 301, 302, 303, 307, 308})
 _PARTIAL = 206
 

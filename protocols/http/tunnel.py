@@ -26,7 +26,7 @@ from protocols.http.response import ResponseHead
 from protocols.options import Limits
 from protocols.step import Dialogue, RandomBytes, Send, receive
 
-#: The limits for a proxy's response, which is short. The response heads of Squid have 1 KiB.
+#: The limits for a proxy's response, in bytes and lines. The response heads of Squid have 1 KiB.
 _LIMITS = Limits(line=16_384, lines=100)
 
 #: The status codes that require a login: 407, and 401, which tinyproxy sends for a wrong proxy login.

@@ -4,10 +4,11 @@
 - `response`: commands, status lines and data blocks.
 - `article`: the head of an article, the decoding of header fields, dates.
 - `listing`: overviews and lists of groups, with their URLs and metadata.
-- `attachments`: the files in an article (MIME), and the articles that hold parts of a file.
+- `attachments`: the files in an article (MIME), and the search for the articles with the other parts of a
+  file.
 - `yenc`: the decoding of yEnc.
 - `request`: the commands for a URL.
-- `negotiation`: the preconditions of a server, and compression for long responses.
+- `negotiation`: reader mode, TLS and login, if the server requires them, and compression for long responses.
 - `session`: a connection, its pipeline, and the session of one dialogue on the connection.
 - `dialogue`: the complete protocol exchange for a URL.
 """

@@ -1,7 +1,8 @@
-"""The files in an article: parts of MIME (RFC 2045 to 2049, RFC 2183) and files in yEnc.
+"""The files in an article: MIME parts (RFC 2045 to 2049, RFC 2183) and files in yEnc.
 
-`email` of the standard library parses MIME. It recurses into nested parts and compares each line with the
-boundary of each open part, so the depth, the number of parts and the size of a header field are limited here.
+The module `email` of the standard library parses MIME. `email` recurses into nested parts, and compares each
+line with the boundary of each open part. Therefore this module limits the depth, the number of parts and the
+size of a header field (denial of service).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ MAX_DEPTH = 16
 MAX_PARTS = 1_000
 #: The maximum size of a header field of MIME in bytes. The parameter parser of `email` takes quadratic time.
 MAX_FIELD = 4_096
-#: The maximum number of articles for one file. 10,000 articles of 750 kB are 7.5 GB.
+#: The maximum number of articles for one file. 10,000 articles of 750 kB have 7.5 GB.
 MAX_TOTAL = 10_000
 #: The maximum number of unrelated articles between two parts of a post. Programs post the parts in sequence,
 #: but other posts may get article numbers in between.
@@ -71,7 +72,10 @@ class _Part(Message):
 
 
 class PartCounter(NamedTuple):
-    """The counter `(3/7)` in a subject; `rest` is the subject without the counter, the same for all parts."""
+    """The part counter in a subject, such as `(3/7)`.
+
+    `rest` is the subject without the counter. All parts of a file have the same `rest`.
+    """
 
     rest: str
     number: int
@@ -147,7 +151,7 @@ class NewsPost:
         yield Attachment(name, media_type, content, error=error)
 
     def list_parts(self, part: FilePart) -> PartsListing:
-        """Return the overview near the article.
+        """Return the listing (overview) of the articles with numbers near this article.
 
         The number of an article is in the URL, or in the field Xref of the server (RFC 5536 3.2.14).
 
@@ -170,8 +174,8 @@ class NewsPost:
     def find_parts(self, part: FilePart, entries: Iterable[Entry]) -> Mapping[int, Url]:
         """Return the URLs of the articles with the other parts.
 
-        Parts have the same author, and the same subject except the counter. Of several articles with the
-        same part, the nearest one counts.
+        Articles belong to the same file if the author and the subject without the counter are equal. If
+        several articles have the same part, the article with the nearest number is used.
         """
         number = self._place()[1]
         subject, author = self._head.decode_first("subject"), self._head.get_first("from")
@@ -223,7 +227,11 @@ class NewsPost:
 
 
 def read_yenc(octets: bytes, limits: Limits) -> Iterator[Attachment]:
-    """Yield the yEnc files in a text. Raises `ProtocolError`."""
+    """Yield the yEnc files in a text.
+
+    Raises:
+        ProtocolError: The yEnc data is invalid.
+    """
     if b"=ybegin " not in octets:
         return
     decoder = YencDecoder(limits)

@@ -48,8 +48,8 @@ _BRANCHES = (
 def converse(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Dialogue[None]:
     """Return the dialogue that retrieves a news URL.
 
-    The connection is shared. Other dialogues must wait with reading their responses until the body of this
-    dialogue was read completely (`EndResponse`).
+    Several dialogues share the connection. The other dialogues cannot read their responses until this
+    dialogue has read its complete body (`EndResponse`).
 
     Raises:
         Declined: the server refused the request.

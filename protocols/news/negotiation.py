@@ -73,8 +73,8 @@ def check_precondition(session: NntpSession, command: NntpCommand, response: Nnt
     """Check whether the response states a precondition that the client can fulfill.
 
     A server in transit mode responds with 401. A server older than RFC 3977 responds with 500, 502 or 480, or
-    with 501 to a variant of LIST. Therefore these codes mean transit mode until the client knows that the
-    server is in reader mode.
+    with 501 to a variant of LIST. Therefore the client interprets these codes as transit mode until the
+    server is certainly in reader mode.
 
     Raises:
         Precondition: the response states a precondition.
@@ -250,7 +250,10 @@ class NewsNegotiation:
         return refusal(command, response)
 
     def _is_old(self) -> Dialogue[bool]:
-        """Return whether the server is older than RFC 4643, and therefore means 481 by 482."""
+        """Return whether the server is older than RFC 4643.
+
+        Such a server sends 482 where RFC 4643 requires 481.
+        """
         if self._state.capabilities is None and not self._state.old:
             try:
                 yield from self._session.hear_capabilities(self._willing)

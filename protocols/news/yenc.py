@@ -1,8 +1,8 @@
 """The decoding of yEnc (www.yenc.org, draft 1.3): binary files in the lines of an article.
 
-A file is `=ybegin`, encoded lines, `=yend`; a part of a file has `=ypart` after `=ybegin`. Each byte is
-stored as its value plus 42. An article cannot contain NUL, CR and LF, and `=` begins an escape sequence, so
-these four bytes are stored as `=` and the value plus 64. The decoder ignores lines outside a file.
+A file begins with a line `=ybegin` and ends with a line `=yend`. In a part of a file, a line `=ypart` follows
+`=ybegin`. Each byte is encoded as its value plus 42. If the result is NUL, CR, LF or `=`, it is encoded as
+`=` and the result plus 64 (escape sequence). The decoder ignores lines outside a file.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from protocols.errors import ChecksumMismatch, IntegrityError, LimitExceeded, ProtocolError, Truncated
 from protocols.options import Limits
 
-#: The maximum value of a size or an offset: 19 digits exceed every file system.
+#: The maximum number of digits of a size or an offset. No file system supports larger files.
 _MAX_DIGITS = 18
 
 _PLAIN = bytes((octet - 42) & 255 for octet in range(256))
@@ -43,10 +43,12 @@ class YencBegin(NamedTuple):
 
 
 class YencEnd(NamedTuple):
-    """The end of a file or part, with an `error` if the size or the checksum differs.
+    """The end of a file or of a part.
 
-    `is_proved` is set if a checksum was compared. `crc32` is the checksum of the complete file, if the end of
-    a part contains it.
+    `error` is set if the size or the checksum differs from the announced value.
+
+    `is_proved` is set if a checksum was compared. `crc32` is the checksum of the complete file, if the line
+    `=yend` of a part contains this checksum.
     """
 
     error: IntegrityError | None
@@ -55,7 +57,9 @@ class YencEnd(NamedTuple):
 
 
 class YencDecoder:
-    """A decoder of the lines of one article. `feed` accepts any chunks; `finish` must be called at the end.
+    """A decoder of the lines of one article.
+
+    `feed` accepts blocks of any size. `finish` must be called at the end.
 
     Raises:
         ProtocolError: a keyword line is invalid, or an escape has no character.
@@ -82,7 +86,10 @@ class YencDecoder:
         yield from self._read(lines)
 
     def finish(self) -> Iterator[YencBegin | bytes | YencEnd]:
-        """Yield the results for the remaining bytes. A file without `=yend` ends with an error."""
+        """Yield the results for the remaining bytes.
+
+        A file without `=yend` ends with an error.
+        """
         yield from self._read(bytes(self._waiting))
         self._waiting.clear()
         if self._begin is not None:
@@ -107,7 +114,7 @@ class YencDecoder:
             if end - start > self._max_line:
                 raise LimitExceeded("line", f"a line of the article is longer than {self._max_line} bytes")
             yield from self._obey(lines[start:end].rstrip())
-            at = end  # the line end is kept, because the next keyword needs it; the decoder drops it
+            at = end  # the line end stays in the buffer: a keyword's pattern begins with a line end
         yield from self._decode(lines[at:])
 
     def _decode(self, lines: bytes) -> Iterator[bytes]:
@@ -154,7 +161,7 @@ class YencDecoder:
         wanted = begin.end - begin.begin
         stated = _number(fields, b"size", "=yend")
         crc = _checksum(fields, b"crc32")
-        # the crc32 of a part's =yend is of the complete file
+        # in the =yend of a part, crc32 is the checksum of the complete file
         own = crc if begin.part is None else _checksum(fields, b"pcrc32")
         if begin.part is not None and own is None and begin.end == begin.size and begin.begin == 0:
             own = crc
@@ -195,7 +202,10 @@ def _parse_begin(rest: bytes) -> YencBegin:
 
 
 def _add_range(begin: YencBegin, fields: dict[bytes, bytes]) -> YencBegin:
-    """Add the range of `=ypart`, in which the first byte of a file has the number 1."""
+    """Add the range of `=ypart`.
+
+    The offsets in `=ypart` are 1-based.
+    """
     first, last = _number(fields, b"begin", "=ypart"), _number(fields, b"end", "=ypart")
     if not 1 <= first <= last <= begin.size:
         raise ProtocolError(f"=ypart has the range {first}-{last} of {begin.size} bytes")
@@ -219,7 +229,10 @@ def _number(fields: dict[bytes, bytes], name: bytes, keyword: str) -> int:
 
 
 def _checksum(fields: dict[bytes, bytes], name: bytes) -> int | None:
-    """Return a checksum; None if it is absent. Leading zeros may be missing."""
+    """Return a checksum, or None if the field is absent.
+
+    Leading zeros may be missing.
+    """
     value = fields.get(name)
     if value is None:
         return None

@@ -3,7 +3,7 @@
 `ArdpExchange` is a sans-I/O state machine without a clock (protocol page, section 4). Each method takes the
 current time, and returns the actions to perform: datagrams to send, or a destination address to switch to.
 `deadline` is the time of the next call if no datagram arrives. If an acknowledgment is due, `deadline` is in
-the past, so that the acknowledgment is sent after all received packets were read.
+the past. The driver then sends the acknowledgment as soon as it has read all received packets.
 
 To reject spoofed packets, the client checks two fields of a packet. The source address must be an address of
 the server, and the connection id must be the id of the exchange. The source port is not checked, and the two
@@ -24,9 +24,9 @@ from protocols.wire import encode_datagram, split_message
 
 # The datagram of ARDP version 0 (protocol page, section 2): a header of variable length, then text.
 #
-# The header ends after the last field that the sender needs. A field that is missing or truncated has its
-# default value. The first byte shows whether a datagram has another version or format (section 3 for version
-# 1). The client ignores such datagrams, except the list of the versions that a server supports.
+# A sender may omit fields at the end of the header. A missing or truncated field has its default value. The
+# first byte shows whether a datagram has another version or format (section 3 for version 1). The client
+# ignores such datagrams, except the list of the versions that a server supports.
 
 D = TypeVar("D")
 
@@ -37,7 +37,7 @@ _LONGEST_HEADER = 31
 _CONTROL = 0  # the packet number of a control packet, which is not part of the message
 _ACKNOWLEDGE = 0x80
 _SEQUENCED_CONTROL = 0x40
-_CANCEL = b"\0\0\0\1"  # the header fields of a cancel packet: wait is 0, flags are 0, option is 1
+_CANCEL = b"\0\0\0\1"  # the header fields of a cancel packet: wait 0 (2 bytes), flags 0, option 1
 
 
 class ArdpOption(enum.IntEnum):
@@ -235,8 +235,8 @@ _AT_ONCE = float("-inf")
 class RetransmitTiming:
     """The retransmission schedule of a request (exponential backoff).
 
-    The defaults are the values of old clients. In a network that loses 30 % of the datagrams in each
-    direction, one exchange in 15 fails with the defaults.
+    The defaults are the values of old clients. If a network loses 30 % of the datagrams in each direction,
+    one exchange in 15 fails with these defaults.
 
     Attributes:
         first: The delay before the first retransmission, in seconds. Each further delay is twice as long.
@@ -259,7 +259,7 @@ class RetransmitTiming:
 
 _USUAL = RetransmitTiming()
 
-#: A schedule of sixteen transmissions in a minute. In a network that loses 30 % of the datagrams in each
+#: A schedule with sixteen transmissions in a minute. If a network loses 30 % of the datagrams in each
 #: direction, one exchange in 40,000 fails.
 PERSISTENT = RetransmitTiming(first=2.0, retries=None, longest=4.0)
 

@@ -57,7 +57,7 @@ from protocols.wire import REST, Rest, encode_commands, run_reader
 #
 # The reply to a command does not have an end marker, so each request has only one command. Unknown lines, and
 # lines with too few tokens, are skipped and reported. A failure is stored, and `ProsperoReply.check` turns
-# the failure into an exception. Some callers do not call `check`, because they can try another access method.
+# the failure into an exception. A caller that can try another access method does not call `check`.
 
 #: The maximum number of warnings, and of skipped lines, that are stored per reply.
 _MOST_REPORTED = 10
@@ -299,7 +299,8 @@ _AUTHENTICATE = (b"AUTHENTICATE", b"''", b"UNAUTHENTICATED", NAME)
 ATTRIBUTES = b"ACCESS-METHOD+SIZE+LAST-MODIFIED+UNIX-MODES"
 
 #: The maximum overhead of all replies for one URL, in bytes: attributes, links, and the lines around the
-#: contents. The second number is the maximum encoded size of a content byte, because quotes are doubled.
+#: contents. The second constant is the maximum encoded size of a content byte in bytes, because quotes are
+#: doubled.
 _ROOM = 1 << 20
 _SPELLING = 2
 
@@ -311,8 +312,8 @@ class ProsperoRequest:
     Attributes:
         what: The description of the reply for the user.
         ideal: The text of the reply that a plan expects.
-        again: Whether the client may retry after a timeout. A retry is useless if the server responded to an
-            earlier request, but not to this request.
+        again: Whether the client may retry after a timeout. If the server responded to an earlier request,
+            but not to this request, a retry is useless.
     """
 
     target: RequestObject

@@ -39,9 +39,9 @@ _QUOTE = ord("'")
 _NEEDS_QUOTES = re.compile(rb"[ \t\n\r\f\v/'+,]")
 _GAP = re.compile(rb"[ \t\r\n]*")
 _TOKEN = re.compile(rb"[^ \t']+(?:'[^']*'[^ \t']*)*|(?:'[^']*'[^ \t']*)+")
-# The regex engine uses 84 bytes for each repetition of a group, and a file in one token may consist of quotes
-# only. To limit memory use, `_TOKEN` is used only for lines with few quotes. The following two patterns limit
-# the number of repetitions.
+# The regular expression engine uses 84 bytes for each repetition of a group, and one token can be a complete
+# file that consists only of quotes (memory exhaustion). Therefore `_TOKEN` is used only for lines with few
+# quotes. The following two patterns limit the number of repetitions.
 _FEW_QUOTES = 1024
 _PART = re.compile(rb"[^'\r\n]*(?:'[^']*'[^'\r\n]*){0,512}")
 _QUOTED_OR_BLANKS = re.compile(rb"(?:'[^']*'){1,512}|[ \t]+")
@@ -356,7 +356,7 @@ def values_of(attributes: Iterable[Attribute], name: bytes) -> list[tuple[bytes,
     """Return all values of the attribute `name` of an object, best first.
 
     A value that is stored with a link replaces the object's own values (REPLACEMENT) or is added to these
-    values (ADDITIONAL). Such a value also counts if the object itself does not have the attribute.
+    values (ADDITIONAL). Such a value is also used if the object itself does not have the attribute.
     """
     found = [attribute for attribute in attributes if attribute.name == name]
     by_kind = {kind: [each.values for each in found if each.applies == kind] for kind in _KINDS}

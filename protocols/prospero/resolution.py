@@ -315,9 +315,9 @@ def findings_of(answer: ProsperoReply) -> Iterator[Finding]:
 #
 # The directory's own links come first. The links of each union link's target follow, in the order of the
 # union links. Nested union links are expanded directly after the union link that led to them. A link hides
-# later links with the same name. If a target cannot be read, the listing is incomplete and has a warning. For
-# each link, the client stores the source of the link (the object whose reply had the link). The network
-# policy checks the source when the link is followed.
+# later links with the same name. If a target cannot be read, the listing is incomplete and has a warning. The
+# client stores the source of each link, which is the object whose reply contained the link. When a link is
+# followed, the network policy checks its source.
 
 #: The maximum nesting depth of union links, and the maximum number of union links in one listing. Each union
 #: link causes a request to a server that the untrusted directory chooses (request amplification).

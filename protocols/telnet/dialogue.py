@@ -65,7 +65,8 @@ def _announce(url: TelnetUrl) -> Dialogue[None]:
 class _SessionOutput(NamedTuple):
     """Received bytes, or the end of the session.
 
-    `prompts` marks the expected reply in a plan. Such a reply counts as every prompt of the script.
+    `prompts` is set for the expected reply in a plan. Such a reply counts as a match of every prompt in the
+    script.
     """
 
     octets: bytes = b""
@@ -266,7 +267,9 @@ class _TranscriptSession:
             yield line
 
     def _end(self, proved: object) -> None:
-        """Process the end of the connection, which ends the session if the script is complete.
+        """Process the end of the connection.
+
+        If the script is complete, this is the regular end of the session.
 
         In TLS, a missing close_notify means that the transcript is truncated.
         """

@@ -1,8 +1,8 @@
 """The client side of a telnet session: parses received bytes, negotiates options, encodes typed text.
 
 The module has no I/O. The client requests no option and sends nothing at the start of a session. The server
-requests the options that it needs, and an unneeded option can do harm. For example, a server that agreed to
-BINARY ends its lines without carriage returns.
+requests the options that it needs. An unnecessary option can cause errors: for example, a server that agreed
+to BINARY ends its lines without carriage returns.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 # Option negotiation with the Q method of RFC 1143, which prevents endless negotiations. An `OptionSide`
-# contains the options of one side of the connection. A side replies to a command only if the state of an
+# contains the options of one side of the connection. The client replies to a command only if the state of an
 # option changes, or to refuse a request.
 
 
@@ -208,7 +208,9 @@ Happening: TypeAlias = TelnetData | TelnetEvent | OptionChanged | PeerReply | Un
 
 
 class NvtTerminal:
-    """A terminal that converts received bytes into events, in order; `answers` are waiting to be sent.
+    """A terminal that converts received bytes into events, in order.
+
+    `answers` returns the lines that must be sent.
 
     While a `TelnetData` is processed, `his_binary` determines how its line ends are decoded.
     """
@@ -250,7 +252,7 @@ class NvtTerminal:
         return bool(self._answers)
 
     def answers(self) -> tuple[Line, ...]:
-        """Return the complete lines to send now, and remove them from the queue."""
+        """Return the lines to send now, and remove these lines from the queue."""
         answers, self._answers = tuple(self._answers), []
         return answers
 
@@ -369,7 +371,8 @@ class NvtTerminal:
 def _as_octets(count: int) -> bytes:
     """Return the count as two bytes; the second byte is never 255.
 
-    A server in wide use does not decode a doubled 255, and then reads the number of rows at a wrong offset.
+    A widely used server does not decode a doubled byte 255. The server would read the number of rows at a
+    wrong offset.
     """
     count = min(max(count, 0), _LARGEST)
     return (count - (count & 0xFF == 0xFF)).to_bytes(2, "big")
@@ -422,7 +425,9 @@ class StartTlsOffer:
         return () if self._said else self._terminal.answers()
 
     def feed(self, octets: bytes) -> bytes:
-        """Process received bytes, and return the bytes after a refusal, for the session that continues.
+        """Process received bytes.
+
+        If the server refuses TLS, return the bytes after the refusal, with which the session continues.
 
         If the server sends text instead of a reply, the text counts as a refusal and is returned too.
 

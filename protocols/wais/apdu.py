@@ -1,8 +1,8 @@
 """WAIS messages and their APDUs: Init, Search, and their responses (wais page, sections 2 to 4).
 
-An APDU is a header of known length (type, fixed fields, tagged elements) and at most one element after the
-header. In requests, the elements have the same order as in the requests of old clients. In responses,
-elements may have any order, and unknown elements are skipped.
+An APDU consists of a header of known length (type, fixed fields, tagged elements) and at most one element
+after the header. In requests, the elements have the same order as in the requests of old clients. In
+responses, elements may have any order, and unknown elements are skipped.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class SearchResponse(NamedTuple):
 def encode_init(size: int) -> bytes:
     """Encode an Init request.
 
-    The request has version 1, asks for searches only, and accepts messages of at most `size` bytes. The
+    The request announces version 1, the use of searches only, and messages of at most `size` bytes. The
     request does not contain data about the user.
     """
     number = encode_number(size)

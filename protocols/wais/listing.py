@@ -204,9 +204,9 @@ def parse_date(date: bytes) -> datetime | None:
         return None
 
 
-#: A fraction of the maximum size of a response. A server silently drops hits that do not fit into the maximum
-#: size. The client warns of dropped hits if the unused space is smaller than this fraction, or smaller than
-#: the largest received record.
+#: A fraction of the maximum size of a response. A server silently drops hits that do not fit into a response.
+#: The client warns of dropped hits if the unused space in the response is smaller than this fraction, or
+#: smaller than the largest received record.
 _LEFT_OUT = 0.015
 
 

@@ -1,8 +1,8 @@
 """The retrieval of one WAIS document by range requests (wais page, section 7).
 
-The length of a document is unknown. A server does not send the length; a search result has only the length of
-the document's first type. Therefore the client requests ranges of equal size. The last response is shorter
-than its range, or reports that the range exceeds the document. If a response does not fit into a message, the
+The length of a document is unknown: a search result contains only the length of the document's first type.
+Therefore the client requests ranges of equal size until the document ends. The last response is shorter than
+its range, or reports that the range exceeds the document. If a response does not fit into a message, the
 server sends a message of length 0. The client then requests smaller ranges.
 """
 
@@ -130,9 +130,9 @@ _WILLING = WaisRecords(b"", (), (b"",), (Diagnostic("SF", "Request out of range"
 class DocumentChunks:
     """The chunks of a document; each chunk is requested when the caller needs it.
 
-    The chunks begin at the offset `start` to resume a partial document. The byte before `start` is requested
-    again, because the diagnostic `SF` (out of range) may also mean that the document was removed. If this
-    byte is missing, the chunks begin at offset 0.
+    The chunks begin at the offset `start` to resume a partial document. The first request also includes the
+    byte before `start`, to distinguish the end of the document from a removed document. Servers report both
+    with the diagnostic `SF` (out of range). If this byte is missing, the chunks begin at offset 0.
     """
 
     def __init__(self, document: WaisDocument, agreed: int, start: int = 0) -> None:
@@ -171,7 +171,8 @@ def give(ranges: DocumentChunks, chunk: Chunk, reply: Reply) -> Dialogue[None]:
     """Emit a chunk, and request and emit the following chunks.
 
     The document is certainly complete only if the server reports the end of the document (the proof
-    `terminator`). The length in a search result is not a proof, because it is the length of the first type.
+    `terminator`). The length in a search result is not a proof, because that length belongs to the document's
+    first type.
 
     Raises:
         Truncated: The connection ended after the first byte of the document.

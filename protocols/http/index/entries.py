@@ -23,7 +23,7 @@ from protocols.text import in_utc
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:")
 _SORT = re.compile(rb"C=[NMSD][;&]O=[AD]|sort=[a-z]+&order=(?:asc|desc)")
 #: The bytes that must be percent-encoded in a segment, and percent signs that do not begin an escape (RFC
-#: 3986 3.3). Brackets are not percent-encoded, because all servers interpret them alike.
+#: 3986 3.3). Brackets are not percent-encoded, because all servers interpret brackets in the same way.
 _UNWRITTEN = re.compile(rb"[^A-Za-z0-9._~!$&'()*+,;=:@%\[\]-]|%(?![0-9A-Fa-f]{2})")
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 
@@ -177,8 +177,8 @@ _SIZE_BEFORE = re.compile(r"[0-9]{1,2}:[0-9]{2} [AP]M +([0-9]{1,19}) *")
 class CellTime(NamedTuple):
     """A date of a cell.
 
-    `text` is the original text. `certain` is set if the text has a time zone, otherwise `local` is set, in
-    the server's time zone.
+    `text` is the original text. `certain` is set if the text has a time zone. Otherwise, `local` contains the
+    time in the server's unknown time zone.
     """
 
     text: str
@@ -194,7 +194,10 @@ class CellSize(NamedTuple):
 
 
 def parse_size(text: str) -> CellSize | None:
-    """Parse the text of a cell as a size, or return None. A dash is a size without a number."""
+    """Parse the text of a cell as a size, or return None.
+
+    A dash means an unknown size.
+    """
     if not _SIZE_CELL.fullmatch(text):
         return None
     exact = _EXACT.fullmatch(text)

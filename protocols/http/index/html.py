@@ -1,7 +1,7 @@
 """An HTML index page as entries: the page is parsed as it arrives.
 
-The first rows are stored until the page ends, or until more rows could not change the decision (index or
-not). Later rows are emitted as they arrive, so a page can have any length. A page that is not an index raises
+The first rows are stored until it is certain whether the page is an index, at the latest until the page ends.
+Later rows are emitted as they arrive, so a page can have any length. A page that is not an index raises
 `Declined`.
 """
 
@@ -142,8 +142,8 @@ class IndexPage:
     """The target of the HTML parser, which collects the containers of a page.
 
     After a container was `chosen` as the index, only the rows of this container are stored. `most` limits the
-    nesting depth, and the number of tag names and attribute names. The parser stores every name, and an
-    untrusted page may have any number of names (memory exhaustion).
+    nesting depth, and the number of tag names and attribute names. The parser stores every name, so an
+    untrusted page with endless names would exhaust the memory.
     """
 
     def __init__(self, directory: IndexDirectory, most: int) -> None:
@@ -256,8 +256,8 @@ class IndexPage:
 # memory of the parser.
 #
 # Comments, declarations (`<!DOCTYPE …>`, `<?xml …?>`) and the content of scripts are removed. An unterminated
-# comment is treated as text. A server that does not escape names writes `<!--` for a file with that name, and
-# a parser would hide all names after it. Once the page is complete, such a comment ends at its first `>`.
+# comment is treated as text. If a server does not escape names, a file named `<!--` would hide all later
+# names. Therefore, at the end of the page, an unterminated comment ends at its first `>`.
 
 #: The maximum number of stored bytes of a comment that may be unterminated.
 _MAX_COMMENT = 1_048_576
@@ -268,7 +268,7 @@ _TAG = re.compile(rb">|=[ \t\r\n\f]*[\"']")
 _VALUES = {b'"': re.compile(b'"'), b"'": re.compile(b"'")}
 _SCRIPT = re.compile(rb"</(?:script|style)", re.IGNORECASE)
 _COMMENT = re.compile(rb"-->")
-#: The beginning of such a pattern at the end of the received bytes.
+#: The beginning of one of these patterns at the end of the received bytes.
 _HALF = re.compile(rb"(?:<(?:!-?)?|=[ \t\r\n\f]*|</[A-Za-z]{0,5}|--?)\Z")
 _MOST_HALF = 16
 _IS_SCRIPT = re.compile(rb"<(?:script|style)[\s/>]", re.IGNORECASE)
@@ -344,7 +344,7 @@ class MarkupFilter:
                 raise LimitExceeded("line", f"a tag of the page is longer than {self._most} bytes")
 
     def finish(self, findings: list[Finding]) -> list[bytes]:
-        """Return the rest of the page; an unterminated comment is returned as text."""
+        """Return the last tokens of the page; an unterminated comment is returned as text."""
         if self._until is _COMMENT and self._lost:
             detail = f"a comment of more than {_MAX_COMMENT} bytes is not closed and may hide names"
             findings.append(Finding("http:index-hidden", "warn", detail))
@@ -363,12 +363,10 @@ class MarkupFilter:
 # The decision whether the page is the index of its directory. After a wrong decision, the links of an
 # ordinary article would be listed as files.
 #
-# The page must meet one of three criteria:
-# P1: a heading is an index title and contains the path of this directory.
-# P2: three links sort the page.
-# P3: a heading contains another directory (a proxy maps one path to another), the page has a parent link, and
-# every entry has a date.
-# For each criterion, at most a quarter of the links may lead elsewhere.
+# The page must meet one of three criteria: P1: a heading is an index title and contains the path of this
+# directory. P2: three links sort the page. P3: a heading contains another directory (because a proxy rewrites
+# paths), the page has a link to the parent directory, and every entry has a date. For each criterion, at most
+# a quarter of the links may lead elsewhere.
 
 #: The index titles of Apache, nginx, lighttpd and mini_httpd; Python; Tomcat; Jetty; webfs.
 _FORMS = re.compile(
@@ -430,13 +428,14 @@ def _is_same(one: list[bytes], other: list[bytes]) -> bool:
     return one == other or (bool(shorter) and longer[-len(shorter) :] == shorter)
 
 
-#: The number of rows before the decision whether the page is an index. No article has so many links in one
-#: list by chance.
+#: The number of rows after which the decision (index or not) is made. An ordinary article does not have this
+#: many links in one list.
 _HELD = 1_000
-#: The maximum number of bytes before the decision whether the page is an index. The largest page with 10,000
-#: names has 7.5 MB (Caddy).
+#: The maximum number of bytes of a page before the decision (index or not). The largest tested page with
+#: 10,000 names has 7.5 MB (Caddy).
 LONGEST = 16_777_216
-#: The number of stored URLs. If both an icon and a name link to a file, the file yields one entry.
+#: The number of recent URLs that are stored to find duplicates. Often both an icon and a name link to a file,
+#: but the file is only one entry.
 _REMEMBERED = 1_024
 
 

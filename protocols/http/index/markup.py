@@ -46,8 +46,8 @@ class LxmlParser:
 
         self._target = target
         self._empty_page = etree.XMLSyntaxError
-        # The bytes are recoded before parsing, so a charset declaration of the page must not change the
-        # encoding.
+        # The bytes were converted to UTF-8 before parsing. Without this argument, a charset declaration in
+        # the page would change the encoding.
         self._parser = etree.HTMLParser(target=cast("etree.ParserTarget", target), encoding="utf-8")
 
     def feed(self, tokens: Iterable[bytes]) -> None:
@@ -75,12 +75,12 @@ _ENDED_BY_START = {
     "tr": frozenset({"td", "th", "tr"}),
     "ul": frozenset({"p"}),
 }
-#: The rank of an element: neither tag ends elements beyond one of a higher rank. So a cell cannot end the
-#: cell around its table.
+#: The rank of an element. A start tag or end tag does not close elements outside of an enclosing element with
+#: a higher rank. So a cell cannot end the cell that contains its table.
 _RANK = {"td": 1, "th": 1, "tr": 2, "tbody": 3, "thead": 3, "tfoot": 3, "table": 4, "body": 5, "html": 6}
 _LISTS = frozenset({"ul", "ol", "dl", "pre"})
-#: The number of open elements that a tag is compared with. Without a limit, a hostile page would take
-#: quadratic time. The recorded pages nest at most 12 elements.
+#: The maximum number of open elements with which a tag is compared. Without a limit, a hostile page would
+#: take quadratic time. The recorded pages nest at most 12 elements.
 _MOST_COMPARED = 64
 #: The elements without an end tag (void elements of HTML).
 WITHOUT_END = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "wbr"})
@@ -89,8 +89,10 @@ WITHOUT_END = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "inp
 class StandardParser(HTMLParser):
     """The parser of the standard library, with the optional end tags of HTML.
 
-    One token is parsed at a time, and nothing of it is held. `html.parser` alone is quadratic for some pages
-    (CVE-2025-6069), and its modes for scripts, titles and text areas differ between versions of Python.
+    Each tag is parsed completely before the next token, so `html.parser` never buffers an incomplete tag.
+    With incomplete tags, `html.parser` takes quadratic time for some pages (CVE-2025-6069). The special modes
+    of `html.parser` for scripts, titles and text areas are not used, because they differ between Python
+    versions.
     """
 
     def __init__(self, target: TagTarget) -> None:
@@ -105,7 +107,7 @@ class StandardParser(HTMLParser):
                 self._flush()
 
     def _flush(self) -> None:
-        """Parse the held rest as the end of a page, and start again."""
+        """Parse the buffered text as the end of a page, and reset the parser."""
         super().close()
         self.reset()
 
@@ -115,7 +117,10 @@ class StandardParser(HTMLParser):
         self._target.close()
 
     def set_cdata_mode(self, elem: str, **_modes: bool) -> None:
-        """Ignore the request to hold text until an end tag: the tokens have no content of scripts."""
+        """Ignore the request to buffer text until an end tag.
+
+        The tokens never contain the content of scripts.
+        """
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._end_before(tag)
@@ -143,7 +148,7 @@ class StandardParser(HTMLParser):
         self._target.data(data)
 
     def _end_before(self, tag: str) -> None:
-        """End the elements that the start tag ends, up to the list or table around the tag."""
+        """End the open elements that this start tag implicitly closes, inside the enclosing list or table."""
         ended = _ENDED_BY_START.get(tag)
         if ended is None:
             return

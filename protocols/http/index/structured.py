@@ -151,8 +151,9 @@ def _size(item: Mapping[str, object]) -> int | None:
 # The XML index of nginx: a `<list>` of `<file>`, `<directory>` and `<other>`.
 #
 # nginx does not escape control characters or invalid UTF-8 in names, so such a name makes the XML malformed.
-# Malformed XML is treated as a document, because a truncated listing would hide files. Therefore the entries
-# are emitted only at the end. DTDs and entities are not processed (XXE).
+# Malformed XML is treated as a document and not as an index, because a truncated listing would hide files.
+# Therefore the entries are emitted only after the complete XML was parsed. DTDs and entities are not
+# processed (XXE).
 
 _KIND_BY_ELEMENT = {"file": Kind.DOCUMENT, "directory": Kind.DIRECTORY, "other": Kind.UNKNOWN}
 #: The maximum size of the stored listing in bytes, enough for 100,000 names of usual length.
