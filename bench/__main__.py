@@ -1,7 +1,8 @@
-"""Benchmarks: `python -m bench [ROW…]` measures rows; the contestants of a row run in turn, round by round.
+"""Benchmarks: `python -m bench [ROW…]` measures the rows of the benchmark table.
 
-Without a ROW, all rows are measured except the long rows. Each row has a time limit, so this takes ten
-minutes in total. A missing contestant is reported and skipped.
+A row compares several contestants (clients). The contestants run in turn, round by round. Without a ROW, all
+rows are measured except the long rows. Each row has a time limit, so the run takes ten minutes in total. A
+missing contestant is reported and skipped.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ CALLS = "calls"
 def measure(row: Row, rounds: int | None, folder: Path, *, tiny: bool = False) -> figures.Measured:
     """Measure a row in a new folder, which other users can enter.
 
-    If `rounds` is not set, the number of rounds is `ROUNDS`, or fewer if the row's time limit is reached
-    earlier.
+    If `rounds` is not set, `ROUNDS` rounds are run. Fewer rounds are run if the time limit of the row is
+    reached.
     """
     count = row.tiny if tiny else row.count
     try:

@@ -1,7 +1,7 @@
 """The cost of the blocking API: a call, a small fetch and a large body, compared with the async API.
 
-The module also compares `httpx2.Client` with `HttpxTransport` to the transport of httpx2 itself. The aim is
-0.8 times the rate.
+The module also compares two transports of `httpx2.Client`: `HttpxTransport` and the own transport of httpx2.
+The aim for `HttpxTransport` is 0.8 times the request rate of the other.
 
 The server is a separate process that sends a file of 512 MiB with sendfile(2). Runs of both APIs alternate.
 The received bytes are discarded. The aim: the blocking API streams a body in at most 1.3 times the duration
@@ -75,7 +75,7 @@ def fetch_blocking(url: str) -> float:
 
 
 def get_by(client: httpx2.Client, url: str) -> float:
-    """Return the mean seconds of a response to `httpx2.Client.get`."""
+    """Return the mean duration of `httpx2.Client.get` in seconds."""
     client.get(url)
     return timed(lambda: [client.get(url) for _ in range(CALLS)]) / CALLS
 

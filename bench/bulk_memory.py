@@ -1,8 +1,8 @@
-"""Peak memory of a run on a cluster with long lists: scheduler, worker and client as separate processes.
+"""The peak memory of a cluster run with a long list. Scheduler, worker and client are separate processes.
 
     python -m bench.bulk_memory [REQUESTS ...] [--hosts N]
 
-The policy refuses all URLs, so that all steps except the requests are measured.
+The policy refuses all URLs, so the measurement includes all steps except the requests.
 """
 
 from __future__ import annotations

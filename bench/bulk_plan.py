@@ -1,11 +1,11 @@
-"""Simulation of a bulk plan with many URLs in virtual time, compared with the theoretical minimum duration.
+"""A simulation of the planner of bulk runs with many URLs, in virtual time.
 
 `python -m bench.bulk_plan [URLS [HOSTS [LARGEST]]]`. The defaults are 1,000,000 URLs on 10,000 hosts. The
 largest host has 50,000 URLs. The rate limit is two requests per second and host.
 
-For several numbers of slots, the benchmark reports the duration of the plan, its ratio to the minimum
-duration, and the CPU time and memory of the planning. The benchmark then measures a plan with a wrong
-estimate of the response times, and the cost of planning more slices ahead.
+For several numbers of slots, the benchmark reports the duration of the plan, the ratio of this duration to
+the theoretical minimum, and the CPU time and memory of the planning. The benchmark then measures a plan with
+a wrong estimate of the response times. Finally, it measures the cost of planning more slices ahead.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Unlike a duration, the number of calls is the same on every machine. One session repeatedly fetches a small
 resource of each kind from the mock servers, which run in a separate process. The benchmark reads a socket
-only after data has arrived, because waiting for a slow server would cause additional calls. The fetch with
-the fewest calls is reported. A resumed generator or coroutine counts as another call.
+only after data has arrived, because a wait for a slow server would add calls. The fetch with the fewest calls
+is reported. Each resumption of a generator or coroutine counts as a call.
 
 The output is a table, then one line of JSON. With the name of a kind (`python -m bench.calls gopher`), the
 output lists the calls of each function. The output also has the number of objects that the fetches left in
@@ -39,7 +39,7 @@ COUNTED = 10
 ONE_LINE = b"One line.\r\n"
 LATE = 0.1  #: maximum response time of a mock server, in seconds
 
-#: The path to fetch, by scheme.
+#: The path of the resource to fetch, by scheme.
 KINDS = {"gopher": "/0line", "http": "/about.txt", "ftp": "/pub/a.txt", "nntp": "/comp.misc/1234"}
 
 

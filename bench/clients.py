@@ -1,8 +1,8 @@
 """Python clients, each in a separate process: `python -m bench.clients KIND URL FIRST COUNT AT_ONCE [MORE]`.
 
-A client fetches COUNT resources; `{}` in URL is replaced by the number of the resource. To exclude imports
-and the first connection from the measurement, the client first fetches one resource without measuring. The
-last line of the output is a `Told` as JSON.
+A client fetches COUNT resources; `{}` in URL is replaced by the number of the resource. Before the
+measurement, the client fetches one resource, so that imports and the first connection are not measured. The
+last line of the output contains the measured values (`Told`) as JSON.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A bulk run on a local cluster, and the same task with a competitor, each in a separate process.
 
 `python -m bench.crawler KIND LIST OUT PORT` saves all URLs of LIST below OUT, with a record of each URL. The
-last line of the output is a `Told` as JSON, which excludes the start of the cluster.
+last line of the output contains the measured values (`Told`) as JSON. These values exclude the start of the
+cluster.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A relay that simulates the network latency of a distant server by forwarding all bytes after a delay.
 
-The relay opens a further relay for the port in an FTP reply (RFC 959 PASV, RFC 2428 EPSV). The TCP handshake
-with the relay is not delayed, so the first bytes of a connection are delayed by an additional round trip
-instead. The simulated network does not lose packets and does not limit the bandwidth.
+The relay opens a further relay for the port in an FTP reply (RFC 959 PASV, RFC 2428 EPSV). The relay cannot
+delay the TCP handshake. Instead, it delays the first bytes of a connection by an additional round trip. The
+simulated network does not lose packets and does not limit the bandwidth.
 
 `python -m bench.distance PORT SECONDS` prints the port of the relay. PORT is the port of the server, SECONDS
 is the round-trip time.

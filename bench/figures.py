@@ -23,7 +23,10 @@ class Figure(TypedDict):
 
 
 class Verdict(TypedDict):
-    """An aim with the measured value, which is a ratio, or the value of one contestant if `to` is empty."""
+    """An aim and the measured value.
+
+    The value is the ratio of two contestants, or the value of one contestant if `to` is empty.
+    """
 
     of: str
     to: str
@@ -72,7 +75,10 @@ def measured(
     samples: Mapping[str, Sequence[Sample]],
     missing: Mapping[str, str],
 ) -> Measured:
-    """Return the results of a row; for the measure `over`, the base is the median of the first contestant."""
+    """Return the results of a row.
+
+    For the measure `over`, the base is the median of the first contestant.
+    """
     counts = {contestant.name: contestant.count for contestant in contestants}
     first = next(iter(samples.values()), ())
     base = statistics.median(sample.processor for sample in first) if first else 0.0

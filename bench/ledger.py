@@ -2,11 +2,11 @@
 
 `python -m bench.ledger [LINES [DONE [FETCHED]]]`, or `make bench`, measures:
 
-- A list of DONE lines (100,000) with a ledger in which all lines except the last are done.
-- A list of FETCHED lines (5,000) with local files, which are saved, and then saved again.
-- A list of LINES lines (20,000). One line in a hundred names a local file, the others name a missing file,
-  so that only the command is measured and not a server. The list is then run again with the same ledger,
-  and killed twenty times.
+- A list of DONE lines (default 100,000). The ledger records all lines except the last as done.
+- A list of FETCHED lines (default 5,000) that name local files. The files are saved twice.
+- A list of LINES lines (default 20,000). One line in a hundred names a local file, and the others name a
+  missing file. So only the command is measured, not a server. Then the list is run again with the same
+  ledger, and killed twenty times.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The tables of `docs/explanation/benchmarks.md`, made from the figures in `docs/explanation/benchmarks`.
 
 `python -m bench.page` rewrites each table between the comments `<!-- made: NAME -->` and `<!-- end -->`. The
-text outside these comments is written by hand, and does not contain figures that depend on the machine.
+text outside these comments is written by hand. It does not contain figures that depend on the machine.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def winners(data: Data) -> Iterator[str]:
 
 
 def _compared(panel: Panel, ours: Line, other: Line) -> Iterator[str]:
-    """Yield the points of a panel at which the other client is faster or slower, with the ratio."""
+    """Yield the ratio of the two clients at each point of a panel at which their speed differs."""
     faster, slower = list[tuple[str, float]](), list[tuple[str, float]]()
     for place, mine, theirs in zip(panel["places"], ours["values"], other["values"], strict=True):
         if mine is None or theirs is None:

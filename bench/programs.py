@@ -47,7 +47,7 @@ def program(name: str) -> Program | None:
     except (
         pytest.skip.Exception,
         pytest.fail.Exception,
-    ):  # `RESOLVE_SERVERS` determines which exception is raised
+    ):  # the environment variable `RESOLVE_SERVERS` determines which exception is raised
         return None
     return Program(str(files.path(place)), files.environment() | {"HOME": os.devnull})
 

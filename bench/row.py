@@ -133,9 +133,9 @@ def client(
 class Target:
     """A new directory for each run; `path` is a symlink to the newest directory, which is empty.
 
-    Directories are not removed during a measurement. When ext4 creates a file, ext4 examines the inodes of
-    files that were removed in the last half minute. The creation of a file by any process then takes ten
-    times as long.
+    Directories are not removed during a measurement. When a file is created, ext4 examines the inodes of all
+    files that were removed in the last half minute. After a removal, the creation of a file by any process
+    therefore takes ten times as long.
     """
 
     def __init__(self, folder: Path) -> None:

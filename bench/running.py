@@ -107,8 +107,8 @@ def last_words(complained: str) -> str:
 class Watcher:
     """The peak memory of a process, measured while the process runs.
 
-    The peak that the operating system reports after the process has ended is not usable. It includes the
-    memory of the parent process at the time of the fork.
+    The operating system also reports a peak after the end of a process. But this value includes the memory of
+    the parent process at the time of the fork, so it is not usable.
     """
 
     def __init__(self, process: int) -> None:

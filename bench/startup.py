@@ -1,8 +1,8 @@
-"""The startup time in addition to an empty Python process, in milliseconds: `make bench`.
+"""The startup time of a command minus that of an empty Python process, in milliseconds: `make bench`.
 
 The aim is at most 60 ms for commands without network access. Tests do not check the time, because the time
-depends on the machine. Instead, tests/test_surface.py checks the imports that determine the time. The
-bytecode cache is used as in normal use, even if an environment variable disables the cache.
+depends on the machine. Instead, tests/test_surface.py checks the imports, which take most of the time. The
+measurement uses the bytecode cache, even if an environment variable disables the cache.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ CASES = {
 def fastest(code: str, environment: dict[str, str]) -> float:
     """Return the minimum duration of a new Python process that runs the code, in milliseconds.
 
-    The minimum of all runs is the least influenced by other load on the machine.
+    Of all runs, the fastest run is the least influenced by other load on the machine.
     """
     best = float("inf")
     for _ in range(RUNS):

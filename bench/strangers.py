@@ -36,7 +36,8 @@ from tests.resolver.adapters.guard.network import POLICY, PUBLIC, REDIRECTS, Bod
 
 #: The content of a local file that an untrusted URL must not be able to read.
 SECRET = b"a secret of this machine"
-#: The maximum memory in bytes that a client may use for a body of some hundred bytes.
+#: The maximum memory in bytes that a client may use for a compressed body of some hundred bytes
+#: (decompression bomb).
 MUCH = 1_048_576
 
 
@@ -168,7 +169,7 @@ def hostile_servers(folder: Path) -> Iterator[Server]:
 
 
 def measure(client: Client, case: Case, server: Server) -> str:
-    """Return `reached` if the attack succeeded, otherwise the policy rule that prevented it, or `no`."""
+    """Return `reached` if the attack succeeded, the policy rule that prevented the attack, or `no`."""
     server.visits.clear()
     url = case.url.format(port=server.port, wrapped=server.port + 65_536)
     try:

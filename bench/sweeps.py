@@ -31,7 +31,7 @@ ROUNDS = 3
 AT_ONCE = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 #: The simulated round-trip times, in milliseconds.
 DISTANCES = (0, 10, 50, 200)
-#: The number of concurrent requests if the round-trip time is the variable.
+#: The number of concurrent requests in the curves whose variable is the round-trip time.
 AT_ONCE_FAR = 32
 #: The built-in maximum of concurrent transfers in curl.
 _OF_CURL = 300
@@ -67,8 +67,8 @@ class Sweep(NamedTuple):
     """A series of measurements.
 
     `open` runs a server with a number of items, and yields the URL of the items. `contestants` returns the
-    contestants for the URL, the number of items, and the number of concurrent requests. The latter number is
-    `AT_ONCE_FAR` if the round-trip time is the variable.
+    contestants for the URL, the number of items, and the number of concurrent requests. If the variable is
+    the round-trip time, the number of concurrent requests is `AT_ONCE_FAR`.
     """
 
     name: str

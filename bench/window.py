@@ -1,9 +1,9 @@
 """Long listings in a browser: the time from the click to the first paint of a page of `resolve serve`.
 
-`python -m bench.window [ITEMS [TIMES]]`, or `make bench-long`. Chromium opens a gopher menu of 10,000 items
-on one page, and a menu of ITEMS (100,000) items on pages of the default length. Each menu is opened TIMES (5)
-times. The aim for the menu of 10,000 items is a first paint within 500 ms of the click on an idle machine.
-The time includes fetching the menu.
+`python -m bench.window [ITEMS [TIMES]]`, or `make bench-long`. Chromium opens two gopher menus, each TIMES
+times (default 5): a menu of 10,000 items on one page, and a menu of ITEMS items (default 100,000) on pages of
+the default length. The aim for the menu of 10,000 items is a first paint within 500 ms of the click on an
+idle machine. The time includes fetching the menu.
 """
 
 from __future__ import annotations

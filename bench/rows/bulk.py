@@ -1,7 +1,7 @@
 """Saving files from several hosts with a local cluster, compared with scrapy, which uses one process.
 
-Both contestants use the same number of connections to a host, and write a file and a record for each URL.
-`resolver` also writes a ledger that survives a power failure, and syncs each file before it renames the file.
+Both contestants use the same number of connections to a host, and write a file and a record for each URL. In
+addition, `resolver` writes a ledger that survives a power failure, and syncs each file before the rename.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ def _opened(folder: Path, count: int) -> Iterator[Sequence[Contestant | Missing]
 
 
 def _contestants(listed: str, out: str, port: str, count: int) -> Iterator[Contestant | Missing]:
-    """Yield the contestants without their start (which takes seconds for a cluster), then as commands."""
+    """Yield each contestant twice: measured without its start, then as a complete command.
+
+    The start of a cluster takes seconds.
+    """
     crawler = [sys.executable, "-m", "bench.crawler"]
     words = [*RESOLVE, "bulk", "-q", "--progress", "none", "--scheduler", f"local:{PROCESSES}", "--jsonl"]
     yield Contestant("resolver.bulk.run", [*crawler, "bulk", listed, out, port], count, tells=True)

@@ -1,4 +1,4 @@
-"""The startup cost: the CPU time in addition to the CPU time of an empty Python process."""
+"""The startup cost: the CPU time of a command minus the CPU time of an empty Python process."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ The competitors differ:
   With vsftpd, aria2 opens a new connection for each file, because reusing a connection causes a timeout of
   a minute.
 - wget2 does not support ftp, and also saves the index pages.
-- lftp requests the length of each file from nginx before it fetches the file.
+- With nginx, lftp requests the length of each file before it fetches the file.
 """
 
 from __future__ import annotations
