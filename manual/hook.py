@@ -1,4 +1,4 @@
-"""Hatchling build hooks that generate files and metadata, so that the generated files are never stale."""
+"""Hatchling build hooks that generate files and metadata of the wheel at build time."""
 
 from __future__ import annotations
 

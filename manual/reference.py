@@ -105,7 +105,7 @@ def _statuses() -> Iterator[str]:
 def _classes_by_status() -> dict[int, list[str]]:
     """Return the names of the error classes by exit status.
 
-    The exit status of two classes depends on the rule or the limit.
+    For two classes (`Refused`, `LimitExceeded`), the exit status also depends on the rule or the limit.
     """
     found: dict[int, list[str]] = {}
     for name, kind in inspect.getmembers(errors, inspect.isclass):

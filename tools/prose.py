@@ -3,8 +3,8 @@
     python -m tools.prose [--show RULE] [PATH ...]
 
 The rules are heuristics that find sentences to rewrite by hand. `BUDGETS` has the allowed number of findings
-for each rule in `PATHS`. tests/tools/test_prose.py fails if a number differs from its budget, so a budget can
-only decrease.
+for each rule in `PATHS`. tests/tools/test_prose.py fails if a number differs from its budget. A budget may
+only be decreased.
 """
 
 from __future__ import annotations

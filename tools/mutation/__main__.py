@@ -1,7 +1,7 @@
 """`python -m tools.mutation [--changes N] [--seed N] [MODULE…]`: the detection rate, and undetected changes.
 
-The sample is drawn from the locations that can be changed, with at most one change per location. A location
-with many possible changes therefore has the same weight as other locations. The same seed draws the same
+The program draws a random sample of the locations that can be changed, and one change per location. So a
+location with many possible changes has the same weight as other locations. The same seed draws the same
 sample.
 """
 
@@ -26,7 +26,7 @@ from tools.mutation.changes import Change, changes_in
 from tools.mutation.covering import Covering
 from tools.mutation.trial import CHECKOUT, Copy, Outcome, copied
 
-#: The pytest options for the gate; failed tests are not retried.
+#: The pytest options that run only the tests of the gate, without retries of failed tests.
 GATE = ("--gate", "-p", f"no:{NAME}")
 
 Sample: TypeAlias = "list[tuple[Path, Change]]"

@@ -10,8 +10,8 @@ from coverage import CoverageData
 #: The paths of slow tests, which run last.
 _LATE = ("tests/servers/", "tests/faults/", "tests/contract/", "tests/test_benchmarks.py")
 
-#: The tests for modules that run in child processes of tests. coverage does not record the tests for such
-#: modules.
+#: The tests for modules that run only in child processes of tests. coverage does not record which tests run
+#: such modules.
 _IN_PROCESSES = {
     "resolver/cli/": ("tests/resolver/cli", "tests/faults/test_interruption.py"),
     "resolver/network/": ("tests/faults/test_interruption.py",),

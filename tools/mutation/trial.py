@@ -1,7 +1,7 @@
 """A trial of one change: the tests for the changed location run in a copy of the checkout.
 
-Tests run in small groups, with the tests of the same package first, because these detect most changes. A
-timeout counts as a detection only if the same tests end in time without the change.
+Tests run in small groups, with the tests of the same package first, because these detect most changes. If the
+tests time out, the change counts as detected only if the same tests do not time out without the change.
 """
 
 from __future__ import annotations
