@@ -64,7 +64,7 @@ def parse_login(text: UrlText, enders: str = "/") -> tuple[Login, int]:
     """Parse the authority of a scheme whose URLs may contain user information.
 
     Args:
-        text: The URL under parsing.
+        text: The URL.
         enders: The characters that may end the authority, `/` or `/?`.
 
     Returns:

@@ -31,7 +31,8 @@ class Limits:
       and redirects. With policy `untrusted`, None means 60 s.
     - `min_rate`: the minimum rate in bytes per second, averaged over some seconds of waiting. A slower
       response is aborted (slow-loris).
-    - `idle`: the idle timeout. A body that has not started after this time is also aborted.
+    - `idle`: the maximum time without received data (idle timeout). It also limits the time before a body
+      starts.
 
     With policy `untrusted`, infinity is not allowed as a value for "no limit".
 

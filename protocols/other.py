@@ -99,6 +99,6 @@ def build(url: OtherUrl) -> str:
     """Return the URL as text.
 
     Raises:
-        InvalidUrl: `schemepart` cannot be written in a URL.
+        InvalidUrl: `schemepart` contains characters that are not allowed in a URL.
     """
     return build_url(url, encode_written("schemepart", url.schemepart, RESERVED))

@@ -288,7 +288,7 @@ class DataExpectation(enum.Enum):
 
     - MORE: more replies follow.
     - LAST: no reply follows, and the client waits for the data.
-    - BROKEN: no reply follows, and only the data that has already arrived counts.
+    - BROKEN: no reply follows, and the client reads only the data that has already arrived.
     - OVER: no data will arrive.
     """
 

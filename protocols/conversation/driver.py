@@ -59,7 +59,7 @@ class Conversation:
     async def __aenter__(self) -> Reply:
         """Perform the steps up to `StartBody`, and return the reply, with this conversation as its body.
 
-        A dialogue without further steps ends here, even if its body is never read.
+        If no steps follow, the dialogue ends here, even if the caller never reads the body.
         """
         try:
             step = await self._advance(partial(self._dialogue.send, None))
@@ -197,6 +197,6 @@ class Conversation:
 
 
 #: A function that returns the reply of a dialogue. The body of the reply performs the later steps of the
-#: dialogue. At the end of `async with`, all connections are closed. If the dialogue returned a state, its
-#: connection returns to the pool instead.
+#: dialogue. At the end of `async with`, all connections are closed. But if the dialogue returned a state, its
+#: connection returns to the pool.
 hold: Callable[[Dialogue[object], Gate], AbstractAsyncContextManager[Reply]] = Conversation

@@ -214,8 +214,8 @@ def _list_facts(session: FtpSession, argument: bytes, told: Told) -> Dialogue[Tr
 def _stand_in(session: FtpSession, argument: bytes) -> Dialogue[bytes]:
     """Change to the listed directory (CWD), and return the argument for LIST or NLST: empty after CWD.
 
-    LIST is sent without an argument. Some servers interpret an argument `-a` as an option. For a missing
-    name, they send an empty listing.
+    LIST is sent without an argument. Some servers interpret an argument such as `-a` as an option, and send
+    an empty listing for a missing name.
     """
     if not argument or (yield from enter(session)).good:
         return b""

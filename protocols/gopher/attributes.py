@@ -70,7 +70,10 @@ class AlternateView:
 
 
 def parse_view(line: bytes) -> AlternateView:
-    """Parse a line of +VIEWS; every line is a view, and the size may be missing."""
+    """Parse a line of +VIEWS.
+
+    Every line is accepted as a view. The size may be missing.
+    """
     identity, _, size = line.partition(b":")
     media_type, language = split_view(identity)
     return AlternateView(identity, media_type, language, _size(size))
@@ -145,8 +148,8 @@ class AttributeBlock:
 class AdminBlock:
     """The parsed ADMIN block.
 
-    `modified` is the modification time in the server's local time zone, which is unknown. `facts` has all
-    lines of the block as pairs of name and value.
+    `modified` is the modification time in the local time of the server. The time zone of the server is
+    unknown. `facts` has all lines of the block as pairs of name and value.
     """
 
     name: str | None = None

@@ -239,8 +239,8 @@ def _blocks(names: tuple[str, ...]) -> BlockFilter:
 #    changed.
 # 2. If an earlier line is a lone period, the server does not double periods. Only the terminator is removed.
 # 3. A line of exactly two periods becomes a line of one period.
-# 4. A longer line that begins with two periods loses one period. The exception is a reply in which some line
-#    begins with a single period and other text: its server doubles at most lone periods.
+# 4. A longer line that begins with two periods loses one period. An exception is a reply in which some line
+#    begins with a single period and other text, because this server doubles at most lone periods.
 #
 # `PeriodUnstuffer` applies the rules while the reply arrives. A text in which no line begins with two periods
 # is returned immediately. From the first line with two periods, the bytes are buffered until the end of the

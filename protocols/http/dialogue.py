@@ -197,7 +197,7 @@ def _decoding(head: ResponseHead, options: Options, limits: Limits, reply: Reply
 
 
 def _goes_on(head: ResponseHead, start: int) -> bool:
-    """Return whether the response continues the partial copy.
+    """Return whether the response contains the range that follows the partial copy.
 
     The result is False for 416 (Range Not Satisfiable) and for a response with another range.
     """

@@ -67,7 +67,8 @@ class H11Machine:
     def read_head(self, octets: bytes) -> Answered | None:
         """Parse a complete head; return None for an interim head.
 
-        The head 101 is final. h11 accepts it only if the request has the field `Upgrade`.
+        A head with the status 101 is final. h11 accepts this status only if the request has the field
+        `Upgrade`.
 
         Raises:
             ProtocolError: the bytes are not a response head.

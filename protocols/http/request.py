@@ -191,7 +191,9 @@ def _request(method: bytes, target: bytes, fields: Headers, body: bytes | Source
 
 
 def target_of(url: HttpUrl) -> bytes:
-    """Return the path and search of the URL unchanged; `prepare` checks the remaining rules.
+    """Return the request target: the unchanged path and search of the URL.
+
+    `prepare` checks the target again.
 
     Raises:
         Refused: the path or search contains a character outside ASCII (S02).

@@ -162,8 +162,8 @@ def parse_reply(text: bytes, limits: Limits) -> ProsperoReply:
 
     Raises:
         ProtocolError: a quote is not closed.
-        LimitExceeded: a line without contents is longer than `limits.line`, an object has more lines than
-            `limits.lines`, or the reply has more links than `limits.entries`.
+        LimitExceeded: a line is longer than `limits.line` (except lines with the contents of an object), an
+            object has more lines than `limits.lines`, or the reply has more links than `limits.entries`.
     """
     return run_reader(lambda buffer: read_reply(text, limits))
 

@@ -45,7 +45,10 @@ class WaisUrl(HostUrl):
 
 
 def parse(text: UrlText) -> WaisUrl:
-    """Parse a wais URL; a URL with a slash before any `?` names a document."""
+    """Parse a wais URL.
+
+    If a slash follows the database (before any `?`), the URL names a document.
+    """
     login, start = parse_hostport(text)
     if start == text.end:
         raise invalid(text.text, "missing-path", "database", start)
