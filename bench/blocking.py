@@ -1,7 +1,7 @@
 """The cost of the blocking API: a call, a small fetch and a large body, compared with the async API.
 
 The module also compares two transports of `httpx2.Client`: `HttpxTransport` and the own transport of httpx2.
-The aim for `HttpxTransport` is 0.8 times the request rate of the other.
+The aim is that `HttpxTransport` reaches 0.8 times the request rate of the other transport.
 
 The server is a separate process that sends a file of 512 MiB with sendfile(2). Runs of both APIs alternate.
 The received bytes are discarded. The aim: the blocking API streams a body in at most 1.3 times the duration
