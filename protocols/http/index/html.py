@@ -363,10 +363,12 @@ class MarkupFilter:
 # The decision whether the page is the index of its directory. After a wrong decision, the links of an
 # ordinary article would be listed as files.
 #
-# The page must meet one of three criteria: P1: a heading is an index title and contains the path of this
-# directory. P2: three links of the page change its sort order, such as by name, size and date. P3: a heading
-# contains another directory (because a proxy rewrites paths), the page has a link to the parent directory,
-# and every entry has a date. For each criterion, at most a quarter of the links may lead elsewhere.
+# The page must meet one of three criteria:
+# P1: a heading is an index title and contains the path of this directory.
+# P2: three links of the page change its sort order, such as by name, size and date.
+# P3: a heading contains another directory (because a proxy rewrites paths), the page has a link to the parent
+# directory, and every entry has a date.
+# For each criterion, at most a quarter of the links may lead elsewhere.
 
 #: The index titles of Apache, nginx, lighttpd and mini_httpd; Python; Tomcat; Jetty; webfs.
 _FORMS = re.compile(
