@@ -91,7 +91,10 @@ class Conversation:
         return partial(self._dialogue.send, part.answer)
 
     def _begin_body(self) -> None:
-        """Advance past `StartBody`, and store the next step or its error until the body is read."""
+        """Advance past `StartBody`, and store the next step or its error.
+
+        The stored step is performed when the caller reads the body.
+        """
         try:
             self._take_up(self._dialogue.send(None))
         except StopIteration as done:

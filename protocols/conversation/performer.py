@@ -344,7 +344,10 @@ class DatagramSender:
         self._datagrams: Datagrams | None = None
 
     async def open_datagrams(self, route: Sequence[str]) -> OpenedConnection:
-        """Open a socket for the last URL of the route, and raise the errors of all gates on the route."""
+        """Open a socket for the last URL of the route.
+
+        If the policy refuses any URL of the route, the error is raised.
+        """
         await self.aclose()
         gate = self._gate
         for location in route:

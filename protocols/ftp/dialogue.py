@@ -454,8 +454,8 @@ def _measure(session: FtpSession) -> Dialogue[FtpTransfer]:
 def _asks_together(session: FtpSession) -> bool:
     """Return whether to send EPSV before the replies to SIZE and MDTM have arrived.
 
-    This saves a round trip. It is possible only if these replies cannot change the transfer of the complete
-    file.
+    This saves a round trip. The client does this only if these replies cannot change the transfer: the
+    complete file is transferred in any case.
     """
     state, options = session.state, session.options
     is_whole = options.held is None and not options.start and options.stop is None

@@ -227,7 +227,7 @@ class ListLine(NamedTuple):
 
 
 def is_heading(line: bytes, *, first: bool) -> bool:
-    """Return whether the line is not an entry: an empty line, or `total 12`.
+    """Return whether the line is a heading and not an entry: an empty line, or `total 12`.
 
     In the first line, the word `total` may be in any language.
     """

@@ -155,7 +155,7 @@ def _take_line(buffer: Buffer, limit: int) -> Generator[None, None, bytes]:
     """Return the bytes up to and including the LF that ends a line.
 
     An LF that is the code of a Telnet option does not end a line. Each byte is examined only once, because a
-    server can send any number of options.
+    server can send any number of options (otherwise quadratic time).
     """
     pieces: list[bytes] = []
     taken = 0

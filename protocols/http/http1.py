@@ -45,7 +45,7 @@ _REQUEST = re.compile(
 _FIELDS = re.compile(rf"({_TOKEN}):[ \t]*({_VALUE})\r\n")
 _ANSWER = re.compile(rf"HTTP/1\.1 ([2-5][0-9][0-9]) ([ -~]*)\r\n(?:{_TOKEN}:[ \t]*{_VALUE}\r\n)+\r\n")
 
-#: The maximum number of digits of a Content-Length. No file is larger.
+#: The maximum number of digits of a Content-Length. A number with more digits exceeds every file size.
 _LONGEST_LENGTH = 19
 
 

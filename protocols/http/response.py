@@ -31,7 +31,7 @@ from protocols.syntax import decode
 #: of 64 KiB would be 62 MiB. Browsers accept 256 KiB to 400 KiB, curl 300 KiB.
 LARGEST_HEAD = 262_144
 
-#: The maximum Content-Length. No file is larger, and a larger number does not fit into a file offset.
+#: The maximum Content-Length in bytes. A larger number does not fit into a file offset.
 _LARGEST = 2**63 - 1
 
 _PARAMETER = re.compile(r';[ \t]*charset[ \t]*=[ \t]*(?:"([^"\\]*)"|([^\s;"]+))', re.IGNORECASE)

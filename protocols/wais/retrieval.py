@@ -250,7 +250,7 @@ def _text_of(records: WaisRecords, size: int) -> bytes | None:
 
 
 def _find_ending(diagnostics: Sequence[Diagnostic], short: bool) -> DocumentEnding | None:
-    """Return how a response with text ends the document; None if more bytes follow.
+    """Return the ending that a response with text shows, or None if more bytes of the document follow.
 
     The only diagnostic that is allowed here is `SF` (out of range).
     """
@@ -260,7 +260,7 @@ def _find_ending(diagnostics: Sequence[Diagnostic], short: bool) -> DocumentEndi
 
 
 def _find_ending_without_text(diagnostics: Sequence[Diagnostic], at: int) -> DocumentEnding:
-    """Return how a response without text ends the document.
+    """Return the ending that a response without text shows.
 
     An error is raised if the response reports a failure or a missing document.
     """

@@ -29,7 +29,7 @@ from protocols.http.url import HttpUrl
 from protocols.location import Entry, Finding, Kind
 from protocols.options import Limits
 
-#: The maximum size of a file in bytes. No file is larger.
+#: The maximum size of a file in bytes, which is the limit of file systems.
 _LARGEST = 2**63 - 1
 #: The number of objects that are stored before the document is accepted as an index.
 _HELD = 1_000
