@@ -138,18 +138,14 @@ class Stream(Protocol):
 
     @property
     def close_notify_seen(self) -> bool:
-        """Return whether the peer ended TLS with close_notify.
-
-        The result is False before the end, and without TLS.
-        """
+        """Return whether the peer has ended TLS with close_notify; always False without TLS."""
         ...
 
     async def move(self, sink: Sink, count: int | None) -> int:
         """Move up to `count` bytes in bulk into the file `sink`.
 
-        Without a `count`, move all bytes until the end of the connection.
-
-        After an error, the bytes that arrived before the error are in the file, and `received` counts them.
+        Without a `count`, move all bytes until the end of the connection. After an error,
+        the bytes that arrived before the error are in the file, and `received` counts them.
 
         Returns:
             The number of bytes moved. The number is less than `count` only if the connection ends.
@@ -172,10 +168,7 @@ class Stream(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Close the connection without waiting for the peer.
-
-        A second call has no effect.
-        """
+        """Close the connection without waiting for the peer; a second call has no effect."""
         ...
 
 
@@ -195,10 +188,7 @@ class Datagrams(Protocol):
 
     @property
     def peer(self) -> str:
-        """Return the IP address to which datagrams are sent, in canonical form.
-
-        The policy has checked this address.
-        """
+        """Return the checked IP address to which datagrams are sent, in canonical form."""
         ...
 
     @property
@@ -252,10 +242,7 @@ class Datagrams(Protocol):
 
 
 class RedirectAddress(NamedTuple):
-    """An action: send to another address and port.
-
-    If `lasting` is set, later requests are sent there too.
-    """
+    """An action: send to another address and port, and if `lasting` is set, later requests too."""
 
     address: str
     port: int
@@ -546,10 +533,7 @@ class LocalFile(Protocol):
 
 
 class PooledConnection(Protocol):
-    """A connection that later dialogues may reuse.
-
-    On leaving, the connection is closed, unless `keep` was called.
-    """
+    """A connection that later dialogues may reuse. Without a call of `keep`, leaving closes it."""
 
     @property
     def stream(self) -> Stream: ...
@@ -560,10 +544,7 @@ class PooledConnection(Protocol):
         ...
 
     def keep(self, state: object) -> None:
-        """Request that the connection returns to the pool on leaving.
-
-        All received bytes must have been read.
-        """
+        """Request the return to the pool on leaving; all received bytes must have been read."""
         ...
 
 
@@ -592,10 +573,7 @@ class PipelineState(Protocol):
 
     @property
     def farewell(self) -> tuple[Line, ...]:
-        """Return the lines to send before the connection is closed, such as QUIT.
-
-        The client does not wait for a reply.
-        """
+        """Return the lines to send before closing, such as QUIT; the client does not wait for a reply."""
         ...
 
 
@@ -762,10 +740,7 @@ class Gate(Protocol):
         ...
 
     def open_file(self, segments: tuple[bytes, ...]) -> AbstractAsyncContextManager[LocalFile]:
-        """Open the file of a file URL.
-
-        With a root directory, the path is opened component by component (S12, path traversal).
-        """
+        """Open the file of a file URL, component by component below a root (S12, path traversal)."""
         ...
 
 
