@@ -33,7 +33,7 @@ class RunState:
     """The state shared by all retrievals of one run.
 
     Attributes:
-        credentials: the source of credentials by host and port; None without a source.
+        credentials: the source of user names and passwords by host and port; None without a source.
         variables: the proxy settings from the environment variables and from the caller.
         logins: the credentials for proxies.
         hosts: the settings for individual hosts.
@@ -66,11 +66,11 @@ class Admission:
     The constructor does not use the network.
 
     Args:
-        outer: the admission of the URL whose response contained this URL as a redirect or link.
-        in_clear: whether the user was warned earlier about passwords without TLS for this host and port.
+        outer: the admission of the URL whose response contained this URL as a redirect target or link.
+        in_clear: whether an earlier warning told the user that this host and port get passwords without TLS.
 
     Attributes:
-        findings: the policy's warnings; later checks of IP addresses add to the list.
+        findings: the policy's warnings. Later checks of IP addresses append warnings to the list.
         reported_in_clear: whether this retrieval warned about a password sent without TLS.
         mask: the filter that redacts the secrets in events and log lines of this retrieval.
         shown: the redacted URL.
@@ -117,7 +117,7 @@ class Admission:
         self.tap: Tap | None = None if outer is None else outer.tap
         self.mask: Mask = mask if mask is not None else Mask() if outer is None else outer.mask
         self.shown = url.shown
-        if self.mask.watched:  # The URL comes from a server and may repeat a secret.
+        if self.mask.watched:  # A URL from a server may contain a secret that was sent earlier.
             self.shown = self.mask.hide_in_text(self.shown)
         self.findings: list[Finding] = [] if outer is None else outer.findings
         self._heed(judge_subject(self._subject, shared.gateways))
@@ -170,7 +170,7 @@ class Admission:
     def may_log_in_unasked(self) -> bool:
         """Return whether credentials may be sent before the server requests them (S06).
 
-        Only a scheme with TLS from the first byte guarantees encryption. See `may_go_unasked`.
+        This is safe only for a scheme whose connections use TLS from the first byte. See `may_go_unasked`.
         """
         row = self._subject.row
         tls = row is not None and row.tls == "always"
@@ -179,7 +179,7 @@ class Admission:
         return may_go_unasked(host, self.shared.policy, tls=tls)
 
     def check_addresses(self, addresses: Sequence[str]) -> tuple[str, ...]:
-        """Return the IP addresses that the policy allows: the protection against SSRF (S08).
+        """Return the IP addresses that the policy allows, as protection against SSRF (S08).
 
         Raises:
             Refused: the policy allows none of the addresses.
@@ -191,8 +191,8 @@ class Admission:
     def check_secret(self, peer: str, secured: bool, secrets: Sequence[bytes]) -> None:
         """Check whether a password may be sent on this connection (S06).
 
-        On a connection to a proxy, the secret is either the password for the proxy or a password that the
-        proxy forwards to the host.
+        On a connection to a proxy, the secret may be the password for the proxy. The secret may also be a
+        password for the host, which the proxy forwards.
 
         Raises:
             Refused: the policy forbids sending the password.
@@ -213,7 +213,7 @@ class Admission:
     def check_login(self, peer: str, secured: bool, secrets: Sequence[bytes]) -> None:
         """Check whether the user name and password of a proxy may be sent (S06).
 
-        The check treats the proxy login as the user's own even if the URL comes from a server.
+        The proxy login belongs to the user, even if the URL comes from a server.
         """
         hidden = secured or (self.way is not None and self.way.proxy.secured)
         self._heed(judge_credentials(self.url, peer, self.shared.policy, tls=hidden, origin="user"))
@@ -221,8 +221,8 @@ class Admission:
     def led_to(self, url: Url, peer: str | None) -> Admission:
         """Return the admission of a redirect target or link that the server at `peer` sent.
 
-        The origin of the new URL is "derived". The user's own headers and login are not sent with the new
-        URL (S11).
+        The origin of the new URL is "derived". Requests for the new URL do not contain the user's own headers
+        and login (S11).
         """
         return Admission(
             self.shared,

@@ -13,11 +13,11 @@ from protocols.errors import NotConfigured, TimedOut
 from protocols.options import Limits
 from resolver.loops import CancelScope, Loop, running
 
-#: The time in seconds over which the rate of a body is averaged. TCP can retransmit one lost packet in it.
+#: The time in seconds over which the rate of a body is averaged. In 5 s, TCP can retransmit a lost packet.
 _RATE_WINDOW = 5.0
 
-#: Maximum number of seconds by which one wait within a response lowers the measured rate. Some pauses are
-#: normal: an FTP server pauses before it reports a complete transfer. The idle timeout limits these pauses.
+#: Maximum number of seconds of one wait that count for the measured rate. For example, an FTP server pauses
+#: before it reports a complete transfer. Only the idle timeout limits such a pause.
 _LONGEST_COUNTED = 2.0
 
 _UNBOUND: AbstractContextManager[None] = nullcontext()
@@ -28,8 +28,8 @@ class Clock:
 
     Args:
         limit: the time limit in seconds; None for no limit.
-        missed: the error message, with a placeholder for the seconds. The default message is about the
-            time of a complete retrieval.
+        missed: the error message, with a placeholder for the seconds. The default message says that the
+            complete retrieval took too long.
         setting: the name of the setting that changes the limit.
     """
 
@@ -46,7 +46,7 @@ class Clock:
 
     @classmethod
     def for_head(cls, limits: Limits) -> Clock:
-        """Return the deadline for the response head, which precedes the body."""
+        """Return the deadline for the arrival of the response head."""
         return cls(limits.head, "no body within {:g} s", "limit head=S")
 
     @property
@@ -117,7 +117,8 @@ class RateCheck:
     def too_slow(self) -> TimedOut:
         """Return the error for a slow body.
 
-        The error is not retryable on the same server: a user who sets a minimum rate wants to stop.
+        The client does not retry the request on the same server, because a user who sets a minimum rate wants
+        to stop a slow transfer.
         """
         words = f"timed out: less than {self._least} bytes/s for {_RATE_WINDOW:g} s"
         return TimedOut(words, retryable=False).with_setting("min_rate")
@@ -126,9 +127,9 @@ class RateCheck:
 class AnswerPace:
     """A minimum rate for a response after its first byte, as protection against slow-loris servers.
 
-    At least `least` bytes per second of waiting must arrive, as in `RateCheck`. The minimum rate also applies
-    to greetings and to the headers of articles. Before the first byte only the idle timeout applies, so a
-    server may take time to process a request.
+    At least `least` bytes must arrive per second of waiting, as in `RateCheck`. The minimum rate also applies
+    to greetings and to the headers of articles. Before the first byte, only the idle timeout applies, because
+    a server may need time to process a request.
     """
 
     def __init__(self, least: int | None) -> None:
@@ -136,7 +137,7 @@ class AnswerPace:
         self.begin()
 
     def begin(self) -> None:
-        """Record that a request was sent: the next bytes start a response."""
+        """Record that a request was sent, so the next received byte is the first byte of a response."""
         self._begun = False
         if self._least is not None:
             self._pace = RateCheck(self._least)
@@ -157,16 +158,17 @@ class AnswerPace:
 # Rate limiting. All transfers of a run share one token bucket (`Bucket`). Each retrieval waits through its
 # own `Throttle`.
 #
-# A retrieval first reads, and then waits until the received bytes are within the rate. So a cancellation
-# during the wait loses no data, and a wait for the rate limit never counts as an idle timeout. Each transfer
-# reads a limited number of bytes and then waits behind the other transfers. So all transfers progress at the
-# same rate, regardless of the speed of each server.
+# A retrieval first reads, and then waits until the received bytes are within the rate limit. So a
+# cancellation during the wait loses no data, and the idle timeout does not include the wait. Each transfer
+# reads a limited number of bytes, and then waits until the other transfers have read. So all transfers have
+# the same rate, even if one server is faster.
 
-#: The number of seconds of the rate limit that one read may use: short, for a steady rate and a quick stop.
+#: The duration in seconds for which the rate limit allows the bytes of one read. A short duration gives a
+#: steady rate and a quick cancellation.
 _SHARE = 0.1
 
-#: Number of bytes that a retrieval reads without waiting, if the bucket's debt is at most `_OWED` seconds.
-#: Command replies are this small, so an exchange of ten commands does not wait ten times.
+#: Number of bytes that a retrieval may read without a wait if the debt of the bucket is at most `_OWED`
+#: seconds. Replies to commands have fewer bytes, so an exchange of ten commands does not wait ten times.
 _FREE = 4_096
 _OWED = 1.0
 
@@ -190,7 +192,7 @@ class Bucket:
             self._run, self._paid_until = run, now
 
     def pay(self, octets: int, now: float) -> float:
-        """Add bytes to the debt and return the time at which the debt is paid off.
+        """Add bytes to the debt, and return the time at which the debt is zero again.
 
         Idle time gives no credit for a later burst.
         """
@@ -199,7 +201,7 @@ class Bucket:
 
 
 class Throttle:
-    """The rate limiter of one retrieval; `share` is the number of bytes to read in one call."""
+    """The rate limiter of one retrieval. One read may return at most `share` bytes."""
 
     def __init__(self, bucket: Bucket, loop: Loop) -> None:
         self._bucket = bucket
@@ -220,9 +222,9 @@ class Throttle:
 
     @contextmanager
     def pause_deadline(self, scope: CancelScope) -> Iterator[None]:
-        """Extend the deadline of the scope by each wait for the rate limit.
+        """Extend the deadline of the cancel scope by each wait for the rate limit.
 
-        The deadline of the scope limits only the time that the peer uses.
+        So the deadline limits only the time that the peer uses.
         """
         self._standing.append(scope)
         try:

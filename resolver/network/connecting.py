@@ -1,8 +1,8 @@
 """TCP connection attempts to several checked IP addresses, by RFC 8305 ("Happy Eyeballs").
 
-IPv6 is first and the address families alternate. The next address is tried after 250 ms, or immediately when
-an attempt fails. The first socket that connects is used, and the other sockets are closed. This module does
-not make DNS lookups. The caller limits the total time.
+The client tries an IPv6 address first, and then alternates between IPv4 and IPv6. The attempt with the next
+address starts after 250 ms, or immediately after a failed attempt. The first socket that connects is used,
+and the other sockets are closed. This module does not make DNS lookups. The caller limits the total time.
 """
 
 from __future__ import annotations
@@ -56,12 +56,12 @@ async def first_of(
 ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
     """Await two operations and cancel the slower operation; see `Gate.first_of`.
 
-    The calling task itself awaits the first operation. This saves the start of a task and makes small
-    transfers measurably faster.
+    The calling task itself awaits the first operation. Without a new task for the first operation, small
+    transfers are measurably faster.
 
-    If one operation completed, a `ResolveError` of the other operation is dropped, because the next read
+    If one operation completed, a `ResolveError` of the other operation is ignored, because the next read
     raises the error again. An exception of an event listener is raised immediately, because no later call
-    would raise the exception again.
+    raises the exception again.
     """
     left: list[FirstResult[A]] = []
     right: list[FirstResult[B]] = []
@@ -73,7 +73,7 @@ async def first_of(
     except BaseExceptionGroup as group:
         problem = unwrap_group(group)
     if problem is not None and not (isinstance(problem, ResolveError) and (left or right)):
-        raise problem  # outside the `except` block, so that the group does not become the `__context__`
+        raise problem  # raised outside `except`, so that the group does not become the `__context__`
     return (left[0] if left else None, right[0] if right else None)
 
 
@@ -85,10 +85,10 @@ async def _run(call: Callable[[], Awaitable[T]], came: list[FirstResult[T]], sco
 #: RFC 8305 section 5: "Connection Attempt Delay", 250 ms recommended.
 ATTEMPT_DELAY = 0.25
 
-#: `errno` codes of a connection that the peer reset before `connect_to` checked the connection.
+#: `errno` codes for a connection that the peer reset before `connect_to` checked the result.
 _LEFT = frozenset({errno.ECONNRESET, errno.ENOTCONN, errno.EPIPE})
 
-#: `errno` codes on a machine without IPv4 or without IPv6.
+#: `errno` codes of a connection attempt on a machine without IPv4 or without IPv6.
 _NO_ROUTE = (errno.ENETUNREACH, errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
 
 
@@ -115,11 +115,11 @@ class ConnectAttempts:
 
     Args:
         place: the host and port for error messages.
-        until: the deadline for a host with a single address. For several addresses the caller limits the
-            time.
+        until: the deadline if the host has a single address. If the host has several addresses, the caller
+            limits the time.
 
     Attributes:
-        failures: the reason of the failure for each failed address.
+        failures: the reason for the failure, by IP address.
     """
 
     def __init__(self, place: str, until: float = math.inf) -> None:
@@ -159,8 +159,8 @@ class ConnectAttempts:
     def _failure(self) -> NetworkError:
         """Return the error for a failed connection.
 
-        A reset of an established connection is `Disconnected`, not `Unreachable`, even if the reset arrived
-        before the first check. The class of the error must not depend on the speed of the processor.
+        If the peer resets an established connection, the error is `Disconnected`, even if the reset arrived
+        before the first check. Otherwise the class of the error would depend on the speed of the processor.
         """
         if _LEFT.isdisjoint(self._codes):
             words = f"cannot connect to {self._place}: {self.reported}"
@@ -198,7 +198,7 @@ class ConnectAttempts:
             until = self._until if others is None else math.inf
             self._connected.append((await connect_to(address, port, until), address))
         except OSError as error:
-            if is_scarce(error):  # another address would fail in the same way
+            if is_scarce(error):  # no file descriptor is left, so attempts with other addresses fail, too
                 words = f"cannot connect to {self._place}: {reason(error)} (reduce concurrency: -j)"
                 raise LocalError(words) from error
             self.failures[address] = reason(error)
@@ -225,7 +225,8 @@ async def connect_to(address: str, port: int, until: float) -> socket.socket:
         sock.setblocking(False)
         # Each small command waits for a reply, so Nagle's algorithm would only delay the commands.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # TCP urgent data stays at its position in the byte stream. Telnet's Synch is urgent data.
+        # With this option, TCP urgent data, such as the Telnet Synch signal, stays at its position in the
+        # stream.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_OOBINLINE, 1)
         peer = None
         try:

@@ -38,8 +38,8 @@ class Connector:
     """The direct connections of one URL.
 
     Attributes:
-        first: the control connection to which data connections belong; None before the control connection
-            is open.
+        first: the control connection, to which all data connections belong; None before the control
+            connection is open.
         peer: the IP address of the last connection.
     """
 
@@ -66,10 +66,10 @@ class Connector:
     async def find_pooled(
         self, key: Hashable, host: str, port: int, suits: Callable[[object], bool] | None = None
     ) -> IdleConnection | None:
-        """Return an idle pooled connection to an address that the policy allows now, or None (S09).
+        """Return an idle pooled connection to an address that the policy still allows, or None (S09).
 
-        If the pool has no match and a batch limits the connections per host, idle connections with other
-        logins are closed. The new connection then stays within the limit.
+        The pool may contain only connections with other logins. If a batch limits the connections per host,
+        these idle connections are closed. So a new connection does not exceed the limit.
         """
         if not len(self._shared.pool):
             return None
@@ -144,7 +144,7 @@ class Connector:
         self.peer = stream.peer
 
     def _report(self, report: OnEvent, stream: SocketStream, port: int, tls: bool) -> None:
-        """Report the connection to the listener, which may raise any exception."""
+        """Report the connection to the listener; the listener may raise any exception."""
         report(Connected(self._admission.shown, stream.address, port, tls, data=self._for_data))
 
     async def connect_data(self, port: int) -> SocketStream:
@@ -157,7 +157,7 @@ class Connector:
             self._for_data = False
 
     def place(self, tls: bool) -> Hashable:
-        """Return the connection pool key, which is equal for the same host, port and proxy route."""
+        """Return the connection pool key, which depends on the host, the port and the proxy."""
         return (*self._admission.place, tls)
 
     @property
@@ -173,7 +173,7 @@ class Connector:
             Unreachable: the name does not resolve.
         """
         allowed = self._admission.check_addresses(await self.select_addresses(host, port))
-        # Link-local addresses are rare, so this cheap test avoids most of the expensive calls.
+        # Link-local addresses begin with "fe", so this cheap test avoids most calls of `add_zone`.
         is_like_link_local = ":" in host and host[:2].lower() == "fe"
         return add_zone(self._admission.url, host, allowed) if is_like_link_local else allowed
 

@@ -31,8 +31,9 @@ class UdpSocket:
     """A UDP socket of one retrieval; see `protocols.contract.Datagrams`.
 
     Args:
-        check: called with the peer, and with the new address and port that the peer names. The function
-            raises `Refused` if the policy forbids the new address.
+        check: the function that checks a new address and port that a peer requests. The arguments are the
+            peer, the new address and the port. The function raises `Refused` if the policy forbids the new
+            address.
     """
 
     def __init__(

@@ -3,8 +3,8 @@
 Events are immutable. Listeners are called synchronously, in the order of the events. Sent data and URLs are
 redacted, so no event contains a password.
 
-The field `transfer` is the number of a transfer in its session. The number stays the same for all attempts,
-redirects and mirrors. The number distinguishes concurrent transfers, even of the same URL. Comparisons of
+The field `transfer` is the number of a transfer in its session. All attempts, redirects and mirrors of a
+transfer have the same number. Concurrent transfers of the same URL have different numbers. Comparisons of
 events ignore the number.
 """
 
@@ -42,8 +42,8 @@ class Warned:
 class LookedUp:
     """The result of a DNS lookup: the addresses of the name `host`.
 
-    The result may come from the DNS cache and may be up to one minute old. A URL with an IP address causes no
-    lookup and no event.
+    The result may come from the DNS cache, and may be up to one minute old. If the host is an IP address, no
+    lookup and no `LookedUp` event occur.
     """
 
     url: str
@@ -96,7 +96,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """Received bytes; `data` is true for a connection that carries only data (an FTP transfer).
+    """Received bytes; `data` is true for an FTP data connection.
 
     Bytes that the kernel moves directly into a file cause only `Progress` events.
     """
@@ -110,7 +110,7 @@ class Received:
 class Progress:
     """The number of bytes of the object received so far.
 
-    A body that is moved in bulk into a file has five events per second, and one at its end.
+    If a body is copied in bulk into a file, five events per second occur, and one at the end of the body.
 
     Attributes:
         received: the number of bytes, including the first `start` bytes. The number is smaller than before if
@@ -147,7 +147,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An incomplete download, of which the first `octets` bytes stay in a partial file next to `path`.
+    """An incomplete download; its first `octets` bytes stay in a partial file next to `path`.
 
     If `resumes` is true, the next run resumes the download after these bytes.
     """
@@ -179,8 +179,8 @@ OnEvent: TypeAlias = Callable[[Event], None]
 class Listener:
     """A listener for selected types of events.
 
-    If `kinds` contains no event type of a group, `WIRE` or `PROGRESS`, the events of the group are not
-    created. All other events reach the listener, even if `kinds` does not contain their type.
+    If `kinds` contains no type of the group `WIRE`, no events of this group are created. The same is true for
+    the group `PROGRESS`. All other events reach the listener, even if `kinds` does not contain their type.
 
     Args:
         hear: the function that is called with each event.
@@ -211,10 +211,10 @@ def select_listener(own: OnEvent | None, kinds: frozenset[type[Event]]) -> OnEve
 # Events as text for `-v`, `--trace` and the log. `C:` marks data that the client sent, `S:` marks data that
 # the server sent.
 #
-# Each block of bytes becomes one escaped line with at most the first 512 bytes of the block. Secrets are
-# already `****` in the event. `TraceFormat` selects the protocol text of a block and leaves out body bytes.
-# Protocol text is the HTTP response headers, or the replies that begin with a code, or otherwise the first
-# line. The output gives only the number of the remaining bytes.
+# Each block of bytes becomes one escaped line with at most the first 512 bytes of the block. The event
+# already contains `****` instead of secrets. `TraceFormat` selects the protocol text of a block, and omits
+# body bytes. The protocol text consists of HTTP response headers or of replies that begin with a code. For
+# other protocols it is the first line. For all other bytes, the output contains only their number.
 
 _MOST_SHOWN = 512
 #: The head of an HTTP/1 response, up to the empty line.
@@ -242,7 +242,7 @@ class TraceFormat:
         return f"S: {_show_octets(words)} (and {rest} bytes)" if words else None
 
     def pass_over(self, event: Event) -> None:
-        """Record the end of a body: a new request or attempt starts, or the attempt ended."""
+        """Record the end of a body at the start of a new request or attempt, or at the end of the attempt."""
         if isinstance(event, Sent | Started | Finished):
             self._within.discard(event.url)
 
@@ -250,8 +250,8 @@ class TraceFormat:
         """Return the HTTP response headers or replies at the start of a block.
 
         Returns:
-            The protocol text. It is empty if the block starts with body bytes, or if the protocol has neither
-            headers nor reply codes.
+            The protocol text. The text is empty if the block starts with body bytes. The text is also empty
+            if the protocol has neither headers nor reply codes.
         """
         if event.octets.startswith(b"HTTP/1"):
             return self._heads(event.url, event.octets)
@@ -307,9 +307,9 @@ def _show_octets(octets: bytes) -> str:
 
 # Events as records of the logger `resolver`. The level is DEBUG, so the application must enable the logger.
 #
-# The text is the same as with `-v`: the sent or received protocol text, with secrets as `****` and control
-# characters escaped. `record.event` is the event. Progress events are not logged; only `on_event` reports
-# them.
+# The text is the same as with `-v`: the protocol text, with `****` instead of secrets and with escaped
+# control characters. `record.event` is the event. Progress events are not logged; only `on_event` receives
+# these events.
 
 LOGGER = logging.getLogger("resolver")
 
@@ -320,7 +320,7 @@ def is_on() -> bool:
 
 
 def combine_listeners(own: OnEvent | None) -> OnEvent | None:
-    """Return a listener for the caller and the log; None without a listener and an enabled log."""
+    """Return a listener for the caller and the log; None without both."""
     if not is_on():
         return own
     log = _EventLogger().write
@@ -338,7 +338,7 @@ def combine_listeners(own: OnEvent | None) -> OnEvent | None:
 class _EventLogger:
     """A writer of log records for the events of one network.
 
-    The writer remembers whether a body has started, because body bytes are not logged.
+    Body bytes are not logged, so the writer stores whether a body has started.
     """
 
     def __init__(self) -> None:

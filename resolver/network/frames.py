@@ -1,7 +1,7 @@
-"""HTTP/2 frames, created and parsed by the h2 library; a connection has one request at a time.
+"""HTTP/2 frames, which the h2 library creates and parses; a connection has one request at a time.
 
-Server push is disabled. Flow control limits memory: the receive window grows only when bytes are delivered to
-the caller. Exceptions of h2 are converted to `ResolveError` classes.
+Server push is disabled. Flow control limits memory, because the receive window grows only when the caller
+receives bytes. Exceptions of h2 are converted to `ResolveError` classes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DNS lookups with a cache (S09), and the zones of link-local addresses.
 
 A cached answer is valid for one minute. IP addresses, `localhost` and names below `localhost` never cause a
-lookup. Tests replace the lookup function so that they contact no name server.
+lookup. Tests replace the lookup function, so that no test contacts a name server.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _NO_NAME = (socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME))
 #: Lifetime of a cached DNS answer in seconds, within one run (S09).
 LIFETIME = 60.0
 
-#: Maximum number of cached names, so that a crawl of very many hosts does not grow the cache without limit.
+#: Maximum number of cached names. The limit bounds the memory of the cache in a crawl of very many hosts.
 CAPACITY = 4096
 
 
@@ -81,7 +81,7 @@ class LookupCache:
     def _loop(self) -> Loop:
         """Return the running event loop, and clear the cache if the loop is new.
 
-        Each event loop has its own clock, so the times of an earlier loop are not comparable.
+        Each event loop has a separate clock, so cached times of an earlier loop are not valid.
         """
         loop = running()
         run = loop.run()
@@ -106,8 +106,8 @@ class LookupCache:
 
 # The zone of a link-local address (RFC 4007, RFC 9844): the local network interface for the address.
 #
-# The zone is appended to the address, as in `fe80::1%eth0`. The system accepts this form, and the form
-# distinguishes connections in the pool. The zone is never sent.
+# The zone is appended to the address, as in `fe80::1%eth0`. The system accepts this form. In the connection
+# pool, addresses with different zones are different. The client never sends the zone to a server.
 
 
 def add_zone(url: Url, host: str, addresses: tuple[str, ...]) -> tuple[str, ...]:
@@ -132,7 +132,7 @@ def _wants_zone(address: str) -> bool:
 
 
 def _interface(zone: str) -> str:
-    """Return the interface name for a zone, because the system reports addresses with interface names."""
+    """Return the interface name for a zone; the system reports addresses with interface names."""
     try:
         return socket.if_indextoname(int(zone)) if zone.isdecimal() else _name_zone(zone)
     except (OSError, OverflowError):

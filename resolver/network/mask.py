@@ -20,21 +20,21 @@ from resolver.loops import running
 _HIDDEN = "****"
 _WITHOUT = rb"\1\2" + _HIDDEN.encode()
 
-#: Names of the `Facts` fields with strings, which are masked.
+#: Names of the `Facts` fields whose strings are masked.
 _TEXTS = ("media_type", "charset", "etag", "title", "target")
-#: Names of the `Facts` fields without strings, or with a separate mask rule.
+#: Names of the `Facts` fields that contain no string, or that have a separate mask rule.
 _NOT_TEXT = frozenset({"kind", "size", "modified", "etag", "suggested", "meta"})
 
-#: Minimum length of a secret that is masked inside a longer token. A shorter secret is masked only as a
-#: separate token, because it often occurs in other text by accident.
+#: Minimum length in bytes of a secret that is masked inside a longer word. A shorter secret is masked only as
+#: a separate word, because a short string often occurs in other text by accident.
 _SHORT = 4
 
 
 class Masked(str):
     """A redacted string, with `****` for each sent secret.
 
-    Text from a server enters files and results only in this form. `Mask` creates the string. For a URL from
-    the user, `Url.shown` returns the redacted form.
+    Files and results contain text from a server only as `Masked` strings. `Mask` creates these strings. For a
+    URL from the user, `Url.shown` returns the redacted form.
     """
 
     __slots__ = ()
@@ -74,7 +74,7 @@ class SentSecrets:
     def count_safe(self, octets: bytes) -> int:
         """Return the number of leading bytes that can be shown before the next block arrives.
 
-        The bytes after them may be the start of a secret that continues in the next block.
+        The remaining bytes may be the start of a secret that continues in the next block.
         """
         done = 0
         while True:
@@ -112,9 +112,9 @@ class Mask:
     def facts(self, facts: Facts) -> dict[str, Any]:
         """Return the metadata by field name, with each string as `Masked`.
 
-        An entity tag or file name that contains a secret is left out, because the masked text would name
-        another object. Cookie values from the server are not masked, because the caller needs them. Code that
-        stores the metadata removes the cookies with `without_cookie`.
+        An entity tag or file name that contains a secret is omitted, because the masked text would name
+        another object. Cookie values from the server are not masked, because the caller needs the values.
+        Code that stores the metadata removes the cookies with `without_cookie`.
         """
         found = facts_of(facts)
         for secrets in self.watched:
@@ -162,10 +162,10 @@ class Mask:
         return shown, Masked(f"{hide(cookie)}{is_pair}{given}{semicolon}{hide(attributes)}")
 
 
-#: The header field whose value is always masked: each cookie that a server sets may be a session secret.
+#: The header field whose value is always masked, because each cookie from a server may be a session secret.
 _GIVEN = b"set-cookie:"
-#: The pattern starts with a literal byte, so `re` skips quickly to the next line end. An alternation at the
-#: start would be tried at each byte.
+#: The pattern starts with a literal byte, so `re` finds the next newline quickly. If the pattern started with
+#: an alternation, `re` would try the alternation at each byte.
 _VALUE = re.compile(rb"(\n[Ss][Ee][Tt]-[Cc][Oo][Oo][Kk][Ii][Ee]:)([^=;\r\n]*=)?[^;\r\n]*")
 _LONGEST_LINE = 65_536  # maximum number of delayed bytes; the header parser rejects longer lines
 
@@ -173,8 +173,8 @@ _LONGEST_LINE = 65_536  # maximum number of delayed bytes; the header parser rej
 class ReceivedMask:
     """A filter that masks sent secrets and the values of received cookies in received bytes.
 
-    The filter buffers bytes that may be the start of a secret. The filter returns the masked bytes instead of
-    calling a listener, because a reference to a listener would form a reference cycle. A connection in a
+    The filter buffers bytes that may be the start of a secret. The filter returns the masked bytes, and does
+    not call a listener, because a reference to a listener would form a reference cycle. A connection in a
     reference cycle stays open until the garbage collector runs.
     """
 
@@ -212,10 +212,10 @@ def _count_safe(octets: bytes) -> int:
 
 
 def _overlap(octets: bytes, secret: bytes) -> int:
-    """Return the length of the longest prefix of the secret with which the bytes end.
+    """Return the length of the longest suffix of the bytes that is a prefix of the secret.
 
-    For a short secret the prefix may be the complete secret, because the next byte decides whether the secret
-    is a separate token.
+    A short secret is masked only as a separate word, and the next byte shows whether the word ends. So for a
+    short secret the prefix may be the complete secret.
     """
     most = len(secret) if len(secret) < _SHORT else len(secret) - 1
     return next((n for n in range(min(most, len(octets)), 0, -1) if octets.endswith(secret[:n])), 0)
@@ -232,16 +232,17 @@ def _text_pattern(form: str) -> str:
 
 
 def _forms(secret: bytes) -> tuple[str, ...]:
-    """Return the possible texts of a secret: as Latin-1 and as UTF-8, with and without escape sequences."""
+    """Return a secret as Latin-1 text and as UTF-8 text, each with and without escape sequences."""
     texts = (secret.decode("latin-1"), secret.decode("utf-8", "backslashreplace"))
     return tuple(form for text in texts for form in (text, repr(text)[1:-1], ascii(text)[1:-1]))
 
 
 # Credentials: user names and passwords from the caller of a `Resolver`.
 #
-# The cache stores the credentials by scheme, host, port and user. Credentials are sent to no other host
-# (S11). A source whose credentials can change has a counter, `round`, which the source increments at each
-# change. Then the cached credentials are invalid, and no connection with an earlier login is reused.
+# The cache stores the credentials by scheme, host, port and user. Credentials are never sent to another host
+# (S11). If the credentials of a source can change, the source has the counter `round`, and increments the
+# counter at each change. Cached credentials are then invalid, and connections with an earlier login are not
+# reused.
 
 #: A function that returns the credentials for (scheme, host, port, user); `user` may be None.
 CredentialSource: TypeAlias = Callable[[str, str, int, bytes | None], Awaitable[Credentials | None]]
@@ -270,7 +271,7 @@ class CredentialCache:
 
     @property
     def round(self) -> int:
-        """Return how many times the credentials of the source have changed."""
+        """Return the number of times that the credentials of the source have changed."""
         changed: int = getattr(self._given, "round", 0)
         return changed
 

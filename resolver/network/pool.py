@@ -1,9 +1,9 @@
 """The connection pool of idle (keep-alive) connections, and pipelining of concurrent retrievals.
 
-A lookup by key takes constant time. The most recently used connection is tried first, because the server is
-least likely to have closed this connection. If a connection received data or the end of the stream while
-idle, the connection is closed and never reused. The caller passes the addresses that the policy still allows
-(S09).
+A lookup by key takes constant time. The pool first returns the most recently used connection, because the
+server is least likely to have closed this connection. If an idle connection receives data or an end of
+stream, the connection is closed and never reused. The caller passes the addresses that the policy still
+allows (S09).
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from resolver.loops import Event, running
 from resolver.network.stream import SocketStream
 from resolver.network.stream_settings import StreamSettings
 
-#: Maximum idle time of a pooled connection in seconds. Servers close idle connections after 5 s (Apache) to
-#: 75 s (nginx). The pool detects a connection that the server closed earlier.
+#: Maximum idle time of a pooled connection in seconds. Apache closes idle connections after 5 s, nginx after
+#: 75 s. The pool also detects connections that the server has already closed.
 LIFETIME = 30.0
 
 #: Maximum number of idle connections to all hosts, because each connection uses a file descriptor. The pool
@@ -33,7 +33,7 @@ CAPACITY = 100
 
 @dataclass(frozen=True, slots=True)
 class IdleConnection:
-    """An idle connection, with the state of its last exchange and the start of the idle time.
+    """An idle connection, with the state of its last protocol exchange and the start of its idle time.
 
     Attributes:
         farewell: the lines that are sent before the connection is closed, such as QUIT.
@@ -45,7 +45,7 @@ class IdleConnection:
     farewell: tuple[Line, ...] = ()
 
     async def aclose(self) -> None:
-        """Close the connection, after sending the farewell if that is possible without waiting."""
+        """Close the connection; the farewell is sent first if the socket accepts it without a wait."""
         try:
             if self.farewell:
                 with running().move_on_at(-math.inf), suppress(ResolveError):
@@ -59,7 +59,7 @@ class AcquiredConnection:
     """A connection taken from the pool, or a new one; see `protocols.contract.PooledConnection`.
 
     Attributes:
-        left: the state that the previous user of the connection passed to `keep`.
+        left: the state that the previous retrieval on this connection passed to `keep`.
     """
 
     stream: SocketStream
@@ -84,7 +84,8 @@ def _choice(waiting: dict[int, IdleConnection], suits: Callable[[object], bool] 
 class ConnectionPool:
     """The idle connections of one run.
 
-    Before `open` is called, the pool stores no connections, because no caller would close them.
+    Before the call of `open`, the pool does not store connections, because no caller would close these
+    connections.
     """
 
     def __init__(self) -> None:
@@ -107,8 +108,8 @@ class ConnectionPool:
     ) -> IdleConnection | None:
         """Remove and return an idle connection for `key` to one of `addresses`, or None.
 
-        A connection whose state `suits` takes precedence. A connection with unread data, an expired lifetime,
-        or another address is closed.
+        If `suits` returns true for the state of a connection, the connection takes precedence. A connection
+        with unread data, an expired lifetime, or another address is closed.
         """
         while (waiting := self._kept.get(key)) is not None:
             kept = self._remove(_choice(waiting, suits))
@@ -169,19 +170,19 @@ class ConnectionPool:
 # arrived, and the server responds in the order of the requests.
 #
 # Each retrieval has a slot in the pipeline. Rules:
-# - A slot sends its request when all earlier slots have sent their requests and the connection state has
+# - A slot sends its request after all earlier slots have sent their requests, if the connection state has
 #   capacity.
-# - A slot reads its response when all earlier slots have left the pipeline.
+# - A slot reads its response after all earlier slots have left the pipeline.
 # - If a slot leaves after its request and before the end of its response, all later slots fail with
-#   `Disconnected`, because the client cannot assign the following bytes to a response. The retrievals of
-#   these slots may join another pipeline.
+#   `Disconnected`, because the client cannot assign the following bytes to a response. The failed retrievals
+#   may join another pipeline.
 
 #: A function that returns a new or pooled connection, and the state of the connection.
 Opener: TypeAlias = "Callable[[], Awaitable[tuple[SocketStream, PipelineState]]]"
 
 
 class SlotStream:
-    """A stream of one pipeline slot, on the shared connection.
+    """The stream of one pipeline slot; all slots of a pipeline share the connection.
 
     Each operation applies the settings of the slot. Sending marks the request of the slot as sent.
     """
@@ -243,7 +244,8 @@ class PipelineSlot:
     """A retrieval in a pipeline; see `protocols.contract.Slot`.
 
     Attributes:
-        generation: the generation of the connection state when the request was sent; None before the request.
+        generation: the generation number of the connection state at the time of the request; None before the
+            request.
         abandoned: whether an earlier slot left without reading its complete response, so that the response
             of this slot is lost.
         ended: whether the response has been read.
@@ -290,8 +292,8 @@ class Pipeline:
 
     Attributes:
         closed: whether the pipeline accepts no further slots.
-        silent: whether the idle timeout of a slot passed; the other slots then fail without another wait.
-        in_order: whether every slot that left had read its complete response.
+        silent: whether the idle timeout of a slot passed. The other slots then fail without another wait.
+        in_order: whether every slot read its complete response before the slot left the pipeline.
     """
 
     def __init__(self, stream: SocketStream, state: PipelineState) -> None:
@@ -331,7 +333,7 @@ class Pipeline:
         self._go_on()
 
     def may_start_response(self, slot: PipelineSlot) -> bool:
-        """Return whether the slot may read its response, or must send its request again.
+        """Return whether the slot may continue, either to read its response or to send its request again.
 
         Raises:
             Disconnected: an earlier slot ended the pipeline.
@@ -381,7 +383,7 @@ class Pipeline:
 
 @dataclass
 class _OpeningPipeline:
-    """A pipeline whose first slot is still connecting, and the error of a failed attempt."""
+    """A pipeline whose connection attempt is still running, with the error of a failed attempt."""
 
     ready: Event
     error: NetworkError | None = None
@@ -398,8 +400,8 @@ class Pipelines:
     async def join(self, key: Hashable, addresses: Container[str], open_: Opener) -> Pipeline:
         """Return the pipeline for `key` to one of `addresses`, or create a pipeline.
 
-        Concurrent callers with the same key wait for one connection attempt. If the attempt fails, all of
-        them get the same error.
+        Concurrent callers with the same key wait for one connection attempt. If the attempt fails, all these
+        callers get the same error.
         """
         while True:
             pipeline = self._pipelines.get(key)
@@ -425,7 +427,7 @@ class Pipelines:
         return pipeline
 
     async def leave(self, key: Hashable, pipeline: Pipeline, slot: PipelineSlot) -> None:
-        """Remove the slot from the pipeline; after the last slot the connection is pooled or closed."""
+        """Remove the slot from the pipeline. After the last slot, pool or close the connection."""
         if not pipeline.leave(slot):
             return
         pipeline.closed = True

@@ -72,8 +72,8 @@ ROOM = _ReceiveBuffer()
 #: measurable.
 COPY_SIZE = 1_048_576
 
-#: Minimum size of a transfer for splice in bytes. For fewer bytes, splice saves less time than the creation
-#: of the pipe costs.
+#: Minimum number of bytes for which a transfer uses splice. For fewer bytes, the creation of the pipe takes
+#: more time than splice saves.
 SPLICE_FROM = 262_144
 
 # Pipe size in bytes: the maximum for an unprivileged process (/proc/sys/fs/pipe-max-size). The system default
@@ -81,17 +81,17 @@ SPLICE_FROM = 262_144
 _PIPE_SIZE = 1_048_576
 
 
-#: Minimum size of the kernel's receive buffer (SO_RCVBUF) in bytes. If the buffer has less space than a TCP
-#: segment (64 KiB on loopback), the peer waits 200 ms for its TCP persist timer.
+#: Minimum size of the kernel's receive buffer (SO_RCVBUF) in bytes. If a TCP segment (64 KiB on loopback)
+#: does not fit into the buffer, the peer waits 200 ms for its TCP persist timer.
 _LEAST_HELD = 131_072
 
 
 def offer_no_more(sock: socket.socket | InnerTls, left: int) -> None:
     """Limit the kernel's receive buffer to the remaining bytes of a range.
 
-    An FTP client cannot request the end of a range (RFC 3659 section 5), so the server sends useless data
-    after the range. With an automatically growing buffer (tcp_rmem) the useless data can be 32 MB. Linux
-    doubles the requested buffer size (socket(7)).
+    An FTP client can request the start of a range, but not its end (RFC 3659 section 5). So the server also
+    sends the data after the range. Linux lets the receive buffer grow (tcp_rmem), and the buffer may receive
+    up to 32 MB of this useless data. Linux doubles the requested buffer size (socket(7)).
     """
     if sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) > max(left, _LEAST_HELD):
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, max(left, _LEAST_HELD) // 2)
@@ -124,7 +124,7 @@ class SplicePipe:
             raise
         try:
             self.size = fcntl.fcntl(self._in, fcntl.F_SETPIPE_SZ, _PIPE_SIZE)
-        except OSError:  # The pipes of the user exceed the memory limit, so the pipe keeps the default size.
+        except OSError:  # The user's pipes exceed the memory limit, so the pipe stays at the default size.
             self.size = fcntl.fcntl(self._in, fcntl.F_GETPIPE_SZ)
 
     def __enter__(self) -> SplicePipe:
@@ -162,8 +162,8 @@ class SplicePipe:
             while left:
                 left -= os.splice(self._out, target, left, flags=os.SPLICE_F_MOVE)
         except OSError:
-            # The file system does not support splice, or the disk is full. A normal write raises the error of
-            # a full disk.
+            # The file system does not support splice, or the disk is full. If the disk is full, the normal
+            # write raises the error.
             while left:
                 octets = os.read(self._out, min(left, COPY_SIZE))
                 sink.write(octets)
@@ -172,17 +172,17 @@ class SplicePipe:
 
 T = TypeVar("T")
 
-#: Number of bytes that a connection reads without a wait before other tasks run. A checkpoint costs as much
-#: as the decryption of 16 KiB of TLS data. The decryption of 256 KiB takes less than a millisecond. Each call
+#: Number of bytes that a connection reads without a wait before other tasks run. A checkpoint takes as much
+#: time as the decryption of 16 KiB of TLS data. The decryption of 256 KiB takes less than 1 ms. Each call
 #: also checks for a cancellation first.
 _TURN = 262_144
-#: Minimum number of bytes that count towards `_TURN` for a read without a wait, because a small read costs
-#: time, too.
+#: Minimum number of bytes that each read without a wait adds to the count for `_TURN`. A read of fewer bytes
+#: takes almost as much time.
 _CALL = 16_384
 
-#: Wait in seconds before the first byte that shows a missing greeting. An overloaded server closes the
-#: connection immediately. A server of another protocol waits for a request, and closes the connection if no
-#: request arrives (nginx after 60 s).
+#: If the server sends no byte for so many seconds and then closes the connection, its protocol has no
+#: greeting. An overloaded server closes the connection immediately. A server of another protocol waits for a
+#: request, and then closes the connection (nginx after 60 s).
 _LONG_SILENCE = 10.0
 
 _NOT_YET = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)  # The socket is not ready.
@@ -194,13 +194,14 @@ _QUICKACK: int | None = getattr(socket, "TCP_QUICKACK", None)
 
 
 # A read of a `SocketStream` checks these sources in order:
-# - `_ahead`: the bytes that a reader put back. Events for these bytes were reported earlier.
-# - `_held`: a connection error, which every later read raises again.
+# - `_ahead`: the bytes that a reader put back. The listener already received events for these bytes.
+# - `_held`: a stored connection error, which every later read raises again.
 # - `_at_end`: whether the peer has closed the connection. Every later read then returns 0 bytes.
 # - The socket. The read waits only if the socket has no data.
 #
-# `_unshared` counts the bytes since the last wait. When `_unshared` reaches `_TURN`, the next read first lets
-# other tasks run. `received` counts the bytes that readers have consumed, so `put_back` decreases `received`.
+# `_unshared` is the number of bytes since the last wait. When `_unshared` reaches `_TURN`, other tasks run
+# before the next read. `received` is the number of bytes that readers have consumed, so `put_back` decreases
+# `received`.
 class SocketStream:
     """A TCP connection to a checked peer; see `protocols.contract.Stream`.
 
@@ -208,7 +209,8 @@ class SocketStream:
     cancellation of `send` or `move`, only `aclose` may be called.
 
     Attributes:
-        peer: the endpoint of the exchange. The value is `beyond` for a tunnel, otherwise `address`.
+        peer: the endpoint of the protocol exchange. Through a proxy tunnel, `peer` is `beyond`, otherwise
+            `address`.
         address: the IP address that the socket is connected to.
         beyond: the host at the far end of a proxy tunnel; None without a tunnel.
     """
@@ -240,8 +242,8 @@ class SocketStream:
     def session_for(self, context: ssl.SSLContext) -> ssl.SSLSession | None:
         """Return the TLS session for resumption, or None if the connection uses another TLS context.
 
-        With TLS 1.3 a session can be resumed only after data was read. A connection with other ALPN protocols
-        uses another context.
+        A TLS 1.3 session can be resumed only after data was read. Connections with other ALPN protocols use
+        another context.
         """
         sock = self._sock
         return sock.session if isinstance(sock, SECURED) and sock.context is context else None
@@ -268,7 +270,7 @@ class SocketStream:
         if self._packing is not None and self._packing.has_more:
             return False
         sock = self._sock
-        if type(sock) is not socket.socket:  # Connections without TLS skip the checks of the TLS layer.
+        if type(sock) is not socket.socket:  # A plain socket has no TLS layer to check.
             if isinstance(sock, SECURED) and sock.pending():
                 return False
             sock = sock.outer if isinstance(sock, InnerTls) else sock
@@ -282,7 +284,7 @@ class SocketStream:
         return False
 
     def serve(self, settings: StreamSettings) -> None:
-        """Apply the settings of another URL with the same host and port to the connection."""
+        """Apply to the connection the settings of another URL with the same host and port."""
         if settings is not self._settings:
             if self._settings.report is not None:
                 self._report_kept()
@@ -292,7 +294,7 @@ class SocketStream:
     async def send(self, *lines: Line) -> None:
         """Send the lines.
 
-        The call is not a checkpoint if the system accepts all bytes immediately. The later wait for the
+        If the system accepts all bytes immediately, the call is not a checkpoint. The later wait for the
         response is a checkpoint.
         """
         self._said = True
@@ -330,12 +332,12 @@ class SocketStream:
         self.received -= len(octets)
 
     async def receive(self) -> bytes:
-        if self._ahead:  # Events for these bytes were reported when they were received.
+        if self._ahead:  # The listener already received events for these bytes.
             octets, self._ahead = self._ahead, b""
             self.received += len(octets)
             return octets
         if self._packing is not None:
-            await self.loop.checkpoint()  # Decompression of a few bytes may return many bytes (zip bomb).
+            await self.loop.checkpoint()  # A few bytes may decompress to very many bytes (zip bomb).
             while not (octets := self._packing.read(RECEIVE_SIZE)) and (count := await self._receive()):
                 self._packing.feed(bytes(ROOM.view[:count]))
         else:
@@ -373,7 +375,7 @@ class SocketStream:
             self._sock.shutdown(socket.SHUT_WR)
 
     def wait_without_end(self) -> None:
-        """Disable the idle timeout, because an interactive user may type nothing for any time."""
+        """Disable the idle timeout, because an interactive user may pause for any time."""
         self._settings = self._settings.drop_idle_limit()
 
     def _report_received(self, octets: bytes) -> None:
@@ -548,7 +550,7 @@ class SocketStream:
         while 0 < filled < len(view) and not self._at_end:
             try:
                 filled += self._take(view[filled:])
-            except OSError:  # The socket has no data, or the next call raises the error again.
+            except OSError:  # The socket has no data. Any other error is raised again by the next call.
                 break
         return filled
 
@@ -595,7 +597,7 @@ class SocketStream:
 
     @property
     def _is_mute(self) -> bool:
-        """Return whether the host and port sent no byte in this run, and this connection sent no byte."""
+        """Return whether the server sent no byte on this connection, and no byte earlier in this run."""
         return not (self._said or self._settings.contact.made)
 
 
@@ -637,7 +639,7 @@ class TappedStream(SocketStream):
             self._settings.tap.record_sent(self, self._settings.mask.hide(show_lines(lines)), masked=masked)
 
     async def receive(self) -> bytes:
-        known = bool(self._ahead)  # The recorder already has bytes that a reader put back.
+        known = bool(self._ahead)  # The recorder already stores the bytes that a reader put back.
         octets = await super().receive()
         if octets and not known and self._settings.tap is not None:
             self._settings.tap.received(self, octets)

@@ -1,4 +1,4 @@
-"""The settings of a connection for one URL, such as the recorder and the timeouts.
+"""The settings that a connection uses for one URL, such as the recorder and the timeouts.
 
 A reused connection gets the settings of the next URL.
 """
@@ -134,8 +134,8 @@ def iana_name(cipher: str) -> str:
 
 # Contacts record which hosts and ports have responded in this run.
 #
-# Some failures are probably permanent (`NetworkError.lasting`): a refused connection, an unknown host name,
-# and a server that never responds. If the host and port responded earlier, the failure may be temporary.
+# A refused connection, an unknown host name, and a server that never responds are probably permanent failures
+# (`NetworkError.lasting`). If the host and port responded earlier in this run, the failure may be temporary.
 
 #: Maximum number of recorded hosts. The limit bounds memory in a crawl of very many hosts.
 CAPACITY = 4096
@@ -174,8 +174,7 @@ class Bounds(Protocol):
     """The caller's timeouts for connecting, for one write, and for one read.
 
     Attributes:
-        late: the phase in which a timeout passed. The timeout can be a timeout of the caller or another
-            timeout.
+        late: the phase in which a timeout passed, either a timeout of the caller or another timeout.
     """
 
     late: Phase
@@ -194,8 +193,8 @@ class Bounds(Protocol):
         """Return the deadline of one wait in the phase.
 
         Args:
-            phase: the phase of the wait. In the phase "connect", the connecting code applies the caller's
-                timeout.
+            phase: the phase of the wait. The phase "connect" needs no deadline here, because the code that
+                opens connections applies the caller's connect timeout.
             silent: the time at which the idle timeout passes.
         """
         ...
@@ -223,7 +222,7 @@ class StreamSettings:
         certfile: the client certificate that applies only to this host.
         check_certificate: the function that checks a pinned server certificate. The function is awaited after
             the handshake and before data is sent. None if a certificate authority must sign the certificate.
-        least: the minimum rate of a response after its first byte, in bytes per second.
+        least: the minimum rate of a response in bytes per second, measured after the first byte.
         mask: the mask that redacts the secrets that were sent.
         contact: the record of whether the host and port sent a byte.
         throttle: the rate limiter for reads; None without a rate limit.
@@ -270,7 +269,7 @@ class StreamSettings:
         return replace(self, idle=math.inf)
 
     def make_timeout(self, phase: Phase, until: float, peer: str, *, lasting: bool) -> TimedOut:
-        """Return the error for a wait for the peer whose timeout passed at `until`."""
+        """Return the error for a wait for the peer that exceeded the deadline `until`."""
         if self.bounds is not None:
             self.bounds.late = phase
             if phase != "connect" and until == self.bounds.deadline(phase):

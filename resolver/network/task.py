@@ -1,8 +1,8 @@
 """The batch context of a running task: the connection between a retrieval and the queue of its host.
 
-`current` returns the `TaskContext` from a context variable, or None outside a batch. If a host requests a
-lower load, the retrieval raises `Requeue`. The engine then runs other tasks, and later restarts the task.
-`memory` stores the state of the task for the restart.
+`current` returns the `TaskContext` from a context variable, or None outside a batch. If a host reports too
+many requests, the retrieval raises `Requeue`. The batch engine then runs other tasks, and later restarts this
+task. `memory` stores the state of the task until the restart.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from typing import Protocol
 from protocols.errors import ResolveError, TryLater
 
 #: Reply codes for too many connections or requests (rate limiting): FTP 421, FTP 530 with a matching text
-#: (RFC 959), NNTP 400 (RFC 3977), HTTP 429 and HTTP 503. Other codes of `TryLater` concern one object.
+#: (RFC 959), NNTP 400 (RFC 3977), HTTP 429 and HTTP 503. The other codes of `TryLater` are about a single
+#: object.
 _TOO_MANY = frozenset({"400", "421", "429", "503", "530"})
 
-#: Maximum number of requeues of one task, because a server may report "too many requests" for one object
-#: forever.
+#: Maximum number of times that one task is queued again, because a server may report "too many requests" for
+#: one object forever.
 _MOST_OFTEN = 10
 
-#: Maximum pause in seconds (Retry-After). If a server requests a longer pause, all requests to the host fail
-#: immediately until the pause ends.
+#: Maximum pause in seconds that a server may request (Retry-After). If a server requests a longer pause, all
+#: requests to the host fail immediately until the end of the pause.
 LONGEST_WAIT = 600.0
 
 
@@ -69,7 +70,7 @@ class TaskContext:
 
     @property
     def room(self) -> int | None:
-        """Return how many idle connections to the host the pool may keep; None without a limit."""
+        """Return the maximum number of idle connections to the host in the pool; None without a limit."""
         return self._bench.room
 
     def follow(self, position: Callable[[], int]) -> None:
@@ -92,7 +93,8 @@ class TaskContext:
     def counts(self) -> bool:
         """Return whether a "too many requests" response counts as a failure of this task.
 
-        The response counts if no other task uses the host, or after `_MOST_OFTEN` requeues.
+        The response counts if no other task uses the host, or if the task was queued again `_MOST_OFTEN`
+        times.
         """
         return self._bench.is_alone or self._gave_way >= _MOST_OFTEN
 
@@ -105,7 +107,7 @@ class TaskContext:
         return self._bench.lower()
 
     def push_back(self, pause: float) -> None:
-        """Report that the host requests fewer requests and a pause, in seconds (backoff)."""
+        """Report that the host asks for fewer requests and for a pause of `pause` seconds (backoff)."""
         self._gave_way += 1
         self._bench.push_back(pause)
 
@@ -114,7 +116,7 @@ class TaskContext:
         self._bench.close(self._now() + pause, error)
 
     def refusal(self, url: str) -> TryLater | None:
-        """Return the error for requests during a long pause of the host; None outside such a pause."""
+        """Return the error for a request during a long pause of the host; None outside such a pause."""
         closed = self._bench.closed()
         if closed is None or closed[0] <= self._now():
             return None

@@ -30,7 +30,7 @@ from resolver.policy.settings import normal_pin
 class WrappedSocket(ssl.SSLSocket):
     """A TLS socket whose constructor does not fail after a connection reset.
 
-    FTP servers reset a data connection when they refuse a transfer. The constructor of `ssl.SSLSocket` would
+    An FTP server that refuses a transfer resets the data connection. The constructor of `ssl.SSLSocket` would
     then fail and leak the file descriptor. With this class, the handshake fails instead.
     """
 
@@ -51,12 +51,13 @@ def _keep_certificate(
 ) -> None:
     """Store the server's Certificate message (RFC 8446 section 4.4.2) on the connection.
 
-    The TLS library discards a certificate that it cannot verify, and error messages need the digest. The
-    hook that calls this function is internal to Python's `ssl` (3.8 to 3.14). If the hook disappears,
-    messages lack the digest.
+    The TLS library discards a certificate that it cannot verify, and error messages need the digest. A hook
+    that is internal to Python's `ssl` (3.8 to 3.14) calls this function. Without the hook, error messages do
+    not contain the digest.
     """
     if direction == "read" and kind == _CERTIFICATE_MESSAGE:
-        # type (1), length (3); since TLS 1.3 a context (1 + n); length of all certificates (3)
+        # Sizes of the fields in bytes: type (1), length (3), context (1 + n, since TLS 1.3 only), length of
+        # all certificates (3).
         start = 4 + (1 + message[4] if version >= ssl.TLSVersion.TLSv1_3 else 0) + 3
         vars(connection)["certificates"] = message[start:]
 
@@ -65,7 +66,7 @@ _CERTIFICATE_MESSAGE = 11
 
 
 def digest_of(certificate: bytes) -> str:
-    """Return the digest of a certificate in DER format, in the form in which it is pinned."""
+    """Return the digest of a DER certificate, in the same form as in certificate pins."""
     return f"sha256:{sha256(certificate).hexdigest()}"
 
 
@@ -90,7 +91,8 @@ class Trust:
         certfile: the file with the user's client certificate and key (PEM), or the names of two files
             separated by a comma. The client certificate is sent only to hosts in the user's own URLs (S11).
         password: the password of the key.
-        pin: the digest of the only certificate to accept from hosts in the user's own URLs.
+        pin: the digest of the certificate that hosts in the user's own URLs must send. All other certificates
+            are rejected.
     """
 
     def __init__(
@@ -127,11 +129,11 @@ class Trust:
         self._named.add(place)
 
     def shows(self, place: Place) -> bool:
-        """Return whether there is a client certificate of the user that may be sent to the host."""
+        """Return whether the user has a client certificate that may be sent to the host."""
         return self._has_own and place in self._named
 
     def pin_of(self, place: Place) -> str | None:
-        """Return the digest of the only certificate to accept from the host, if the user set one."""
+        """Return the digest of the certificate that the host must send; None if the user set no pin."""
         return self._pin if place in self._named else None
 
     def context(
@@ -168,8 +170,8 @@ class Trust:
         context.sslsocket_class = WrappedSocket
         if not pinned and hasattr(context, "_msg_callback"):
             context._msg_callback = _keep_certificate
-        # Python lets OpenSSL accept an end of stream without close_notify. This option is cleared, because a
-        # truncation attack must cause an error.
+        # By default, Python sets an OpenSSL option that accepts an end of stream without close_notify. This
+        # module clears the option, so that a truncation attack causes an error.
         context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
         if self._cafile is not None and not pinned:
             _load_file("--cacert", self._cafile, lambda path: context.load_verify_locations(cafile=path))
@@ -204,7 +206,8 @@ def _loading_asks(
     The password is passed as a callback, because without a callback OpenSSL prompts on the terminal.
 
     Returns:
-        "in vain" if the password is wrong or missing.
+        "no" if the key needs no password, "yes" if the password is correct, and "in vain" if the password is
+        wrong or missing.
     """
     asked = False
 
@@ -233,10 +236,10 @@ def _load_file(option: str, path: str, load: Callable[[str], None]) -> None:
 # Certificate pinning (trust on first use, TOFU) for servers whose certificate is not signed by a certificate
 # authority.
 #
-# Pinning applies to schemes whose definition has `certificates="pin"`. The first certificate of each host and
-# port is stored as one line of a pin file, in the directory of the configuration file. If a server later
-# sends another certificate, the connection fails before data is sent, until the user removes the line.
-# Certificates are only compared, never parsed.
+# Pinning applies to the schemes with `certificates="pin"` in their definition. The first certificate of each
+# host and port is stored as one line of a pin file, in the directory of the configuration file. If a server
+# later sends another certificate, the connection fails before data is sent. To accept the new certificate,
+# the user removes the line. Certificates are only compared, never parsed.
 
 _WHAT = "list of known certificates"
 _NAME = "known-certificates"
@@ -246,7 +249,7 @@ _MOST = 1_048_576  # maximum size of the pin file in bytes, enough for about ten
 class Pins:
     """The certificate pins of one run.
 
-    A verified pin is cached in memory. For all other hosts the pin file is read.
+    After a successful comparison, the pin is cached in memory. For all other hosts, the pin file is read.
     """
 
     def __init__(self) -> None:
@@ -279,7 +282,7 @@ async def check_pin(host: str, pin: str, certificate: bytes) -> None:
     """Compare a server's certificate with the pin that the user set.
 
     Raises:
-        TlsError: the certificate differs, or there is none.
+        TlsError: the certificate differs from the pin, or the server sent no certificate.
     """
     shown = _shown_digest(host, certificate)
     if shown != normal_pin(pin):
@@ -318,7 +321,7 @@ def _read_pins(path: str) -> dict[str, str]:
 
 
 def _add_pin(path: str, place: str, shown: str, octets: bytes) -> bytes:
-    """Return the content of the pin file, with a new line if the host and port have no pin."""
+    """Return the content of the pin file; if the host and port have no pin, a line is appended."""
     if place in _read(path, octets):
         return octets
     end = b"" if octets.endswith(b"\n") or not octets else b"\n"
@@ -382,7 +385,7 @@ def tls_fault(
 def is_cut(error: OSError) -> bool:
     """Return whether the TLS stream ended without close_notify.
 
-    The test compares the reason text, because Python before 3.11.4 has no separate class for the error.
+    The function compares the reason text, because Python before 3.11.4 has no separate class for this error.
     """
     return getattr(error, "reason", None) == "UNEXPECTED_EOF_WHILE_READING"
 
@@ -390,9 +393,9 @@ def is_cut(error: OSError) -> bool:
 def make_lasting(error: OSError) -> OSError:
     """Return the error that later reads of the connection raise.
 
-    The error must be stored, because the system reports a connection reset only once. Later reads would
-    return the end of the stream. Inside TLS, older Python versions report a reset as `SSLEOFError`, so this
-    class is converted to `ConnectionResetError`.
+    The system reports a connection reset only once, and a later read would return the end of the stream. So
+    the caller stores this error. Inside TLS, older Python versions report a connection reset as
+    `SSLEOFError`, which is converted to `ConnectionResetError`.
     """
     if not isinstance(error, ssl.SSLEOFError):
         return error
@@ -404,8 +407,8 @@ def make_lasting(error: OSError) -> OSError:
 # TLS inside TLS: the client uses TLS to the proxy, and a second TLS layer to the server.
 #
 # An `ssl.SSLSocket` cannot wrap another `SSLSocket`. So the inner TLS layer works on bytes in memory
-# (`ssl.MemoryBIO`), which the outer TLS layer sends and receives. If a layer must wait, the layer raises the
-# same exceptions as a socket, and the caller retries.
+# (`ssl.MemoryBIO`), which the outer TLS layer sends and receives. A layer that must wait raises the same
+# exceptions as a socket, and the caller retries the call.
 
 T = TypeVar("T")
 
@@ -417,7 +420,7 @@ _MADE = 65_536
 
 
 class InnerTls:
-    """The inner TLS layer over the TLS socket `outer`, with the `ssl.SSLSocket` methods of a `Stream`.
+    """An inner TLS layer over the TLS socket `outer`, with the `ssl.SSLSocket` methods that a stream needs.
 
     One task may receive while another task sends.
     """
@@ -458,8 +461,8 @@ class InnerTls:
     def send(self, octets: memoryview) -> int:
         """Send bytes and return the number of sent bytes.
 
-        Unsent TLS records are sent before more bytes are encrypted. If the call raises because it must wait,
-        the caller repeats the call with the same bytes.
+        Unsent TLS records are sent before more bytes are encrypted. If the call must wait, the call raises an
+        exception, and the caller retries with the same bytes.
         """
         if not self._said:
             self._said = self._perform(lambda: self.layer.write(octets[:_MADE]))
@@ -470,8 +473,8 @@ class InnerTls:
     def recv_into(self, view: memoryview) -> int:
         """Read bytes into `view` and return the count.
 
-        TLS protocol messages are sent only if the socket accepts them without waiting, because another task
-        may already wait until the socket is writable.
+        The call may also have to send TLS protocol messages. The messages are sent only if the socket accepts
+        them without a wait, because another task may already wait until the socket is writable.
         """
         octets = self._perform(lambda: self.layer.read(len(view)))
         view[: len(octets)] = octets

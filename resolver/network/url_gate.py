@@ -74,11 +74,11 @@ class UrlGate:
         return secrets.token_bytes(count)
 
     def wrap_dialogue(self, dialogue: Dialogue[object]) -> Dialogue[object]:
-        """Return the exchange unchanged, because the responses come from the network, not from an archive."""
+        """Return the protocol exchange unchanged, because its responses come from the network."""
         return dialogue
 
     def tap(self, tap: Tap) -> None:
-        """Set the recorder; the caller must do so before a connection is opened."""
+        """Set the recorder. The caller must set the recorder before a connection is opened."""
         self._admission.tap = tap
 
     @property
@@ -126,7 +126,7 @@ class UrlGate:
     async def _connect(
         self, key: Hashable | None, tls: bool, suits: Callable[[object], bool] | None = None
     ) -> AcquiredConnection:
-        """Return the pooled connection of the key, or a new connection."""
+        """Return a pooled connection with the key, or a new connection."""
         (host, port), connector = self._admission.place, self._connector
         if connector.bounds is not None:
             connector.bounds.begin("connect")
@@ -231,7 +231,7 @@ class UrlGate:
         return self._elsewhere[location]
 
     def _check_turn(self, peer: str, address: str, port: int) -> None:
-        """Check a new address that the server at `peer` sent, with the rules for a redirect target."""
+        """Check a new address that the server at `peer` sent, by the rules for redirect targets."""
         assert isinstance(self._admission.url, HostUrl)
         url = replace(self._admission.url, host=address, port=port, zone=None)
         self._admission.led_to(url, peer).check_addresses([address])
