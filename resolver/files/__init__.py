@@ -1,1 +1,1 @@
-"""Local files: files and directories that file URLs name, and files that this package writes."""
+"""Local files: the files and directories that file URLs name, and the files that this package writes."""

@@ -1,4 +1,4 @@
-"""Reading archives with random access, writing archives, and spooling bytes in memory or on disk."""
+"""Archives for reading with random access and for writing, and byte spools in memory or on disk."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _fault(error: OSError) -> LocalError:
 
 
 # Writing creates a new archive or appends to an existing archive. A file lock prevents a second writer. Data
-# is only appended, except that the incomplete last record of an interrupted run is removed.
+# is only appended. The only exception is the incomplete last record of an interrupted run, which is removed.
 
 #: The maximum size of the write buffer in bytes.
 _AT_ONCE = 1_048_576
@@ -122,7 +122,7 @@ class ArchiveOutput:
             self.settle()
 
     def flush(self) -> None:
-        """Leave the record in the buffer, so that `settle` writes related records in one call."""
+        """Leave the record in the buffer; `settle` later writes related records in one call."""
 
     def settle(self) -> None:
         """Write the buffer to the file."""
@@ -177,7 +177,9 @@ class ByteSpool:
         """Append bytes."""
         try:
             self._file.write(octets)
-            if self.size <= IN_MEMORY < self.size + len(octets):  # Now the bytes move to a temporary file.
+            if (
+                self.size <= IN_MEMORY < self.size + len(octets)
+            ):  # The bytes exceed the limit and move to a file.
                 check_spare(self._file.fileno())
         except OSError as error:
             raise writing_fault(error, self._directory) from error

@@ -20,13 +20,13 @@ from resolver.files.faults import reason, writing_fault
 def whole_file(
     fd: int, lines: Iterable[bytes], remove: Callable[[], None], *, sync: bool = True
 ) -> Iterator[os.stat_result]:
-    """Write a new file and yield its `stat` result; the caller then renames the file to the final name.
+    """Write a new file and yield its `stat` result, so that the caller can rename it to the final name.
 
     Args:
         fd: The descriptor of a file that the caller created under a temporary name.
         lines: The content of the file.
         remove: A callback that removes the temporary file if the write or the `with` block fails.
-        sync: Whether the bytes are synced to the disk before the `with` block begins.
+        sync: Whether the data is synced to the disk before the `with` block begins.
     """
     try:
         with open(fd, "wb") as file:
@@ -66,10 +66,10 @@ def write_whole(path: str, octets: bytes, mode: int | None = 0o666, *, follow: b
     Args:
         path: The name of the file.
         octets: The content of the file.
-        mode: The permissions, from which the umask is subtracted. With None, an existing file keeps its
-            permissions. A new file then gets the permissions 0644, and its directory is created.
-        follow: Whether to replace the target of a symbolic link instead of the link. The link is the user's
-            own name for the file.
+        mode: The permissions, from which the umask is subtracted. If None, an existing file keeps its
+            permissions, and a new file gets the permissions 0644 and, if necessary, a new directory.
+        follow: Whether to replace the target of a symbolic link instead of the link. A link is followed if
+            the user chose the path.
 
     Raises:
         LocalError: The file cannot be written.
@@ -84,12 +84,12 @@ def write_whole(path: str, octets: bytes, mode: int | None = 0o666, *, follow: b
         raise writing_fault(error, path) from error
 
 
-# Private files, such as the configuration, netrc and cookies. A user who can change the configuration of
-# another user could weaken the policy. The netrc file and the cookies are secrets.
+# Private files, such as the configuration, netrc and cookies. An attacker who can write to the configuration
+# of another user can weaken the policy. The netrc file and the cookies are secrets.
 #
-# A private file must be a regular file that belongs to the user or to root. No other user may have write
-# permission. For a secret file, no other user may have read permission. The check and the read use the same
-# descriptor, which prevents a TOCTOU attack with a renamed file.
+# A private file must be a regular file that belongs to the user or to root. Other users must not have write
+# permission. For a secret file, other users must not have read permission either. The check and the read use
+# the same descriptor, which prevents a TOCTOU attack with a renamed file.
 
 #: The errors for a missing file.
 MISSING = (FileNotFoundError, NotADirectoryError)
@@ -276,8 +276,9 @@ def lock(fd: int, *, wait: bool = False) -> bool:
     return True
 
 
-# A lock file contains data that is valid as long as its process runs, such as the address of the user's own
-# server. If the process is killed, the system releases the lock, and another process can overwrite the file.
+# A lock file contains data that is valid while its process runs, such as the address of the user's own
+# server. If the process is killed, the system releases the lock, and another process can overwrite the lock
+# file.
 
 
 @contextmanager
@@ -285,8 +286,8 @@ def hold_file(path: str, what: str, octets: bytes) -> Iterator[bool]:
     """Create a lock file with the content `octets` for the duration of the `with` block.
 
     The function yields True if the lock was acquired. If another process has locked the file, the function
-    yields False and the file stays unchanged. Only the owner can access the file and a directory that this
-    call creates.
+    yields False and the file stays unchanged. Only the owner has access to the file. If the directory is
+    missing, it is created with access only for the owner.
 
     Raises:
         NotConfigured: The existing file is not private.
@@ -313,7 +314,7 @@ def _remove_own(path: str, fd: int) -> None:
             os.unlink(path)
 
 
-# Desktop files, which register the programs that open a URL.
+# Desktop files register the programs that open a URL.
 
 _MOST = 4_194_304
 
@@ -353,7 +354,7 @@ def take_away(path: str) -> None:
 def check_place(path: str) -> None:
     """Check before the run whether a report can be written to `path`.
 
-    A symbolic link is followed, because the link is the user's own name for the file.
+    A symbolic link is followed, because the user chose the path.
 
     Raises:
         LocalError: The path is not a regular file, or its directory is missing or not writable.
@@ -439,7 +440,7 @@ def make_scratch_directory(directory: str | None = None) -> TemporaryDirectory[s
 
 
 def claim_file(path: str) -> None:
-    """Set the permissions of a file from another machine so that only the owner has access."""
+    """Give only the owner access to a file that came from another machine."""
     os.chmod(path, 0o600)
 
 
@@ -449,10 +450,10 @@ def forget(path: str) -> None:
         os.unlink(path)
 
 
-# The ledger file, with access only for the owner, and with a lock against a second run. SQLite opens the
-# ledger by name, and this module locks the ledger through a separate descriptor. Closing any descriptor of a
-# file drops all POSIX locks of the process on the file. So the separate descriptor stays open as long as
-# SQLite uses the ledger.
+# The ledger file. Only the owner has access, and a lock prevents a second run. SQLite opens the ledger by
+# name, and this module locks the ledger through a separate descriptor. If a process closes any descriptor of
+# a file, the system releases all POSIX locks of the process on the file. So the separate descriptor stays
+# open while SQLite uses the ledger.
 
 
 class HeldByAnother(LocalError):
@@ -508,10 +509,10 @@ class LedgerFile:
 def how_to_read(path: str) -> str:
     """Return the URI parameters with which SQLite opens a ledger for reading.
 
-    With write permission, SQLite opens the ledger in read-write mode. SQLite then recovers the ledger of a
-    killed run and removes the -wal and -shm files at the end. With only read permission, the -wal and -shm
-    files stay, or SQLite reports an error. This function does not open the ledger, because closing a
-    descriptor would drop SQLite's locks on the ledger.
+    If the user has write permission, SQLite opens the ledger in read-write mode. SQLite then recovers the
+    ledger of a killed run, and removes the -wal and -shm files at the end. Without write permission, the -wal
+    and -shm files stay, or SQLite reports an error. This function does not open the ledger, because the later
+    close would release SQLite's locks on the ledger.
 
     Raises:
         LocalError: The ledger is missing or not readable.

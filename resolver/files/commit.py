@@ -1,4 +1,4 @@
-"""The commit of complete files: the data is synced to the disk, then the files get their final names (S14).
+"""The commit of complete files: data is synced to the disk, and then files get their final names (S14).
 
 One call of syncfs(2) syncs all files of a file system, and costs little more than the fsync(2) of one file.
 Since Linux 5.8 syncfs reports write errors. On other systems, writeback is first started for all files, and
@@ -46,7 +46,7 @@ def bring(fds: Sequence[int]) -> dict[int, OSError]:
 
 
 def set_going(fd: int, begin: int, end: int) -> None:
-    """Start writeback of the bytes from `begin` to `end`, or of all bytes for (0, 0). Never raises."""
+    """Start writeback of the bytes from `begin` to `end`; (0, 0) means all bytes. Never raises."""
     if hasattr(os, "posix_fadvise"):
         with suppress(OSError):  # POSIX_FADV_DONTNEED makes Linux start the writeback of dirty pages.
             os.posix_fadvise(fd, begin, end - begin, os.POSIX_FADV_DONTNEED)
@@ -56,7 +56,7 @@ def allocate(fd: int, begin: int, end: int) -> None:
     """Preallocate disk space for the bytes from `begin` to `end`.
 
     Preallocation makes writeback in small blocks faster. The size of the file does not change. The function
-    never raises an error. A full disk is reported when the bytes are written.
+    never raises an error, because a full disk is reported when the bytes are written.
     """
     if (fallocate := _fallocate()) is not None:
         fallocate(fd, _KEEP_SIZE, begin, end - begin)
@@ -86,7 +86,7 @@ def _by_file_system(fds: Sequence[int]) -> dict[int, list[int]]:
 def _sync_file_system() -> Callable[[int], bool] | None:
     """Return syncfs(2), which Python does not provide.
 
-    None means that syncfs is missing or does not report write errors.
+    Return None if the system lacks syncfs, or if syncfs does not report write errors.
     """
     if not _tells_of_errors():
         return None
@@ -102,7 +102,7 @@ def _sync_file_system() -> Callable[[int], bool] | None:
 def _fallocate() -> Callable[[int, int, int, int], int] | None:
     """Return fallocate(2), because Python's `os.posix_fallocate` changes the size of the file.
 
-    None means that fallocate is missing, or that file offsets have fewer than 64 bits.
+    Return None if the system lacks fallocate, or if file offsets have fewer than 64 bits.
     """
     try:
         import ctypes  # Imported lazily: only large files need it.
@@ -122,13 +122,14 @@ def _tells_of_errors() -> bool:
     return system == "Linux" and all(map(str.isdecimal, numbers)) and tuple(map(int, numbers)) >= _TELLS
 
 
-# The last steps of a complete file (S14), in a worker thread: sync the data, then give the file its name.
+# The last steps for a complete file (S14), in a worker thread: sync the data, then give the file its final
+# name.
 #
 # - NAME.part is renamed to NAME.
-# - A file in memory is written to an unnamed file (O_TMPFILE), which is then linked to NAME. A killed process
-#   leaves the complete file or nothing, so the file does not need a state file, a token or a lock.
-# - A file in memory takes all the steps of `resolver.files.part` in four cases: the file system does not
-#   support unnamed files, the file replaces an existing file, another process has created NAME.part, or a
+# - A file in memory is written to an unnamed file (O_TMPFILE), which is then linked to NAME. If the process
+#   is killed, the file is either complete or missing. So no state file, token or lock is necessary.
+# - A file in memory is first written to NAME.part (`resolver.files.part`) in four cases: the file system does
+#   not support unnamed files, the file replaces an existing file, another process has created NAME.part, or a
 #   sidecar is written.
 
 
@@ -169,7 +170,7 @@ class PendingPartFile:
         self._part.settle(self._meta, durable=durable)
 
     def close(self) -> None:
-        """Leave NAME.part open, because the `PartialFile` closes it."""
+        """Leave NAME.part open, because the `PartialFile` closes NAME.part."""
 
 
 class UnopenedPart:
@@ -226,15 +227,15 @@ class UnopenedPart:
 # Group commit: files that are completed at the same time are synced together, before the files get their
 # names.
 #
-# At most two groups exist at a time: a worker thread syncs one group while the next group collects files. A
-# file never waits for further files, so a group may contain only one file. `sync` sets the guarantee for a
-# file with its final name:
+# At most two groups exist at a time. A worker thread syncs the first group, while the second group collects
+# files. A file never waits for further files, so a group may contain only one file. The option `sync` sets
+# the guarantee for a file with its final name:
 #
 # - `always`: The data and the name are on the disk before the save is reported. Each file is synced
 #   separately.
-# - `group`: The data is on the disk. The system writes the name later, never before the data.
-# - `never`: No guarantee after a loss of power, which may leave an empty or truncated file under the final
-#   name. A crash of only the process cannot leave such a file.
+# - `group`: The data is on the disk. The system writes the name to the disk later, never before the data.
+# - `never`: After a loss of power, the file with the final name may be empty or truncated. After a crash of
+#   only the process, the file is complete.
 
 Sync: TypeAlias = Literal["always", "group", "never"]
 
@@ -259,8 +260,8 @@ class GroupCommit:
     async def finish(self, landing: PendingFile, ready: Ready | None = None) -> None:
         """Complete the file, sync it, wait for `ready`, and give the file its final name.
 
-        A cancellation takes effect after the last step. With trio, the cancellation takes effect at the
-        caller's next await, so that the caller still gets the result of the commit.
+        A cancellation takes effect after the last step. With trio, a cancellation takes effect at the
+        caller's next await, so the caller still gets the result of the commit.
 
         Args:
             landing: The file. The errors of its methods are raised.
@@ -322,7 +323,7 @@ class GroupCommit:
 
 
 async def _raise_left(loop: Loop) -> NoReturn:
-    """Raise the cancellation or the error that ended the background task too early."""
+    """Raise the cancellation or error that ended the background task before its last step."""
     await loop.checkpoint_if_cancelled()
     raise LocalError("the event loop ended before the file was on the disk")
 

@@ -1,4 +1,4 @@
-"""The directory handle for saved files: an open descriptor that prevents path traversal and races (S14).
+"""The directory handle for saved files, an open descriptor that prevents path traversal and races (S14).
 
 If the directory is renamed, files are still saved in the same directory. Names are relative to the directory.
 No method follows a symbolic link, and only `replace` overwrites an existing file. The module also removes
@@ -20,8 +20,8 @@ from protocols.errors import LocalError
 from resolver.files.faults import spare_descriptor, writing_fault
 
 # Removal of empty directories. This process creates a directory before the files in the directory arrive.
-# When the last pending file of the directory is saved or has failed, an empty directory is removed. Another
-# process that uses the same directory creates the directory again.
+# When no pending file of the directory is left, the directory is removed if it is empty. If another process
+# still needs the directory, the other process creates the directory again.
 
 _lock = Lock()
 
@@ -118,7 +118,7 @@ _NO_NAMELESS = frozenset(
 
 @cache
 def _has_nameless() -> bool:
-    """Return whether an unnamed file can get a name, which needs /proc/self/fd."""
+    """Return whether the system has /proc/self/fd, which is needed to link an unnamed file to a name."""
     return hasattr(os, "O_TMPFILE") and os.path.isdir("/proc/self/fd")
 
 
@@ -139,7 +139,7 @@ class DirectoryHandle:
         path: The directory.
         make: Whether `hold` creates a missing directory.
         below: A prefix of the path. A symbolic link after this prefix is an error, because another user could
-            redirect files with the link (symlink attack).
+            use the link to redirect files (symlink attack).
         passing: Whether `close` removes a directory that `hold` created. A directory with entries or with
             other pending files of this process is not removed.
     """
@@ -235,7 +235,7 @@ class DirectoryHandle:
 
     @property
     def may_be_written(self) -> bool:
-        """Return whether permissions seem to allow new files in the directory."""
+        """Return whether the permissions of the directory seem to allow new files."""
         return os.access(".", os.W_OK | os.X_OK, dir_fd=self.fd)
 
     def status_of(self, name: str) -> os.stat_result | None:
@@ -268,7 +268,7 @@ class DirectoryHandle:
             raise
 
     def create_nameless(self) -> int | None:
-        """Create and open an unnamed file (O_TMPFILE); return None if the system does not support them.
+        """Create and open an unnamed file (O_TMPFILE); return None if the system does not support O_TMPFILE.
 
         No other process can open the file. Closing the descriptor removes a file without a name.
         """
@@ -284,7 +284,7 @@ class DirectoryHandle:
             return None
 
     def give_name(self, fd: int, name: str) -> bool:
-        """Link an unnamed file to a name, and return whether the system supports this.
+        """Link an unnamed file to a name; return False if the system does not support the link.
 
         Raises:
             FileExistsError: The name is taken.
@@ -298,7 +298,7 @@ class DirectoryHandle:
         return True
 
     def open(self, name: str, access: int = os.O_RDWR) -> int:
-        """Open a file for reading and writing; the digest needs read access to the written file."""
+        """Open a file for reading and writing; read access is needed to compute the digest."""
         return spare_descriptor(os.open(name, _FLAGS | access, dir_fd=self.fd))
 
     def make_foreign_error(self, name: str) -> LocalError:
@@ -309,7 +309,7 @@ class DirectoryHandle:
         )
 
     def sync(self) -> None:
-        """Sync the directory if the file system supports this.
+        """Sync the directory if the file system can sync directories.
 
         A later rename or removal reaches the disk after all earlier changes.
         """
@@ -332,7 +332,8 @@ class DirectoryHandle:
     def rename(self, old: str, new: str) -> None:
         """Rename a file without overwriting another file.
 
-        The method creates a hard link, which fails if the name is taken. rename(2) would overwrite the file.
+        The method creates a hard link, because link(2) fails if the name is taken. rename(2) would overwrite
+        the other file.
 
         Raises:
             FileExistsError: The new name is taken.
@@ -346,7 +347,7 @@ class DirectoryHandle:
                 raise
             self._rename_without_links(old, new)
         else:
-            # A concurrent run may have removed the old name, because the file already had the new name.
+            # A concurrent run that saw the new name may have removed the old name.
             with suppress(FileNotFoundError):
                 os.unlink(old, dir_fd=self.fd)
 
@@ -363,7 +364,7 @@ class DirectoryGone(LocalError):
 class OutputDirectory:
     """The output directory of a run, which stays open from the first saved file until `close`.
 
-    While the directory is open, the system cannot reuse the inode number of the directory.
+    While the directory is open, the system does not reuse its inode number for another directory.
     """
 
     def __init__(self, path: str) -> None:
@@ -406,7 +407,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 class DirectoryItem(NamedTuple):
     """A directory entry with its name, its type, its device and its inode number.
 
-    Both type flags are false for an entry that is neither a regular file nor a directory.
+    For an entry that is neither a regular file nor a directory, both type flags are false.
     """
 
     name: str
@@ -439,8 +440,8 @@ class SurplusWalk:
     def names(self, parts: Sequence[str]) -> list[DirectoryItem] | None:
         """Return the entries of the directory with the path components `parts`, sorted by name.
 
-        None means that the directory is missing or not readable, that the path contains a symlink,
-        or that the path leads to another file system.
+        Return None if the directory is missing or not readable, if the path contains a symlink, or if the
+        path leads to another file system.
         """
         try:
             with self._open_directory(parts) as fd:
@@ -506,7 +507,7 @@ class SurplusWalk:
 
 
 def numbers_of(path: str) -> tuple[int, int] | None:
-    """Return the device and inode number of a file or of a symlink's target; None if the file is missing."""
+    """Return the device and inode numbers of a file, or None if the file is missing; follow symlinks."""
     try:
         found = os.stat(path)
     except OSError:

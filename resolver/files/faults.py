@@ -67,14 +67,14 @@ def writing_fault(error: OSError, path: str) -> LocalError:
     return LocalError(f"cannot write {path!r}: {reason(error)}" + (f" ({remedy})" if remedy else ""))
 
 
-# The reserve of file descriptors. Connections and partial files do not use the last descriptors of a process.
-# The reserve is for rare uses late in a run, such as a Python module, a database or a DNS lookup. Without the
-# reserve, a run without free descriptors could not even report the error. POSIX open(2) returns the lowest
-# free number, so the number of a new descriptor shows how many descriptors are in use.
+# The reserve of file descriptors. Connections and partial files do not use the last free descriptors of a
+# process. Late in a run, a Python module, a database or a DNS lookup may need a descriptor. Without the
+# reserve, a run that has used all descriptors could not even report the error. POSIX open(2) returns the
+# lowest free number, so the number of a new descriptor shows how many descriptors are in use.
 
-#: The number of reserved descriptors, or a quarter of all descriptors if that is less. Late in a run, about
-#: ten descriptors are needed: epoll, a ledger with its two files and its lock, a module, a list, and a DNS
-#: lookup.
+#: The maximum number of reserved descriptors. At most a quarter of all descriptors is reserved. Late in a
+#: run, about ten descriptors are needed: epoll, a ledger with its two files and its lock, a module, a list,
+#: and a DNS lookup.
 SPARE = 16
 
 #: `errno` codes of a process (EMFILE) or a machine (ENFILE) without free descriptors.
@@ -105,7 +105,7 @@ def spare_descriptor(fd: int) -> int:
 
 
 def is_scarce(error: BaseException | None) -> bool:
-    """Return whether the cause of the error is a lack of file descriptors."""
+    """Return whether the error was caused by a lack of file descriptors."""
     while error is not None and not isinstance(error, OSError):
         error = error.__cause__
     return error is not None and error.errno in _SCARCE

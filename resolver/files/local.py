@@ -1,12 +1,12 @@
-"""Local files and directories that a file URL names (S12). Only this module opens them.
+"""The local files and directories that file URLs name (S12), which only this module opens.
 
-Only regular files and directories are opened, unless the policy allows other file types. A file is checked
-before it is opened, because opening a device can have side effects. The file is checked again afterwards,
-because another process may have replaced the file (TOCTOU).
+Only regular files and directories are opened, unless the policy allows other file types. The type of a file
+is checked before the file is opened, because the opening of a device can have side effects. The type is
+checked again afterwards, because another process may have replaced the file (TOCTOU).
 
-System calls run in the thread of the event loop. A call takes microseconds to milliseconds even if the disk
-is read, and a worker thread would double the time. Only the names in a directory, which may be large, are
-read in a worker thread.
+System calls run in the thread of the event loop. Even if the system reads from the disk, a call takes at most
+milliseconds, and a worker thread would double the time. Only the names in a directory are read in a worker
+thread, because a directory may be large.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from resolver.policy.subject import refusal
 #
 # Each component of a path is opened relative to the previous directory, without following symlinks. This
 # module reads symlinks itself and resolves their targets in the same way. A symlink or a `..` that leaves the
-# root is refused, even if the following components return below the root. So a URL cannot probe which files
-# exist outside the root. The directories stay open, so another process cannot redirect the resolution by
+# root is refused, even if later components lead back below the root. So a URL cannot test whether a file
+# outside the root exists. The directories stay open, so another process cannot redirect the resolution by
 # renaming a directory.
 
 #: The maximum number of symlinks in one path, as in the Linux kernel (path_resolution(7)).
@@ -45,9 +45,9 @@ _PASS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os
 
 
 class FileRoot:
-    """The root directory, with the path that the user configured and the real path.
+    """The root directory, with both the path that the user configured and the real path.
 
-    The path of a URL may begin with either path.
+    The path in a URL may begin with either of the two paths.
     """
 
     def __init__(self, path: str) -> None:
@@ -164,8 +164,8 @@ _RUN = 2_000
 #: The number of bytes per call of sendfile(2).
 _MOVE_SIZE = 1_048_576
 
-# O_NONBLOCK: do not wait for the writer of a named pipe. O_NOCTTY: do not make a terminal the controlling
-# terminal. O_CLOEXEC: do not pass the descriptor to a child process.
+# O_NONBLOCK prevents a wait for the writer of a named pipe. O_NOCTTY prevents that a terminal becomes the
+# controlling terminal. O_CLOEXEC prevents that a child process gets the descriptor.
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
@@ -212,7 +212,7 @@ def _open_below(
 
 
 def _open(name: bytes, directory: int | None, special: bool) -> int:
-    """Open a file and check the file type before and after.
+    """Open a file, and check the file type both before and after the opening.
 
     With `directory`, the name is relative to the directory, and a symlink is an error. Without `directory`,
     the system resolves the complete path and follows symlinks.
@@ -260,7 +260,7 @@ class OpenedFile:
         return running()
 
     def _holds_something(self) -> bool:
-        """Return whether a file of size 0 has content, as files in /proc do."""
+        """Return whether a file has content although its size is 0, such as a file in /proc."""
         with suppress(OSError):
             return os.pread(self._fd, 1, 0) != b""
         return False
@@ -277,7 +277,8 @@ class OpenedFile:
     async def _wait(self) -> None:
         """Wait until a pipe or a terminal has data.
 
-        For a device that does not support polling, such as /dev/zero, the method returns immediately.
+        If the file is a device that does not support polling, such as /dev/zero, the method returns
+        immediately.
         """
         with self._loop.move_on_after(self._idle) as scope, suppress(PermissionError):
             await self._loop.wait_readable(self._fd)
@@ -367,7 +368,11 @@ def _sorted_names(fd: int) -> list[bytes]:
 def _status(found: os.stat_result) -> FileStatus:
     try:
         modified = datetime.fromtimestamp(found.st_mtime, UTC)
-    except (OverflowError, ValueError, OSError):  # `datetime` does not support years after 9999.
+    except (
+        OverflowError,
+        ValueError,
+        OSError,
+    ):  # The year may be after 9999, which `datetime` does not support.
         modified = None
     if stat.S_ISREG(found.st_mode):
         return FileStatus(Kind.DOCUMENT, found.st_size, modified)

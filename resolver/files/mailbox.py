@@ -31,7 +31,7 @@ _QUOTED = re.compile(rb"^(>*From )", re.MULTILINE)
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
-#: The number of bytes between two updates of the state file. After a crash, at most so many bytes are
+#: The number of bytes between two updates of the state file. After a crash, at most this number of bytes is
 #: requested again.
 _WHOLE_EVERY = 1_048_576
 
@@ -144,13 +144,13 @@ class Mbox:
     def _messages(self, start: int) -> Iterator[tuple[bytes | None, int]]:
         """Yield the source and the article number of each message after the offset `start`.
 
-        For a message of another program, the result is (None, 0).
+        For a message that another program wrote, the result is (None, 0).
         """
         with open(os.dup(self._fd), "rb") as file:
             file.seek(start)
             begins = True
             while line := file.readline(_PIECE):
-                # A line without LF is incomplete, because a run was interrupted.
+                # A line without LF is the incomplete last line of an interrupted run.
                 if begins and line.startswith(b"From ") and line.endswith(b"\n"):
                     sender = line.split(b" ", 2)[1]
                     source, _, number = sender.rpartition(b"/")

@@ -107,7 +107,7 @@ def make_irregular_error(path: str) -> LocalError:
 
 
 def make_shared_error(path: str) -> LocalError:
-    """Return the error for a file that cannot be resumed."""
+    """Return the error for a partial file that cannot be resumed."""
     return LocalError(
         f"cannot resume {path!r}: the file belongs to another user or has several names"
     ).with_setting("exists replace")
@@ -125,7 +125,7 @@ def check_replaceable(there: os.stat_result | None, path: str) -> None:
 def state_of(path: str) -> Validators | None:
     """Return the size and modification time of a regular file.
 
-    None means that the file is missing, has another type, or is a dangling symbolic link.
+    Return None if the file is missing, has another type, or is a dangling symbolic link.
     """
     try:
         found = os.stat(path)
@@ -154,8 +154,9 @@ def free_name(path: str, source: str) -> str:
 def is_free(path: str, source: str) -> bool:
     """Return whether the name is free for a file from the URL `source`.
 
-    A name is not free while a process is writing the file. An existing file counts as free if an earlier run
-    for the same URL completed the file, and was killed before the run removed the state file.
+    A name is not free while another process writes the file. An earlier run for the same URL may have
+    completed the file, and may have been killed before it removed the state file. The name of such a file
+    counts as free.
     """
     return (not is_there(path) or _was_killed_behind(path, source)) and not _is_busy(path + PART_SUFFIX)
 

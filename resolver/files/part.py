@@ -1,19 +1,19 @@
-"""The partial file NAME.part, from its creation to its final name, and its state for a later run (S14).
+"""The partial file NAME.part, from its creation to its renaming, and its state for a later run (S14).
 
-When a run opens NAME.part, the treatment depends on the existing file:
+When a run opens NAME.part, there are these cases:
 
 - A missing file is created.
-- An empty file of the user is created again, because a run was killed before it wrote the state.
-- A file that this package created is resumed for the same URL, and truncated for another URL. The state file
+- An empty file of the user is created again, because an earlier run was killed before it wrote the state.
+- A file that this package created is resumed if the URL is the same, and otherwise truncated. The state file
   and the mark prove that this package created the file.
-- A copy of a file that this package created is truncated.
+- If the file is a copy of a file that this package created, the copy is truncated.
 - Any other file belongs to another program. The file stays unchanged, and an error is raised before a request
   is sent.
 
-The order of the steps allows recovery if the process is killed before any of them: create, lock, mark, write
-the state, write bytes, mark the state as complete, sync, rename, remove the state, remove the token. The lock
-prevents two runs from writing to the same file. The token is removed last, because the token proves that the
-state belongs to the file.
+The steps have a fixed order, so that a later run can recover if the process is killed before any step:
+create, lock, mark, write the state, write bytes, mark the state as complete, sync, rename, remove the state,
+remove the token. The lock prevents two runs from writing to the same file. The token is removed last, because
+the token proves that the state belongs to the file.
 """
 
 from __future__ import annotations
@@ -57,8 +57,7 @@ from resolver.files.part_state import (
 from resolver.files.sidecar import Sidecar
 from resolver.policy.files import PART_SUFFIX, STATE_SUFFIX
 
-#: The treatment of an existing file with the final name: `fail` before a request is sent, or `replace` the
-#: file.
+#: The action if a file with the final name exists: `fail` before a request is sent, or `replace` the file.
 Existing: TypeAlias = Literal["fail", "replace"]
 
 #: `errno` codes of opening a symlink, a directory, or a pipe without a reader.
@@ -68,7 +67,7 @@ _NO_FILE = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO})
 class PartFile:
     """The partial file NAME.part with its state file.
 
-    Methods raise `OSError`, or a `LocalError` that names the failure, the path and the fix.
+    Methods raise `OSError`, or a `LocalError` whose message contains the failure, the path and the fix.
 
     Attributes:
         known: The validators of the object that the bytes belong to.
@@ -77,7 +76,7 @@ class PartFile:
         adopted: The size of an existing file with the final name that was renamed to NAME.part, or None.
         finished: Whether a killed run had already renamed the file but had not removed the state file.
         complete: Whether a killed run had completed the file but had not renamed it.
-        whole: The byte ranges that a file with gaps contains; None for a file without gaps.
+        whole: The byte ranges that the file contains, if it has gaps; None for a file without gaps.
     """
 
     def __init__(
@@ -127,8 +126,8 @@ class PartFile:
     def look(self) -> bool:
         """Return whether the file can stay in memory until it is complete.
 
-        The final name and the names of the partial file and the state file must be free, except that an
-        existing file may be replaced. The permissions of the directory must allow new files.
+        The names of the partial file and the state file must be free. The final name must also be free,
+        unless the existing file may be replaced. The permissions of the directory must allow new files.
 
         Raises:
             LocalError: The file cannot be written.
@@ -224,13 +223,13 @@ class PartFile:
         return True
 
     def _begin_with(self, there: os.stat_result, state: PartState | None) -> None:
-        """Write the state file for the existing file with the final name, and rename the file to NAME.part.
+        """Adopt the file with the final name: write its state file, and rename the file to NAME.part.
 
-        If NAME.part exists, the method resumes NAME.part instead, as the replacement of the existing file.
+        If NAME.part exists, NAME.part is resumed instead, and later replaces the existing file.
         """
         if not stat.S_ISREG(there.st_mode):
             raise make_irregular_error(self.path)
-        if self.directory.names(self._part, there):  # A run was killed between link and unlink.
+        if self.directory.names(self._part, there):  # a run was killed between link and unlink
             self.directory.forget(self._part)
         elif self.directory.status_of(self._part) is not None:
             self._exists = "replace"
@@ -264,8 +263,8 @@ class PartFile:
     def _create(self) -> None:
         """Create a new file without write permissions for other users.
 
-        If the umask allows write permissions for other users, the file is replaced by a second new file.
-        Another user may already have opened the first file.
+        If the umask allows other users to write, another user may already have opened the new file. In this
+        case, the file is replaced by a second new file.
         """
         self.fd = self.directory.create(self._part)
         self._withheld = os.fstat(self.fd).st_mode & OTHERS_WRITE
@@ -321,8 +320,8 @@ class PartFile:
                 raise
             raise self.directory.make_foreign_error(self._part) from error
         self._lock(self._part)
-        # During the rename by another transfer, the file has two hard links for a moment. So the check for a
-        # single hard link comes after the lock.
+        # While another transfer renames the file, the file has two hard links. So the check for a single hard
+        # link comes after the lock is acquired.
         if not is_own(os.fstat(self.fd)):
             raise self.directory.make_foreign_error(self._part)
         return self.fd
@@ -338,7 +337,7 @@ class PartFile:
         self._check_free()
 
     def _lock(self, name: str) -> None:
-        """Lock the file and check its name, because the previous owner of the lock may have renamed it."""
+        """Lock the file, and check that the previous owner of the lock has not renamed it."""
         if not lock(self.fd) or not self.directory.names(name, os.fstat(self.fd)):
             raise make_busy_error(self.path)
 
@@ -347,7 +346,7 @@ class PartFile:
     def note(self, known: Validators, *, complete: bool) -> None:
         """Write the state for a later run.
 
-        If the file system cannot prevent other users from writing to NAME.part or the state file, `kept`
+        On some file systems, other users can always write to NAME.part and the state file. `kept` then
         becomes False, because a later run could not trust the files.
         """
         self.known = known

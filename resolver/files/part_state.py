@@ -1,8 +1,9 @@
 """The state of a partial file: its identity, its URL, and the byte ranges that it contains.
 
 The state is a small JSON file next to NAME.part, which only the owner can read. The write is atomic: the
-state is written to a temporary file, which is then renamed. If another program has created a file with either
-name, the file stays unchanged and an error is raised. The first bytes identify the files of this package.
+state is written to a temporary file, which is then renamed. If another program has created a file with one of
+these names, the file stays unchanged and an error is raised. The first bytes of a state file show that this
+package created the file.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ from resolver.files.directory import DirectoryHandle
 from resolver.files.faults import writing_fault
 from resolver.policy.files import FIRST_SUFFIX
 
-# The mark identifies a file that this package created by the device, the inode number, and a random token in
-# an extended attribute (S14).
+# The mark identifies a file that this package created. The mark consists of the device, the inode number, and
+# a random token in an extended attribute (S14).
 #
-# An untrusted server chooses the content of a file, and often the name. So the content and the name do not
-# prove that this package created the file. The token distinguishes the marked file from a new file that
-# reuses the inode number of a removed file.
+# An untrusted server chooses the content of a file, and often also the name. So the content and the name do
+# not prove that this package created the file. The inode number of a removed file may be reused for a new
+# file. The token distinguishes the marked file from such a new file.
 
 #: The permission bits for writing by users other than the owner.
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -42,7 +43,7 @@ _HAS_ATTRIBUTES = hasattr(os, "setxattr")  # Python supports extended attributes
 def is_own(found: os.stat_result) -> bool:
     """Return whether this is a regular file of the effective user with a single hard link.
 
-    Writing to a file with several hard links would also change the file under its other names.
+    If a file has several hard links, a write would also change the file under its other names.
     """
     return stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink == 1
 
@@ -56,7 +57,7 @@ def is_guarded(found: os.stat_result) -> bool:
 class FileIdentity:
     """The mark of a file: the device, the inode number and the token.
 
-    `token` is None on a file system without extended attributes.
+    `token` is None if the file system does not support extended attributes.
     """
 
     device: int
@@ -74,14 +75,14 @@ class FileIdentity:
     def is_copied_to(self, fd: int) -> bool:
         """Return whether the open file is a copy of the marked file, including the extended attributes.
 
-        The result is also true for the marked file if a remount has changed the device number.
+        The result is also true for the marked file itself, if a remount has changed the device number.
         """
         return self.token is not None and self.token == _token_of(fd) and not self.names(os.fstat(fd))
 
     def _lacks_token(self, fd: int) -> bool:
-        """Return whether the mark has no token although the file system supports extended attributes.
+        """Return whether the mark lacks a token although the file system supports extended attributes.
 
-        In this case another program has created the mark.
+        A mark without a token was then created by another program.
         """
         if self.token is not None or not _put_token(fd, "none"):
             return False
@@ -180,8 +181,8 @@ def prefix_of(ranges: Ranges) -> int:
 _MOST = 1_048_576  # The maximum size in bytes: a URL of 65,536 characters in JSON, and the validators.
 
 _FORMAT = "url-resolver part state 1"
-#: The format name for the state of a file with gaps. The format has a separate name, because older versions
-#: of this package would ignore the gaps.
+#: The format name in the state of a file with gaps. The name differs from the normal name, because older
+#: versions of this package would ignore the gaps.
 _WITH_GAPS = "url-resolver part state 2"
 #: The first bytes of every state file. A run that was killed during the write may leave a prefix of these
 #: bytes.
@@ -198,9 +199,9 @@ class PartState:
         url: The requested URL, without a password.
         known: The validators of the object.
         mark: The mark of the partial file.
-        withheld: The write permissions for other users that are restored after the rename to the final name.
+        withheld: The write permissions of other users, which are removed until the file has its final name.
         complete: Whether the file is complete and verified, so that only the rename is missing.
-        whole: The byte ranges that a file with gaps contains; None for a file without gaps.
+        whole: The byte ranges that the file contains, if it has gaps; None for a file without gaps.
     """
 
     url: str
@@ -351,7 +352,7 @@ def _parse_ranges(value: object, size: int | None) -> Ranges:
 
 
 def position_of(sink: Sink) -> int | None:
-    """Return the number of bytes in a sink, or None for a sink without a position.
+    """Return the number of bytes in a sink, or None if the sink has no position.
 
     The number includes bytes written by sendfile or splice.
     """

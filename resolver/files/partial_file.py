@@ -1,4 +1,4 @@
-"""Partial files: the file NAME.part or a memory buffer, which stores a download until it is complete (S14).
+"""Partial files: a download is stored in NAME.part or in a memory buffer until it is complete (S14).
 
 NAME.part is in the same directory as the final name. NAME.part is created with O_EXCL, so a symlink is never
 followed. A complete file is synced to the disk, unless `sync` is `never`, and then renamed atomically. A new
@@ -7,17 +7,18 @@ the directory cannot redirect the file. Files are never made executable.
 
 A `PartialFile` is in one of these states:
 
-- Held: `_held` is the memory buffer, and NAME.part does not exist.
+- Held: the bytes are in the memory buffer `_held`, and NAME.part does not exist.
 - Sequential: NAME.part is open and its bytes are contiguous (`_part.whole is None`).
 - With gaps: segments write at separate offsets, and `_part.whole` lists the ranges that the file contains.
 - Closed: the file was committed, kept for a later run, or discarded.
 
-`remember` ends the held state if the object is too large for memory, and `write` ends it if the buffer is
-full. `fileno`, `keep` and `spread` always end the held state. `spread` changes to the state with gaps.
-`gather` and `flatten` change back to the sequential state.
+`remember` ends the held state if the object is too large for memory, and `write` ends the held state if the
+buffer is full. `fileno`, `keep` and `spread` always end the held state. `spread` starts the state with gaps.
+`gather` and `flatten` start the sequential state again.
 
-`note_whole` syncs the file before the state file lists the ranges. `spread` and `keep` list ranges without a
-sync. These ranges survive a crash of the process, but not a loss of power.
+The state file lists the ranges that the file contains. `note_whole` syncs the file before it updates the
+list. `spread` and `keep` update the list without a sync, so these ranges survive a crash of the process, but
+not a loss of power.
 
 `resolver.files.part` and `resolver.files.commit` handle the names of the files.
 """
@@ -49,11 +50,11 @@ if TYPE_CHECKING:
 
 _PIECE = 1_048_576
 
-#: The interval between two starts of writeback, in seconds. A local server sends about 100 MB in this time.
+#: The interval in seconds between two starts of writeback. In 0.1 s, a local server sends about 100 MB.
 _SET_GOING_EVERY = 0.1
 
-#: The maximum number of preallocated bytes on the disk. The limit bounds the wasted disk space if a server
-#: sends fewer bytes than announced, or if a run is killed.
+#: The maximum number of preallocated bytes on the disk. If a server sends fewer bytes than announced, or if a
+#: run is killed, at most so much disk space is wasted.
 _AHEAD = 134_217_728
 
 #: The number of bytes hashed between two checks for cancellation. Hashing so many bytes takes about 0.1 s.
@@ -64,16 +65,17 @@ class PartialFile:
     """An output file during the download, as an async context manager.
 
     On entry, the file is created, or the partial file of an earlier run for the same URL is resumed. On exit
-    without `commit`, the partial file is kept if a later run can resume the download or the caller was
-    cancelled. Otherwise the partial file is removed. A file that another process is writing, or that another
-    program created, stays unchanged. All errors are `LocalError` and name the failure, the path and the fix.
+    without `commit`, the partial file is kept in two cases: a later run can resume the download, or the
+    caller was cancelled. Otherwise the partial file is removed. Files that another process writes, or that
+    another program created, stay unchanged. All errors are `LocalError` and name the failure, the path and
+    the fix.
 
     Args:
         path: The final name.
         exists: Whether an existing file with the final name is an error or is replaced.
         source: The URL without a password. A later run resumes the file only for the same URL.
-        adopt: Whether to resume an existing file with the final name if NAME.part does not exist. The file
-            gets the final name back if no bytes are appended.
+        adopt: Whether to resume an existing file with the final name if NAME.part does not exist. If no bytes
+            are appended, the file gets its final name back.
         make_directory: Whether a missing directory is created.
         below: A prefix of the path. A directory after the prefix must not be a symbolic link.
         meta: Whether to check on entry that a sidecar can be written.
@@ -86,7 +88,7 @@ class PartialFile:
         known: The validators of the object that the bytes belong to.
         dropped: The reason why existing bytes could not be resumed, or None.
         finished: Whether a killed run had already renamed the file but had not removed the state file.
-        left: The number of bytes that are kept for a later run.
+        left: The number of bytes that stay in NAME.part for a later run.
     """
 
     final = False
@@ -330,7 +332,7 @@ class PartialFile:
     async def write_back(self, size: int) -> None:
         """Start writeback of new bytes and preallocate space for the next bytes, until cancelled.
 
-        Early writeback makes the final sync faster.
+        With early writeback, the final sync takes less time.
 
         Args:
             size: The size of the complete file.
@@ -424,7 +426,9 @@ class PartialFile:
             self.grow()
         self.left = self.position
         if self._part.whole is not None:
-            with suppress(OSError, LocalError):  # After an error, the previous state file is still correct.
+            with suppress(
+                OSError, LocalError
+            ):  # If the update fails, the previous state file is still correct.
                 self._part.note(self.known, complete=False)
         self._part.close()
 
@@ -465,8 +469,8 @@ def finish(path: str, source: str, *, inode: int, size: int, sidecar: bool, belo
         source: The URL of the file.
         inode: The inode number of the file.
         size: The size of the file in bytes.
-        sidecar: Whether the file needs a sidecar. In this case the file is not renamed, because the metadata
-            must be fetched again.
+        sidecar: Whether the file needs a sidecar. If so, the file is not renamed, because the metadata must
+            be fetched again.
         below: A prefix of the path. A directory after the prefix must not be a symbolic link.
 
     Returns:
@@ -494,7 +498,7 @@ def is_that(path: str, inode: int, size: int) -> bool:
 
 def _conclude(part: PartFile) -> bool:
     """Remove the state file of a run that was killed after the rename."""
-    with suppress(LocalError):  # The killed run had performed all steps.
+    with suppress(LocalError):  # An error here means that the killed run had performed all steps.
         part.open()
     return True
 

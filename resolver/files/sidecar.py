@@ -1,15 +1,15 @@
 """The sidecar NAME.meta.json with the metadata of the saved file NAME, such as its URL (S21).
 
-A sidecar always describes the current file NAME, even after a killed run or a loss of power. The order of the
-steps guarantees this:
+A sidecar always describes the current file NAME, even after a killed run or a loss of power. For this reason,
+the steps have this order:
 
 1. The new sidecar is written to a temporary file and synced.
 2. The sidecar of the previous file NAME is removed.
 3. The file is renamed to NAME.
 4. The new sidecar is renamed to its final name.
 
-If a run was killed after step 3, the next run performs step 4. The size and the digest in the sidecar show
-whether another program has changed the file later.
+If a run was killed after step 3, the next run performs step 4. The sidecar contains the size and the digest
+of the file, which show whether another program has changed the file later.
 
 Only a sidecar that this package created is replaced or removed. Such a sidecar is a regular file of the
 effective user, and its first bytes are `_BEGINNING`. If any other file has the name of the sidecar, an error
@@ -43,7 +43,7 @@ _MOST = 1_048_576
 def sidecar_of(path: str) -> bytes | None:
     """Return the content of the sidecar of the file `path`, or None.
 
-    None means that the sidecar is missing or not readable, or that another program created it.
+    Return None if the sidecar is missing or not readable, or if another program created the sidecar.
     """
     directory = DirectoryHandle(os.path.dirname(path), make=False)
     try:
