@@ -1,9 +1,9 @@
-"""Address scopes (S08, prevents SSRF): how internal an IP address is, and which URLs may lead there. it.
+"""Address scopes (S08, prevents SSRF): how internal an IP address is, and which URLs may lead to it.
 
 Only globally routed addresses are public. An IPv6 address that is only another form of an IPv4 address has
-the scope of the IPv4 address. Behind some prefixes, a translator or a tunnel decides whether the IPv6 address
-or the embedded IPv4 address is reached. In this case, a target gets the more internal scope, and a
-referrer gets the less internal scope.
+the scope of the IPv4 address. For some IPv6 prefixes, a translator or a tunnel may deliver packets to the
+embedded IPv4 address. Such an address has two possible scopes. The target of a URL gets the more internal
+scope, and a referrer gets the less internal scope.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ class AddressScope(enum.IntEnum):
     NEVER = 4
 
 
-#: The address ranges of each scope. The first row that contains an address decides. The single addresses
-#: (`/32`, `/128`) are metadata services and platform services of cloud providers. An IPv6 address that is
-#: outside of the table and of `_GLOBAL` is private.
+#: The address ranges of each scope. An address has the scope of the first row that contains the address. The
+#: single addresses (`/32`, `/128`) are metadata services and platform services of cloud providers. An IPv6
+#: address that is neither in the table nor in `_GLOBAL` is private.
 _TABLE: tuple[tuple[AddressScope, tuple[str, ...]], ...] = (
     (
         AddressScope.LINK_LOCAL,
@@ -116,8 +116,8 @@ def classify(address: str) -> AddressScope:
 def find_least_scope(address: str) -> AddressScope:
     """Return the least internal scope of an IP address, used for referrers.
 
-    An attacker may choose a server address whose bits can be read as an internal IPv4 address. The least
-    internal scope gives such a server no access to internal addresses.
+    An attacker may choose a server address that seems to embed an internal IPv4 address. With the least
+    internal scope, links from this server still cannot lead to internal addresses.
     """
     found = _read(address)
     if found is None:
@@ -208,7 +208,7 @@ def _find_embedded(address: Address) -> list[IPv4Address]:
 
 
 def _list_inner(number: int) -> Iterator[int]:
-    """Yield numbers whose low 32 bits are the embedded addresses."""
+    """Yield numbers whose low 32 bits are the embedded IPv4 addresses."""
     if number >> 32 in _STANDING and number > 1:
         yield number
     elif number >> 112 == 0x2002:  # 6to4 (RFC 3056)

@@ -1,14 +1,14 @@
-"""Rules on URL components: bytes (S02), forms (S03, S05), ports (S04, S13) and host names (S07). (S07).
+"""Rules on URL components: bytes (S02), forms (S03, S05), ports (S04, S13) and host names (S07).
 
-The rule on bytes prevents CRLF injection. `resolver.policy.schemes` lists the forbidden bytes of each
-component: the bytes that would end a command or a field.
+The rule on bytes prevents CRLF injection. For each component, `resolver.policy.schemes` lists the bytes that
+would end a command or a field. These bytes are forbidden.
 
-A component of a plug-in's scheme may have no rule. Such a component must not contain a line end, neither as
-written nor after percent-decoding.
+The scheme of a plug-in may have components without a rule. Such a component must not contain a line end,
+neither as written nor after percent-decoding.
 
-The URL is checked before any DNS lookup, and the error points at the escape in the URL. `protocols.wire`
-refuses the same bytes again when a command is written. That second check is the guarantee; the first check
-gives the better message.
+The URL is checked before any DNS lookup, and the error message contains the position in the URL.
+`protocols.wire` checks the bytes again when a command is written. The second check guarantees the protection,
+and the first check gives the better message.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NONE: frozenset[int] = frozenset()
 
 
 def judge_octets(subject: Subject) -> Iterator[Decision]:
-    """Apply S02, and report only the first position of each kind of objection.
+    """Apply S02, and report only the first position of each kind of violation.
 
     A hostile URL may contain thousands of forbidden bytes.
     """
@@ -60,7 +60,7 @@ def judge_octets(subject: Subject) -> Iterator[Decision]:
 
 
 def _decode_octets(octets: bytes) -> bytes:
-    """Decode the percent escapes of a component without a rule, as the scheme's code might do later."""
+    """Percent-decode a component without a rule, because the scheme's code might decode it later."""
     return unquote_to_bytes(octets)
 
 
@@ -109,7 +109,7 @@ def _decision(
 
 
 def position_in(url: Url, name: str, octets: frozenset[int]) -> int | None:
-    """Return the index in the URL text of the first of `octets` within the component `name`."""
+    """Return the index in the URL text of the first byte of the component `name` that is in `octets`."""
     place = url.place(name)
     return None if place is None else position_of(url.text, place, octets)
 
@@ -147,8 +147,8 @@ def _judge_request_length(url: Url, components: tuple[str, ...], longest: int) -
 # UTS 46. `idna` and `unicodedata` are imported only if a name has an `xn--` label.
 
 #: Letters that look like Latin letters in common typefaces (compare UTS 39, confusables). The letters are
-#: written as numbers, because a reviewer cannot distinguish the characters on a screen. For example, U+0430
-#: and U+03B1 look like a small a, U+043E and U+03BF like a small o.
+#: written as code point numbers, because a reviewer could not distinguish them from Latin letters. For
+#: example, U+0430 and U+03B1 look like a small a, U+043E and U+03BF like a small o.
 _LOOKALIKES = {
     "CYRILLIC": frozenset(
         "\u0430\u0433\u0435\u043e\u043f\u0440\u0441\u0443\u0445\u044c\u0455\u0456"
@@ -212,7 +212,7 @@ def _judge_spelling(subject: Subject) -> Iterator[Decision]:
 
 
 def objection_to(label: str) -> str | None:
-    """Return the problem of an `xn--` label, or None.
+    """Return the reason why an `xn--` label is deceptive or invalid, or None.
 
     Control characters and mixed scripts are checked first, then UTS 46.
     """
@@ -265,9 +265,9 @@ def _disguise(text: str, scripts: set[str]) -> str | None:
 # Ports of a URL (S04), and the port of FTP's data connection (S13).
 #
 # A server of another protocol interprets a request as commands of its own protocol (cross-protocol attack,
-# RFC 1738 section 6). A gopher request is text from the URL, so the attack works even without CR LF. The
-# schemes that send text of the URL therefore have the strictest rules. Telnet does not send such text and has
-# the mildest rules.
+# RFC 1738 section 6). A gopher request is text from the URL, so the attack works even without CR LF.
+# Therefore the rules are strictest for schemes that send text from the URL. Telnet does not send text from
+# the URL, so its rules are the mildest.
 
 #: The ports that the WHATWG Fetch standard blocks ("bad port"), as of 2026.
 # fmt: off
@@ -312,7 +312,7 @@ def judge_port(subject: Subject) -> Iterator[Decision]:
 
 
 def kind_of(port: int, default_port: int) -> PortKind:
-    """Return the column of the table of S04 for a port.
+    """Return the column for a port in the table of rule S04.
 
     An impossible port (0, 65536) is in the column of the blocked ports.
     """
@@ -328,8 +328,8 @@ def kind_of(port: int, default_port: int) -> PortKind:
 def check_data_port(port: int, policy: Policy) -> None:
     """Apply S13: raise `Refused` for a port below 1024 in a server's reply to EPSV or PASV.
 
-    The port lists of S04 do not apply to a data connection. The server chooses the port at random, the
-    address is that of the control connection, and the client only reads.
+    The port lists of S04 do not apply to a data connection. The server chooses the port at random, the data
+    connection uses the IP address of the control connection, and the client only reads.
     """
     if port < 1024 and port not in policy.allow_port:
         raise Decision(
@@ -343,7 +343,7 @@ def check_data_port(port: int, policy: Policy) -> None:
 def check_tunnel_port(port: int, policy: Policy) -> None:
     """Apply S04 to a tunnel: under `untrusted`, raise `Refused` for a port in `SERVICE`.
 
-    A URL of http cannot send a command to these services, but the bytes in a tunnel can be any line.
+    An http URL cannot send a command to these services, but the bytes in a tunnel can contain any command.
     """
     if policy.name == "untrusted" and port in SERVICE and port not in policy.allow_port:
         raise Decision(
@@ -356,8 +356,8 @@ def check_tunnel_port(port: int, policy: Policy) -> None:
 
 # Filled-in forms of Gopher+ (S03, S05). No other URL sends several lines or changes data on a server.
 #
-# RFC 1738 3.4.9 puts a filled-in Gopher+ form, with its line ends, into the URL. A form is allowed only as
-# one block after a view. The block ends with a dot, no bytes follow the dot, and the port is a gopher port.
+# RFC 1738 3.4.9 puts a filled-in Gopher+ form, with its line ends, into the URL. A form is allowed only as a
+# single block after a view, at a gopher port. The block must end with a dot, and no bytes may follow the dot.
 # The author of an untrusted URL can choose every line of the form. Therefore the user must also confirm the
 # submission.
 
@@ -373,7 +373,7 @@ _FORM = (  # compiled on first use
 def judge_form(subject: Subject) -> Iterator[Decision]:
     """Apply S03 to a Gopher+ string with bytes that end a line or a field, then S05 to a form.
 
-    URLs without such a string always pass.
+    A URL without a Gopher+ string always passes these rules.
     """
     form = subject.rules.form
     gopherplus: object = None if form is None else getattr(subject.url, form)
@@ -399,7 +399,7 @@ def _not_a_form(subject: Subject, gopherplus: bytes) -> Decision:
 
 
 def _judge_port(subject: Subject) -> Iterator[Decision]:
-    """Apply the port condition of S03: on another port, a form could send commands to a mail server."""
+    """Apply the port condition of S03: on a wrong port, a form could send commands to a mail server."""
     endpoint = subject.endpoint
     if (
         endpoint is None

@@ -48,7 +48,7 @@ def state_home() -> str:
 
 
 def _home(name: str, otherwise: str) -> str:
-    """Return the directory in an environment variable (XDG Base Directory); a relative path is ignored."""
+    """Return the directory from an environment variable (XDG Base Directory); ignore a relative path."""
     home = os.environ.get(name, "")
     return home if os.path.isabs(home) else os.path.expanduser(otherwise)
 
@@ -75,23 +75,23 @@ def state_folder() -> str | None:
     return os.path.join(home, "resolve") if os.path.isabs(home) else None
 
 
-# The news server for a `news:` URL without a server (news page, section 1).
+# The news server for a `news:` URL without a host (news page, section 1).
 #
-# The first setting counts of: the caller's option, the environment variable NNTPSERVER, the file
-# `/etc/news/server`. A default host name like `news` is not used, because in a foreign network it belongs to
-# an unknown party. `choose` decides from its arguments alone. `find_setting` reads the settings of this
-# machine.
+# The caller's option takes precedence over the environment variable NNTPSERVER, and the variable takes
+# precedence over the file `/etc/news/server`. A default host name like `news` is not used, because in a
+# foreign network the name belongs to an unknown party. `choose` uses only its arguments. `find_setting` reads
+# the settings of this machine.
 
 SYSTEM_FILE = "/etc/news/server"
 HOW_TO_SET = f"give --news-server HOST[:PORT], set NNTPSERVER, or write one to {SYSTEM_FILE}"
-#: Maximum number of characters read from `/etc/news/server`. The file holds a host name and perhaps a
+#: Maximum number of characters read from `/etc/news/server`, which contains only a host name and perhaps a
 #: comment.
 _MOST = 65_536
 _PLACE = re.compile(r"[^/?#@\s]+")
 
 
 class NewsServerSetting(NamedTuple):
-    """A news server as configured, and the option, variable or file that configures the server."""
+    """A configured news server, and the option, variable or file that contains the setting."""
 
     text: str
     source: str

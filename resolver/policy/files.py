@@ -17,7 +17,7 @@ from resolver.policy.subject import Decision, Subject
 
 _SEPARATORS = frozenset(b"/" + os.fsencode(os.sep + (os.altsep or "")))
 _NO_NAME = _SEPARATORS | {0}
-#: The hosts of a file URL that mean this machine. No name is resolved, and no other form is accepted.
+#: The hosts in a file URL that mean this machine. No DNS lookup is made, and no other form is accepted.
 _THIS_MACHINE = (None, "", "localhost", "127.0.0.1", "::1")
 
 
@@ -62,9 +62,9 @@ def _judge_origin(subject: Subject) -> Iterator[Decision]:
 
 
 def _judge_segments(subject: Subject, segments: Sequence[bytes]) -> Iterator[Decision]:
-    """Report only the first forbidden byte.
+    """Report the first forbidden byte in the path segments.
 
-    A hostile URL may contain thousands of such bytes, and finding each position takes a search.
+    A hostile URL may contain thousands of forbidden bytes, and each position would need a search.
     """
     for index, segment in enumerate(segments):
         if bad := _NO_NAME.intersection(segment):
@@ -122,9 +122,9 @@ _DOUBTFUL = (
     + re.escape(':*?"<>|')
     + "]"
 )
-#: The suffixes of the files next to a target file: the partial data, the state for a later run, and the
-#: metadata of the retrieval. The state file and the metadata file are first written under a temporary name
-#: with the additional suffix `.new`.
+#: The suffixes of the files next to a saved file: the partial file, the state file for a later run, and the
+#: sidecar with the metadata of the retrieval. The state file and the sidecar are first written under a
+#: temporary name with the additional suffix `.new`.
 PART_SUFFIX, STATE_SUFFIX, META_SUFFIX, FIRST_SUFFIX = ".part", ".part-state", ".meta.json", ".new"
 _KEPT_BESIDE = (
     *(PART_SUFFIX, STATE_SUFFIX, META_SUFFIX),
@@ -135,9 +135,9 @@ _IGNORED = (
     "[\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
-#: The suffixes that stay behind the number of a duplicate (`data.2.tar.gz`). `_SUFFIX` matches a suffix for a
-#: content type. The suffix contains a letter: `.1` in `ls.1` is not a suffix. `_WRAPPINGS` are the suffixes
-#: for compression and signatures. `_WRAPPED` matches the suffix before a compression suffix.
+#: The suffixes that follow the number of a duplicate (`data.2.tar.gz`). `_SUFFIX` matches a suffix for a
+#: content type. A suffix must contain a letter, so `.1` in `ls.1` is not a suffix. `_WRAPPINGS` are the
+#: suffixes for compression and signatures. `_WRAPPED` matches the suffix before a compression suffix.
 _SUFFIX = r"\.[0-9]*[A-Za-z][A-Za-z0-9]{0,7}"
 _WRAPPINGS = frozenset(
     [".Z", ".asc", ".br", ".bz2", ".gpg", ".gz", ".lz", ".lzma", ".lzo", ".sig", ".xz", ".zst"]
@@ -149,9 +149,9 @@ _DEVICE = r"(?i:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:\..
 def local_name(component: bytes) -> str:
     """Return a safe file name for a decoded URL segment, or for a file name that a server suggests.
 
-    The result has at most 200 bytes of UTF-8. It contains no separators, no control characters, and no
-    characters that are special on some operating system. It does not end with the suffix of a partial file or
-    a metadata file.
+    The name has at most 200 bytes of UTF-8. The name contains no separators, no control characters, and no
+    characters that are special on some operating system. The name does not end with the suffix of a partial
+    file or a metadata file.
 
     Raises:
         Refused: no usable file name is left (S14).
@@ -211,7 +211,7 @@ def is_kept_beside(name: str) -> bool:
 
 
 def _fold(name: str) -> str:
-    """Return the text in the form NFKC_Casefold of Unicode."""
+    """Return the text in the Unicode normalization form NFKC_Casefold."""
     folded = re.sub(_IGNORED, "", unicodedata.normalize("NFKC", name).casefold())
     return unicodedata.normalize("NFKC", folded)
 

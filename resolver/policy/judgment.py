@@ -1,4 +1,4 @@
-"""The order of the rules, and the verdict before a DNS lookup, after the lookup, and on a connection.
+"""The order of the rules, and the verdicts before a DNS lookup, after the lookup, and on a connection.
 
 The order is S19, S10, S20, S12, S18, S02, S03, S05, S04, S06, S07, S09 for proxies, then S08. All rules run,
 so that a verdict lists every objection. Each rule applies its own overrides and exceptions.
@@ -98,8 +98,8 @@ def judge_addresses(
 def sift_addresses(subject: Subject, addresses: Sequence[str]) -> tuple[tuple[str, ...], Verdict]:
     """Apply S08 to several addresses of one host.
 
-    Refused addresses are removed, and the verdict is that of the remaining addresses. If no address remains,
-    the verdict is `refuse`.
+    Refused addresses are removed, and the verdict concerns only the remaining addresses. If no address
+    remains, the verdict is `refuse`.
     """
     source, origin = None if subject.source is None else subject.source.address, subject.origin_of_address
     left: list[str] = []
@@ -149,8 +149,8 @@ def _decisions(subject: Subject, gateways: Mapping[str, str]) -> list[Decision]:
 def _rules_on(subject: Subject) -> list[tuple[Rule, Origin]]:
     """Return the rules in their order, each with an origin.
 
-    With the origin `derived`, the warnings of a rule become refusals. A rule about an optional property is
-    left out if the URL lacks the property.
+    With the origin `derived`, the warnings of a rule become refusals. If a URL lacks an optional component,
+    the rules on the component are omitted.
     """
     row, rules, origin = subject.row, subject.rules, subject.origin
     asked: list[tuple[Rule, Origin]] = []
@@ -175,9 +175,9 @@ def _rules_on(subject: Subject) -> list[tuple[Rule, Origin]]:
 def _judge_scheme(subject: Subject, gateways: Mapping[str, str]) -> Iterable[Decision]:
     """Apply S19: a scheme without a handler needs a gateway.
 
-    A scheme whose extra is not installed counts as a scheme without a handler. A gateway is suggested only
-    for the names that RFC 1738 reserves (section 4; section 5 for `x-`). Any other name is most often a
-    typing error.
+    A scheme whose extra is not installed counts as a scheme without a handler. The message suggests a gateway
+    only for the scheme names that RFC 1738 reserves (section 4; section 5 for `x-`). Any other name is most
+    often a typing error.
     """
     if subject.row is not None and subject.row.needs is None:
         return ()
@@ -246,7 +246,7 @@ def check(
 ) -> Verdict:
     """Return the policy's verdict on a URL, without any I/O.
 
-    Never raises for a URL: text that is not a URL is refused by S01.
+    Text that is not a URL does not raise an error; rule S01 refuses the text.
 
     Args:
         url: the URL, as text or parsed.
@@ -295,11 +295,11 @@ def judge_refused_text(error: InvalidUrl) -> Verdict:
     return Verdict(action="refuse", decisions=(decision,), invalid=error)
 
 
-# `guard` protects programs with another HTTP client against SSRF. The result is the addresses of a host to
-# which the program may connect.
+# `guard` protects programs that use another HTTP client against SSRF. The function returns the IP addresses
+# of a host to which the program may connect.
 #
-# `guard` and the gate apply the same rules: `guard` checks the host and the port as a URL that has no other
-# components. Both refuse an invalid host, a port of another protocol and an internal address.
+# `guard` and the gate apply the same rules, because `guard` checks a URL with the host and the port. Both
+# refuse an invalid host, a port of another protocol and an internal address.
 
 
 def guard(
@@ -356,7 +356,7 @@ def guard(
 
 
 def _url_of(host: str, port: int | None, scheme: str) -> Url:
-    """Return the URL of a host and port, with no other component.
+    """Return a URL that contains only the scheme, the host and the port.
 
     Raises:
         InvalidUrl: the parser finds a different host in the URL.

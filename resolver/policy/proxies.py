@@ -1,7 +1,8 @@
-"""The proxy of a URL, from the option or the environment, and the permission to use the proxy (S09).
+"""The proxy of a URL, from `--proxy` or the environment, and the permission to use the proxy (S09).
 
 - `--proxy` applies to every URL. Without `--proxy`, the rules of curl apply. For a URL of scheme S, the
-  client uses the first variable with a value of `S_proxy`, `S_PROXY`, `all_proxy` and `ALL_PROXY`.
+  client checks the variables `S_proxy`, `S_PROXY`, `all_proxy` and `ALL_PROXY`, and uses the first variable
+  that has a value.
 - `HTTP_PROXY` is not used, because a CGI server sets this variable from the request header `Proxy` (httpoxy).
 - In a process that looks like a CGI program, all proxy variables are ignored (S17).
 - A variable that has a value but is not used causes a warning.
@@ -23,8 +24,8 @@ from resolver.policy.subject import Decision, Endpoint, Subject
 from resolver.url import registry
 from resolver.url.parsing import zone_of
 
-#: The key, in the mapping of variables, for a proxy that is configured for a single host. This proxy
-#: overrides `--proxy` and all variables, and `no_proxy` does not apply to this proxy.
+#: The key for the proxy of a single host in the mapping of variables. The proxy of a host overrides
+#: `--proxy`, all variables and `no_proxy`.
 OF_HOST = "the proxy of this host"
 
 _DIRECT = "set --proxy none or no_proxy to connect directly"
@@ -110,7 +111,7 @@ def _is_trusted(value: str, name: str, policy: Policy) -> bool:
 
 
 def variable_for(scheme: str, variables: Mapping[str, str]) -> str | None:
-    """Return the name of the setting with the proxy for a scheme, even if the setting is not used."""
+    """Return the name of the proxy setting for a scheme, even if the setting is ignored."""
     if not variables:
         return None
     own = (f"{scheme}_proxy", f"{scheme.upper()}_PROXY")
@@ -141,7 +142,7 @@ def _entries(variables: Mapping[str, str]) -> list[str]:
 
 
 def _doubtful_entries(variables: Mapping[str, str]) -> Iterator[Decision]:
-    """Report the first entry of `no_proxy` that cannot match any host, because it is probably a mistake."""
+    """Report the first entry of `no_proxy` that cannot match any host and is probably a mistake."""
     for entry in _entries(variables):
         if ("*" in entry and entry != "*") or ("/" in entry and not _is_network(entry)):
             shown = re.sub(r"//.*@", "//****@", entry)

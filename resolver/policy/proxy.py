@@ -1,9 +1,9 @@
 """A proxy setting: the value of an environment variable or an option, parsed once.
 
-The form is `[scheme://][user[:password]@]host[:port][/]`, parsed by the URL parser (S01). As in curl, the
-default scheme is http, and the default port is 1080, or 443 for https. No rule checks the address of the
-proxy, because the user configured the proxy. User name and password are sent only to this proxy (S11) and are
-never displayed.
+The form is `[scheme://][user[:password]@]host[:port][/]`, and the URL parser parses it (S01). As in curl, the
+default scheme is http. The default port is 443 for https, and otherwise 1080. No rule checks the address of
+the proxy, because the user configured the proxy. User name and password are sent only to this proxy (S11) and
+are never displayed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
 #: The default ports of curl.
 _DEFAULT_PORT, _DEFAULT_PORT_OF_TLS = 1080, 443
 
-#: RFC 1929 2: the lengths of user name and password are one byte each and must not be 0.
+#: RFC 1929 section 2 stores the lengths of the user name and of the password in one byte each. A length must
+#: not be 0.
 _LONGEST_OF_SOCKS = 255
 
 

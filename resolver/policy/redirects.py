@@ -50,7 +50,7 @@ def _is_inside_tls(scheme: str) -> bool:
 
 
 def judge_link(subject: Subject) -> Iterator[Decision]:
-    """Apply S20: the links that a menu may contain, and the target of a URL that stands for another URL."""
+    """Apply S20 to a link in a menu, and to the target of a URL that only contains another URL."""
     yield from _judge_linked(subject)
     if subject.origin != "chosen" or subject.source is None:
         return
@@ -75,10 +75,10 @@ def _judge_linked(subject: Subject) -> Iterator[Decision]:
 
 
 def judge_session(subject: Subject) -> Iterator[Decision]:
-    """Apply S18 to sessions and to hosts that look like command-line options (argument injection).
+    """Apply S18 to sessions, and to hosts that look like command-line options (argument injection).
 
-    Only the user may start a session. The rule runs for every scheme whose host may become an argument of a
-    program, for example a plug-in's scheme.
+    Only the user may start an interactive session. The rule applies to every scheme whose host may become an
+    argument of a program, for example a plug-in's scheme.
     """
     if subject.endpoint is not None and subject.endpoint.host.startswith("-"):
         yield Decision(
@@ -122,13 +122,13 @@ def check_hops(count: int, hops: int) -> None:
         ).refusal()
 
 
-# Credentials: user names and passwords in a URL (S06), passwords without TLS (S06), and the hosts that may
-# receive credentials (S11).
+# Credentials: user names and passwords in URLs (S06), passwords on connections without TLS (S06), and the
+# hosts that may receive credentials (S11).
 
 _FLAG = "--allow-password"
 
-#: The request headers that S11 (credentials and redirects) allows for any host. These headers contain no
-#: information about the caller, or describe only the message itself.
+#: The request headers that may be sent to any host after a redirect (S11). A header in the list contains no
+#: information about the caller, or describes only the message itself.
 _HARMLESS = frozenset(
     {
         *(b"accept", b"accept-charset", b"accept-encoding", b"accept-language", b"user-agent"),
@@ -143,8 +143,8 @@ _HARMLESS = frozenset(
 def judge_user_information(subject: Subject) -> Iterator[Decision]:
     """Apply S06 (passwords) to the user information of the URL.
 
-    Some schemes have no user information (RFC 1738 3.2, 3.8; RFC 5538 2.2). In URLs of these schemes, text
-    before `@` can only imitate a host name.
+    URLs of some schemes have no user information (RFC 1738 3.2, 3.8; RFC 5538 2.2). In these URLs, text
+    before `@` only serves to imitate a host name.
     """
     if _holds_password(subject.url) and not subject.policy.allow_password:
         yield Decision(
@@ -156,7 +156,7 @@ def judge_user_information(subject: Subject) -> Iterator[Decision]:
         )
     has_place_for_it = subject.row is not None and subject.row.userinfo
     if not has_place_for_it and subject.endpoint is not None and _has_user_information(subject.url):
-        # No flag allows this URL, because the objection is the disguised host and not the password.
+        # No option allows this URL, because the danger is the disguised host and not the password.
         yield Decision(
             rule="S06",
             action="warn",

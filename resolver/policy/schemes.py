@@ -1,8 +1,9 @@
-"""The permissions of each scheme, the strictest permissions for all other schemes, and gateways.
+"""The permissions of each scheme, the strictest permissions for other schemes, and gateways.
 
-A scheme definition (`protocols.scheme`) describes the protocol. A row in this module lists the permissions of
-the scheme's URLs. The rows for plug-in schemes and unknown schemes are deliberately too strict. In the
-package `resolver`, only this module and the registry contain scheme names.
+A scheme definition (`protocols.scheme`) describes the protocol of a scheme. A `SchemeRules` object in this
+module contains the permissions of the scheme's URLs. The permissions for plug-in schemes and unknown schemes
+are deliberately too strict. In the package `resolver`, only this module and the registry contain scheme
+names.
 """
 
 from __future__ import annotations
@@ -29,21 +30,21 @@ _CONTROLS = frozenset([*range(0x20), 0x7F])
 _NOT_GRAPHIC = frozenset(range(256)) - frozenset(range(0x21, 0x7F))
 _NONE: frozenset[int] = frozenset()
 
-_LONGEST_FTP = 4000  # above 4 KiB, servers send 500, close, or stop responding (ftp page, section 11)
+_LONGEST_FTP = 4000  # for longer lines, servers send 500, close, or stop responding (ftp page, section 11)
 _LONGEST_GOPHER = 4096  # length of a complete request (gopher-plus page, section 15)
 _LONGEST_NEWS_LOGIN = 496  # 512 bytes per command (RFC 3977 3.1) minus `AUTHINFO USER ` and CR LF
 
 
 class ComponentRule(NamedTuple):
-    """The S02 rule of one component: the refused bytes, the bytes with a warning, and the maximum length."""
+    """The S02 rule of a component: refused bytes, bytes that cause a warning, and the maximum length."""
 
     refused: frozenset[int] = _NONE
     warned: frozenset[int] = _NONE
     longest: int | None = None
 
 
-#: The rule for a component that has no other rule. The component may become an argument of a command, as
-#: written or percent-decoded.
+#: The rule for a component that has no other rule. Such a component may become an argument of a command,
+#: either as written or percent-decoded.
 STRICTEST = ComponentRule(LINE_END, _CONTROLS)
 #: The rule for a component that is not sent, or is sent with a length prefix.
 FREE = ComponentRule()
@@ -62,7 +63,8 @@ class SchemeRules(NamedTuple):
         form: the component that may hold a filled-in form (S03).
         fields: the component whose elements become header fields of a mail.
         ports: the scheme's row in the table of S04 (ports).
-        leads_to: other schemes that a redirect or link may lead to without confirmation (S10).
+        leads_to: other schemes that a redirect or link in a document of this scheme may lead to without
+            confirmation (S10).
         followed: whether URLs of the scheme may be followed without confirmation (S10).
         kin: other schemes of the same protocol; a link to such a URL may stay on the same server.
         offers: other schemes that the links of a listing may have (S20); None for any scheme.
@@ -71,7 +73,7 @@ class SchemeRules(NamedTuple):
         host_is_data: whether the host can never become a command-line argument of a program (S18).
         logs_in: whether every retrieval logs in, so that a login without a host applies too (S11).
         at_once: default number of concurrent retrievals per host in a batch; None for no limit.
-        at_once_of_many: the default number if `MANY` more retrievals wait for the host.
+        at_once_of_many: default number of concurrent retrievals if `MANY` more retrievals wait for the host.
     """
 
     components: Mapping[str, ComponentRule] = MappingProxyType({})
@@ -109,13 +111,13 @@ _FTP = SchemeRules(
     ),
     host_is_data=True,
     logs_in=True,
-    # A file takes several round trips, so more connections help. One login serves many files.
+    # Each file takes several round trips, so several connections save time. One login serves many files.
     at_once_of_many=4,
 )
 _GOPHER = SchemeRules(
     components={
         **_repeat_rule(("selector", "search"), ComponentRule(_FIELD_END, _CONTROLS)),
-        "gopherplus": ComponentRule(warned=_CONTROLS - _FIELD_END),  # S03 checks the other bytes
+        "gopherplus": ComponentRule(warned=_CONTROLS - _FIELD_END),  # S03 checks the bytes in `_FIELD_END`
     },
     line=(("selector", "search", "gopherplus"), _LONGEST_GOPHER),
     form="gopherplus",
@@ -169,7 +171,7 @@ _WAIS = SchemeRules(
     host_is_data=True,
 )
 
-#: Number of waiting retrievals per host for which another connection, with its login, saves time.
+#: The number of waiting retrievals per host from which on another connection saves time despite its login.
 MANY = 16
 
 RULES: Mapping[str, SchemeRules] = MappingProxyType(
@@ -200,7 +202,7 @@ _UNKNOWN = SchemeRules(components={"schemepart": ComponentRule(_NOT_GRAPHIC)})
 def rules_of(scheme: str, *, known: bool = True) -> SchemeRules:
     """Return the permissions of a scheme.
 
-    The result is the strictest row for a plug-in's scheme (`known`) without a row.
+    A plug-in's scheme (`known`) without its own permissions gets the strictest permissions.
     """
     return RULES.get(scheme, _STRICTEST_ROW if known else _UNKNOWN)
 
@@ -250,7 +252,7 @@ def no_handler(url: Url) -> UnsupportedScheme:
 
 
 def check_gateway(name: str, gateway: str) -> tuple[str, str]:
-    """Return the scheme in lower case, and the gateway.
+    """Check a gateway setting, and return the scheme in lower case and the gateway.
 
     Raises:
         ValueError: the name is not a scheme, the scheme has its own handler, or the gateway is not the start

@@ -1,8 +1,8 @@
 """The safety policy: named policies, overrides of single rules, and settings of single hosts.
 
-A `Policy` is an immutable value, and each override is a field that one rule reads. No field disables all
-rules. All values are checked when the policy is created. A misspelled override therefore raises an error and
-does not weaken the policy.
+A `Policy` is immutable. Each override is a field, and each field affects one rule. No field disables all
+rules. All values are checked when the policy is created, so a misspelled override raises an error and does
+not weaken the policy.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ T = TypeVar("T")
 Name: TypeAlias = Literal["default", "cautious", "untrusted"]
 
 _NONE: frozenset[str] = frozenset()
-#: The time limits of policy `untrusted`, in seconds: until the response body starts, and for the complete
-#: retrieval. The limits stop a slow server (slow-loris).
+#: The time limits of policy `untrusted` in seconds: for the response head, and for the complete retrieval.
+#: The limits stop a server that sends very slowly (slow-loris).
 _HEAD, _TOTAL = 60.0, 600.0
 # `re` compiles these patterns when the first policy with such an override is created.
 _SCHEME = r"[a-z][a-z0-9+.-]*"
@@ -39,9 +39,9 @@ class Policy:
 
     Each field has the name of a command-line option: `allow_port` is `--allow-port`. `name` is the named
     policy to which the overrides are added. Sets may be passed as any iterable and are stored as frozensets.
-    `file_root` and `ftp_email` do not allow anything: `file_root` restricts local files, `ftp_email` is the
-    mail address for ftp servers. `trusted_proxy` is the URL of a proxy that checks addresses itself. Policy
-    `untrusted` allows only this proxy (S09).
+    Two fields are not overrides: `file_root` restricts local files, and `ftp_email` is the mail address for
+    ftp servers. `trusted_proxy` is the URL of a proxy that itself checks IP addresses. Policy `untrusted`
+    allows only this proxy (S09).
 
     Raises:
         ValueError: a value is invalid.
@@ -136,7 +136,7 @@ class Policy:
     def bound(self, limits: Limits) -> Limits:
         """Return the limits of a retrieval under this policy.
 
-        Policy `untrusted` sets the two time limits that are not set yet. Otherwise, a slow server could block
+        If the two time limits are not set, policy `untrusted` sets them. Otherwise, a slow server could block
         an unattended service forever (S16).
         """
         if not self.public_only:
@@ -231,8 +231,8 @@ class Host:
         limits: the limits for this host; they replace the limits of the run.
         proxy: the URL of the proxy, or `none`. Other proxy settings are then ignored.
         certfile: the client certificate for this host.
-        pin: the SHA-256 digest of the only server certificate to accept, `sha256:HEX`; neither its name nor
-            its date nor its authority is checked.
+        pin: the SHA-256 digest (`sha256:HEX`) of the server certificate; all other certificates are rejected.
+            The name, the dates and the authority of the pinned certificate are not checked.
         mirrors: base URLs of complete mirrors of this host. The path of a URL is appended to a base URL.
 
     Examples:
@@ -250,7 +250,7 @@ class Host:
 
 
 def normal_pin(text: str) -> str:
-    """Return a certificate digest in lower case and without the colons that OpenSSL prints.
+    """Return a certificate digest in lower case, without the colons that OpenSSL prints.
 
     Raises:
         NotConfigured: the text is not `sha256:` and 64 hexadecimal digits.
@@ -291,7 +291,7 @@ class HostSettings:
         self._said = {normal_name(name): host for name, host in said.items()}
 
     def find_host(self, host: str, port: int) -> Host:
-        """Return the settings for a host and port: those of `host:port`, completed by those of `host`."""
+        """Return the settings for a host and port; fields not set for `host:port` come from `host`."""
         nearest, wider = (self._said.get(name, NOTHING) for name in names_of(host, port))
         return Host(
             limits=nearest.limits or wider.limits,

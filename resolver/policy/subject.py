@@ -1,4 +1,4 @@
-"""The input of the rules (a URL with its origin, referrer and target) and the verdict of the rules."""
+"""The input of the rules (a URL with its origin, referrer and endpoint) and the verdict of the rules."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Subject(NamedTuple):
     Attributes:
         row: the scheme definition; None for an unknown scheme.
         rules: the permissions of the scheme.
-        endpoint: None for a URL that connects to no host.
+        endpoint: the host and port; None for a URL that connects to no host.
         variables: the proxy variables of the environment.
     """
 
@@ -140,8 +140,8 @@ def endpoint_of(url: Url, server: NewsServer | None = None) -> Endpoint | None:
 
 def _endpoint_by(row: Scheme | None, url: Url, server: NewsServer | None) -> Endpoint | None:
     own = None if row is None else row.default_port
-    # The attribute is read without a check of the class: some URLs have no host, and classes besides
-    # `HostUrl` have one.
+    # The class of the URL is not checked, because some URLs have no host, and not only `HostUrl` has the
+    # attribute.
     host: object = getattr(url, "host", None)
     if isinstance(host, str) and host:
         port: object = getattr(url, "effective_port", own)
@@ -154,7 +154,7 @@ def _endpoint_by(row: Scheme | None, url: Url, server: NewsServer | None) -> End
 def host_key(url: Url) -> str:
     """Return a key that is equal for all URLs of one host, with any scheme and port.
 
-    The key of local files is "". URLs whose host comes from a setting have one key per scheme.
+    For local files, the key is "". All URLs of a scheme whose host comes from a setting have the same key.
     """
     place = endpoint_of(url)
     if place is not None:
@@ -176,7 +176,7 @@ def _source_of(text: str, address: str | None) -> ReferringUrl:
     The result is cached, because all entries of a listing have the same referrer.
     """
     try:
-        url = parse(text, origin="user")  # the referrer was fetched already, so its origin does not matter
+        url = parse(text, origin="user")  # the referrer was already fetched, so the origin is irrelevant
     except InvalidUrl:
         return ReferringUrl("", None, address)
     return ReferringUrl(url.scheme, endpoint_of(url), address)
@@ -188,9 +188,9 @@ def _same_place(one: Endpoint | None, other: Endpoint) -> bool:
     return comparable_host(one.host) == comparable_host(other.host)
 
 
-# A rule yields a `Decision` for each objection. A warning becomes a refusal if no user would read the
-# warning. A `Verdict` contains the strictest action, and all decisions with this action. The message of a
-# refusal contains the rule and the option that would allow the URL.
+# A rule yields a `Decision` for each objection. If no user reads warnings, a warning becomes a refusal. A
+# `Verdict` contains the strictest action, and all decisions with this action. The message of a refusal
+# contains the rule and the option that would allow the URL.
 
 
 class Decision(NamedTuple):
@@ -247,7 +247,7 @@ class Verdict:
         return tuple(dict.fromkeys(decision.rule for decision in self.decisions))
 
     def error(self, url: Url | None = None) -> ResolveError | None:
-        """Return the error that a retrieval of `url` raises, or None unless the verdict is a refusal.
+        """Return the error that a retrieval of `url` raises; None if the policy allows the URL.
 
         The first decision determines the class of the error: `InvalidUrl` (S01), `UnsupportedScheme` (S19) or
         `Refused` (other rules).
@@ -278,7 +278,7 @@ def combine_decisions(decisions: Iterable[Decision]) -> Verdict:
 
 
 def escalate_warnings(decisions: Iterable[Decision], policy: Policy, origin: Origin) -> list[Decision]:
-    """Return the decisions, with warnings turned into refusals where warnings are not allowed.
+    """Return the decisions; if warnings are not allowed, each warning becomes a refusal.
 
     Warnings are not allowed if the policy refuses warnings, or if the origin is `derived`, because no user
     reads the warnings of a derived URL.
@@ -289,5 +289,5 @@ def escalate_warnings(decisions: Iterable[Decision], policy: Policy, origin: Ori
 
 
 def refusal(rule: str, detail: str, *, flag: str | None = None) -> Refused:
-    """Return the refusal of a rule that the code applies when it opens a resource."""
+    """Return the error for a rule that refuses the opening of a file or connection."""
     return Decision(rule=rule, action="refuse", detail=detail, flag=flag).refusal()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # Few runs use a proxy.
 
 
 class ProxyLogins:
-    """The credentials of one run for HTTP proxies, sent with each request after the first challenge."""
+    """The credentials of one run for HTTP proxies. After the first challenge, each request contains them."""
 
     def __init__(self) -> None:
         self._logins: dict[Proxy, HttpProxyAuth] = {}
@@ -51,8 +51,8 @@ class ProxyRoute(NamedTuple):
     def open_tunnel(self, host: str, port: int) -> Dialogue[bool]:
         """Open the tunnel, and return whether the proxy opened it.
 
-        If the proxy requires a login first, the result is False. The next connection to the proxy then sends
-        the login.
+        If the proxy requires a login, the result is False, and the client sends the login on the next
+        connection to the proxy.
         """
         if not self.proxy.socks:
             from protocols.http import tunnel
@@ -89,7 +89,7 @@ def _make_proxy(url: Url, place: Endpoint, login: HttpProxyAuth) -> ForwardProxy
 
 
 def _check_spoken(proxy: Proxy) -> None:
-    """Check that the extra for the proxy's protocol is installed.
+    """Check that the extra (optional dependency) for the proxy's protocol is installed.
 
     Without the extra, the URL is refused, because a direct connection would bypass the proxy.
 
