@@ -1,5 +1,5 @@
 """Recursive retrieval of directory trees from any server, as tasks for a batch.
 
-`scope` defines the limits of a tree, the selection of files, loop detection and local names. `spool` stores
-the found entries, and `walk` visits the directories.
+The module `scope` limits a tree, selects files, detects loops, and assigns local names. The module `spool`
+stores the found entries. The module `walk` visits the directories.
 """

@@ -1,9 +1,9 @@
-"""The listing of one directory of a tree, which is read into the spool with retries.
+"""The listing of one directory of a tree: it is read with retries, and stored in the spool.
 
 After the listing is complete, its entries get local names.
 
-Entries whose URL is not in the tree are skipped, such as info text, searches and links to other servers. If a
-listing is truncated, the received entries are still used, and the directory is reported as failed.
+Entries whose URL is not in the tree are skipped, such as info lines, searches and links to other servers. If
+a listing is truncated, the received entries are used, and the directory is reported as failed.
 """
 
 from __future__ import annotations
@@ -54,13 +54,14 @@ _AT_ONCE = 64
 
 _DIRECTORIES = frozenset({Kind.DIRECTORY, Kind.GROUP})
 _FILES = frozenset({Kind.DOCUMENT, Kind.ARTICLE})
-#: The kinds of entries that may be a directory or a file. Only a request shows whether it is a directory.
+#: The kinds of entries that may be a directory or a file. Only a request shows whether such an entry is a
+#: directory.
 _EITHER = frozenset({Kind.LINK, Kind.UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True)
 class ListedDirectory:
-    """The result of listing a directory: the number of entries in the tree, and the findings."""
+    """A listed directory: the number of its entries that are in the tree, and the findings."""
 
     url: str
     entries: int
@@ -68,7 +69,7 @@ class ListedDirectory:
 
 
 class TreePlace(Protocol):
-    """The interface of a directory to list, with the settings of its tree."""
+    """The interface of a directory that is to be listed, with the settings of its tree."""
 
     @property
     def url(self) -> Url: ...
@@ -138,7 +139,7 @@ class DirectoryListing:
             ResolveError: The listing failed; the entries received before the failure are in the spool.
         """
         place = self._place
-        self.restart()  # Before a requeue, this task may already have stored some entries.
+        self.restart()  # If the task was queued again, it may already have stored some entries.
         try:
             reply = await place.session.read_listing(
                 self._asked, self, self._fill, place.origin, place.referrer
@@ -163,8 +164,9 @@ class DirectoryListing:
         """Record in the inventory that the listing of the directory is complete.
 
         The listing is not recorded as complete in these cases:
-        - The listing may be truncated. If the protocol does not prove completeness, a finding is reported.
-        - An entry was not understood, or was skipped for a reason other than its name.
+        - The listing may be truncated. If the protocol cannot prove that the listing is complete, a finding
+          is reported.
+        - An entry could not be parsed, or was skipped for a reason other than its name.
         - The listing is empty, because servers may list an unreadable directory as empty.
         """
         place, inventory = self._place, self._place.inventory

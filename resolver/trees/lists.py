@@ -1,4 +1,4 @@
-"""Parsers of file lists with names, sizes, digests and mirrors: Metalink 4 and checksum files, without I/O.
+"""Parsers without I/O for Metalink 4 and checksum files: lists of names, sizes, digests and mirrors.
 
 Each parser returns a `ListedFile` for each file of the list. If a file is invalid, its error is returned
 instead, and parsing continues.
@@ -133,7 +133,7 @@ def _unescape_name(name: str) -> str:
 _NAMESPACE = "urn:ietf:params:xml:ns:metalink"
 _OLD_NAMESPACE = "http://www.metalinker.org/"
 
-#: Matches the start of an XML file. A URL never matches, also in angle brackets.
+#: Matches the start of an XML file. A URL never matches, even in angle brackets.
 _XML = re.compile(rb"(?:\xef\xbb\xbf)?\s*<(?:\?xml\s|!--|(?:[A-Za-z_][\w.-]{0,63}:)?metalink[\s>/])")
 
 _DEEPEST = 32  # Maximum nesting depth of elements. A Metalink file has five levels.
@@ -143,9 +143,9 @@ _MOST_PLACES = 1_000  # Maximum number of URLs (mirrors) of one file.
 _MOST_HELD = 1_048_576
 #: Maximum number of bytes per call of the parser. Before 2.6, expat rescanned its complete buffer in each
 #: call, which takes quadratic time (CVE-2023-52425). So each call passes at least as many bytes as the parser
-#: has buffered, up to this maximum.
+#: has already buffered, but not more than this maximum.
 _AT_ONCE = 65_536
-_MOST_TOLD = 8  # Maximum number of unknown digest types in a finding.
+_MOST_TOLD = 8  # Maximum number of unknown digest types that a finding lists.
 _LAST = 1_000_000  # The default priority of a URL, after all others (RFC 5854 section 4.2.16).
 
 #: The supported digest algorithms by IANA name, in order of preference.

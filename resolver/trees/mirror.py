@@ -1,14 +1,14 @@
 """Removal of surplus files from a local mirror (`--delete`): local files that the server no longer has.
 
 Files are removed only from a directory whose listing is proven to be complete (`Proven`) and is not empty. An
-empty listing is not sufficient, because servers list an unreadable directory as empty. These files are never
-removed:
+empty listing is not sufficient, because servers may list an unreadable directory as empty. These files are
+never removed:
 
 - files with a name that begins with a dot, because servers omit them from listings;
 - files that the user's patterns exclude;
 - symlinks, and other entries that are not regular files or directories;
-- partial files, and other files that a transfer creates next to its file (but a sidecar is removed together
-  with its surplus file);
+- partial files, and other temporary files that a transfer creates (only a sidecar is removed, together with
+  its surplus file);
 - ledgers.
 """
 
@@ -39,7 +39,7 @@ _OF_SQLITE = ("-wal", "-shm", "-journal")
 class SurplusFile(NamedTuple):
     """A surplus file or directory: the path components, and the device and inode numbers.
 
-    `certain` is False if listings of the server may omit names.
+    `certain` is False if the listings of the server may omit files.
     """
 
     parts: tuple[str, ...]
@@ -129,7 +129,7 @@ class Pruner:
     Args:
         path: The local directory of the tree.
         inventory: The entries that the server has.
-        takes: Returns whether the selection includes the file with a given name and URL.
+        takes: A function that returns whether the selection includes the file with a given name and URL.
         spared: The device and inode numbers of files that this process has open, which are never removed.
     """
 
@@ -174,7 +174,7 @@ class Pruner:
     ) -> Generator[SurplusFile, None, bool]:
         """Yield a surplus entry and the entries in it; return whether all of them are surplus."""
         if self._inventory.has(self._join_path(*parts)) or self._stays(parts, found, url):
-            return False  # The directory may contain the files of another tree of the same run.
+            return False  # Another tree of the same run may use this directory.
         if found.is_file and self._is_account(below, parts):
             return False
         goes = True

@@ -43,7 +43,7 @@ _ITSELF = (b"robots.txt",)
 #: Maximum Crawl-delay in seconds. A larger Crawl-delay is reduced to this value.
 LONGEST_DELAY = 60.0
 
-#: Maximum number of lines that are searched for the rule that forbids a URL.
+#: Maximum number of robots.txt lines that are searched for the rule that forbids a URL.
 _MOST_SHOWN = 256
 
 _BOM = b"\xef\xbb\xbf"
@@ -55,7 +55,7 @@ class RobotsRules:
     def __init__(self, octets: bytes) -> None:
         from protego import Protego  # Imported lazily: few runs retrieve web pages recursively.
 
-        octets = octets.removeprefix(_BOM)  # Protego would ignore the first group after a byte order mark.
+        octets = octets.removeprefix(_BOM)  # After a byte order mark, Protego would ignore the first group.
         if len(octets) > MOST:
             octets = octets[: octets.rfind(b"\n", 0, MOST) + 1]
         self._text = octets.decode("utf-8", "replace")
@@ -69,11 +69,11 @@ class RobotsRules:
         return min(self.wanted_delay, LONGEST_DELAY)
 
     def allows(self, url: str) -> bool:
-        """Return whether the rules allow a request for the URL; `url` is in the form that is sent."""
+        """Return whether the rules allow a request for `url`, which must be in the form that is sent."""
         return self._rules.can_fetch(url, TOKEN)
 
     def line(self, url: str) -> str | None:
-        """Return the longest rule that forbids the URL; None if the first 256 lines do not forbid it."""
+        """Return the longest rule that forbids the URL; None if the first 256 lines contain no such rule."""
         found = [
             path
             for path in islice(self._paths(), _MOST_SHOWN)
@@ -110,8 +110,8 @@ class Robots:
 
     Args:
         session: The session for requests of robots.txt.
-        slow: Called with a host and its Crawl-delay in seconds.
-        report: Called with the URL of robots.txt and a finding about the rules.
+        slow: A function that is called with a host and the Crawl-delay of the host in seconds.
+        report: A function that is called with the URL of robots.txt and a finding about the rules.
     """
 
     def __init__(
@@ -164,8 +164,9 @@ class Robots:
             if not (error.code or "").startswith("4"):
                 server.failed = error
         except Refused:
-            # After too many redirects, a server counts as without rules (RFC 9309 section 2.3.1.2). If the
-            # policy refuses the address of the server, it refuses all URLs of the server anyway.
+            # If robots.txt causes too many redirects, the server counts as a server without rules (RFC 9309
+            # section 2.3.1.2). If the policy refuses the address of the server, the policy refuses all URLs
+            # of the server anyway.
             pass
         except ResolveError as error:
             server.failed = error

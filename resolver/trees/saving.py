@@ -1,7 +1,7 @@
 """The implementation of `Resolver.save_tree`: a walk whose files are saved by a batch.
 
-Found files wait in a temporary database. A task occupies its slot until the caller has consumed its outcome
-(backpressure). So memory use is small for a tree of any size.
+Found files wait in a temporary database. The next task starts only after the caller has consumed an earlier
+outcome (backpressure). So memory use is small for a tree of any size.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from resolver.ledger.book import Ledger, LedgerEntry, RequestRow
 
 
-# A walk with a ledger: each file of a tree gets a ledger row before its request. A directory does not have a
+# A walk with a ledger. Each file of a tree gets a ledger row before the file is requested. A directory has no
 # ledger row, because each run requests all listings again to find the files.
 
 
@@ -46,7 +46,7 @@ async def with_rows(
 ) -> AsyncIterator[tuple[TreeFile | TreeDirectory, LedgerEntry | None]]:
     """Yield the files and directories of the walk, and for each file its ledger row.
 
-    If a file is done according to its ledger row, the caller must not request the file, but must call its
+    If the ledger row says that a file is done, the caller must not request the file, but must call its
     `close` method.
 
     Raises:
@@ -205,7 +205,7 @@ def _make_earlier_outcome(item: TreeFile | TreeDirectory, row: LedgerEntry) -> O
 
 
 def lane_of(task: BatchTask[Outcome | None]) -> Hashable:
-    """Return the lane of a task. Tasks of the same lane run in sequence, so that they share a connection."""
+    """Return the lane of a task. Tasks of a lane run in sequence, so that they can share a connection."""
     assert isinstance(task, _TreeSaveTask)
     return task.lane
 
@@ -287,15 +287,14 @@ def _make_failed_outcome(
 
 
 # A mailbox (mbox) with the articles of a newsgroup. Articles that are missing in the mailbox are appended in
-# the order of their numbers. Only articles that the server has removed since the listing are skipped; they
-# are counted.
+# the order of their numbers. Articles that the server has removed since the listing are skipped and counted.
 
 #: Number of articles that are requested concurrently.
 _AHEAD = 16
 
 
 def source_of(url: Url) -> str:
-    """Return the newsgroup and the server of a URL, because article numbers are unique only within them."""
+    """Return the newsgroup and the server of a URL; both together make an article number unique."""
     place = url.scheme
     if isinstance(url, HostUrl):
         place = url.host.lower() + ("" if url.port in (None, url.default_port) else f":{url.port}")

@@ -1,4 +1,4 @@
-"""The scope of a tree: the URLs with the same scheme, host and port below the path of the top URL.
+"""The scope of a tree: the URLs below the top URL, with the same scheme, host and port.
 
 URLs outside the scope are not requested, even after a redirect. The module also selects files, detects loops
 and assigns local names to the entries of a directory.
@@ -56,12 +56,13 @@ def place_of(url: Url) -> str:
 
 
 def path_of_top(url: Url, *, host: bool, cut: int | None) -> str:
-    """Return the local path for the top of a tree: the last path component, or the host without a path.
+    """Return the local path for the top of a tree: the last path component, or the host if the path is empty.
 
     Args:
         url: The top URL of the tree.
         host: Whether the local path begins with the host.
-        cut: The number of leading directories to omit; None omits all, unless `host` is true.
+        cut: The number of leading directories to omit. None omits no directory if `host` is true, and
+            otherwise all directories.
 
     Raises:
         Refused: The local name is not allowed (S14).
@@ -80,7 +81,7 @@ def split_pattern(url: Url) -> tuple[Url, str]:
     A percent-encoded `*`, `?` or `[` is the character itself.
 
     Raises:
-        NotConfigured: The URL has no name in a directory, or a query, typecode or fragment behind the name.
+        NotConfigured: The URL has no file name, or the name is followed by a query, typecode or fragment.
     """
     above, _, segment = url.text.rpartition("/")
     tree = tree_of(url)
@@ -137,7 +138,8 @@ class Selection:
     """Case-sensitive patterns that select files.
 
     Args:
-        accept: Glob patterns for names (`*.iso`). If there are any, a name must match at least one of them.
+        accept: Glob patterns for names (`*.iso`). If the list is not empty, a name must match at least one
+            pattern.
         reject: Glob patterns for names that are excluded.
         pattern: A regular expression that must match somewhere in the URL.
 
@@ -206,8 +208,8 @@ def _any_of(globs: Sequence[str]) -> re.Pattern[str] | None:
 #: Maximum nesting depth of directories, which is greater than the depth of real trees.
 DEEPEST = 64
 
-#: Maximum number of equal listings among a directory and its parents. Two equal listings are allowed, because
-#: a directory may contain a copy of itself.
+#: Maximum number of equal listings on the path from the top to a directory. Two equal listings are allowed,
+#: because a directory may contain a copy of itself.
 _MOST_ALIKE = 2
 
 _MANY = 1 << 256
@@ -228,7 +230,7 @@ def identity_of(place: str, extra: Mapping[str, JsonValue] | None) -> str | None
 
 
 def leads_up(entry: Entry, names: Sequence[bytes]) -> bool:
-    """Return whether an entry of the directory `names` is a link to this directory or to a parent of it."""
+    """Return whether an entry of the directory `names` is a link to the directory or to a parent."""
     target = (entry.extra or {}).get("link")
     if not isinstance(target, str):
         return False
@@ -266,8 +268,8 @@ def is_too_alike(count: int) -> bool:
     return count > _MOST_ALIKE
 
 
-# The local names of the entries of one directory (S14). Names are sanitized. On all file systems, the names
-# of two entries are different.
+# The local names of the entries of one directory (S14). Names are sanitized. Two entries always get different
+# names, on every file system.
 #
 # Names are assigned in the byte order of the server's names, first to directories and then to files. The
 # order of the listing does not matter. So another run assigns the same names if entries are neither added nor

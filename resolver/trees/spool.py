@@ -1,12 +1,12 @@
-"""The spool of found entries: a temporary SQLite database, so that memory use does not grow with a tree.
+"""The spool of found entries, a temporary SQLite database, so that a large tree needs little memory.
 
 The database file does not have a name, so other processes cannot open it. The file is deleted when the
 connection is closed. An entry has one of three states:
 
 - `LISTED`: the entry is stored, but does not have a local name yet.
 - `READY`: the entry has a local name, and waits to be taken from the spool.
-- `GIVEN`: the directory was taken from the spool. The directory stays in the database for loop detection. A
-  file is deleted when it is taken.
+- `GIVEN`: the directory was taken from the spool. The directory stays in the database for loop detection. The
+  entry of a file is deleted when the file is taken.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class SpooledEntry(NamedTuple):
 
     Attributes:
         mark: The server's identifier of the entry, for loop detection.
-        size: The size in bytes, if the listing has an exact size.
-        modified: The modification time, if the listing has an exact time.
+        size: The size in bytes, if the listing contains the exact size.
+        modified: The modification time, if the listing contains the exact time.
         path: The local path, after a local name was assigned.
         referrer: The URL of the listing.
         address: The IP address of the server that sent the listing.
@@ -134,7 +134,7 @@ class EntrySpool:
         return found
 
     def take_directory(self, *, linked: bool) -> SpooledEntry | None:
-        """Take the next ready directory from the spool, or None.
+        """Take the next ready directory from the spool; return None if no directory is ready.
 
         With `linked`, links and entries of unknown kind are taken too.
         """
@@ -147,7 +147,7 @@ class EntrySpool:
     # -- visited directories
 
     def visit(self, tree: int, number: int, *marks: str) -> bool:
-        """Record the identifiers of an entry; return whether they are new in its tree (loop detection)."""
+        """Record the identifiers of an entry; return whether all are new in its tree (loop detection)."""
         first = True
         for mark in marks:
             self._do("INSERT OR IGNORE INTO visited VALUES (?, ?, ?)", tree, mark, number)
@@ -165,7 +165,7 @@ class EntrySpool:
         self._do("UPDATE entry SET alike = ? WHERE number = ?", alike, number)
 
     def count_above(self, number: int, alike: str) -> int:
-        """Return how many of a directory and its parents have a listing with the same digest."""
+        """Return the number of directories with the same listing digest among a directory and its parents."""
         above = """
             WITH RECURSIVE above (number, parent, alike) AS (
                 SELECT number, parent, alike FROM entry WHERE number = ? UNION ALL SELECT e.number, e.parent,
@@ -212,7 +212,7 @@ class EntrySpool:
 
 
 class DirectoryNames:
-    """The names in use in one directory, in memory for few names and otherwise in the database."""
+    """The names in use in one directory; few names are stored in memory, many names in the database."""
 
     def __init__(self, spool: EntrySpool, parent: int) -> None:
         self._spool = spool

@@ -1,8 +1,8 @@
 """The walk of one or more trees: a source of batch tasks, each with a directory to list or a file to save.
 
 `plant` adds a tree. The first task of a tree is its top directory, and the entries of a listing become
-further tasks. The files of a directory precede the next directory. A running task may add entries, so the
-walk ends only after `no_more` was called and all tasks are finished.
+further tasks. The walk returns all files of a directory before the next directory. A running task may add
+entries. So the walk ends only after `no_more` was called and all tasks are finished.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class WalkRequest:
         below: The output directory, which is a prefix of `path`.
         path: The local path of the top.
         depth: The maximum number of directory levels, including the top.
-        owner: A value of the caller, which each item of the tree returns.
-        over: Called when all tasks of the tree are finished.
+        owner: A value from the caller, which every item of the tree has as an attribute.
+        over: A function that is called when all tasks of the tree are finished.
         is_listing: Whether the top must be a listing whose entries are all files.
     """
 
@@ -92,7 +92,8 @@ class TreeTop:
     def _judge(self, start: Url, target: Url) -> None:
         """Raise `Refused` (S10) if a redirect leads to a URL outside the tree.
 
-        A redirect from a mirror of the user is always allowed, because the mirror itself is outside the tree.
+        A redirect from a user-configured mirror is always allowed, because the mirror itself is outside the
+        tree.
         """
         if self.scope.covers(start) and not self.scope.covers(target):
             raise Refused("S10", f"the redirect leads out of the tree, to {target.shown}")
@@ -123,9 +124,9 @@ class TreeItem:
 
     @property
     def lane(self) -> Hashable:
-        """Return the lane: the directory that the item needs as the current directory of its connection.
+        """Return the lane: the directory that must be the current directory on the connection.
 
-        Returns None if the current directory does not matter.
+        Return None if the current directory does not matter.
         """
         if not self.tree.stays:
             return None
@@ -235,7 +236,7 @@ class TreeFile(TreeItem):
 
     @property
     def _is_open(self) -> bool:
-        """Return whether the listing does not state the kind of the entry (file or directory)."""
+        """Return whether the listing leaves open if the entry is a file or a directory."""
         return self.row.kind in (Kind.LINK, Kind.UNKNOWN)
 
     @property
@@ -391,7 +392,7 @@ class TreeWalk:
         return self.spool.visit(row.tree, row.number, *marks_of(row))
 
     def announce(self, item: TreeItem, count: int) -> None:
-        """Add `count` to the number of ready entries of the item's tree."""
+        """Add `count` to the number of ready or running items of the item's tree."""
         item.tree.left += count
         self._changed.set()
 
