@@ -25,11 +25,11 @@ class ArchiveSource(Protocol):
 
     @property
     def at(self) -> datetime | None:
-        """Return the date and time for which the archive selects captures."""
+        """Return the date and time that the archive uses to select captures; None without a date."""
         ...
 
     def find(self, url: Url) -> Dated:
-        """Return the capture that the archive uses as the response to a request for the URL."""
+        """Return the capture that the archive replays as the response to a request for the URL."""
         ...
 
     def gate(self, admission: Admission) -> UrlGate:
@@ -53,7 +53,7 @@ class ArchiveTarget(Protocol):
 
 
 class TryRecording(Protocol):
-    """The captures of one attempt; at most one capture is in progress at a time."""
+    """The captures of one attempt to retrieve a URL. Captures are written one after another."""
 
     def begin(self, request: RetrievalRequest, url_gate: UrlGate, via: str | None = None) -> None: ...
 

@@ -1,4 +1,4 @@
-"""The attachments of an article as files: complete, verified, and joined from the parts of several articles.
+"""The attachments of an article as complete, verified files, joined from parts in several articles.
 
 The parser of the scheme (`protocols.attachment.Post`) reads the articles. This module fetches the articles,
 chooses safe names (S14), and writes each attachment as `save` writes an object.
@@ -43,11 +43,11 @@ from resolver.url.parsing import build, parse
 #: `Limits.body` bytes.
 _AHEAD = 4
 
-#: The maximum number of missing parts that a message names.
+#: The maximum number of missing parts that an error message lists.
 _MAX_NAMED = 10
 
-#: The values of `exists` for attachments. `resume` and `newer` do not apply: an article does not change, and
-#: cannot be fetched from an offset.
+#: The values of `exists` for attachments. `newer` is excluded, because an article does not change. `resume`
+#: is excluded, because an article cannot be fetched from an offset.
 EXISTS = ("fail", "skip", "replace", "rename")
 
 
@@ -59,7 +59,7 @@ class MakeRequest(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachmentOrder:
-    """The settings of `Resolver.save_attachments`, and the names that other files of the run have."""
+    """The settings of `Resolver.save_attachments`, and the file names that are already used in the run."""
 
     directory: str
     parts: bool
@@ -82,8 +82,8 @@ class AttachmentSaver:
     Args:
         request: the request for the article.
         order: the settings.
-        make_request: returns the request for another URL of the same origin.
-        collect: fetches a document into memory.
+        make_request: a function that returns the request for another URL of the same origin.
+        collect: a function that fetches a document into memory.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class AttachmentSaver:
         self._clock = Clock(None)
 
     async def run(self) -> list[Saved | ResolveError]:
-        """Save the attachments; the result has a file or an error for each one.
+        """Save the attachments, and return for each attachment its file or its error.
 
         Raises:
             ResolveError: the article cannot be retrieved or parsed, or has no attachments.
@@ -116,7 +116,7 @@ class AttachmentSaver:
             raise Declined(f"expected an article, got a {response.kind.value}", url=url.shown)
         post = self._read(url, response)
         try:
-            # in a thread, because 64 MiB of hostile MIME take a minute
+            # In a thread, because the parsing of 64 MiB of hostile MIME data takes a minute.
             attachments = await running().in_thread(post.read_attachments)
         except ResolveError as error:
             raise locate_error(error, url.shown) from error
@@ -129,7 +129,7 @@ class AttachmentSaver:
             except LocalError as error:
                 results.append(locate_error(error, url.shown))
                 if not isinstance(error, NameTaken):
-                    break  # the next file would fail for the same reason, such as a full disk
+                    break  # all later files would fail, too, for example because the disk is full
             except ResolveError as error:
                 shown = self._label(each, number)
                 results.append(locate_error(error.saying(f"in the attachment {shown}").final(), url.shown))
@@ -255,9 +255,9 @@ class PartJoiner:
 
     Args:
         first: the part in the requested article.
-        part: the number of this part, and the range of the file.
+        part: the number of the first part, and its byte range in the file.
         urls: the URLs of all other parts, by number.
-        fetch: returns the attachments of another article.
+        fetch: a function that returns the attachments of another article.
     """
 
     def __init__(
@@ -348,7 +348,7 @@ class PartJoiner:
 
 
 def _safe_name(attachment: Attachment, number: int) -> str:
-    """Return a file name without directories (S14); a name that cannot be used is replaced."""
+    """Return a safe file name without directories (S14); replace a name that cannot be used."""
     if attachment.name is not None:
         try:
             return local_name(attachment.name)

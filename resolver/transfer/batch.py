@@ -1,4 +1,4 @@
-"""Batches of concurrent tasks: the engine that runs them, the limits per host, and iteration over results.
+"""Batches of concurrent tasks: the engine, the limits per host, and the iteration over results.
 
 Each task communicates with one host. This module does not inspect the content or the result of a task.
 `resolver.transfer.queue` decides, without I/O, when each task may start.
@@ -26,19 +26,19 @@ from resolver.transfer.queue import HostScheduler, QueuedTask
 # - If the task raises `Requeue`, the task returns to the queue. Otherwise the engine passes the result to
 #   `take`, and then frees the slot.
 #
-# The engine reads the source only while the queue has space (backpressure). The source may block while it
-# waits for user input or for the result of another task. The failure of one task does not stop other tasks.
+# The engine reads the source only while the queue has space (backpressure). The source may wait for user
+# input or for the result of another task. The failure of one task does not stop other tasks.
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-#: Maximum number of tasks that are read ahead. If more than 1,000 consecutive tasks are for one host, tasks
-#: of other hosts after them are delayed.
+#: Maximum number of tasks that are read ahead. After more than 1,000 consecutive tasks for one host, the
+#: following tasks for other hosts must wait.
 WINDOW = 1_000
 
-#: Maximum number of tasks that wait for the disk, in addition to the running tasks. Flushing 64 files
-#: together takes hardly longer than flushing one. Each waiting task may hold a small file in memory and two
-#: file descriptors.
+#: Maximum number of tasks that wait for the disk, in addition to the running tasks. A common flush of 64
+#: files takes hardly longer than the flush of one file. Each waiting task may use two file descriptors and
+#: the memory for a small file.
 AT_REST = 64
 
 
@@ -73,7 +73,7 @@ class TaskResult(Generic[T]):
     error: ResolveError | None = None
 
 
-#: Receives the result of each task. The slot of the task is freed when the call returns.
+#: A function that receives the result of each task. When the call returns, the slot of the task is free.
 Take = Callable[[TaskResult[T]], Awaitable[None]]
 
 
@@ -116,10 +116,10 @@ class Batch(Generic[T]):
 
     Args:
         hosts: the scheduler with the queues of all hosts.
-        concurrency: the maximum number of running tasks. Tasks at silent hosts are not counted, but at most
-            twice `concurrency` tasks run.
+        concurrency: the maximum number of running tasks, without the tasks at silent hosts. Including these
+            tasks, at most twice `concurrency` tasks run.
         window: the maximum number of waiting tasks.
-        resting: the maximum number of tasks that only wait for the disk. `concurrency` does not count these
+        resting: the maximum number of tasks that only wait for the disk. `concurrency` does not include these
             tasks.
         until: the deadline. After the deadline no task starts, and the source is not read. Waiting tasks are
             dropped, and running tasks are completed.
@@ -151,15 +151,16 @@ class Batch(Generic[T]):
     async def run(self, source: AsyncIterator[BatchTask[T]], take: Take[T]) -> None:
         """Run all tasks of the source, and return after `take` has processed the last result.
 
-        Raises an exception of the source, a task or `take` unchanged, and ends the batch. A `ResolveError` of
-        a task is a result instead.
+        An exception of the source, of a task or of `take` ends the batch and is raised unchanged. But a
+        `ResolveError` of a task is a result.
         """
         self._loop: Loop = running()
         self._changed = self._loop.event()
         self._read_on = self._loop.event()
         try:
             async with self._loop.open_nursery() as nursery:
-                # Each task starts with the context variables of the batch, even if another task starts it.
+                # Each task gets the context variables of the batch, even if the code of another task starts
+                # it.
                 begin = partial(nursery.start_soon, self._record_error, partial(self._work, take))
                 self._begin = partial(copy_context().run, begin)
                 nursery.start_soon(self._record_error, partial(self._read, source))
@@ -203,21 +204,21 @@ class Batch(Generic[T]):
                 self._ended = True
                 self._read_on.set()
             self._start_what_may()
-            if self._has_room:  # a task that is still in the source may be able to start now
+            if self._has_room:  # the source may have a task that can start now
                 self._read_on.set()
             if self._ended and not self._under_way and not self._hosts.waiting:
                 return
             await self._wait_for_change()
 
     def _start_what_may(self) -> None:
-        """Start tasks in queue order while slots are free, even if the event loop reorders tasks."""
+        """Start tasks while slots are free, in queue order even if the event loop reorders its tasks."""
         while self._has_room and (now := self._loop.current_time()) < self._until:
             if (waiting := self._hosts.take(now)) is None:
                 break
             self._under_way += 1
             self._taken.append(waiting)
             self._begin()
-            if self._hosts.waiting <= self._window // 2:  # reading many tasks together costs less per task
+            if self._hosts.waiting <= self._window // 2:  # reading many tasks together is faster
                 self._read_on.set()
 
     def _fill_place(self) -> None:
@@ -227,10 +228,10 @@ class Batch(Generic[T]):
             self._changed.set()
 
     def _lower(self) -> bool:
-        """Lower the concurrency below the number of running tasks; return whether the caller must requeue.
+        """Lower the concurrency below the number of running tasks; return whether the caller's task must wait.
 
-        Tasks at silent hosts and tasks that wait for the disk are counted too, because these tasks also hold
-        file descriptors.
+        The number includes tasks at silent hosts and tasks that wait for the disk, because these tasks also
+        use file descriptors.
         """
         if self._under_way < 2:
             return False
@@ -318,7 +319,8 @@ class Batch(Generic[T]):
 # ends. A result occupies a slot of the batch until the caller consumes the result (backpressure). So a slow
 # caller slows down the batch.
 
-#: Calls its argument, an async callback, with each value; returns after the last value.
+#: An async function that calls its argument, an async callback, with each value, and returns after the last
+#: value.
 Work = Callable[[Callable[[T], Awaitable[None]]], Awaitable[None]]
 
 

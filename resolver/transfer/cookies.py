@@ -1,7 +1,7 @@
 """The user's cookie file, which stores cookies between runs.
 
-The file is read before the first request of a run. After the last request, the changes of the run are merged
-into the current content of the file. So concurrent runs do not lose each other's cookies. If two runs
+The file is read before the first request of a run. After the last request, the new cookies of the run are
+merged into the current content of the file. So the cookies of concurrent runs are not lost. If two runs
 received the same cookie, the later value is stored.
 """
 
@@ -62,7 +62,8 @@ class CookieFile:
     def _take(self, octets: bytes) -> None:
         """Parse the lines into the cookie jar.
 
-        The limits of the jar apply to cookies that servers set, but not to cookies of the user's file.
+        The limits of the cookie jar apply only to cookies from servers, and not to cookies in the user's
+        file.
         """
         for number, line in read_lines(octets):
             try:
@@ -80,8 +81,8 @@ class CookieFile:
     def save(self, *, failed: bool) -> None:
         """Write changed cookies to the file.
 
-        Raises `LocalError` if the file cannot be written. If the run has `failed`, a write error is only a
-        warning, so that the caller gets the error of the run.
+        Raises `LocalError` if the file cannot be written. If `failed` is true, a write error is only a
+        warning, because the caller must get the error of the run.
         """
         try:
             self._save()

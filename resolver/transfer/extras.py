@@ -15,13 +15,13 @@ from typing import Any
 from protocols.errors import ProtocolError
 from protocols.options import Frames, Unpacking
 
-#: Size in bytes of a compressed chunk for the brotli decoder. The decoder limits its own output since 1.2.
+#: Size in bytes of a compressed chunk for the brotli decoder. Since version 1.2, brotli can limit its output.
 _BROTLI_PIECE = 1024
-#: Size in bytes of a compressed chunk for the zstd decoder. 4 bytes may expand to a block of 128 KiB, so 64
-#: bytes expand to at most 2 MiB.
+#: Size in bytes of a compressed chunk for the zstd decoder. 4 bytes can decompress to a block of 128 KiB, so
+#: 64 bytes decompress to at most 2 MiB.
 _ZSTD_PIECE = 64
-#: Maximum zstd window size in bytes. RFC 9659 3 requires support for 8 MiB and allows decoders to reject
-#: more.
+#: Maximum zstd window size in bytes. RFC 9659 section 3 requires decoders to support 8 MiB, and allows
+#: decoders to reject larger windows.
 _ZSTD_WINDOW = 8 << 20
 
 _NOT_OF_IT = "the body is not in its declared content coding"
@@ -42,7 +42,7 @@ class _Brotli:
         while self._waiting:
             if octets := self._step(most):
                 return octets
-        return self._step(most)  # the decoder may still have buffered output, even without new input
+        return self._step(most)  # the decoder may have buffered output, which needs no new input
 
     def _step(self, most: int) -> bytes:
         piece = self._waiting[:_BROTLI_PIECE] if self._stream.can_accept_more_data() else b""
@@ -115,7 +115,7 @@ _INSTALLED = _InstalledCodings()
 
 
 def find_codings() -> Mapping[str, Callable[[], Unpacking]]:
-    """Return the installed decoders in addition to gzip and deflate, by content coding."""
+    """Return the decoders of the installed extras, by content coding; gzip and deflate are not included."""
     return _INSTALLED
 
 
@@ -151,8 +151,8 @@ def find_frames() -> Callable[[int], Frames] | None:
 
 # Public suffixes (publicsuffix.org): domain names such as `co.uk` below which users can register names.
 #
-# A server cannot set a cookie for a public suffix (supercookie). The list comes from an extra and is read
-# when the first server sets a cookie with a Domain attribute.
+# A server must not set a cookie for a public suffix (supercookie). The list of suffixes is part of an extra.
+# The list is loaded when the first server sets a cookie with a Domain attribute.
 
 
 @cache

@@ -1,7 +1,8 @@
 """Gopher+ forms: the form of an item (`+ASK`, Gopher+ memo 2.4), and the URL that submits the form.
 
-To get a form, only the attributes of the item are requested. A request for the item might submit the form
-with empty answers. Answers to hidden questions (passwords) are redacted in displayed URLs and requests.
+To get a form, only the attributes of the item are requested. A request for the item itself could submit the
+form with empty answers. Answers to hidden questions (passwords) are redacted when URLs and requests are
+displayed.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ def divide(settings: FetchSettings | FileSettings) -> tuple[Resolver, dict[str, 
     """Create a `Resolver` for one URL; return the `Resolver` and the keywords of its method."""
     made = cast("dict[str, Any]", settings)
     wanted = {name: made.pop(name) for name in SaveSettings.__optional_keys__.intersection(made)}
-    # keep-alive is off by default, because a second request does not follow
+    # keep-alive is off by default, because no second request follows
     made["options"] = made.get("options") or Options()
     return Resolver(**made), wanted
 
@@ -37,7 +37,7 @@ async def fetch(url: UrlLike, **settings: Unpack[FetchSettings]) -> Response:
     r"""Fetch the complete object into memory; an object larger than `limits.body` (64 MiB) is an error.
 
     Args:
-        url: a `str`, a `resolver.Url`, an `httpx.URL`, an `httpx2.URL`, or for a local file a path.
+        url: a `str`, a `resolver.Url`, an `httpx.URL`, an `httpx2.URL`, or the path of a local file.
 
     Raises:
         ResolveError: if the object cannot be retrieved or is incomplete.

@@ -21,18 +21,20 @@ from resolver.url.tracebacks import trim_traceback
 
 _SKIPPED_AT_ONCE = 1_048_576
 
-#: Seconds between two checks of a body that is copied in bulk: short enough for a smooth progress bar.
+#: Seconds between two progress checks during a bulk copy. 0.2 s gives a smooth progress bar.
 _LOOK_EVERY = 0.2
 
 
-#: Maximum bytes of the body of an error response that an error keeps. Error pages have some thousand bytes.
+#: Maximum number of bytes that an error stores from the body of an error response. Typical error pages have
+#: several thousand bytes.
 _MOST_ERROR_BODY = 65_536
 
-#: Maximum seconds of waiting for that body: the status is known, and some servers never send the body.
+#: Maximum time in seconds to wait for the body of an error response. The status is already known, and some
+#: servers never send the body.
 _ERROR_BODY_SECONDS = 5.0
 
 
-#: Returns the maximum body size in bytes from the limits of a host; None for no limit.
+#: A function that returns the maximum body size in bytes from the limits of a host; None for no limit.
 Most: TypeAlias = Callable[[Limits], "int | None"]
 
 
@@ -54,14 +56,14 @@ def max_streamed(limits: Limits) -> int | None:
 
 
 class Quota:
-    """The number of bytes that the bodies of a session may have together."""
+    """The maximum total size in bytes of all bodies of a session."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._spent = 0
 
     def check(self, announced: int) -> None:
-        """Raise `LimitExceeded` if the quota is exceeded, or would be by so many announced bytes."""
+        """Raise `LimitExceeded` if the quota is exceeded, or if `announced` more bytes would exceed it."""
         left = self._most - self._spent
         if left < 0:
             raise LimitExceeded("quota", f"nothing was requested: the quota of {self._most} bytes is used up")
@@ -81,7 +83,8 @@ class LimitedBody:
     """A response body with the limits of the retrieval; it can be read only once.
 
     Iterate over the body, or `take` a number of bytes, or `drain` all remaining bytes. `received` is the
-    offset in the object, also if the body is a range of the object. `report` is called with this offset.
+    current offset in the object, even if the body is only a range of the object. `report` is called with this
+    offset.
     """
 
     def __init__(
@@ -153,7 +156,7 @@ class LimitedBody:
 
     @property
     def _spared(self) -> float:
-        """Return the seconds spent waiting because of the caller's rate limit, not because of the server."""
+        """Return the time in seconds that the retrieval waited for the caller's rate limit."""
         return 0.0 if self._throttle is None else self._throttle.waited
 
     def _pause_deadline(self, scope: CancelScope) -> AbstractContextManager[None]:
@@ -179,7 +182,7 @@ class LimitedBody:
     async def drain(self, sink: Sink) -> int:
         """Write the remaining bytes of the body to `sink`; return the number of bytes.
 
-        The bytes are copied in bulk, except if the body has a size limit.
+        The bytes are copied in bulk, unless the body has a size limit.
         """
         self._check_open()
         if self._most is not None or self._quota is not None:

@@ -1,8 +1,8 @@
 """Saving of many objects in one call, as the command `get` does.
 
-Requests are scheduled by host. Requests are read lazily, and new requests wait until earlier outcomes are
-consumed (backpressure). So memory use does not grow with the number of requests. A failure is reported as an
-outcome and does not stop other requests.
+Requests are scheduled by host. Requests are read lazily, and a new request starts only after the caller has
+consumed earlier outcomes (backpressure). So memory use does not grow with the number of requests. A failure
+is reported as an outcome and does not stop other requests.
 """
 
 from __future__ import annotations
@@ -54,10 +54,10 @@ T = TypeVar("T")
 class SaveRequest:
     """An object for `Resolver.save_all` to save, and its settings.
 
-    `path` is the path of the file below the common directory. Its default is the name that the command `get`
-    chooses. If several requests have the same path, all except the first fail with `LocalError`. With
-    `exists="rename"`, they get numbered names instead. `mirrors`, `checksum`, `size`, `origin` and `referrer`
-    are as for `Resolver.save`.
+    `path` is the path of the file below the common directory. The default is the name that the command `get`
+    chooses. If several requests have the same path, only the first request succeeds, and the others fail with
+    `LocalError`. With `exists="rename"`, the others get numbered names instead. `mirrors`, `checksum`,
+    `size`, `origin` and `referrer` are as for `Resolver.save`.
 
     Examples:
         >>> request = resolver.SaveRequest("http://127.0.0.1:8920/about.txt", "texts/about", size=37)
@@ -79,18 +79,19 @@ class SaveRequest:
 #: The objects to save, as an iterable or async iterable.
 Requests: TypeAlias = "Iterable[UrlLike | SaveRequest] | AsyncIterable[UrlLike | SaveRequest]"
 
-#: Receives each outcome; returns when the caller has consumed the outcome.
+#: A function that receives each outcome, and returns when the caller has consumed the outcome.
 HandOver: TypeAlias = Callable[[Outcome], Awaitable[None]]
 
-#: Receives each request with its outcome; returns when the caller has consumed the outcome.
+#: A function that receives each request with its outcome, and returns when the caller has consumed the
+#: outcome.
 Tell: TypeAlias = Callable[[SaveRequest, Outcome], Awaitable[None]]
 
-#: Number of requests in one query of the ledger.
+#: Number of requests that one query of the ledger looks up.
 _AT_ONCE = 100
 
 
 class ObjectSaver(Protocol):
-    """The methods of a `Resolver` that saving many objects needs."""
+    """The methods of a `Resolver` that are needed to save many objects."""
 
     @property
     def save(self) -> Callable[..., Awaitable[Saved]]: ...
@@ -132,7 +133,7 @@ class SavingOne:
         self._claim = claim
         self.host = self.scheme = ""
         self.is_alone = request.path is None or how.exists == "rename" or claim.hold(request.path)
-        with suppress(ResolveError):  # `run` raises the same error
+        with suppress(ResolveError):  # `run` raises the same error again
             url = self._url
             self.host, self.scheme = host_key(url), url.scheme
             if request.path is None and not how.network.policy.allow_server_name:
@@ -214,7 +215,7 @@ class SavingOne:
         return outcome_of(saved, url.scheme, saved.path)
 
     async def _path(self, url: Url) -> str:
-        """Return the path below the directory: from the request, the server's file name, or the URL."""
+        """Return the path below the directory, from the request, the server's file name or the URL."""
         session, request = self._how.session, self.request
         if request.path is not None:
             if not self.is_alone:
@@ -321,7 +322,7 @@ async def _batch_requests(requests: Requests, most: int) -> AsyncGenerator[list[
 async def _iterate_requests(
     requests: AsyncIterable[UrlLike | SaveRequest],
 ) -> AsyncGenerator[UrlLike | SaveRequest, None]:
-    """Yield the requests. If the iteration stops early, close the source in the same task."""
+    """Yield the requests; if the iteration stops early, the same task closes the source."""
     async with aclosing(requests) if isinstance(requests, AsyncGenerator) else nullcontext():
         async for each in requests:
             yield each
@@ -335,7 +336,7 @@ def hosts_for(
 
 
 def ledger_of(path: str | PathLike[str] | None) -> AbstractAsyncContextManager[Ledger | None]:
-    """Return the ledger of one call as a context manager, or a context manager of None without a path."""
+    """Return a context manager that opens the ledger of one call; without a path it yields None."""
     if path is None:
         return nullcontext()
     from resolver.ledger.book import Ledger  # imported lazily, as above
@@ -357,7 +358,7 @@ async def save_requests(
 async def save_under(
     how: BatchSettings, requests: Requests, ledger: Ledger | None, batch: Batch[Outcome], tell: Tell
 ) -> None:
-    """Save the objects of all requests that the batch starts. Raises `LedgerFault`."""
+    """Run the batch, which saves the objects of all requests. Raises `LedgerFault`."""
 
     async def take(result: TaskResult[Outcome]) -> None:
         if result.value is None:  # stop, because the ledger cannot record further outcomes
@@ -370,7 +371,7 @@ async def save_under(
 
 
 def check_pace(concurrency: int, per_host: int | None, rate: float | None) -> None:
-    """Raise `ValueError` if a limit is so low that requests could never start."""
+    """Raise `ValueError` if a limit is so low that no request could ever start."""
     if concurrency < 1 or (per_host is not None and per_host < 1):
         raise ValueError("concurrency and per_host must be at least 1")
     if rate is not None and not 0 < rate < float("inf"):

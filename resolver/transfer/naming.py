@@ -1,8 +1,9 @@
 """Names of saved files (rule S14), derived from the requested URL and unique within a run.
 
-A file name is never derived from a redirect target, a header or a listing, because servers control these data
-(path traversal). The exceptions are the Content-Disposition header, if the user allows its use, and the
-attachments of an article, which have no other name. These names are sanitized.
+A file name never comes from a redirect target, a header or a listing, because servers control these data
+(path traversal). There are two exceptions, and names from them are sanitized. If the user allows it, the name
+comes from the Content-Disposition header. The names of attachments come from the article, because attachments
+lack another name.
 """
 
 from __future__ import annotations
@@ -46,13 +47,14 @@ _SUFFIXES = {
 def last_part(url: Url) -> bytes:
     """Return the last path segment of the URL, percent-decoded.
 
-    The result is empty if the URL does not name an object, or if the scheme does not define a name component.
+    The result is empty if the URL does not name an object, or if URLs of the scheme have no component for a
+    name.
     """
     return _path_of(url)[-1]
 
 
 def _path_of(url: Url) -> list[bytes]:
-    """Return the directories and the name of the object, percent-decoded; the name is as of `last_part`."""
+    """Return the directories and the name of the object, percent-decoded; see `last_part` for the name."""
     row = registry.find(url.scheme)
     for component in () if row is None else row.named_by:
         value: object = getattr(url, component)
@@ -77,7 +79,8 @@ def _make_distinction(url: Url) -> bytes:
 def listed_name(url: Url) -> str:
     """Return the name that a listing shows for the object of a URL.
 
-    It is a file name, an article number or a newsgroup. If the URL does not have such a name, it is the URL.
+    The name is a file name, an article number or a newsgroup. If the URL has no such name, the result is the
+    URL itself.
     """
     row = registry.find(url.scheme)
     if row is None or not row.listed:
@@ -132,7 +135,7 @@ def server_file_name(suggested: bytes | None) -> str | None:
 
 
 def make_sibling_url(url: Url, *names: bytes) -> Url | None:
-    """Return the URL of another file in the same directory or in subdirectories of it.
+    """Return the URL of another file in the same directory, or in a subdirectory of this directory.
 
     The last of `names` is the file name; the other names are subdirectories. Returns None if the scheme does
     not have directories, or if the URL cannot have siblings.
@@ -142,18 +145,18 @@ def make_sibling_url(url: Url, *names: bytes) -> Url | None:
     return None if found is None else parse(build(found), origin="user")
 
 
-# A map for all URLs of a run, in bounded memory.
+# A map for all URLs of a run, with bounded memory use.
 #
 # The first 10,000 keys are stored in memory. All further keys are stored as 64-bit hashes in a temporary
 # SQLite database, which is deleted when the process ends. Hash collisions are possible, so callers must
-# tolerate that two keys are confused.
+# tolerate that two keys have the same entry.
 
 #: Maximum number of keys that are stored in memory.
 MOST_HELD = 10_000
 
 
 class SpillMap:
-    """A map from strings to integers, in bounded memory."""
+    """A map from strings to integers, with bounded memory use."""
 
     def __init__(self) -> None:
         self._held: dict[str, int] = {}
@@ -206,7 +209,7 @@ class SpillMap:
         return True
 
     def __del__(self) -> None:
-        """Close the database, also if the map was used in several threads."""
+        """Close the database, even if several threads used the map."""
         if self._database is not None:
             self._database.close()
 
@@ -226,15 +229,15 @@ def _digest(text: str) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
-# Reservations of file names: two URLs of a run never write the same file, on any file system (S14). Some file
-# systems are case-insensitive, so names that differ only in case count as equal.
+# Reservations of file names. Two URLs of a run never write to the same file, on any file system (S14). Some
+# file systems are case-insensitive, so names that differ only in case count as equal.
 #
-# The first URL of the list with a name reserves the name, even if the retrieval fails. Later URLs with the
-# same name get a numbered name such as `name.2`. So another run of the same list chooses the same names. With
-# `rename`, names of existing files on the disk are avoided too, so each run chooses new names.
+# If several URLs of a list have the same name, the first URL reserves the name, even if its retrieval fails.
+# The later URLs get numbered names such as `name.2`. So another run of the same list chooses the same names.
+# With `rename`, the names of existing files are not used either, so each run chooses new names.
 #
 # Names are stored in a `SpillMap`. With more than 10,000 names, a hash collision is possible. A collision
-# only causes an unnecessary number in a name, the same number in each run.
+# only adds an unnecessary number to a name, and each run adds the same number.
 
 #: The kind of a reservation: a name that was generated from a URL, or a path that the caller specified.
 _NAMED, _HELD = 1, 2
@@ -252,7 +255,7 @@ class NameReservations:
         self._files = SpillMap()
         self._directories = SpillMap()
         self._last = SpillMap()
-        self._held = SpillMap()  # exact paths; the other maps store paths with case folded
+        self._held = SpillMap()  # exact paths; the other maps store paths after case folding
 
     def reserve(self, wanted: str, url: str) -> str:
         """Reserve and return the path `wanted`, or the first numbered path that is free."""
@@ -270,7 +273,7 @@ class NameReservations:
         raise AssertionError("unreachable: the numbers do not end")
 
     def reserve_again(self, paths: Sequence[str]) -> list[bool]:
-        """Reserve the paths of an earlier run again; return for each path whether it was still free."""
+        """Reserve the paths of an earlier run again, and return for each path whether it was free."""
         place, fits = "", list[bool]()
         for path in paths:
             directory = path.rpartition("/")[0]
@@ -333,7 +336,7 @@ class NameReservation:
         return self._names.hold(path)
 
     def reserve(self, wanted: str, url: str) -> str:
-        """Reserve and return a path that no other file of the run has; each call returns another path."""
+        """Reserve and return a path that is unique in the run; each call returns another path."""
         return self._names.reserve(wanted, url)
 
     def take(self, wanted: str, url: str) -> str:

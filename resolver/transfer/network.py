@@ -51,8 +51,8 @@ C = TypeVar("C", bound=Closeable)
 class Network:
     """The policy, limits, DNS cache, connection pool and trusted certificates of one run.
 
-    A `Network` is an async context manager. The connection pool is active only inside the context. Of the
-    settings, the network uses only the settings for outbound connections and credentials.
+    A `Network` is an async context manager. The connection pool is active only inside the context. The
+    network uses only the settings for outbound connections and for credentials.
 
     Args:
         lookup: the DNS lookup function; tests replace it.
@@ -134,7 +134,7 @@ class Network:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # an exit stack, so that a cancelled close does not prevent the close of the other resources
+        # With the exit stack, the other resources are closed even if one close is cancelled.
         async with AsyncExitStack() as leaving:
             leaving.push_async_callback(self._leave)
             for each in self._closing:
@@ -178,8 +178,8 @@ class Network:
     def _check_run(self) -> Loop | None:
         """Return the event loop of the run, or None if this network was not entered.
 
-        Open connections belong to one event loop. Raises `RuntimeError` if the current event loop is another
-        one, for example in another thread.
+        Open connections belong to one event loop. Raises `RuntimeError` if the current event loop is a
+        different event loop, for example in another thread.
         """
         if self._run is None:
             return None
@@ -199,10 +199,10 @@ class Network:
         return self._transfers
 
     def warn(self, url: str, finding: Finding) -> None:
-        """Report a policy warning, that is, a finding that did not refuse the URL.
+        """Report a policy warning, which is a finding on an allowed URL.
 
-        A finding about this machine is reported only once per run. Examples are a configured proxy (S09) and
-        a lack of file descriptors.
+        If a finding is about this machine, it is reported only once per run. Examples are a configured proxy
+        (S09) and a lack of file descriptors.
         """
         is_of_machine = finding.rule in ("S09", "descriptors")
         if is_of_machine and finding in self._reported:
@@ -224,8 +224,8 @@ class Network:
     ) -> UrlGate:
         """Check a URL against the policy, and return the gate that opens its connections.
 
-        `judge_url` describes the arguments and errors. Also raises `NotConfigured` if all responses come from
-        archives.
+        `judge_url` describes the arguments and errors. If all responses come from archives, the method raises
+        `NotConfigured`.
         """
         if self.archive is not None:
             words = "cannot connect: everything is read from archives"

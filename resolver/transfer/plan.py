@@ -72,15 +72,16 @@ PlanStep: TypeAlias = "dict[str, JsonValue]"
 
 #: The note in a plan at the step where TLS starts on an open connection (STARTTLS).
 TLS_BEGINS = "TLS begins on this connection"
-#: The note in a plan between the end of a data connection and the next reply on the control connection.
+#: The note in a plan that separates the end of a data connection from the next reply on the control
+#: connection.
 DATA_CLOSED = "the data connection is closed before more is read from the first"
 
 
 class Plan(NamedTuple):
-    """The policy's verdict on a URL, and the steps of its retrieval; without steps for a `refuse` verdict.
+    """The policy's verdict on a URL, and the steps of its retrieval; a refused URL has no steps.
 
-    `error` is the error that a retrieval would raise even if all servers accepted its requests; otherwise
-    None. `proxy` is the URL of the proxy that the retrieval would use, without user and password.
+    `error` is the error that a retrieval raises even if all servers accept its requests; None without such an
+    error. `proxy` is the URL of the proxy that the retrieval would use, without user name and password.
 
     Examples:
         >>> resolver.explain("http://h.example:25/").verdict
@@ -125,7 +126,8 @@ def explain(
 ) -> Plan:
     """Return the plan for the retrieval of one URL.
 
-    The function never raises an exception for an invalid URL; the verdict of such a plan is `refuse` (S01).
+    The function never raises an exception for an invalid URL. Instead, the verdict of the plan is `refuse`
+    (S01).
 
     Args:
         url: the URL to explain.
@@ -133,7 +135,8 @@ def explain(
         origin: how the URL was chosen.
         referrer: the URL and IP address of the document that contained the URL.
         gateways: the URLs of the gateways, by scheme.
-        news_server: the server for a news URL without a server; a plan never makes a DNS lookup for a server.
+        news_server: the server for a news URL without a host. The function makes no DNS lookup for the
+            server.
         strict: accept only URLs that conform to RFC 1738.
         options: the options of the retrieval.
         environment: the environment variables for proxies (S09), empty by default. Pass `os.environ` to use
@@ -206,7 +209,7 @@ def _server(url: Url, news_server: str | None) -> NewsServer | None:
 def _steps(
     url: Url, server: NewsServer | None, options: Options, policy: Policy, way: ProxyRoute | None
 ) -> tuple[tuple[PlanStep, ...], ResolveError | None]:
-    """Return the steps of an allowed URL, and the error that would end the retrieval, or None."""
+    """Return the steps for an allowed URL, and the error that would end the retrieval, or None."""
     scheme = registry.find(url.scheme)
     if scheme is None or not registry.can_resolve(scheme):
         return (), no_handler(url)
@@ -235,7 +238,8 @@ def _options_for(scheme: Scheme, options: Options, policy: Policy) -> Options:
     """Return the options with the additions that a retrieval makes.
 
     The additions are the user data that the policy discloses (S17), the installed content codings, and HTTP/2
-    support. The last two are looked up only for schemes that negotiate them, because the lookup is slow.
+    support. Content codings and HTTP/2 are added only for schemes that negotiate them, because the search for
+    installed packages is slow.
     """
     if policy.ftp_email is not None:
         options = replace(options, anonymous_password=policy.ftp_email.encode("ascii"))
@@ -246,7 +250,7 @@ def _options_for(scheme: Scheme, options: Options, policy: Policy) -> Options:
 
 
 def _plan_steps(step: Step, place: Endpoint | None, scheme: Scheme, way: ProxyRoute | None) -> list[PlanStep]:
-    """Convert a protocol step to plan steps, usually to one or none.
+    """Convert a protocol step to plan steps: usually one plan step or none.
 
     A datagram exchange becomes one plan step per packet. A connection through a proxy gets additional plan
     steps for the messages to the proxy.
@@ -266,7 +270,7 @@ def _plan_steps(step: Step, place: Endpoint | None, scheme: Scheme, way: ProxyRo
 
 
 def _plan_step(step: Step, place: Endpoint | None, scheme: Scheme) -> PlanStep | None:
-    """Convert a protocol step to a plan step; None for a step that only manages the connection pool."""
+    """Convert a protocol step to a plan step; return None if the step only affects the connection pool."""
     match step:
         case Connect(tls=tls) | Acquire(tls=tls) | JoinPipeline(tls=tls):
             return _connect_step(place, scheme, None, tls)
@@ -333,7 +337,7 @@ def _send_step(lines: tuple[Line, ...]) -> PlanStep:
 
 
 def _connect_step(place: Endpoint | None, scheme: Scheme, port: int | None, tls: bool) -> PlanStep:
-    """Return the plan step of a connection to the host of the URL.
+    """Return the plan step that connects to the host of the URL.
 
     `port` is the port number, or None for the port of the URL. Without `place`, the news server is unknown.
     """

@@ -3,20 +3,20 @@
 The caller passes the current time.
 
 Order: tasks of one host start in the order of arrival, except for tasks with lanes (see `HostQueue`). A cap
-limits the number of running tasks per host. A host may also be paused after it rejected a request. Among the
-hosts with a task that may start, the host with the fewest running tasks is next. If several hosts are equal,
-the host that started a task least recently is next. So a slow host does not delay other hosts.
+limits the number of running tasks per host. A host may also be paused after it rejected a request. If tasks
+of several hosts may start, the host with the fewest running tasks is next. If hosts have equally few running
+tasks, the host that started a task least recently is next. So a slow host does not delay other hosts.
 
 Caps: the cap is the limit of the scheme or the limit of the host, whichever is lower. If a host rejects
-requests (rate limit), its cap is halved. After a number of successful tasks, the cap is raised by one. Each
-rejection doubles that number (maximum 1,000). If several tasks that ran at the same time are rejected, the
-cap is halved only once, because a server rejects a burst of requests together.
+requests (rate limit), its cap is halved. After 10 successful tasks, the cap is raised by one. Each rejection
+doubles this number of tasks (maximum 1,000). If a server rejects several tasks that ran at the same time, the
+cap is halved only once.
 
 Silent hosts: hosts that do not respond could occupy all slots of a batch until they time out. For example,
 two silent ftp hosts with two connections each occupy four slots. So while tasks wait, the batch checks
-periodically whether the running tasks progress. A host is silent if none of its tasks has progressed or ended
-for `SILENCE` seconds. A silent host starts no tasks until it responds again. The slots of its running tasks
-are `lent` to other hosts, which may start more tasks.
+periodically whether the running tasks progress. If no task of a host has progressed or ended for `SILENCE`
+seconds, the host is silent. No further task of a silent host starts until the host responds again. The slots
+of its running tasks are `lent` to other hosts, so that more tasks of other hosts may start.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from protocols.errors import TryLater
 
 # The waiting tasks of one host, in the order of arrival, except for lanes.
 #
-# A lane is a group of tasks that are most efficient in sequence. After a task ends, the next task of the same
-# lane starts. If this lane is empty, a task of the lane with the fewest running tasks starts. So concurrent
-# tasks are in different lanes if there are enough lanes. Tasks without a lane start in the order of arrival.
+# A lane is a group of tasks that should run in sequence, because this is most efficient. After a task ends,
+# the next task of the same lane starts. If this lane is empty, a task of the lane with the fewest running
+# tasks starts. So concurrent tasks are in different lanes if there are enough lanes. Tasks without a lane
+# start in the order of arrival.
 
 
 class QueueEntry(Protocol):
@@ -59,7 +60,7 @@ class HostQueue(Generic[Q]):
     def __init__(self) -> None:
         self._lanes: dict[Hashable, deque[Q]] = {}
         self._busy: Counter[Hashable] = Counter()
-        self._ended: list[Hashable] = []  # lanes of ended tasks; the next tasks start from these lanes
+        self._ended: list[Hashable] = []  # lanes of ended tasks, from which the next tasks start
         self._count = 0
 
     def __len__(self) -> int:
@@ -124,14 +125,14 @@ class HostQueue(Generic[Q]):
 
 T = TypeVar("T")
 
-#: Number of successful tasks after which the cap of a host is raised by one: initial value and maximum.
+#: Initial and maximum number of successful tasks that raise the cap of a host by one.
 _SLOWLY, _MOST_SLOWLY = 10, 1_000
 
-#: Seconds without progress after which a host counts as silent. A login or a retry takes less time. The
-#: timeouts of a retrieval are much longer.
+#: The time in seconds without progress after which a host counts as silent. A login or a retry takes less
+#: time, and the timeouts of a retrieval are much longer.
 SILENCE = 5.0
 
-#: Returns the cap of one host from a scheme and the number of waiting tasks; None for no limit.
+#: A function that returns the cap of a host from a scheme and the number of waiting tasks; None for no limit.
 CapOf = Callable[[str, int], int | None]
 
 
@@ -140,7 +141,7 @@ class HostState:
     """The scheduling state of one host.
 
     - `ready` is the time until which the host is paused.
-    - `closed` is a time and an error: until that time, all tasks of the host fail with the error.
+    - `closed` is a time and an error. Until this time, all tasks of the host fail with this error.
     - `heard` is the time of the last progress. The start of a task also counts as progress if no other task
       of the host was running.
     """
@@ -162,7 +163,7 @@ class HostState:
 
     @property
     def is_forgotten(self) -> bool:
-        """Return whether the state can be discarded; only `last_turn`, the order of starts, is lost."""
+        """Return whether the state can be discarded; only the order of starts (`last_turn`) is lost."""
         return not (self.queue or self.under_way or self.pause or self.cap is not None or self.closed)
 
 
@@ -170,7 +171,8 @@ class HostState:
 class QueuedTask(Generic[T]):
     """A waiting or running task.
 
-    `number` is the position of the task in the order of arrival, and `begun` in the order of starts.
+    `number` is the position of the task in the order of arrival, and `begun` is its position in the order of
+    starts.
     """
 
     place: HostState
@@ -187,9 +189,9 @@ class HostScheduler(Generic[T]):
     The host with an empty name is this machine, which does not have limits.
 
     Args:
-        cap_of: returns the maximum number of running tasks at one host.
+        cap_of: a function that returns the maximum number of running tasks at one host.
         rate: the maximum number of tasks started per second at each host; None for no limit.
-        lane_of: returns the lane of a task.
+        lane_of: a function that returns the lane of a task.
     """
 
     def __init__(
@@ -223,7 +225,7 @@ class HostScheduler(Generic[T]):
             self._offer(place)
 
     def _lets_more(self, place: HostState, scheme: str) -> bool:
-        """Return whether the task that was added last raised the cap of the host."""
+        """Return whether the task that was added last has raised the cap of the host."""
         count = len(place.queue)
         return self._cap_of(scheme, count) != self._cap_of(scheme, count - 1)
 
@@ -251,7 +253,7 @@ class HostScheduler(Generic[T]):
         return self._looked + SILENCE
 
     def look(self, now: float, moved: Iterable[QueuedTask[T]]) -> None:
-        """Update which hosts are silent; `moved` are the running tasks with progress since the last check."""
+        """Find the silent hosts; `moved` are the running tasks that progressed since the last check."""
         self._looked = now
         for task in moved:
             self._hear(task.place, now)
@@ -273,7 +275,7 @@ class HostScheduler(Generic[T]):
         return task.place.under_way == 1
 
     def room(self, task: QueuedTask[T]) -> int | None:
-        """Return how many more tasks of the same host may start now; None for no limit."""
+        """Return the number of further tasks of the same host that may start now; None for no limit."""
         cap = self._cap(task.place, task.scheme)
         return None if cap is None else max(0, cap - task.place.under_way)
 
@@ -289,7 +291,7 @@ class HostScheduler(Generic[T]):
             place.cap = max(1, most // 2)
             place.successes, place.needed = 0, min(_MOST_SLOWLY, 2 * place.needed)
             place.lowered = next(self._serial)
-        task.begun = next(self._serial)  # if this task is rejected again, the cap is lowered again
+        task.begun = next(self._serial)  # another rejection of this task lowers the cap again
 
     def slow_down(self, host: str, pause: float) -> None:
         """Raise the minimum number of seconds between two starts at a host to `pause`."""
@@ -374,7 +376,7 @@ class HostScheduler(Generic[T]):
             del self._places[place.name]
 
     def _offer(self, place: HostState) -> None:
-        """Add the host to the candidates for the next start, except if its cap is reached."""
+        """Add the host to the candidates for the next start, unless the host has reached its cap."""
         if place.queue and not self._is_full(place):
             place.offer = next(self._serial)
             heapq.heappush(self._offers, (place.under_way, place.last_turn, place.offer, place))

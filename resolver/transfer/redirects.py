@@ -30,7 +30,8 @@ class NoDocument(Refused):
     """The object is a listing, but the caller requires a document."""
 
 
-#: Checks a redirect from the first URL to the second URL. Raises `ResolveError` for a forbidden redirect.
+#: A function that checks a redirect from the first URL to the second URL, and raises `ResolveError` for a
+#: forbidden redirect.
 Leads: TypeAlias = Callable[[Url, Url], None]
 
 
@@ -38,12 +39,12 @@ Leads: TypeAlias = Callable[[Url, Url], None]
 class RetrievalRequest:
     """A request for a URL: the URL, its origin, its referrer and the options.
 
-    - `in_clear`: the user was already warned that a password is sent to this host and port without TLS.
+    - `in_clear`: whether an earlier warning told the user that this host and port get a password without TLS.
     - `transfer` is the number that identifies the events of the retrieval.
     - `learnt` is the number of cookie changes of the run before this request.
-    - `since` is the number of earlier URLs that were requested before the last cookie change. To request one
-      of these URLs again is not a redirect loop, because the cookies differ.
-    - `leads` is a check of redirects in addition to S10 (redirects).
+    - `since` is the number of earlier URLs that were requested before the last cookie change. Another request
+      for one of these URLs is not a redirect loop, because the cookies differ.
+    - `leads` is a function that checks redirects in addition to rule S10.
     """
 
     url: Url
@@ -73,7 +74,7 @@ def next_request(
         request: the request that was redirected.
         moved: the redirect response.
         peer: the IP address that sent the response.
-        earlier: the URLs requested before this one.
+        earlier: the URLs that were requested before the URL of `request`.
         policy: the policy, which decides whether credentials are sent again.
         hops: the maximum number of consecutive redirects.
         in_clear: whether the user was warned that this request sends a password without TLS.
@@ -110,7 +111,7 @@ def next_request(
 
 
 def _find_original_user(request: RetrievalRequest) -> tuple[str, bytes] | None:
-    """Return the host and the object name of the URL from before any redirects, or None."""
+    """Return the host and the object name of the URL before all redirects, or None."""
     url = request.url
     if request.options.asked is not None or not isinstance(url, HostUrl):
         return request.options.asked
@@ -118,14 +119,14 @@ def _find_original_user(request: RetrievalRequest) -> tuple[str, bytes] | None:
 
 
 def count_learnt(options: Options) -> int:
-    """Return how often the shared state of the run's requests (cookies) has changed."""
+    """Return the number of changes of the cookies that all requests of the run share."""
     return sum(getattr(each, "revision", 0) for each in options.memory.values())
 
 
 def _retry(request: RetrievalRequest) -> Options:
-    """Return the options for a redirect to the same host and port, with the credentials of the request's URL.
+    """Return the options for a redirect to the same host and port, with the credentials from the old URL.
 
-    The URL of the redirect does not contain these credentials (S06, passwords sent without encryption).
+    The URL of the redirect does not contain these credentials (S06).
     """
     user: bytes | None = getattr(request.url, "user", None)
     password: bytes | None = getattr(request.url, "password", None)
@@ -139,7 +140,7 @@ def _drop(options: Options) -> Options:
 
 
 def list_mirrors(url: Url, mirrors: Sequence[str]) -> Iterable[str]:
-    """Return the URL of the object on each mirror: the mirror with the path of `url` appended."""
+    """Return the URL of the object on each mirror: the mirror's URL with the path of `url` appended."""
     return _join_mirrors(url, _path(url), mirrors) if mirrors else ()
 
 
@@ -206,9 +207,9 @@ def _path(url: Url) -> str:
 def _join_mirrors(url: Url, rest: str | None, mirrors: Iterable[str]) -> Iterator[str]:
     """Yield the URL of each mirror, with the path `rest` appended to it.
 
-    Without `rest`, the mirror is the complete URL of the object.
+    Without `rest`, the URL of the mirror is already the complete URL of the object.
 
-    A mirror of another scheme is skipped if `rest` has scheme-specific syntax. Examples are a transfer type,
+    If `rest` has scheme-specific syntax, mirrors of other schemes are skipped. Examples are a transfer type,
     a search, and `%2F` for the root directory in ftp.
     """
     for mirror in mirrors:

@@ -59,8 +59,8 @@ def is_textual(media_type: str | None) -> bool:
 def looks_like_text(octets: bytes) -> bool:
     """Return whether bytes of unknown media type look like text (content sniffing).
 
-    Text is valid UTF-8, possibly truncated within a character. Text contains only control characters of plain
-    text and terminals.
+    Text is valid UTF-8; only its last character may be truncated. The only control characters are those of
+    plain text and of terminals.
     """
     if any(octet < 0x20 and octet not in b"\b\t\n\f\r\x1b" for octet in octets):
         return False
@@ -74,8 +74,8 @@ def looks_like_text(octets: bytes) -> bool:
 def decode_text(octets: bytes, charset: str | None) -> str:
     """Decode bytes as text; never raises.
 
-    The declared charset is used first. If it is absent or unknown, UTF-8 is used for valid UTF-8, and ISO
-    8859-1 otherwise. Bytes that are invalid in the declared charset become U+FFFD.
+    If the charset is declared and known, it is used, and invalid bytes become U+FFFD. Otherwise, valid UTF-8
+    is decoded as UTF-8, and all other text as ISO 8859-1.
     """
     codec = None if charset is None else codec_of(charset)
     if codec is not None:
@@ -93,8 +93,8 @@ class Retrieved(Facts):
     - `url` is the final URL after redirects; `requested_url` is the URL of the first request.
     - `chain` lists the URLs of the redirected requests, in order.
     - `elapsed` is the duration in seconds.
-    - `retrieved` is the date and time at which the object was complete. The same URL may name another object
-      later (S21, archived metadata).
+    - `retrieved` is the date and time at which the object was complete. The date is stored because the URL
+      may name another object later (S21).
     - `verified` lists the successful checks: length, digest, final-reply, close-notify, terminator.
     - `peer` is the IP address of the server, or the IP address of the `proxy` if a proxy was used.
     """
@@ -197,7 +197,7 @@ def _plain(value: object) -> JsonValue:
     match value:
         case None | bool() | int() | float():
             return value
-        case str():  # includes `Kind`, a subclass of `str`
+        case str():  # `Kind` is a subclass of `str`
             return str(value)
         case bytes():
             return value.decode("latin-1")
@@ -223,7 +223,7 @@ _STATUSES: tuple[tuple[type[Declined], int], ...] = (
 
 
 def http_fields(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Return the metadata of a response as http header fields (RFC 9110 8): pairs of name and value.
+    """Return the metadata of a response as http header fields (RFC 9110 section 8): names and values.
 
     If the response is from an http server, its header fields are returned unchanged. Never raises.
 
@@ -248,10 +248,10 @@ def http_fields(facts: Facts) -> Iterator[tuple[str, str]]:
 
 
 def http_status(error: Declined) -> int:
-    """Return the http status code (RFC 9110 15) for an error response of a server. Never raises.
+    """Return the http status code (RFC 9110 section 15) for an error response of a server. Never raises.
 
-    The status code of an http server is returned unchanged. For other schemes, the code depends on the class
-    of the error: 404, 403, 401 or 503, and 502 for all other classes.
+    The status code of an http server is returned unchanged. For other schemes, the class of the error
+    determines the code: 404, 403, 401, 503 or, for all other classes, 502.
 
     Args:
         error: the error that a retrieval raised.
@@ -265,8 +265,8 @@ def http_status(error: Declined) -> int:
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), 502)
 
 
-# The outcome of saving one URL: a success or a failure. The JSON form is the one that `get --json` prints.
-# All members are always present in the JSON; null means that the value is unknown or absent.
+# The outcome of saving one URL: a success or a failure. `get --json` prints the JSON form of an outcome. The
+# JSON always contains all members; null means that a value is unknown or absent.
 
 Status: TypeAlias = Literal["done", "skipped", "failed", "refused"]
 
@@ -394,8 +394,8 @@ def judge(
 ) -> tuple[Finding, ...]:
     """Return the policy's findings on the URL of a failed retrieval.
 
-    The findings are those of `explain`, and the rule that refused the retrieval later, if any. Such a rule
-    applies to an IP address, a redirect or a response.
+    The findings are those of `explain`. If another rule refused the retrieval later, the findings include
+    this rule. Such a rule applies to an IP address, a redirect or a response.
     """
     found = check(
         url,
@@ -415,7 +415,7 @@ def judge(
 
 
 def reason_of(error: ResolveError) -> dict[str, JsonValue]:
-    """Return an error as JSON: its public class, its message, and the number of its policy rule, if any."""
+    """Return an error as JSON: its public class, its message, and the number of its policy rule or null."""
     reason: dict[str, JsonValue] = {"code": class_name(error), "message": error.message}
     rule = _rule_of(error)
     return reason if rule is None else {**reason, "rule": rule}
@@ -434,6 +434,6 @@ def _scheme_of(text: str) -> str | None:
 
 
 def class_name(error: ResolveError) -> str:
-    """Return the name of the public class of an error, also if the error is of a private subclass."""
+    """Return the name of the public class of an error, even if the error has a private subclass."""
     public = ResolveError.__module__
     return next(cls.__name__ for cls in type(error).__mro__ if cls.__module__ == public)

@@ -1,7 +1,7 @@
 """A retrieval: one attempt, including redirects, from a checked URL to the end of the body.
 
 A retrieval returns a `StreamingResponse`. `Resolver.stream` passes this response to the caller. Other methods
-of `Resolver` read it and return completed responses.
+of `Resolver` read the body and return completed responses.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from resolver.transfer.archives import TryRecording
 
 #: Errors after which another location is not requested: a limit of the caller was exceeded, this machine
-#: failed, or a body that had already started was damaged.
+#: failed, or a body was damaged after its start.
 _FINAL = (LimitExceeded, LocalError, IntegrityError)
 
 
@@ -54,7 +54,7 @@ class RedirectPoint:
     - `request` is the request that was redirected.
     - `alternatives` are the locations that were not requested yet.
     - `failed` is the error of the first alternative.
-    - `final`: an alternative timed out, so a retry is useless.
+    - `final`: whether an alternative timed out, so that a retry is useless.
     """
 
     request: RetrievalRequest
@@ -80,13 +80,13 @@ class Retrieval:
     `RedirectPoint`:
     - A redirect adds a `RedirectPoint`, and its first alternative is requested.
     - If an alternative fails, the next alternative of the last `RedirectPoint` is requested.
-    - If a `RedirectPoint` has no further alternatives, the `RedirectPoint` is removed. The previous
-      `RedirectPoint` then continues with its next alternative, and the first error is reported.
+    - If a `RedirectPoint` has no further alternatives, the `RedirectPoint` is removed. The next alternative
+      of the previous `RedirectPoint` is then requested. If all alternatives fail, the first error is raised.
     - The limit on the number of redirects also limits the number of requested alternatives.
 
-    If `heard` is not None, the retrieval is a segment of a segmented download. A segment does not report its
-    start, progress and end, because the download reports them. A segment reports only policy warnings that
-    are not in `heard`.
+    If `heard` is not None, the retrieval is a segment of a segmented download. The retrieval of a segment
+    does not report start, progress and end, because the segmented download reports these events. It reports
+    only policy warnings that are not in `heard`.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class Retrieval:
         url_gate = self._admit(request)
         gateways = self._network.gateways
         through = through_gateway(request.url, gateways) if gateways else None
-        if through is not None:  # the gateway is configured by the user and needs no policy check
+        if through is not None:  # the user configured the gateway
             request = self._request = RetrievalRequest(
                 through, options=request.options, transfer=request.transfer
             )
@@ -211,8 +211,8 @@ class Retrieval:
     async def _enter(self, opened: AbstractAsyncContextManager[Reply], clock: Clock, limits: Limits) -> Reply:
         """Enter the context, and return the response.
 
-        If the limits set a minimum rate, the body must begin within the idle timeout. Otherwise a server
-        could delay the body without limit by sending single bytes (slow-loris).
+        If the limits set a minimum rate, the body must begin within the idle timeout. Otherwise, a server
+        could delay the body forever with single bytes (slow-loris).
         """
         if limits.min_rate is None and self._opening is None and not clock.is_bound:
             reply = await opened.__aenter__()
@@ -275,8 +275,8 @@ class Retrieval:
     def _fall_back(self, error: ResolveError) -> Alternative:
         """Return the next alternative after a failure.
 
-        The last redirect with a remaining alternative is used. Without a remaining alternative, raises the
-        first error.
+        The alternative belongs to the last redirect that has a remaining alternative. If no alternative
+        remains, the method raises the first error.
         """
         while self._points and not isinstance(error, _FINAL):
             point = self._points[-1]
@@ -312,7 +312,7 @@ class Retrieval:
         return self._shown_of(self._request, self._earlier)
 
     def _shown_of(self, request: RetrievalRequest, earlier: tuple[Url, ...]) -> str:
-        """Return the redacted URL. A redirect URL may repeat secrets that the client sent to the server."""
+        """Return the redacted URL; the URL of a redirect may contain secrets that the client sent earlier."""
         return self._hide(request.url.shown) if earlier else request.url.shown
 
     async def _limit_reply(self, url_gate: UrlGate, reply: Reply, clock: Clock) -> StreamingResponse:
@@ -349,7 +349,7 @@ class Retrieval:
         )
 
     def _peers(self) -> tuple[str | None, ...]:
-        """Return the server IP address of each earlier URL."""
+        """Return for each earlier URL the IP address of its server."""
         peers = {len(point.earlier): point.url_gate.peer for point in self._points}
         return tuple(peers.get(number) for number in range(len(self._earlier)))
 

@@ -1,9 +1,8 @@
 """Retries of a retrieval: the number of attempts, the backoff between attempts, and resumption.
 
-`Retrier.retry` retrieves one complete object into a store. The number of attempts that receive new data is
-not limited. The number of consecutive attempts without new data is limited. A retry requests only the missing
-bytes and the last 4 KiB of the stored bytes. This overlap is compared with the stored bytes, so that a server
-with wrong offsets cannot corrupt the object.
+`Retrier.retry` retrieves one complete object into a store. Only the number of consecutive attempts without
+new data is limited. A retry requests the missing bytes and also the last 4 KiB of the stored bytes. This
+overlap is compared with the stored bytes, so that a server with wrong offsets cannot corrupt the object.
 """
 
 from __future__ import annotations
@@ -35,7 +34,8 @@ from resolver.transfer.streaming import NOTHING, LiveFacts, Store, StreamingResp
 #: Number of stored bytes that a retry requests again, to verify that the object is the same.
 OVERLAP = 4_096
 
-#: Writes the bytes of a response to the store: a complete listing, or the remaining bytes of a body.
+#: A function that writes the bytes of a response to the store: a complete listing, or the remaining bytes of
+#: a body.
 Fill: TypeAlias = Callable[[StreamingResponse], Awaitable[None]]
 
 #: Errors after which neither a retry nor a mirror is attempted: the policy refused, a limit of the caller was
@@ -66,14 +66,14 @@ class Retrier:
     - After an attempt with new data, the next attempt uses the same location.
     - After an attempt without new data, the location moves to the end of the queue.
     - After a permanent error, the location is removed. An error is permanent if the server refused the
-      request or if the error is expected to recur.
+      request, or if another attempt would probably fail in the same way.
     - After too many consecutive attempts without new data, the location is removed too.
 
-    `keep.known` are the validators of the stored bytes. A mirror may resume these bytes only if the size is
-    known and the complete object will be verified by a digest (`proved`). If the object changes, the store
+    `keep.known` are the validators of the stored bytes. A mirror may append to these bytes only if the size
+    is known and a digest will verify the complete object (`proved`). If the object changes, the store
     discards its bytes and restarts. A final store cannot restart, so `Changed` is raised.
 
-    `findings` reports the restarts and the removed locations. `resumed_from` is the offset of the last
+    `findings` describes the restarts and the removed locations. `resumed_from` is the offset of the last
     resumption.
     """
 
@@ -109,10 +109,10 @@ class Retrier:
         return self._held_of.request.url
 
     async def retry(self, clock: Clock) -> StreamingResponse:
-        """Retry until the object is complete, and return the last response.
+        """Retrieve the object with retries until it is complete, and return the last response.
 
-        The connection of the response is closed, but its metadata is available. The clock limits the total
-        time of all attempts.
+        The connection of the returned response is closed, but the metadata is available. The clock limits the
+        total time of all attempts.
 
         Raises:
             ResolveError: the error of the last attempt. If every location refused the request, the error of
@@ -147,14 +147,14 @@ class Retrier:
 
     @property
     def _name(self) -> str:
-        """Return the key of this retrieval; a batch task may have several retrievals."""
+        """Return the key of this retrieval, because a batch task may have several retrievals."""
         request = self._first.request
         return f"{request.options.want} {request.url.text}"
 
     def _recall(self) -> None:
-        """Restore the attempt counts that were saved before a requeue.
+        """Restore the attempt counts that were saved before the task was queued again.
 
-        Raises `TryLater` if the host does not accept requests now, and the object does not have a mirror.
+        Raises `TryLater` if the host accepts no requests now and the object has no mirror.
         """
         turn, first = current(), self._first
         if turn is None:
@@ -203,8 +203,8 @@ class Retrier:
     def _drop(self, error: ResolveError) -> None:
         """Remove the current location from the queue.
 
-        If the queue is then empty, raises the error of the removed location if that error is retryable.
-        Otherwise raises the error of the first location.
+        If the queue is then empty, the method raises an error. If the error of the removed location is
+        retryable, this error is raised. Otherwise, the error of the first location is raised.
         """
         place = self._places.pop(0)
         place.failed = error
@@ -254,7 +254,7 @@ class Retrier:
             await keep.remember(known.completed_by(reported) if held and keep.position else reported)
             try:
                 await self._fill(reply)
-            except Changed as error:  # the server reports that the object changed during the transfer
+            except Changed as error:  # according to the server, the object changed during the transfer
                 self._begin_anew(error.message)
                 raise
             if begin:
@@ -271,12 +271,13 @@ class Retrier:
     def _describe_object(self, reply: StreamingResponse, place: Location) -> Validators:
         """Return the validators to store with the bytes.
 
-        For a mirror, only the size is stored, because a later run resumes from the first location.
+        For a mirror, only the size is stored. A later run resumes from the first location, where the other
+        validators of the mirror are not valid.
         """
         return reply.validators if place is self._first else Validators(size=reply.size)
 
     def _start_at(self, place: Location) -> int:
-        """Return the offset to resume from; 0 if the location must not be used to resume."""
+        """Return the offset at which to resume; 0 if the location must not be used for a resumption."""
         elsewhere = place is not self._held_of and not (self._proved and self._keep.known.size is not None)
         if self._listing or not place.trusted or elsewhere:
             return 0
@@ -352,6 +353,6 @@ def give_way_for_room(error: ResolveError, url: Url, network: Network) -> None:
 
 
 def refuse_pointer(reply: LiveFacts) -> None:
-    """Raise `Refused` (S10) if the URL is a link or a service, because these do not have content to save."""
+    """Raise `Refused` (S10) if the URL is a link or a service, which has no content to save."""
     if reply.points:
         raise Refused("S10", f"this is a {reply.kind.value}: its target {reply.target} is not followed")

@@ -1,6 +1,6 @@
 """Atomic saving of a complete, verified object to a file, and the metadata sidecar of the file.
 
-First, the option `exists` is applied to an existing file of the same name. Then `resolver.transfer.retry`
+First, the option `exists` decides about an existing file of the same name. Then `resolver.transfer.retry`
 retrieves the object into NAME.part, `verification` checks NAME.part, and the sink renames NAME.part to the
 final name.
 """
@@ -51,9 +51,9 @@ from resolver.url import registry
 from resolver.url.parsing import UrlLike
 from resolver.version import VERSION
 
-# The sidecar: a JSON file with the metadata of a saved object. Years later, the URL may have another object,
-# so the sidecar documents the object at the time of the retrieval (S21, archived metadata). URLs and cookies
-# in the sidecar are redacted.
+# The sidecar is a JSON file with the metadata of a saved object. Years later, the URL may name another
+# object, so the sidecar documents the object at the time of the retrieval (S21). URLs and cookies in the
+# sidecar are redacted.
 
 
 def meta_octets(saved: Saved, addresses: Sequence[str | None], proved: Checksum | None) -> bytes:
@@ -88,9 +88,9 @@ def etag_told(octets: bytes | None, url: str, held: Validators) -> str | None:
 def _record(saved: Saved, addresses: Sequence[str | None], proved: Checksum | None) -> dict[str, JsonValue]:
     """Return the JSON object of the sidecar.
 
-    `addresses` are the server IP addresses for the URLs of `chain` and for `final_url`, from the last
-    attempt. If a proxy was used, they are the IP addresses of the proxy. In the JSON, `size` is the size that
-    the server announced, and `bytes` is the size of the file.
+    `addresses` are the IP addresses of the servers in the last attempt, first for the URLs of `chain`, then
+    for `final_url`. If a proxy was used, `addresses` are the IP addresses of the proxy. In the JSON, `size`
+    is the size that the server announced, and `bytes` is the size of the file.
     """
     algorithm, _, digest = (saved.digest or "").partition(":")
     digests: dict[str, JsonValue] = {algorithm: digest}
@@ -123,13 +123,13 @@ def _record(saved: Saved, addresses: Sequence[str | None], proved: Checksum | No
     }
 
 
-#: Maximum size in bytes of a file that is buffered in memory until it is complete. A killed process loses at
-#: most these bytes. With `rename`, the file is created immediately, so that no other process can use the free
-#: name.
+#: Maximum size in bytes of a file that is buffered in memory until it is complete. If the process is killed,
+#: at most so many bytes are lost. With `rename`, the file is created immediately, so that no other process
+#: can use the free name.
 HELD_AT_MOST = 65_536
 
-#: Minimum size in bytes of a body that is flushed to the disk during the transfer. Below 32 MiB, one flush at
-#: the end is as fast.
+#: Minimum size in bytes of a body that is flushed to the disk during the transfer. For a smaller body, a
+#: single flush at the end is as fast.
 WRITE_BACK_FROM = 33_554_432
 
 #: The values of `exists` for which an existing file is checked before the directory is opened.
@@ -197,7 +197,7 @@ class SaveOrder:
     """An object to save, with the settings of `SaveSettings`.
 
     - `requests` has a request for each location: first for the requested URL, then for its mirrors.
-    - `below` is the parent directory of the path. The path components after it must not be symbolic links
+    - `below` is a parent directory of the path. The path components after `below` must not be symbolic links
       (symlink attack).
     """
 
@@ -241,7 +241,7 @@ class Saver:
         stay in NAME.part if another run can resume them.
         """
         check_name(self._path)
-        # for other values of `exists`, opening the path checks for symlinks
+        # for other values of `exists`, the code that opens the path checks for symlinks
         looks = self._order.dry_run or self._order.exists in _LOOKS
         if looks and self._order.below is not None:
             check_way(self._path, self._order.below)
@@ -329,7 +329,7 @@ class Saver:
             self._report("save:restarted", "an archive records only complete objects: started over")
             sink.restart()
         order = self._order
-        # the server of the object has responded, so `tries_before_data` does not apply to digest files
+        # the server has already responded, so `tries_before_data` does not apply to digest files
         patience = replace(self._retry_policy, tries_before_data=None)
         proof = ExpectedDigest(self._network, order.checksum, order.size, self._clock, patience)
         reply, proved = await self._bring(sink, proof)
@@ -350,7 +350,7 @@ class Saver:
         ready = make_recorder(lambda inode: whole(inode=inode))
         finished = reply.finished(*self._findings, *proof.findings, proved=proved)
         finished |= {
-            # the URL of the first location, even if a mirror sent the object
+            # the URL that the caller requested, even if a mirror sent the object
             "requested_url": self._first.url.shown,
             "path": self._path,
             "bytes": size,
@@ -368,9 +368,9 @@ class Saver:
     async def _bring(self, sink: PartialFile, proof: ExpectedDigest) -> tuple[StreamingResponse, set[str]]:
         """Retrieve the complete object, and verify its digest.
 
-        After a mismatch, the complete object is requested again over one connection from another location. If
-        there is only one location, it is used again. After a mismatch of a segmented download, all locations
-        are attempted.
+        After a mismatch, the complete object is requested again over one connection. The object then comes
+        from another location, unless there is only one location. After a mismatch of a segmented download,
+        all locations may be used again.
         """
         reply = await self._in_segments(sink)
         proved = set() if reply is None else {"length"}
@@ -399,8 +399,8 @@ class Saver:
     async def _in_segments(self, sink: PartialFile) -> StreamingResponse | None:
         """Retrieve the object in segments over several connections.
 
-        If the file has gaps from an earlier segmented run, one connection is enough to fill them. Returns
-        None if a segmented download is not requested or not possible.
+        If an earlier segmented download left gaps in the file, a single connection is sufficient to fill the
+        gaps. Returns None if a segmented download is not requested or not possible.
         """
         order = self._order
         if self._network.recorder is not None:  # an archive stores complete objects, not segments
@@ -461,7 +461,7 @@ class Saver:
     def _conditional(self, request: RetrievalRequest) -> RetrievalRequest:
         """Make the request conditional on the validators of the existing file.
 
-        The body may stay unread, so pipelining on the same connection is disabled.
+        Pipelining on the same connection is disabled, because the body of the response may stay unread.
         """
         if self._held is None:
             return request
@@ -520,7 +520,7 @@ def checksum_of(said: str | Checksum | None) -> Checksum | None:
 
 
 async def _hold(body: LimitedBody, sink: PartialFile) -> None:
-    """Write the body in chunks while the sink buffers it in memory; then copy the remaining bytes in bulk."""
+    """Write the body in chunks while the sink is in memory; then copy the remaining bytes in bulk."""
     async for octets in body:
         sink.write(octets)
         if not sink.is_held:
@@ -529,7 +529,7 @@ async def _hold(body: LimitedBody, sink: PartialFile) -> None:
 
 
 def _ways(reply: StreamingResponse) -> str:
-    """Return the alternatives to saving a listing, as text for an error message."""
+    """Return the text of an error message about commands that can be used instead of saving a listing."""
     row = registry.find(reply.request.url.scheme)
     has_tree = row is not None and row.tree is not None and reply.kind in (Kind.DIRECTORY, Kind.GROUP)
     return f"{'-r saves all of it, ' if has_tree else ''}-O FILE saves the listing"

@@ -7,9 +7,8 @@ First, the metadata of the object is requested. A segmented download is not poss
 
 In these cases, `run` returns None, and the caller retrieves the object over one connection.
 
-Each segment is written directly to its offset in NAME.part. If the response for a segment is of another
-object, its location is not used again. A failed segment is requested again, from another location if
-possible.
+Each segment is written directly to its offset in NAME.part. If a location sends a segment of another object,
+the location is not used again. A failed segment is requested again, if possible from another location.
 
 The ranges of completed segments are recorded every 2 s, after the segments were flushed to the disk. The
 ranges are also recorded when the file is closed.
@@ -39,7 +38,8 @@ from resolver.transfer.settings import RetryPolicy
 from resolver.transfer.streaming import StreamingResponse
 from resolver.url import registry
 
-#: Seconds between two progress checks, and number of progress checks between two records of the ranges.
+#: The interval in seconds between two progress checks, and the number of progress checks between two writes
+#: of the completed ranges.
 _LOOK_EVERY = 0.2
 _LOOKS_A_NOTE = 10
 
@@ -49,7 +49,8 @@ _LONGEST_WAIT = 600.0
 
 _FINAL = (Refused, LimitExceeded, LocalError, Changed)
 
-#: Opens a request to a location. All segments share the clock. The integer is the attempt number.
+#: A function that opens a request to a location. All segments share the clock. The integer is the attempt
+#: number.
 Open = Callable[[RetrievalRequest, Clock, int], Retrieval]
 
 
@@ -85,8 +86,8 @@ class SegmentedDownload:
 
     Args:
         requests: a request for each location of the object.
-        count: the maximum number of connections to all locations together.
-        crowd: the counter of connections per host, shared by all objects.
+        count: the maximum total number of connections to all locations.
+        crowd: the counter of connections per host, which all objects of the session share.
         size: the expected size of the object in bytes, or None.
         proved: whether a digest will verify the complete object.
 
@@ -145,7 +146,7 @@ class SegmentedDownload:
             turn.follow(lambda: octets_of(self._there()))
         facts = await self._ask(clock)
         if facts is None or not await self._begin(facts.validators):
-            self.attempts -= 1  # the retrieval over one connection counts as the first attempt
+            self.attempts -= 1  # the later retrieval over one connection counts as the first attempt
             self._sink.flatten()
             return None
         size = self._known.size
@@ -182,8 +183,8 @@ class SegmentedDownload:
         """Request the metadata from the first location.
 
         If the file has gaps, a failed request is retried, because a retrieval over one connection would
-        discard the bytes after the first gap. Otherwise a failure returns None, and the retrieval over one
-        connection reports the error.
+        discard the bytes after the first gap. Otherwise, the method returns None after a failure, and the
+        retrieval over one connection reports the error.
         """
         request = self._first.request
         row = registry.find(request.url.scheme)
@@ -201,7 +202,7 @@ class SegmentedDownload:
                     raise error.tried(self.attempts) from error.__cause__
 
     async def _begin(self, known: Validators) -> bool:
-        """Prepare the file for segments; return whether segments are useful and can complete the file."""
+        """Prepare the file for segments; return whether a segmented download is useful and possible."""
         sink, size = self._sink, known.size
         if (
             size is None
@@ -212,7 +213,7 @@ class SegmentedDownload:
         held = sink.whole
         if held and not (sink.known.agree(known) and is_same(sink.known, known, proved=self._proved)):
             return False
-        if held and not sink.has_gaps:  # discard the last bytes, which may not have been flushed to the disk
+        if held and not sink.has_gaps:  # the last bytes may be lost after a crash
             held = join_ranges([(0, held[0][1] - OVERLAP)])
         stops = sink.has_gaps or any(place.stops for place in self._places)
         if size - octets_of(held) < 2 * segments.least_piece(stops=stops) or (held and held[-1][1] > size):
@@ -233,7 +234,7 @@ class SegmentedDownload:
         except BaseExceptionGroup as group:
             problem = unwrap_group(group)
         if problem is not None:
-            # raised outside the except block, so that `__context__` is not the exception group
+            # Raised outside the `except` block, so that `__context__` is not the exception group.
             raise problem
         if self._pieces and self._failed is not None and not self._partless:
             raise self._failed
@@ -262,9 +263,9 @@ class SegmentedDownload:
     def _next_place(self) -> _SegmentSource | None:
         """Return the location for the next connection.
 
-        The location with the fewest failures is chosen, and among equal locations the one with the fewest
-        connections. Locations whose host has reached its connection limit are excluded, but the first
-        connection of the download is always allowed.
+        The method chooses the location with the fewest failures. Among several such locations, it chooses the
+        location with the fewest connections. If the host of a location has reached its connection limit, the
+        location is excluded. The first connection of the download is always allowed.
         """
         alone = not any(each.busy for each in self._places)
         there = [each for each in self._places if alone or self._crowd.has_room(each.request.url)]
@@ -321,8 +322,8 @@ class SegmentedDownload:
     async def _cope(self, place: _SegmentSource, error: ResolveError) -> bool:
         """Return whether this connection should request another segment after a failure.
 
-        If other connections to the location work, this connection is not opened again, because the server may
-        limit the number of connections.
+        If other connections to the location work, the failed connection is not opened again, because the
+        server may limit the number of connections.
         """
         if place.busy > 1 and sum(each.busy for each in self._places) > 1:
             self.attempts += 1
@@ -335,7 +336,7 @@ class SegmentedDownload:
         return True
 
     async def _wait(self, place: _SegmentSource, error: ResolveError, *, elsewhere: bool = False) -> bool:
-        """Wait until the location may be used again (backoff); return False if it must not be used again.
+        """Wait until the location may be used again (backoff); return False if it is excluded.
 
         If another location can be used in the meantime (`elsewhere`), the call returns immediately.
         """

@@ -1,13 +1,13 @@
 """The division of an object into segments (byte ranges), and the number of connections per host. No I/O.
 
 Segments become smaller towards the end of the object, so that all connections finish at about the same time
-despite different speeds. For N connections, a segment is 1/(2N) of the remaining bytes, and at least `LEAST`
-bytes.
+despite different speeds. With N connections, a segment has 1/(2N) of the remaining bytes, but at least
+`LEAST` bytes.
 
 FTP's REST command (RFC 3659) has only a start offset, so the server sends data until the client closes the
-connection. After each segment, the client discards the bytes that the socket buffers already contain. So an
-FTP segment is larger: an equal share of the remaining bytes per connection, and at least `LEAST_WITHOUT_END`
-bytes.
+connection. After each segment, the client discards the bytes that the socket buffers already contain.
+Therefore FTP segments are larger. With N connections, an FTP segment has 1/N of the remaining bytes, but at
+least `LEAST_WITHOUT_END` bytes.
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def is_same(known: Validators, there: Validators, *, proved: bool) -> bool:
     """Return whether another location has the same object, by its validators.
 
     The sizes must be equal. In addition, the strong entity tags or the modification times must be equal. If a
-    digest will verify the complete object (`proved`), equal sizes are sufficient. Entity tags are specific to
-    a server, so different tags are ignored if the times are equal.
+    digest will verify the complete object (`proved`), equal sizes are sufficient. Each server has its own
+    entity tags, so different tags are ignored if the times are equal.
     """
     if known.size is None or known.size != there.size:
         return False
@@ -91,7 +91,7 @@ def is_same(known: Validators, there: Validators, *, proved: bool) -> bool:
     return proved or same_tag or same_time
 
 
-# The number of segment connections per host, over all objects of a session.
+# The number of segment connections per host, counted over all objects of a session.
 #
 # Connections that retrieve a complete object are not counted here. A segmented download always has at least
 # one connection. Further connections are opened within the limits per host (`max_connections`).

@@ -1,4 +1,4 @@
-"""The session: `Resolver` with fetch, stream, save, entries, info; and a session confined to one tree.
+"""The session class `Resolver` with fetch, stream, save, entries and info; and `ConfinedSession`.
 
 The retrievals of a `Resolver` share one network (policy, limits, DNS cache, connection pool, TLS). Each
 module-level function of the package creates a `Resolver` for one call.
@@ -93,7 +93,7 @@ class Resolver:
         self._crowd = HostConnectionCounter(settings.get("segments_per_host"))
         self._sync = settings.get("sync") or "group"
         self._commits: GroupCommit | None = None
-        if self._sync != "group":  # raise for an invalid value now, before files are saved
+        if self._sync != "group":  # check the value now, before files are saved
             self._group_commit()
         self._strict = settings.get("strict", False)
         self._options = replace(
@@ -179,7 +179,7 @@ class Resolver:
         origin: Origin = "user",
         referrer: tuple[str, str | None] | None = None,
     ) -> AbstractAsyncContextManager[StreamingResponse]:
-        """Open a response to read its entries: a listing, or a document with links (http index page)."""
+        """Open a response that has entries: a listing, or a document with links (http index page)."""
         return Retrieval(self._network, self._request(url, origin, referrer, "listing"), most=max_streamed)
 
     async def fetch(
@@ -204,8 +204,8 @@ class Resolver:
             nonlocal entries
             entries = None
             await memory.fill(reply.body)
-            # entries are read before the response is closed, because for `file:` the kind of an entry is read
-            # from the file system
+            # Entries must be read before the response is closed, because for `file:` URLs the kind of an
+            # entry comes from the file system.
             if reply.has_entries:
                 entries = await self._entries_of(reply, memory.tail(memory.position))
 
@@ -416,9 +416,10 @@ class Resolver:
         Args:
             url: an article, for example `nntp://host/group/number` or `news:message-id`.
             directory: the directory of the files, which is created if necessary.
-            parts: whether to fetch the other articles of a file in several parts, and to join the parts. The
-                parts are found in the overview of the group: the same author, and the same subject except the
-                counter `(3/7)`. A `news` URL needs a server that sends Xref.
+            parts: whether to fetch the other articles of a file that was posted in several parts, and to join
+                the parts. The overview of the group shows the parts: they have the same author, and the same
+                subject except for the counter `(3/7)`. For a `news` URL, the server must send the Xref
+                header.
             exists: as for `save`, except `resume` and `newer`.
             digest: as for `save`.
             origin: how the URL was chosen (`Provenance`).
@@ -464,7 +465,7 @@ class Resolver:
     ) -> AttachmentSaver:
         """Return an `AttachmentSaver`; its `run` returns an error for each attachment that failed.
 
-        `reserve` returns a name that no other file of the run has, for a name and a URL.
+        `reserve` is a function that returns a unique file name for a name and a URL.
         """
         # imported lazily, with all of `resolver.files`: many sessions save no files
         from resolver.transfer.attachments import AttachmentOrder, AttachmentSaver
@@ -497,8 +498,8 @@ class Resolver:
     ) -> RunningBatch[Outcome]:
         """Save each object in a separate file, and yield the outcomes in the order in which transfers end.
 
-        A failure is an outcome and does not stop other requests. `aclose` cancels the running transfers, and
-        so does the exit of the `Resolver`. Partial files stay on the disk, and another call resumes them.
+        A failure is an outcome and does not stop other requests. `aclose` and the exit of the `Resolver`
+        cancel the running transfers. Partial files stay on the disk, and another call resumes them.
 
         Args:
             requests: an iterable or async iterable of URLs or `SaveRequest` (settings for one URL). About
@@ -506,14 +507,14 @@ class Resolver:
                 be consumed (backpressure).
             directory: the parent directory of the files. The files get the same unique names as with the
                 command `get`.
-            ledger: the path of a file that records the outcomes, as `--ledger` does. For a recorded file that
-                still exists, a later call yields a `skipped` outcome, even if this call was interrupted. An
-                error of the ledger (`LocalError`) ends the iteration.
+            ledger: the path of a ledger, which records the outcomes (see `--ledger`). If a recorded file
+                still exists, a later call yields a `skipped` outcome for the file, even if this call was
+                interrupted. An error of the ledger (`LocalError`) ends the iteration.
             concurrency: the maximum number of concurrent requests.
             per_host: the maximum number of concurrent requests to one host. The default is 6 for http, 4 for
-                ftp if many requests wait, and otherwise 2. The number is lowered for a host that rejects
-                requests.
-            host_rate: the maximum number of requests started per second at one host.
+                ftp if many requests wait, and otherwise 2. If a host rejects requests, the number is lowered
+                for this host.
+            host_rate: the maximum number of requests per second to one host.
             exists: as for `save`.
             digest: as for `save`.
 
@@ -649,7 +650,7 @@ class Resolver:
         except ResolveError as error:
             raise trim_traceback(error) from error.__cause__
         found_in = None if referrer is None else Referrer(*referrer)
-        # Most requests differ only in the size limit of their kind, so such requests share one cached
+        # Most requests differ only in `want` and `prompt`, so requests with the same values share a cached
         # `Options` object.
         if (options := self._wishes.get((want, prompt))) is None:
             most = self.limits.body if want == "content" else max_streamed(self.limits)
@@ -666,7 +667,7 @@ class ConfinedSession(Resolver):
     context manager. The view differs from the other session:
     - `leads` restricts the redirects of files, and `lists` restricts the redirects of listings.
     - Files are written only below the directory `below`, and never through a symbolic link.
-    - Listings are requested complete and with metadata.
+    - Listings are requested with all entries and with metadata.
     - The credentials of the URL `top` also apply to all URLs below it.
     """
 

@@ -1,7 +1,7 @@
 """Settings for all URLs of a caller: the keywords of `Resolver`, of the functions and of `HttpxTransport`.
 
-All settings are defined in this module. A function with these settings declares `**settings:
-Unpack[Settings]` and passes all of them on. A setting that is missing or None has its default value.
+A function with these settings declares `**settings: Unpack[Settings]`, and passes all settings on. A setting
+that is missing or None has its default value.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _LONGEST_DELAY = 60.0
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The maximum number of attempts, and the wait between attempts (exponential backoff with jitter).
+    """The maximum number of attempts, and the delay between attempts (exponential backoff with jitter).
 
     - `tries` is the number of consecutive attempts without new data after which the retrieval fails.
     - `delay` is the number of seconds before the second attempt. The delay doubles for each further attempt,
       up to 60 s, with jitter.
-    - `retry_all`: also retry after an error that is expected to recur (`NetworkError.lasting`). By default,
-      such an error ends the retrieval.
+    - `retry_all`: whether to retry even after an error that is probably permanent (`NetworkError.lasting`).
+      By default, such an error ends the retrieval.
     - `tries_before_data` replaces `tries` until the first byte of the object has been received. None means
       `tries`.
 
@@ -66,7 +66,7 @@ class RetryPolicy:
         return lasting or not error.retryable or failures_in_a_row >= tries
 
     def pause(self, failures_in_a_row: int, error: ResolveError) -> float:
-        """Return the seconds before the next attempt: the server's requested pause, or the backoff delay."""
+        """Return the delay in seconds before the next attempt: the server's pause, or the backoff."""
         requested = requested_pause(error)
         if requested is not None:
             return requested
@@ -86,7 +86,7 @@ ONE_TRY, FIVE_TRIES = RetryPolicy(), RetryPolicy(tries=5)
 
 
 class NetworkSettings(TypedDict, total=False):
-    """The settings of outbound connections and events, for libraries with their own requests such as httpx.
+    """The settings of outbound connections and events, for libraries that create the requests, such as httpx.
 
     Examples:
         >>> way_out: resolver.NetworkSettings = {"policy": resolver.Policy.untrusted(), "proxy": "none"}

@@ -1,4 +1,4 @@
-"""Streaming responses with an open connection and a body that can be read once, and stores for their bytes.
+"""Streaming responses with a body that is read once from an open connection, and stores for the bytes.
 
 `StreamingResponse` is the value of `Resolver.stream`. A `StreamingResponse` has the metadata of the response,
 a body with the limits of the retrieval, and the entries of a listing with their provenance.
@@ -43,7 +43,8 @@ from resolver.url.tracebacks import trim_traceback
 # CR and LF in a name are escaped as `\x0d` and `\x0a`, so that each entry is exactly one line. A news article
 # is shown with its number and subject. A line in long format has additional columns before the name: kind,
 # size, time, types or permissions, and the position in the listing. A dash means that the value is unknown. A
-# `~` marks a size that the server rounded, or a time without a time zone.
+# `~` before a size means that the server rounded the size, and a `~` before a time means that the time zone
+# is unknown.
 
 #: The permission facts of an FTP entry (MLSD facts, and the mode of LIST), with the column width in
 #: characters. `perm` has 7 letters for a directory. Pure-FTPd does not send `perm`.
@@ -76,7 +77,7 @@ def _moment(entry: Entry) -> str:
 
 
 def _describe_entry(entry: Entry, name: str) -> str:
-    """Return an inexact size or time of the server with the prefix `~`, or a dash."""
+    """Return an inexact size or time with the prefix `~`, or a dash for an unknown value."""
     said = (entry.extra or {}).get(name)
     return "~" + _one_word(said.replace(" ", "")) if isinstance(said, str) and said else "-"
 
@@ -91,7 +92,7 @@ def _rights(entry: Entry) -> str:
 
 
 def _types(entry: Entry) -> str:
-    """Return the types of a WAIS document, or the one-character type of a menu entry, or a dash.
+    """Return the types of a WAIS document, the one-character type of a menu entry, or a dash.
 
     The `type` fact of an FTP entry is ignored, because it only repeats the kind of the entry.
     """
@@ -112,12 +113,12 @@ def listing_octets(entries: Iterable[Entry], line: Line = listing_line) -> bytes
     return "".join(f"{line(entry)}\n" for entry in entries).encode("utf-8", "surrogateescape")
 
 
-#: Maximum number of bytes of a listing that are parsed, and maximum number of entries that are created,
-#: before other tasks can run. Each of these steps takes 1 to 2 ms.
+#: The number of bytes of a listing that are parsed, and the number of entries that are created, before other
+#: tasks can run. Each of the two steps takes 1 to 2 ms.
 OCTETS_AT_ONCE = 4_096
 ENTRIES_AT_ONCE = 32
 
-#: Yields to other tasks (checkpoint), and raises an error if the deadline has passed.
+#: A function that yields to other tasks (checkpoint), and raises an error if the deadline has passed.
 Pause: TypeAlias = "Callable[[], Awaitable[None]]"
 
 
@@ -160,7 +161,7 @@ class _Batches:
             await self._read_on()
 
     def _take(self) -> list[Entry]:
-        """Return the parsed entries. A parse error is raised only by the next call, after these entries."""
+        """Return the parsed entries; after a parse error, only the next call raises the error."""
         entries: list[Entry] = []
         try:
             entries.extend(islice(self._made, ENTRIES_AT_ONCE))
@@ -271,8 +272,8 @@ def settle(entry: Entry, found_in: Referrer) -> Entry:
     """Return the entry with its provenance (origin and referrer).
 
     The link of an entry is untrusted server data. If the URL parser rejects the link, the link is removed
-    (S20). A password in the link is removed, because entries are displayed and stored (S17). The origin of
-    the link is `derived`, because a program may fetch it without confirmation by the user.
+    (S20). A password in the link is also removed, because entries are displayed and stored (S17). The origin
+    of the link is `derived`, because a program may fetch the link without confirmation by the user.
     """
     referrer = entry.referrer or found_in
     if isinstance(entry.url, BuiltUrl) and len(entry.url) <= LONGEST:
@@ -340,12 +341,12 @@ class LiveFacts(Facts):
 
     @property
     def requested_url(self) -> Masked:
-        """Return the redacted URL from before any redirects and before the use of a gateway."""
+        """Return the redacted URL before all redirects and before the use of a gateway."""
         return Masked(self._requested.shown)
 
     @property
     def chain(self) -> tuple[Masked, ...]:
-        """Return the redacted URLs of all redirected requests, beginning with the requested URL."""
+        """Return the redacted URLs of all redirected requests; the first is the requested URL."""
         if not self._earlier:
             return ()
         first, *others = [url.shown for url in self._earlier]
@@ -353,7 +354,7 @@ class LiveFacts(Facts):
 
     @property
     def addresses(self) -> tuple[str | None, ...]:
-        """Return the server IP addresses for each URL of `chain`, and then for `url`."""
+        """Return the IP addresses of the servers, first for each URL of `chain`, then for `url`."""
         return (*self._peers, self.peer)
 
     @property
@@ -389,7 +390,7 @@ class LiveFacts(Facts):
 
     @property
     def points(self) -> bool:
-        """Return whether the object is a link or a service, which do not have content."""
+        """Return whether the object is a link or a service, and so has no content."""
         return self.kind in (Kind.LINK, Kind.SERVICE)
 
     @property
@@ -401,8 +402,8 @@ class LiveFacts(Facts):
     def source(self) -> str | None:
         """Return the IP address against which links in the response are checked (S08).
 
-        Without a proxy, this is the address of the server. With a proxy, this is the address to which the
-        proxy was asked to connect; None if the proxy resolves the host name.
+        Without a proxy, the result is the address of the server. With a proxy, the result is the address that
+        was sent to the proxy, or None if the proxy resolves the host name.
         """
         return self._reply.peer or self._url_gate.source
 
@@ -436,7 +437,7 @@ class LiveFacts(Facts):
 
     @property
     def lists(self) -> bool:
-        """Return whether the body is only a listing and not a document with links."""
+        """Return whether the body is a listing, and not a document with links."""
         return self.has_entries and not self._reply.legible
 
     @property
@@ -490,7 +491,7 @@ class StreamingResponse(LiveFacts):
         return EntryStream(_Collected(content), self._reply.listing, found_in, self._clock.pause)
 
     def raw(self, content: bytes) -> bytes | None:
-        """Return the body with the protocol quoting (dot-stuffing), rebuilt from the content, or None."""
+        """Return the content with the protocol quoting (dot-stuffing) added again, or None."""
         return None if self._reply.raw is None else self._reply.raw(content)
 
     def finished(self, *findings: Finding, proved: Iterable[str] = ()) -> dict[str, Any]:
@@ -511,8 +512,8 @@ class StreamingResponse(LiveFacts):
         }
 
 
-# Stores for the bytes of an object: a file, memory, standard output. A store counts its bytes and gives
-# access to the last bytes, so that a retry can resume the transfer.
+# Stores for the bytes of an object: a file, memory, standard output. A store counts its bytes and can return
+# the last bytes, so that a retry can resume the transfer.
 
 #: Empty validators, which match every object.
 NOTHING = Validators()
@@ -523,7 +524,8 @@ class Store(Protocol):
 
     - `position` is the number of stored bytes.
     - `known` are the validators, which identify the version of the object.
-    - `final`: the bytes were already passed on (for example to standard output), so the store cannot restart.
+    - `final`: whether the bytes are passed on immediately, for example to standard output, so that the store
+      cannot restart.
     """
 
     final: bool

@@ -42,7 +42,7 @@ from resolver.url import registry
 # The client side of a telnet connection (RFC 854): parsing of received bytes, and encoding of input.
 #
 # Telnet options are negotiated while received bytes are parsed. Each message to the service is sent
-# completely before the next message. So a reply to an option request is never inserted into other input.
+# completely before the next message starts. So a reply to an option request never interrupts other input.
 
 #: The telnet commands that may be sent. The commands EOF, SUSP and ABORT are excluded, because common servers
 #: lose the byte after these commands.
@@ -138,13 +138,13 @@ class TerminalConnection:
             self._report(odd)
 
     def _report(self, odd: UnknownCommand) -> None:
-        """Record each kind of protocol violation only once, because a service may repeat it in every line."""
+        """Record a protocol violation; each kind is recorded only once, even if it occurs in every line."""
         if all(finding.rule != odd.rule for finding in self.findings):
             self.findings.append(Finding(odd.rule, "warn", odd.detail))
 
     async def answer(self) -> None:
         """Send the pending replies to option requests, but not in the middle of other messages."""
-        if not self.terminal.has_answers:  # avoid waiting for the lock
+        if not self.terminal.has_answers:  # no need to wait for the lock
             return
         async with self._sending:
             if lines := self.terminal.answers():
@@ -162,7 +162,7 @@ class TerminalConnection:
     def resize(self, columns: int, rows: int) -> tuple[Line, ...]:
         """Set the size of the terminal.
 
-        If the service requested sizes, returns the option messages (NAWS) to send.
+        If the service requested the terminal size, return the option messages (NAWS) to send.
         """
         self.terminal.resize(WindowSize(columns, rows))
         return self.terminal.answers()
@@ -201,7 +201,7 @@ class TerminalSession:
     """A telnet session, which `Resolver.open_terminal` opens.
 
     One task may wait for output while another task sends input. A caller that displays the session in a real
-    terminal uses only the attribute `connection`, and not the other methods.
+    terminal uses only the attribute `connection`.
 
     Examples:
         >>> async with resolver.Resolver() as session:

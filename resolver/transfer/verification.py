@@ -5,7 +5,7 @@ With `auto`, the checksum comes from the server. These sources are used in order
 - Files in the directory of the object: `NAME.sha256`, `NAME.sha512`, `NAME.md5`, `SHA256SUMS`, `md5sums.txt`.
 
 A checksum from the same server detects transfer errors, but not a compromised server. For gopher, `auto`
-supports only binary items, because servers change the line ends of text and +VIEWS rounds sizes.
+works only with binary items, because servers change the line ends of text, and sizes in +VIEWS are rounded.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def _from_base64(text: str) -> str:
 def find_digest(text: str, name: str, algorithm: str, *, listed: bool = False) -> Checksum | None:
     """Return the digest of the file `name` in a checksum file, or None.
 
-    A checksum file for several files (`listed`) must contain the file name in each line. A checksum file for
-    one file may contain only the digest.
+    If the checksum file is for several files (`listed`), each line must contain the file name. A checksum
+    file for a single file may contain only the digest.
     """
     for line in text.splitlines():
         digest, named = _read_line(line.strip())
@@ -161,7 +161,8 @@ class ExpectedDigest:
     async def _fetch_published(self, reply: StreamingResponse) -> Checksum | None:
         """Return the digest that the server of the object publishes.
 
-        If the server does not publish a digest or does not respond, report a warning and return None.
+        If the server does not publish a digest or does not respond, a warning is reported and None is
+        returned.
         """
         found = None if _is_coded(reply.meta) else next(header_checksums(reply.meta), None)
         why = "the server publishes no digest"
@@ -231,7 +232,7 @@ def check_size(found: int, wanted: int | None, url: str) -> None:
 
 
 def _is_coded(meta: tuple[tuple[str, str], ...]) -> bool:
-    """Return whether the digests in the header fields are of the compressed content (RFC 9530 3).
+    """Return whether the digests in the header fields belong to the compressed content (RFC 9530 section 3).
 
     Such digests do not apply to the bytes of the file.
     """
