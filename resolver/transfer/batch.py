@@ -228,7 +228,7 @@ class Batch(Generic[T]):
             self._changed.set()
 
     def _lower(self) -> bool:
-        """Lower the concurrency below the number of running tasks; return whether the caller's task must wait.
+        """Lower the concurrency below the number of running tasks; return whether the caller must wait.
 
         The number includes tasks at silent hosts and tasks that wait for the disk, because these tasks also
         use file descriptors.
