@@ -1,4 +1,4 @@
-"""Messages between the planner of a run and the workers, which can be pickled."""
+"""Messages between the planner of a run and the workers; all messages can be pickled."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class RequestSlice(NamedTuple):
         partition: The number of the partition.
         number: The number of the slice within its partition.
         label: The hosts, for display.
-        items: The requests, in the order in which they can start.
-        last: Whether the partition has no requests outside this slice.
+        items: The requests, in the order in which they should start.
+        last: Whether the slice contains all remaining requests of the partition.
         seconds: The estimated duration in seconds.
         pauses: For each host that requested a pause, the remaining seconds of the pause.
     """
@@ -58,13 +58,13 @@ class SliceReport(NamedTuple):
     Attributes:
         partition: The number of the partition.
         number: The number of the slice within its partition.
-        left: The requests that did not start in time, in their original order.
+        left: The requests that were not started within the maximum duration, in their original order.
         counts: The number of requests by status.
         exits: The number of requests by exit status.
         bytes: The number of received bytes.
         seconds: The duration in seconds.
         pauses: For each host that requested a pause, the remaining seconds at the end of the slice.
-        held: Whether no request was started, because another run had locked the partition.
+        held: Whether another run had locked the partition, so that no request was started.
     """
 
     partition: int
@@ -114,15 +114,15 @@ class BulkJob:
 # Version check. The planner, the scheduler and the workers must have this package installed. The planner and
 # the workers must have the same version.
 #
-# The planner queries the version of the workers at the start, and again when workers join. A worker may get a
-# task before the query, so each task contains the required version, and the worker compares it with its own
-# version. On a worker without this package, the task fails with an import error.
+# The planner queries the version of the workers at the start, and again when workers join. But a worker may
+# get a task before the query. So each task contains the required version, and the worker compares this
+# version with its own version. On a worker without this package, the task fails with an import error.
 
 #: The maximum number of workers that an error message about versions lists.
 _MOST_NAMED = 3
 
-#: Names of the exceptions of a worker without the function. Newer versions of Dask report the exception as
-#: text.
+#: Names of the exceptions that a worker raises if it lacks the function. Newer versions of Dask report the
+#: exception as text.
 _LACKING = ("ModuleNotFoundError", "ImportError", "AttributeError")
 
 #: Text in Dask's error message for a task that the scheduler cannot load, usually because of a missing

@@ -1,9 +1,9 @@
 """The plan of a run, which divides the requests into slices, and the forecast of the run's duration.
 
 A host is in one slice at a time. The caller first adds all requests and then takes slices. `BulkScheduler`
-schedules requests by their numbers. A temporary database stores the requests (`PendingRequests`). Among the
-slices that wait for a worker, the slice with the greatest `urgency` starts first, because its hosts determine
-the end of the run.
+schedules requests by their numbers. A temporary database stores the requests (`PendingRequests`). If several
+slices wait for a worker, the slice with the greatest `urgency` starts first, because its hosts determine the
+end of the run.
 
     with BulkPlan(HostPace(rate=2.0)) as plan:
         plan.add(item, host, scheme)
@@ -44,7 +44,7 @@ _NO_HOST = "files"
 def partition_of(host: str, partitions: int = PARTITIONS) -> int:
     """Return the partition of a host.
 
-    The partition is the same in each run, because the files of the partition have its number.
+    The partition of a host is the same in each run, because file names contain the partition number.
     """
     digest = blake2b(host.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big") % partitions
@@ -84,7 +84,7 @@ class BulkPlan:
 
         Args:
             item: The request.
-            host: The result of `policy.host_key`. For an empty host there are no limits, and the URL
+            host: The result of `policy.host_key`. If the host is empty, no limits apply, and the URL
                 determines the partition.
             scheme: The scheme of the URL, which determines the maximum number of concurrent requests to the
                 host.
@@ -109,9 +109,9 @@ class BulkPlan:
     # -- slices
 
     def take(self) -> RequestSlice | None:
-        """Return the next slice, or None if only partitions with a running slice have requests.
+        """Return the next slice, or None if all partitions with requests have a running slice.
 
-        The slice is from the waiting partition with the most remaining seconds.
+        The slice comes from the waiting partition with the longest remaining time.
         """
         share = self._turns.take()
         if share is None:
@@ -142,7 +142,7 @@ class BulkPlan:
     def end(
         self, slice: RequestSlice, left: Sequence[BulkRequest] = (), seconds: float = 0.0, *, idle: int = 0
     ) -> None:
-        """End a slice: queue its unstarted requests again, and update the estimated speed of its hosts.
+        """End a slice, queue its unstarted requests again, and update the estimated speed of its hosts.
 
         The unstarted requests come before all other requests to their hosts. The estimates do not change if
         `seconds` is 0, or if at least half of the started requests were `idle`.
@@ -163,7 +163,9 @@ class BulkPlan:
         share, held = found
         missing = Counter((item.url, item.path) for item in left)
         begun, not_begun = list[int](), Counter[int]()
-        for number, host, item in reversed(held):  # Of several equal requests, the first were started.
+        for number, host, item in reversed(
+            held
+        ):  # If several requests are equal, the first of them were started.
             if missing[item.url, item.path]:
                 missing[item.url, item.path] -= 1
                 not_begun[host] += 1
@@ -178,9 +180,9 @@ class BulkPlan:
     # -- figures
 
     def urgency(self, slice: RequestSlice) -> float:
-        """Return the estimated seconds for the slice and the waiting requests of its partition.
+        """Return the estimated time in seconds for the slice and the waiting requests of its partition.
 
-        Among the slices that wait for a worker, the slice with the most seconds should start first.
+        If several slices wait for a worker, the slice with the longest time should start first.
         """
         return self._turns.urgency(self._under_way[slice.partition][0])
 
@@ -209,12 +211,12 @@ class BulkPlan:
         return max((seconds for _, _, seconds in self._turns.find_slowest(1)), default=0.0)
 
     def find_largest(self, most: int) -> list[tuple[str, int, float]]:
-        """Return the `most` hosts with the longest durations, with the number of requests and the seconds."""
+        """Return the `most` slowest hosts, each with the number of requests and the duration in seconds."""
         found = self._turns.find_slowest(most)
         return [(self._waiting.name(host), requests, seconds) for host, requests, seconds in found]
 
     def histogram(self) -> list[tuple[int, int]]:
-        """Return the number of hosts with 1 to 9 requests, 10 to 99 and so on, as (minimum, hosts)."""
+        """Return the number of hosts by number of requests, as (minimum, hosts): 1 to 9, 10 to 99 and so on."""
         return self._turns.histogram()
 
     def turns(self) -> BulkScheduler:
@@ -222,8 +224,8 @@ class BulkPlan:
         return self._turns.copy()
 
 
-#: The maximum length in bytes of the readable text in a file name, after the digest. With the suffixes of
-#: temporary files, the file name is short enough for each file system.
+#: The maximum length in bytes of the readable text after the digest in a file name. Even with the suffixes of
+#: temporary files, the file name is short enough for all file systems.
 _LONGEST = 120
 
 #: The directory for the bodies of local files.
@@ -323,16 +325,16 @@ def iterate_requests(given: Given, client: Client | None) -> Iterator[UrlLike | 
 # The forecast of a run: a simulation of the plan in virtual time.
 #
 # The simulation uses a copy of the real scheduler (`BulkScheduler`) and simulated workers. A slice takes its
-# estimated time. So the limits of hosts and the capacity of the cluster are exact in a forecast. Only the
-# speed of the hosts is an estimate.
+# estimated time. So a forecast uses the real limits of the hosts and the real capacity of the cluster. Only
+# the speed of the hosts is an estimate.
 
 #: The numbers of workers that a forecast covers.
 WORKERS = (1, 4, 16)
 
-#: The number of slices per slot (worker thread) that are submitted at a time. Without a waiting slice, a slot
-#: is idle once a minute while the next slice is sent. With more waiting slices, slices of the slowest host
-#: wait behind other slices. With two slices per slot, a run takes 20 % longer on a cluster of the largest
-#: useful size (`python -m bench.bulk_plan`).
+#: The number of slices that are submitted at a time for each slot (worker thread). With 1, a slot is idle
+#: once a minute while the next slice is sent. With larger values, slices of the slowest host wait behind
+#: other slices. With 2, a run takes 20 % longer on a cluster of the largest useful size (`python -m
+#: bench.bulk_plan`).
 AHEAD = 1.0
 
 #: The overhead of a slice in seconds, for the submission, the connections and the report.
@@ -388,9 +390,9 @@ class Forecast(NamedTuple):
         bound: The minimum duration in seconds.
         bound_by: The host that determines `bound`.
         expected: The estimated duration in seconds, by the number of workers.
-        largest: The hosts with the longest durations, with the number of requests and the seconds.
-        histogram: The number of hosts with 1 to 9 requests, 10 to 99 and so on, as (minimum, hosts).
-        each: The assumed seconds per request.
+        largest: The slowest hosts, each with the number of requests and the duration in seconds.
+        histogram: The number of hosts by number of requests, as (minimum, hosts): 1 to 9, 10 to 99 and so on.
+        each: The assumed duration of a request in seconds.
     """
 
     requests: int
@@ -405,7 +407,7 @@ class Forecast(NamedTuple):
 
 
 def forecast(plan: BulkPlan, *, threads: int = 1) -> Forecast:
-    """Return the forecast of a plan, without changing the plan; `threads` is the number per worker."""
+    """Return the forecast of a plan; the plan does not change. `threads` is the number per worker."""
     played = {workers: simulate(plan.turns(), workers * threads) for workers in WORKERS}
     largest = plan.find_largest(_MOST)
     return Forecast(
@@ -422,7 +424,7 @@ def forecast(plan: BulkPlan, *, threads: int = 1) -> Forecast:
 
 
 def as_thought(task: ForecastTask) -> tuple[Sequence[Any], float]:
-    """Return the outcome of a simulated task, which takes its estimated time and starts all requests."""
+    """Return the outcome of a simulated task: it takes the estimated time and starts all requests."""
     return (), task.seconds + BESIDES
 
 
@@ -439,8 +441,8 @@ def simulate(
         planner: The planner. The simulation consumes its requests.
         slots: The number of slots (worker threads).
         perform: A function that returns the unstarted requests and the duration of a task.
-        ahead: The number of tasks per slot that are submitted at a time. A free slot immediately starts the
-            most urgent submitted task.
+        ahead: The number of tasks that are submitted at a time for each slot. A free slot immediately starts
+            the most urgent submitted task.
     """
     now, work, number, most = 0.0, 0.0, count(), 0
     at_hand: list[tuple[float, int, T]] = []

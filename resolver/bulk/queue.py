@@ -1,34 +1,37 @@
 """The scheduler, which assigns requests to slices without I/O, and the database of waiting requests.
 
-A slice is a batch of requests from one partition, which one worker gets. In this module a slice is a
-`HostShare`, with only the number of requests for each host. A host belongs to one partition. A partition is
-in one of three states:
+A slice is a batch of requests from one partition, which are sent to one worker. In this module, a slice is a
+`HostShare`, which contains only the number of requests for each host. A host belongs to one partition. A
+partition is in one of three states:
 
-- Waiting: the partition has requests, and an entry in the heap with its remaining seconds as the key.
+- Waiting: the partition has requests, and an entry in the heap. The key of the entry is the remaining time of
+  the partition in seconds.
 - Running: a worker has a slice of the partition.
 - Ended: the partition has no requests and no running slice.
 
 A partition has at most one running slice. So the rate limit of a host applies to the complete cluster without
-communication between workers. An entry of the heap is stale, and ignored, if its partition is running or its
-key differs from `_before`.
+communication between workers. If the partition of a heap entry is running, or if the key differs from
+`_before`, the entry is stale and is ignored.
 
-`take` returns a slice of the waiting partition with the most remaining seconds, because this partition
-determines the end of the run. Each host of the slice gets as many requests as it can answer within `box`
-seconds. Hosts with the most remaining seconds come first, and the requests to all hosts run concurrently.
+`take` returns a slice of the waiting partition with the longest remaining time, because this partition
+determines the end of the run. The slice contains for each host as many requests as the host can process
+within `box` seconds. Hosts with the longest remaining time come first, and the requests to all hosts run
+concurrently.
 
 `end` queues the unstarted requests again and updates the estimated speed of the hosts. The rate of requests
 to a host is the user's setting, or a low default. The speed of a host is an assumption until its first slice
 has ended:
 
-- If some requests did not start, the measured speed of the host is exact.
+- If some requests to a host did not start, the measured speed of the host is exact.
 - If all requests to a host ended while the slice waited for another host, the next slice assumes twice the
   speed.
 - If at least half of the started requests were not sent, the measured speed is not used. Such requests were
-  finished by another run or refused by the policy. The next slice of the partition covers 16 times the
-  seconds.
+  finished by another run or refused by the policy. The next slice of the partition then covers 16 times the
+  normal duration.
 
-Too many requests in a slice are sent to the worker without effect. With too few requests in a slice, a host
-is idle. The scheduler uses about 40 bytes of memory for each host, and no memory for a request.
+If a slice has too many requests, some requests are sent to the worker in vain. If a slice has too few
+requests, a host is idle. The scheduler uses about 40 bytes of memory for each host, and no memory for a
+request.
 """
 
 from __future__ import annotations
@@ -45,8 +48,8 @@ from typing import NamedTuple
 from protocols.errors import LocalError
 from resolver.bulk.messages import BulkRequest
 
-#: The number of partitions. With several thousand hosts, few hosts are in the same partition. Each partition
-#: may have separate files.
+#: The number of partitions. Even with several thousand hosts, a partition has few hosts. Each partition may
+#: have its own files.
 PARTITIONS = 1_024
 
 #: The maximum duration of a slice in seconds.
@@ -59,13 +62,15 @@ MOST = 2_000
 #: The tolerance for rounding errors: 120 requests at 2 requests per second must fit into exactly one minute.
 _EXACT = 1e-9
 
-#: The tolerance factor for durations: a duration up to the estimate times this factor counts as the estimate.
+#: The tolerance factor for durations. A duration of up to 1.1 times the estimate counts as equal to the
+#: estimate.
 _ABOUT = 1.1
 
-#: The factor for the seconds of the next slice if at least half of the started requests were not sent.
+#: The factor for the duration of the next slice if at least half of the started requests were not sent.
 _LEAP = 16
 
-#: The minimum estimate of seconds per request, for a host that refuses each request immediately.
+#: The minimum estimate in seconds for the duration of a request, for a host that refuses each request
+#: immediately.
 _SOONEST = 1e-4
 
 
@@ -75,7 +80,7 @@ class HostPace(NamedTuple):
     Attributes:
         rate: The maximum number of requests per second (rate limit), or None.
         per_host: The maximum number of concurrent requests, or None for the default of the scheme.
-        each: The assumed seconds per request.
+        each: The assumed duration of a request in seconds.
         at_once: The maximum number of concurrent requests in a slice.
     """
 
@@ -95,7 +100,7 @@ class HostPace(NamedTuple):
 
 
 class HostShare(NamedTuple):
-    """A slice as numbers of requests by host; hosts with the most remaining seconds come first.
+    """A slice as numbers of requests by host; hosts with the longest remaining time come first.
 
     Attributes:
         last: Whether the partition has no waiting requests after this slice.
@@ -132,11 +137,13 @@ class BulkScheduler:
         # The estimated seconds per request with many concurrent requests.
         self._each = array("d", [pace.each] * partitions)
         self._shares = array("l", [0] * partitions)  # The number of slices that `take` returned.
-        self._before = array("d", [0.0] * partitions)  # The remaining seconds, the key of the heap entry.
+        self._before = array(
+            "d", [0.0] * partitions
+        )  # The remaining time in seconds, the key of the heap entry.
         self._heap: list[tuple[float, int]] = []
         self._changed: set[int] = set()
         self._under_way: dict[int, HostShare] = {}
-        self._done_before: set[int] = set()  # The partitions whose last slice sent few requests.
+        self._done_before: set[int] = set()  # The partitions with few sent requests in the last slice.
         self.waiting = 0
 
     def copy(self) -> BulkScheduler:
@@ -199,7 +206,7 @@ class BulkScheduler:
         return self._between[host]
 
     def take(self) -> HostShare | None:
-        """Return the next slice, or None if only running partitions have waiting requests."""
+        """Return the next slice, or None if all partitions with waiting requests are running."""
         for partition in self._changed - self._under_way.keys():
             self._stand(partition)
         self._changed.clear()  # `end` adds the running partitions again.
@@ -246,8 +253,8 @@ class BulkScheduler:
         seconds = self._box * (_LEAP if partition in self._done_before else 1)
         wanted = sum(self._count_within(seconds, host) for host in slowest)
         most_together = self._pace.at_once / self._each[partition]  # Requests per second.
-        # Reduce the seconds of all hosts so that the slice has about `MOST` requests. The seconds stay at
-        # least the time that `MOST` requests take at the maximum concurrency of the slice.
+        # Reduce the duration for all hosts, so that the slice has about `MOST` requests. The duration stays
+        # at least as long as `MOST` requests take at the maximum concurrency of the slice.
         if wanted > MOST:
             seconds = max(seconds * MOST / wanted, min(seconds, MOST / most_together))
         room = max(1, min(MOST, int(seconds * most_together + _EXACT)))
@@ -261,7 +268,7 @@ class BulkScheduler:
         return counts
 
     def _count_within(self, seconds: float, host: int) -> int:
-        """Return the number of waiting requests that can start within the seconds, at least 1."""
+        """Return the number of waiting requests that can start within `seconds`, but at least 1."""
         return min(self._waiting[host], max(1, int(seconds / self._between[host] + _EXACT)))
 
     def _seconds_of(self, partition: int, counts: Sequence[tuple[int, int]]) -> float:
@@ -309,14 +316,14 @@ class BulkScheduler:
                 continue
             found = until / (count - not_begun) if not_begun else self._not_slower(host, count, seconds)
             self._between[host] = max(found, self._compute_interval(host), _SOONEST)
-        # Whether the slice did not start any request to some hosts.
+        # Whether the slice started no request to at least one host.
         crowded = any(left.get(host) == count for host, count in share.counts)
         found = (until if crowded else seconds) * self._pace.at_once / begun
         each = found if crowded else min(found, self._each[share.partition])
         self._each[share.partition] = max(each, _SOONEST)
 
     def _not_slower(self, host: int, count: int, seconds: float) -> float:
-        """Return the new seconds per request of a host whose requests all ended.
+        """Return the new estimate of seconds per request for a host after all its requests ended.
 
         The host may have been idle at the end, while the slice waited for another host.
         """
@@ -330,7 +337,7 @@ class BulkScheduler:
     # -- figures
 
     def find_slowest(self, most: int) -> list[tuple[int, int, float]]:
-        """Return the slowest hosts by the initial estimate, with the number of requests and the seconds.
+        """Return the slowest hosts by the initial estimate, with the number of requests and the duration.
 
         Hosts without a rate limit and without a concurrency limit are omitted.
         """
@@ -342,7 +349,7 @@ class BulkScheduler:
         return self._asked[host] * self._pace.compute_interval(self._cap[host] or None)
 
     def histogram(self) -> list[tuple[int, int]]:
-        """Return the number of hosts with 1 to 9 requests, 10 to 99 and so on, as (minimum, hosts)."""
+        """Return the number of hosts by number of requests, as (minimum, hosts): 1 to 9, 10 to 99 and so on."""
         lengths = Counter(
             len(str(asked)) for host, asked in enumerate(self._asked) if asked and self._cap[host]
         )
@@ -358,9 +365,9 @@ class BulkScheduler:
 # The waiting requests are in a temporary database, so that memory does not grow with the number of requests.
 #
 # The database is private and is removed when the connection is closed. A request stays in the database until
-# a worker has started the request, so the database still contains unstarted requests.
+# a worker has started the request. So unstarted requests are never lost.
 
-#: The number of requests that are inserted together, and of hosts whose numbers are cached in memory.
+#: The number of requests that are inserted together, and the number of hosts that are cached in memory.
 _TOGETHER = 1_000
 _MOST_HELD = 20_000
 
@@ -457,7 +464,8 @@ class PendingRequests:
     def _put_in_order(self) -> None:
         """Create the index by host after the last insert.
 
-        Creating the index at the end costs a tenth of updating the index for each request.
+        An index that is created at the end takes a tenth of the time of an index that is updated for each
+        request.
         """
         if self._new:
             self._put_down()

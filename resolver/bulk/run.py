@@ -1,7 +1,7 @@
 """A run on a cluster, which plans the requests and submits slices of requests to Dask.
 
-Only a few slices are submitted at a time. So Dask's scheduler and the workers need the same memory for a
-thousand and for a million requests. The plan chooses the next slice, and a partition has at most one running
+Only a few slices are submitted at a time. So the memory use of Dask's scheduler and the workers does not
+depend on the number of requests. The plan chooses the next slice, and a partition has at most one running
 slice.
 """
 
@@ -27,21 +27,21 @@ from resolver.transfer.settings import Settings, check_names
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-#: The maximum number of consecutive slices of a partition that are lost with their workers, before the run
-#: fails.
+#: The number of consecutive lost slices of a partition after which the run fails. A slice is lost if its
+#: worker is lost.
 _MOST_LOST = 5
 
-#: The maximum number of consecutive slices that find the partition locked by another run, before the run
-#: fails. Each slice waits for one minute. The other run may need this time for all attempts of a request to a
-#: host that does not respond.
+#: The number of consecutive slices after which the run fails if another run has locked the partition. Each
+#: slice waits for one minute. If a host does not respond, the other run may need this time for all attempts
+#: of a request.
 _MOST_HELD = 20
 
-#: The timeout in seconds for fetching the report of a slice, some hundred bytes, from a worker. Other slices
-#: are not processed during this time.
+#: The timeout in seconds for the transfer of a slice's report from a worker. A report has some hundred bytes.
+#: Other slices are not processed during this time.
 _REPORT = 30.0
 
-#: The interval in seconds between two queries for the number of worker threads, with workers and without
-#: workers.
+#: The interval in seconds between two queries for the number of worker threads. The queries also continue
+#: without workers.
 _LOOK = 5.0
 _WAIT = 0.5
 
@@ -60,7 +60,7 @@ class BulkProgress(NamedTuple):
         ended: The number of finished requests.
         counts: The number of finished requests by status.
         bytes: The number of received bytes.
-        under_way: The number of running slices.
+        under_way: The number of running slices, each on one worker.
         threads: The number of threads of all workers. With 0 threads, the run waits for workers.
     """
 
@@ -76,8 +76,8 @@ class BulkProgress(NamedTuple):
 class BulkSummary(NamedTuple):
     """The result of a run; `exit` is the exit status of the command.
 
-    The exit status is 0 without failures. If all failures have the same exit status, `exit` is that exit
-    status. For different failures, `exit` is 1.
+    Without failures, `exit` is 0. If all failures have the same exit status, `exit` is this exit status.
+    Otherwise, `exit` is 1.
     """
 
     requests: int
@@ -118,9 +118,9 @@ def run(
 ) -> BulkSummary:
     """Fetch all requests on the cluster of `client`, and return a summary.
 
-    Only one worker at a time sends requests to a host. Workers may join and leave. Without workers, the run
-    waits. To resume an interrupted run, call the function again with the same `out`. Finished requests are
-    skipped.
+    Only one worker at a time sends requests to a host. Workers may join and leave. If no worker is left, the
+    run waits. To resume an interrupted run, call the function again with the same `out`. Finished requests
+    are then skipped.
 
     If `out` is a URL, the run first waits at most one minute until workers have finished the slices of an
     interrupted run. The run cannot query the workers of another scheduler, so the caller must wait for these
@@ -143,8 +143,8 @@ def run(
 
     Raises:
         LocalError: The store cannot be written, or the connection to the scheduler is lost.
-        NotConfigured: An earlier run wrote `out` with another format. Or this package is missing, or has
-            another version, on the scheduler or on a worker.
+        NotConfigured: An earlier run wrote `out` with another format, or the scheduler or a worker lacks this
+            package or has another version of it.
     """
     check_names(settings, Settings.__annotations__)
     check_cluster(client)
@@ -175,8 +175,8 @@ def run(
 def _wait_for_others(client: Client, out: str) -> None:
     """Wait until workers have finished the slices of an interrupted run.
 
-    A store at a URL does not support locks. Without the wait, this run and the old slices could send requests
-    to the same host concurrently.
+    A store at a URL does not support locks. Without the wait, this run and the old slices could concurrently
+    send requests to the same host.
     """
     while any(each is True for each in client.run(is_under_way, out, on_error="return").values()):
         sleep(_REST)
@@ -209,15 +209,15 @@ class _WorkerSpread:
     A slice is running from the call of `_follow` until its future has one of these results:
 
     - A report: the plan queues the unstarted requests again (`_count`).
-    - A report with `held`: another run has locked the partition. The plan queues all requests again. The 20th
-      consecutive report with `held` fails the run.
-    - `KilledWorker`: the worker was lost. The plan queues all requests again. The 5th consecutive loss fails
-      the run.
+    - A report with `held`: another run has locked the partition. The plan queues all requests again. At the
+      20th consecutive report with `held`, the run fails.
+    - `KilledWorker`: the worker was lost. The plan queues all requests again. At the 5th consecutive loss,
+      the run fails.
     - `CancelledError`, or a lost connection: the scheduler is lost, and the run fails.
     - An `OSError` of the slice: the run fails.
 
-    If the future is pending again, or its report does not arrive in time, the slice is still running. Dask
-    runs the slice again, and the ledger skips the finished requests.
+    If the future is pending again, or if its report does not arrive in time, the slice counts as running.
+    Dask runs the slice again, and the requests that the ledger lists as finished are skipped.
     """
 
     def __init__(
@@ -272,7 +272,7 @@ class _WorkerSpread:
             return bool(changed.wait_for(self._completed.has_ready, _WAIT))
 
     def _look(self) -> None:
-        """Query the number of worker threads, the maximum number of running slices (see `plan.AHEAD`).
+        """Query the number of worker threads, which limits the number of running slices (see `plan.AHEAD`).
 
         Without worker threads, one slice is submitted, so that an adaptive cluster starts a worker.
         """
@@ -306,7 +306,7 @@ class _WorkerSpread:
         return self._names.setdefault(slice.partition, slice.label.replace("-", "\N{NON-BREAKING HYPHEN}"))
 
     def _settle(self, future: Future, slice: RequestSlice) -> None:
-        """Process a future that has ended; the report of the slice may be lost with the worker."""
+        """Process a future that has ended; if the worker is lost, the report of the slice may be lost, too."""
         from distributed import CancelledError, KilledWorker
 
         if future.status in ("pending", "lost"):
@@ -364,7 +364,7 @@ class _WorkerSpread:
     def _pauses_of(self, partition: int) -> dict[str, float]:
         """Return, for each host that requested a pause, the remaining seconds of the pause."""
         now = monotonic()
-        until = self._alone.get(partition, {})  # A lost slice is repeated, and respects the same pauses.
+        until = self._alone.get(partition, {})  # A lost slice is repeated with the same pauses.
         return {host: moment - now for host, moment in until.items() if moment > now}
 
     def _tell(self) -> None:

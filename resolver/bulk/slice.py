@@ -1,4 +1,4 @@
-"""The work of a worker, which fetches the requests of a slice and reports the outcome.
+"""The code that runs in a worker: it fetches the requests of a slice and reports the outcome.
 
 A partition has at most one running slice. The lock on the ledger of the partition prevents a second slice,
 even if Dask wrongly assumes that the worker of the first slice is dead. A store at a URL does not support
@@ -36,8 +36,8 @@ from resolver.version import VERSION
 from resolver.warc.recorder import Recorder
 
 # The scratch directory of a slice, for output that is later sent to a store at a URL. The scratch directory
-# is inside the Dask worker's local directory, where the user has provided disk space. Dask also removes the
-# local directory after a worker was killed.
+# is inside the local directory of the Dask worker, because the user has provided disk space there. If a
+# worker is killed, Dask removes the local directory.
 
 
 def scratch() -> AbstractContextManager[str]:
@@ -234,7 +234,7 @@ async def _fetch(
 
 
 async def _enter(bench: SliceOutput, held: AsyncExitStack, patience: float) -> Ledger | None:
-    """Return the locked ledger, or None if another process holds the lock for `patience` seconds.
+    """Return the locked ledger, or None if another process still holds the lock after `patience` seconds.
 
     Raises:
         LedgerFault: The ledger cannot be read or written.
@@ -299,7 +299,7 @@ class _SliceLedger:
 #
 # Dask stores the last 1,000 messages to each worker and to the scheduler
 # (`distributed.admin.low-level-log-length`). If tasks were sent as objects, Dask would store the objects.
-# Then hundreds of megabytes of requests would stay in memory after their end.
+# Hundreds of megabytes of finished requests would then stay in memory.
 
 
 def pack_task(job: BulkJob, slice: RequestSlice) -> bytes:

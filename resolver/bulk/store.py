@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-#: The maximum of attempts to create a directory, since another worker may create a parent concurrently.
+#: The maximum number of attempts to create a directory. An attempt may fail because another worker
+#: concurrently creates a parent directory.
 _MAKES = 5
 
 
@@ -60,8 +61,8 @@ class RemoteStore:
         """Copy the file to a local path, and return whether the file exists.
 
         The result is False only if a new query to the file system confirms that the file is missing. A cached
-        listing may be outdated, and a network error does not prove that the file is missing. The run would
-        then repeat finished requests.
+        listing may be outdated, and a network error proves nothing. If an existing ledger seemed to be
+        missing, the run would repeat finished requests.
         """
         with self._faults():
             try:
@@ -92,7 +93,7 @@ class RemoteStore:
         """Write files, and create their directories if the file system needs directories (ftp, sftp).
 
         Asynchronous fsspec file systems are object stores without directories. For an object store, `mkdirs`
-        would create a bucket, so it is not called.
+        is not called, because it would create a bucket.
         """
         with self._faults():
             try:
@@ -153,7 +154,7 @@ def table_of(ledger: str, format: Format, *, files: bool) -> bytes:
     Args:
         ledger: The ledger of the partition.
         format: The format of the table.
-        files: Whether rows have the path of a file, which objects in archives do not have.
+        files: Whether each object is in a file, so that its row has a path. Objects in archives have no path.
 
     Raises:
         LedgerFault: The ledger cannot be read.
