@@ -1,4 +1,4 @@
-"""The ledger, a database file that records the requests of runs, their files and their outcomes.
+"""The ledger: a database file that records the requests of runs, with their files and outcomes.
 
 The module `book` writes the ledger during a run, and `report` reads the ledger. This module contains the
 interface for code that saves files, and does not import sqlite3.
@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from protocols.contract import Validators
 from protocols.errors import LocalError
 
-if TYPE_CHECKING:  # At runtime, a ledger does not need the imported package.
+if TYPE_CHECKING:  # The imported package is needed only for type checks.
     from resolver.network.mask import Masked
 
 
 class LedgerFault(LocalError):
-    """An error for a ledger that cannot be read or written; the run must not send further requests."""
+    """An error for a ledger that cannot be read or written, so that the run must stop."""
 
 
 class LedgerHeld(LedgerFault):
@@ -28,7 +28,7 @@ class LedgerHeld(LedgerFault):
 
 
 class CompletedFile(NamedTuple):
-    """A complete file before the rename to its final name; `final_url` is the URL after redirects."""
+    """A complete file that does not have its final name yet; `final_url` is the URL after redirects."""
 
     path: str
     inode: int

@@ -4,17 +4,17 @@ The key of a row is a digest of the URL and the path. The ledger contains neithe
 passwords, because a password could be guessed from its digest. The URL is stored in redacted form, so URLs
 that differ only in the password have the same row.
 
-The order of the steps allows recovery if the run is killed, or the power is lost, before any step:
+The steps have a fixed order, so that the next run can recover after a kill or a loss of power:
 
-1. The row is written with the status `queued`, before the request is sent. 2. The complete file NAME.part is
-synced to the disk. Then the row is synced with the status `whole`, the size, the
-   digest and the inode number.
+1. The row is written with the status `queued`, before the request is sent.
+2. The complete file NAME.part is synced to the disk. Then the row is synced with the status `whole`, the
+   size, the digest and the inode number.
 3. The file is renamed to its final name (`resolver.files.part`).
 4. The directory is synced. Then the row gets the status `done`, in one transaction with many other rows.
 
 After an interruption before step 2, the file is resumed like any other file. After an interruption after step
-2, the next run performs step 3. The inode number and the size show whether step 3 was already performed. A
-row without its file is ignored.
+2, the next run performs step 3. The inode number and the size show whether step 3 was already performed. If
+the file of a row is missing, the row is ignored.
 
 The ledger has one writer at a time, which holds a lock. Readers do not need a lock.
 """
@@ -65,9 +65,9 @@ COMMIT;
 _ADDED = (("how", "TEXT"), ("final_url", ""), ("media_type", ""))
 
 #: The number of SQLite virtual machine steps between two checks of the work limit. The work limit of a ledger
-#: is a base number of steps, plus a number of steps for each byte of the file. Counting all rows takes two
-#: steps per byte. In a damaged or malicious file, pages may point to each other, so that 50 kB seem to
-#: contain billions of rows.
+#: is a base number of steps, plus a number of steps for each byte of the file. A query that counts all rows
+#: takes two steps per byte. In a damaged or malicious file, pages may point to each other, so that 50 kB seem
+#: to contain billions of rows.
 _STEPS = 10_000
 _SPARE_STEPS, _STEPS_OF_OCTET = 1_000_000, 10
 
@@ -140,7 +140,7 @@ def _check_schema(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _table(sql: str) -> tuple[str, list[str]]:
-    """Return the start of a CREATE TABLE statement, and its columns without the columns of `_ADDED`."""
+    """Return the start of a CREATE TABLE statement, and its columns except those in `_ADDED`."""
     head, _, columns = " ".join(sql.split()).removesuffix(";").removesuffix(")").partition("(")
     added = [f"{name} {kind}".strip() for name, kind in _ADDED]
     return head.strip(), [each.strip() for each in columns.split(",") if each.strip() not in added]
@@ -149,8 +149,8 @@ def _table(sql: str) -> tuple[str, list[str]]:
 def is_ledger(head: bytes) -> bool:
     """Return whether a file has the signature (magic number) of a ledger.
 
-    An SQLite file (file format, section 1.3) has the magic string at byte 0 and the application ID at byte
-    68.
+    An SQLite file has the magic string at byte 0, and the application ID at byte 68 (SQLite file format,
+    section 1.3).
     """
     return head.startswith(b"SQLite format 3\0") and head[68:HEAD] == _OURS.to_bytes(4, "big")
 
@@ -165,7 +165,7 @@ def add_columns(connection: sqlite3.Connection) -> None:
 
 @contextmanager
 def faults_of(path: str) -> Iterator[None]:
-    """Convert SQLite and file errors to a `LedgerFault` with the fix."""
+    """Convert SQLite errors and file errors to a `LedgerFault` whose message contains the fix."""
     try:
         yield
     except LedgerFault:
@@ -247,7 +247,7 @@ class RequestRow(NamedTuple):
         url: The redacted URL.
         place: The path of the file, or of the directory if the server may choose the file name.
         given: The URL in the user's form, without the password.
-        more: Other data of a list item, in JSON.
+        more: Other data of the request from the list, as JSON.
         how: The naming scheme of the files.
         below: A prefix of the path. A directory after the prefix must not be a symbolic link.
     """
@@ -282,7 +282,7 @@ class StoredRow(NamedTuple):
 
 
 class RowTag(NamedTuple):
-    """The data that identify a version of a saved file, such as the entity tag."""
+    """The data that identifies the version of a saved file, such as the entity tag."""
 
     etag: str | None = None
     inode: int | None = None
@@ -376,7 +376,7 @@ class LedgerEntry:
 
 
 class _Change(NamedTuple):
-    """An update of a row; `path` is the final name of a file that was renamed."""
+    """An update of a row; after the rename of a file, `path` is the final name."""
 
     assignments: str
     values: tuple[Any, ...]
@@ -427,9 +427,9 @@ class Ledger:
             if kind is None:
                 raise
         finally:
-            # After a cancellation, the thread that reads the list may still run. SQLite crashes if a
-            # connection is closed while another thread uses the connection (sqlite.org/threadsafe.html). With
-            # the mutex, the other thread gets a `ProgrammingError` after the close.
+            # After a cancellation, the thread that reads the list may still run. If a connection is closed
+            # while another thread uses it, SQLite crashes (sqlite.org/threadsafe.html). With the mutex, the
+            # other thread instead gets a `ProgrammingError` after the close.
             with self._mutex:
                 self._connection.close()
                 self._file.close()
@@ -479,7 +479,7 @@ class Ledger:
             return self._connection.execute("SELECT 1 FROM object WHERE key=?", key).fetchone() is not None
 
     def rows_behind(self, number: int, most: int) -> list[StoredRow]:
-        """Return at most `most` rows after the row `number`, in request order. Raises `LedgerFault`."""
+        """Return at most `most` rows after row `number`, in the order of the requests. Raises `LedgerFault`."""
         select = (
             "SELECT id, key, url, status, how, path, size, digest FROM object WHERE id>? ORDER BY id LIMIT ?"
         )
@@ -613,12 +613,12 @@ def _now() -> float:
     return datetime.now(UTC).timestamp()
 
 
-# Fast comparison of a list with the finished rows of an earlier run. A list line that matches a finished row
-# is skipped without URL parsing.
+# The fast comparison of a URL list with the finished rows of an earlier run. If a line of the list matches a
+# finished row, the line is skipped, and its URL is not parsed.
 #
-# Rows have the order of the requests, which is the order of the list. So the next lines probably match the
-# next rows, which are read in blocks. A line without a match is looked up by key. If the row with the key is
-# done, the comparison continues after the row.
+# The rows are in the order of the requests, which is the order of the list. So the next lines probably match
+# the next rows, and rows are read in blocks. If a line does not match, its row is searched by key. If this
+# row is done, the comparison continues after this row.
 #
 # A row matches only if this run would save the file to the same path. So the naming scheme, the directory and
 # the path must be the same.
@@ -654,7 +654,7 @@ class LedgerRecall:
         self._held: dict[str, list[tuple[int, CompletedRow]]] | None = None
 
     def find(self, lines: Sequence[str]) -> list[CompletedRow | None]:
-        """Return the finished row for each line, or None for a line without one. Raises `LedgerFault`."""
+        """Return for each line its finished row, or None without a finished row. Raises `LedgerFault`."""
         if self._held is None:
             self._held = self._read()
         found = [self._take(self._held, line) for line in lines]

@@ -18,7 +18,7 @@ _OF_LEFT = "url, origin, referrer, without_password, error, exit, message, attem
 
 
 class FailedRow(NamedTuple):
-    """A kind of failure, with the class of the error, the exit status, and the number of failures."""
+    """A kind of failure: the class of the error, the exit status, and the number of failures."""
 
     error: str
     exit: int
@@ -31,7 +31,8 @@ class LedgerReport(NamedTuple):
     Attributes:
         size: The total size of all files in bytes.
         brought: The number of bytes received over the network for these files.
-        elapsed: The total duration of all runs in seconds. A killed run ends at its last write to the ledger.
+        elapsed: The total duration of all runs in seconds. A killed run counts until its last write to the
+            ledger.
     """
 
     objects: int
@@ -49,7 +50,7 @@ class LedgerReport(NamedTuple):
 
     @property
     def rate(self) -> float | None:
-        """Return the average transfer rate in bytes per second, or None without received bytes."""
+        """Return the average transfer rate in bytes per second, or None if no bytes were received."""
         return self.brought / self.elapsed if self.brought and self.elapsed > 0 else None
 
 
@@ -143,7 +144,7 @@ class FinishedRow(NamedTuple):
     """The row of a finished or failed request.
 
     Attributes:
-        path: The path in the form of the row, which may be relative.
+        path: The path as stored in the row, which may be relative.
         modified: The modification time as a Unix timestamp.
         ended: The end of the request as a Unix timestamp.
     """
@@ -212,7 +213,7 @@ def _make_finished_row(
 
 @contextmanager
 def _written_by_a_run(path: str) -> Iterator[None]:
-    """Convert the errors of invalid column values to `LedgerFault`."""
+    """Convert errors that are caused by invalid column values to `LedgerFault`."""
     try:
         yield
     except (ValueError, TypeError, LookupError) as error:
