@@ -22,9 +22,9 @@ _AT = re.compile(rf"([0-9]{{4}})(?:-?([0-9]{{2}})(?:-?([0-9]{{2}})(?:{_TIME})?)?
 
 
 def read_moment(text: str) -> datetime:
-    """Parse a time in UTC, in W3CDTF format or as 4 to 14 digits; return the end of the given period.
+    """Parse a time in UTC, in W3CDTF format or as 4 to 14 digits; return the end of the period.
 
-    A text without a day or a time means the end of the period: `2026-01` means the end of January.
+    If the text lacks a day or a time of day, it names a period, such as January 2026 for `2026-01`.
 
     Raises:
         NotConfigured: The text is not a time.
@@ -75,13 +75,12 @@ class Archive:
     """WARC files from which a `Resolver(archive=…)` retrieves objects without using the network.
 
     Any program may have written the files. The constructor reads the files once to build a catalog. The
-    caller must close the archive, or use it as a context manager. The response for a URL is its latest
-    complete capture, or a truncated capture if no complete capture exists.
+    caller must close the archive, or use it as a context manager. The archive responds to a request with the
+    latest complete capture of the URL. If no capture is complete, it responds with a truncated capture.
 
     Args:
         paths: The names of the WARC files.
-        at: The time limit: later captures are ignored. The value is a datetime, or text in the form of
-            `--at`.
+        at: The time after which captures are ignored, as a datetime or as text in the form of `--at`.
 
     Raises:
         LocalError: A file is not a WARC file or cannot be read.

@@ -54,22 +54,22 @@ if TYPE_CHECKING:
     from resolver.network.stream_settings import TappedConnection, TlsFacts
 
 
-# Listings that consist of replies. The archive stores the received replies, so that a later reader can parse
-# the replies again.
+# Some listings consist of the server's replies to commands. The archive stores these replies, so that a later
+# reader can parse the replies again.
 #
 # The scheme definition selects the stored replies (`protocols.scheme.KeptListing`): the replies to some
 # commands, the last reply, the packets of the last reply, or the names in a local directory.
 
 
 class _AnswerSpan(NamedTuple):
-    """The replies to the commands of one write; the replies start at offset `begin` of the spool."""
+    """The replies to the commands of one write. The replies start at offset `begin` of the spool."""
 
     words: tuple[str, ...]
     begin: int
 
 
 class AnswerListing:
-    """The replies of a listing, which `wanted` selects and which are written to `spool`."""
+    """The replies that form a listing, which `wanted` selects and which are written to `spool`."""
 
     def __init__(self, wanted: KeptListing, spool: SpooledBytes) -> None:
         self._wanted = wanted
@@ -184,7 +184,7 @@ def _line(name: bytes, status: FileStatus) -> bytes:
     return json.dumps(said, separators=(",", ":")).encode("ascii") + b"\n"
 
 
-# An HTTP request and its response become two records with the bytes of the connection.
+# An HTTP request and its response are stored in two records, with the bytes of the connection.
 
 _REQUEST = re.compile(rb"[A-Z]+ [^\r\n]* HTTP/1\.[01]\r\n")
 RESPONSE = "application/http;msgtype=response"
@@ -200,7 +200,7 @@ class HttpCaptureFacts(NamedTuple):
 
     Attributes:
         said: the bytes outside the records, such as interim responses.
-        body: the members of the event that describes the body.
+        body: the JSON members of the event that describes the body.
     """
 
     object: CapturedObject | None
@@ -215,7 +215,7 @@ class HttpCaptureFacts(NamedTuple):
 
 
 class HttpCapture:
-    """An HTTP request (`asked`) and the bytes of its response."""
+    """The bytes of an HTTP request (`asked`) and of its response."""
 
     def __init__(self, way: Hashable, spool: Callable[[], SpooledBytes], came: SpooledBytes) -> None:
         self.way = way
@@ -321,10 +321,10 @@ class Capture:
     """The capture of one request for one URL.
 
     For HTTP, the bytes of the connection are captured (`_exchange`). For other protocols, the bytes of the
-    object are collected in `_block`. Each received byte then belongs to the dialogue or to the body. Bytes of
-    the dialogue are recorded in events. Bytes of the body are only counted. The `pending` bytes of a
-    connection are received bytes that no reader has consumed. During a `CopyBody` step, `_passing` is the
-    name of the body's source.
+    object are collected in `_block`. In this case, each received byte belongs either to the dialogue or to
+    the body. Bytes of the dialogue are recorded in events, and bytes of the body are only counted. The
+    `pending` bytes of a connection are received bytes that no reader has consumed. During a `CopyBody` step,
+    `_passing` is the name of the body's source.
     """
 
     def __init__(self, subject: CaptureSubject, keeper: CaptureSink, mask: Mask) -> None:
@@ -612,7 +612,7 @@ class Capture:
             self._heard(each, 0)
         reply, size = self._reply, self._block.size
         if way is None and error is None and reply is not None and reply.target is not None:
-            return  # The URL is a reference to another URL and causes no request.
+            return  # The URL only refers to another URL, so no request was sent.
         is_info = self._subject.wants == "facts" or (reply is not None and reply.unchanged)
         is_session = self._subject.kept_as == "words" and self._is_whole and error is None
         is_object = reply is not None and not (is_info or is_session) and (size > 0 or self._is_whole)
@@ -637,7 +637,7 @@ class Capture:
         self._keep(way, self._subject.protocol, end, kept, None)
 
     def _finish_bodies(self, error: BaseException | None, size: int | None) -> None:
-        """Add an event about the object's bytes on each connection."""
+        """Add an event for each connection that describes the bytes of the object."""
         bodies = [way for way in list(self._ways.values()) if way.body is not None]
         verified = set() if self._reply is None else self._reply.verified
         for way in bodies:

@@ -39,8 +39,8 @@ from resolver.warc.records import (
 
 # Blocks of records are read on demand, so an archive of any size needs little memory.
 
-#: The maximum size in bytes of a block that is completely read and verified before it is returned. The digest
-#: of a larger block is verified while the block is returned.
+#: The maximum size in bytes of a block that is read completely and verified before it is returned. For a
+#: larger block, the digest is verified only when the last bytes are returned.
 HELD = 1_048_576
 
 #: The number of bytes between two records (CR LF CR LF).
@@ -53,7 +53,7 @@ class RecordPosition(NamedTuple):
     Attributes:
         file: the number of the file.
         offset: the start of the record in the file, or of the gzip member that contains the record.
-        number: the number of earlier records in the same gzip member.
+        number: the number of records before this record in the same gzip member.
     """
 
     file: int
@@ -178,10 +178,10 @@ class CatalogRecord(NamedTuple):
 
 
 class CatalogQuery(PayloadPeek):
-    """A block reader that determines the catalog data of a record, including the method of a request.
+    """A block reader that extracts the catalog data of a record, including the method of a request.
 
-    `is_short` is true if the `Content-Length` of a response is larger than the body, even if the record does
-    not have a `WARC-Truncated` field.
+    `is_short` is true if the body of a response is shorter than its `Content-Length`. The `WARC-Truncated`
+    field of the record is not considered.
     """
 
     def __init__(self, head: RecordHead) -> None:
@@ -274,7 +274,7 @@ class Catalog:
         return [each for each in found if each.id not in self._unserved and each.kind not in _NO_OBJECTS]
 
     def parts(self, sought: str, after: datetime, at: datetime | None) -> list[CatalogRecord]:
-        """Return the ranges of an object that were received between the times `after` and `at`, in order."""
+        """Return the ranges of an object that were received between `after` and `at`, in order of time."""
         found = [each for each in self._objects.get(_digest(sought), []) if each.kind == "206"]
         served = [each for each in found if each.id not in self._unserved and each.type == "response"]
         in_time = [each for each in served if each.date >= after and (at is None or each.date <= at)]
@@ -334,8 +334,8 @@ def _digest(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
-# A resumed download: a truncated HTTP response and later range responses (RFC 9110 section 14.4) are joined
-# to one body.
+# A resumed download consists of a truncated HTTP response and later range responses (RFC 9110 section 14.4).
+# These responses are joined to one body.
 
 _RANGE = re.compile(
     rb"\r?\ncontent-range[ \t]*:[ \t]*bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)[ \t]*(?=\r?\n)",
@@ -415,9 +415,9 @@ def _value(field: re.Pattern[bytes], answer: AnswerSpan) -> bytes | None:
 
 
 #: Protection against zip bombs: the maximum number of decompressed bytes for each compressed byte of a gzip
-#: member, over all reads of the member. The limit is about four times the maximum compression ratio of
-#: deflate, because a member is read several times: for its header, its metadata and its bytes. Usual
-#: compression ratios need about a hundredth of the limit.
+#: member, over all reads of the member. A member is read several times, for the header, the metadata and the
+#: object. So the limit is about four times the maximum compression ratio of deflate. Usual compression ratios
+#: need about a hundredth of the limit.
 _MOST_TIMES = 4_096
 
 
@@ -473,7 +473,7 @@ class FoundCapture:
 
     @property
     def object_head(self) -> RecordHead:
-        """Return the header of the record with the object's bytes; for a revisit, the original record."""
+        """Return the header of the record that contains the object; for a revisit, the original record."""
         original = self._original
         return self.head if original is None else self._open(original.seat)[0]
 
@@ -499,8 +499,8 @@ class FoundCapture:
     def _open(self, seat: RecordPosition) -> tuple[RecordHead, Iterator[bytes]]:
         """Open a block with the budget of its gzip member.
 
-        All reads for one capture share the budget of a member, because a response may have been resumed many
-        times within one member.
+        All reads for one capture share the budget of a member, because one member may contain many ranges of
+        a resumed response.
         """
         member = seat._replace(number=0)
         if (budget := self._budgets.get(member)) is None:
@@ -533,8 +533,8 @@ class FoundCapture:
 def _join_head(own: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the response head of a revisit, and the body of the original record.
 
-    In two cases the original record is yielded unchanged: the revisit and the original have different body
-    framing, or the revisit is a Not Modified (304) response.
+    In two cases, the original record is yielded unchanged. Either the revisit and the original have different
+    body framing, or the revisit is a Not Modified (304) response.
     """
     held, theirs = b"", None
     for piece in pieces:

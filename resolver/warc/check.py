@@ -1,7 +1,7 @@
 """The integrity check of an archive, and the list of its records.
 
-The check verifies lengths, digests and references, and parses response heads. A fault makes the file or a
-record unusable, for example damage or a wrong digest. A finding is unusual but may be correct. For example, a
+The check verifies lengths, digests and references, and parses response heads. A fault, such as damage or a
+wrong digest, means that the file or a record is unusable. Other findings may be harmless. For example, a
 referenced record may be in another file.
 """
 
@@ -23,7 +23,7 @@ from resolver.url.parsing import redact
 from resolver.warc.http import MOST_HEAD, AnswerSpan, ChunkDecoder, find_answer
 from resolver.warc.records import DamagedSpan, RecordHead, RecordSource, WarcRecord, read_records
 
-# Digests of records (WARC 1.1, 5.8), and the payload that they cover (WARC 1.1, 2).
+# The digests of records (WARC 1.1, 5.8), and the payload from which a digest is computed (WARC 1.1, 2).
 #
 # This package writes `sha1:` and 32 characters of base32. Other programs write other forms: the name of the
 # algorithm may contain a hyphen, and the digest may be in hex, base32 or base64. The length of the digest
@@ -93,7 +93,7 @@ class ComputedDigest:
 
 
 class Payload:
-    """An incremental reader of a payload. `answer` is set when the HTTP response head was read."""
+    """An incremental reader of a payload. After the HTTP response head was read, `answer` is set."""
 
     def __init__(self, head: RecordHead) -> None:
         self.answer: AnswerSpan | None = None
@@ -102,7 +102,7 @@ class Payload:
         self._unchunked: ChunkDecoder | None = None
 
     def take(self, octets: bytes) -> bytes:
-        """Return the payload bytes in `octets`; the result is empty for an invalid response head."""
+        """Return the payload bytes in `octets`; after an invalid response head, the result is empty."""
         if self._has_head and self.answer is None:
             if len(self._held) > MOST_HEAD:
                 return b""
@@ -133,7 +133,7 @@ _HEAD_ENDS = re.compile(rb"\r?\n\r?\n")
 _STATUS = re.compile(rb"HTTP/[0-9]\.[0-9] ([0-9]{3})(?:[ \r\n]|\Z)")
 _LENGTH = re.compile(rb"\r?\ncontent-length[ \t]*:[ \t]*([0-9]{1,18})[ \t]*(?=\r?\n|\Z)", re.IGNORECASE)
 _CODED = re.compile(rb"\r?\ntransfer-encoding[ \t]*:", re.IGNORECASE)
-#: HTTP status codes of responses without a body, even with a Content-Length field.
+#: HTTP status codes of responses that have no body, even if they have a Content-Length field.
 _BODILESS = frozenset({204, 304})
 
 
@@ -142,7 +142,7 @@ class BlockFacts(NamedTuple):
 
     Attributes:
         status: the HTTP status.
-        promised: the body length in bytes that the response head states.
+        promised: the body length in bytes according to the response head.
         present: the actual body length in bytes.
         is_cut: whether the last chunk of a chunked body is missing.
     """
@@ -179,7 +179,7 @@ class HttpHead:
         return self._end_head(0 if end is None else end.end())
 
     def end(self) -> bytes:
-        """Return the buffered bytes at the end of the block; without a complete head they are the body."""
+        """Return the buffered bytes at the end of the block; if the head is incomplete, they are the body."""
         return b"" if self.octets is not None else self._end_head(0)
 
     @property
@@ -259,7 +259,7 @@ class _DecodedBody:
         self.take(head)
 
     def take(self, octets: bytes) -> None:
-        """Decode bytes; the digest of a body that h11 rejects is not compared."""
+        """Decode bytes; if h11 rejects the body, the digest is not compared."""
         if self._is_over:
             return
         try:
@@ -407,7 +407,7 @@ def _check_record(record: WarcRecord[BlockInspection]) -> Iterator[ArchiveFindin
 
 def _check_digests(head: RecordHead, facts: BlockFacts) -> Iterator[ArchiveFinding]:
     if facts.block == "mismatch":
-        # For a revisit with a response head, wget writes the digest of an empty block.
+        # For a revisit record with a response head, wget writes the digest of an empty block.
         is_fault = head.type != "revisit"
         yield ArchiveFinding("", 0, "warc:digest", "the block does not match its digest", is_fault=is_fault)
     elif facts.payload == "mismatch":

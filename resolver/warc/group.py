@@ -34,7 +34,7 @@ class CaptureSubject(NamedTuple):
         target: the URL in the form of a record field.
         shown: the requested URL, redacted.
         via: the URL whose response contained this URL.
-        hop: R if this URL comes from a redirect, L if it comes from a link.
+        hop: R for the target of a redirect, L for the target of a link.
     """
 
     target: str
@@ -57,8 +57,8 @@ class CapturedObject(NamedTuple):
         sha256: the SHA-256 digest of the payload.
         head: the head of an HTTP response.
         truncated: the reason why the object is incomplete, or None.
-        digest: the digest of the payload, even if the record has no field for the digest.
-        is_found: whether the URL alone identifies the object, so that the index lists the object.
+        digest: the digest of the payload, which is set even if the record lacks a digest field.
+        is_found: whether the URL alone identifies the object. Only then does the index list the object.
     """
 
     type: Literal["response", "resource"]
@@ -145,8 +145,8 @@ def end_of(
 ) -> dict[str, JsonValue]:
     """Return the members of the last event of a dialogue, without secrets.
 
-    `masked` contains the names of masked HTTP fields. With `masked`, the event contains less metadata,
-    because the response record contains the HTTP fields.
+    `masked` contains the names of masked HTTP fields. If `masked` is set, the event contains less metadata,
+    because the response record already contains the HTTP fields.
     """
     end: dict[str, JsonValue] = {"outcome": outcome}
     if isinstance(error, ResolveError):
@@ -214,14 +214,14 @@ def fields_block(lines: list[str]) -> bytes:
     return "".join(f"{line}\r\n" for line in lines).encode("utf-8")
 
 
-# The recorded dialogue of one object: format 1, with one line of JSON for each event.
+# The recorded dialogue of one object is in format 1: one line of JSON for each event.
 #
 # `docs/how-to/archives.md` describes the events and their members. Bytes are stored as text, with one
 # character (Latin-1) per byte. The bytes of the object are only counted. The total size is limited.
 
 FORMAT = 1
 
-#: The maximum size of all lines in bytes. After the limit, one line records the truncation.
+#: The maximum size of all lines in bytes. If the limit is reached, one line records the truncation.
 MOST = 1_048_576
 #: The approximate size in bytes of an event without its data.
 _EACH = 100
@@ -307,8 +307,8 @@ def _json(happened: DialogueEvent, hide: Callable[[bytes], bytes]) -> str:
     return _ENCODER.encode({**said, **happened.members})
 
 
-# Dot-stuffing: an archive stores lines without the doubled periods at the start of lines and without the
-# final period. These functions restore the periods.
+# Dot-stuffing: an archive stores text without the final period and without the additional periods at the
+# start of lines. These functions add the periods again.
 
 _END = b".\r\n"
 
@@ -346,7 +346,7 @@ class CapturedConnection:
             found.event, found.octets = "body", None
 
     def describe(self, framing: str, ended: str, block: JsonValue) -> None:
-        """Set the members of the event that describes the object's bytes on this connection."""
+        """Set the JSON members of the event that describes the bytes of the object on this connection."""
         if self.body is not None:
             self.body.members = {"count": self.count, "block": block, "framing": framing, "ended": ended}
 

@@ -1,6 +1,6 @@
 """HTTP requests, responses and URLs in the form for archives, without secrets.
 
-All header fields stay. Secret values and the passwords in URLs are masked.
+No header field is removed. Secret values and passwords in URLs are masked.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ _TYPE = re.compile(rb"\r?\ncontent-type[ \t]*:[ \t]*([^\r\n;]*)", re.IGNORECASE)
 _FIELD = re.compile(rb"(?m)^([^\s:]+)([ \t]*:[ \t]*)([^\r\n]*(?:\r?\n[ \t][^\r\n]*)*)")
 #: A line of a head that is not a header field.
 _OTHER = re.compile(rb"(?m)^(?![^\s:]+[ \t]*:|[ \t])[^\r\n]+")
-#: Header fields that stay unmasked even if a sent secret occurs in them, because readers of a record need the
-#: fields.
+#: Header fields that are never masked, even if they contain a sent secret, because readers of a record need
+#: these fields.
 _FRAMING = frozenset({b"content-encoding", b"content-length", b"content-type", b"transfer-encoding"})
 _MASKED = re.compile(rb"(?m)^([^\s:]+)[ \t]*:[^\r\n]*\*\*\*\*")
 #: A URL with a password. The length of the scheme is limited to 64 characters, because otherwise the search
 #: would take quadratic time in a long word.
 _IN_URL = re.compile(rb"(?i)([a-z][a-z0-9+.-]{0,63}://[^\s/?#:@]*:)[^\s/?#@]*@")
 _HIDDEN = b"****"
-#: Response fields with a session cookie, which is secret even without a login.
+#: Response fields that contain cookies. A session cookie is secret even without a login.
 _COOKIES = frozenset({b"set-cookie", b"set-cookie2"})
-#: Fields whose value is derived from a sent secret.
+#: Response fields whose value is derived from a sent secret.
 _PROVED = frozenset({b"authentication-info"})
 _BODILESS = frozenset({204, 304})
 

@@ -1,9 +1,8 @@
 """Indexes of archives in the formats CDXJ and CDX, and the search for equal payloads (revisits).
 
 An index is written next to each archive. Indexes of other programs are read. The key of a record (SURT) is
-the URL with reversed host labels. The key does not contain the scheme, the user, `www.`, upper case and
-session IDs, because they seldom distinguish objects. Other programs search by this key, but this package does
-not.
+the URL with reversed host labels. The key is in lower case. It omits the scheme, the user, `www.` and session
+IDs, because they seldom distinguish objects. Other programs search by this key, but this package does not.
 """
 
 from __future__ import annotations
@@ -96,7 +95,7 @@ def _normalize_escapes(text: str) -> str:
 
 
 class IndexBuilder:
-    """A builder of the index line of a record, which is complete after the block was read.
+    """A builder of a record's index line. The line is complete after the block was read.
 
     Most types of records are not in the index.
     """
@@ -142,7 +141,7 @@ class IndexBuilder:
 # Indexes of other programs in the formats CDXJ and CDX. The first line of a CDX index contains the column
 # names.
 #
-# An index is untrusted. A line is only a hint that a record may have the payload with a digest. The length of
+# An index is untrusted. A line only suggests that a record may have the payload with a digest. The length of
 # a line and the number of lines are limited (S16). An index may be gzip-compressed.
 
 #: The maximum length of a line in bytes, and the maximum number of lines in an index.
@@ -228,7 +227,7 @@ def _parse_json(text: str) -> CdxHint | None:
 def _hint(digest: str, file: str, offset: str) -> CdxHint | None:
     """Return the hint with these values, or None for invalid values.
 
-    Some programs write the digest without the name of the algorithm, or the file name with an old directory.
+    Some programs omit the name of the digest algorithm, or write the file name with an outdated directory.
     """
     claim = read_claim(digest if ":" in digest else f"sha1:{digest}")
     name = file.rpartition("/")[2]
@@ -249,8 +248,8 @@ def _is_name(name: str) -> bool:
 # Deduplication: payloads that this run or an earlier run archived become revisit records (WARC 1.1, 6.7).
 #
 # The key of a payload consists of its SHA-256 digest and its length. For an HTTP response, the key also
-# contains whether the body is chunked. For other objects, the key also contains the media type. The URL is
-# not part of the key.
+# states whether the body is chunked. For other objects, the key also contains the media type. The URL is not
+# part of the key.
 
 #: The minimum size in bytes of a payload for deduplication. For a smaller payload, the revisit record is not
 #: shorter than the record of the object.
@@ -290,7 +289,7 @@ class Revisits:
     def find(self, kept: CapturedObject) -> RevisitOriginal | None:
         """Return a record with the same payload.
 
-        None means that such a record does not exist, or that a revisit record does not save space.
+        Return None if such a record does not exist, or if a revisit record would not save space.
         """
         return self._known.get(payload_key(kept)) if is_worthwhile(kept) else None
 
@@ -311,8 +310,8 @@ def is_worthwhile(kept: CapturedObject) -> bool:
 def payload_key(kept: CapturedObject) -> tuple[str, int, str]:
     """Return the key of a payload, which is the same for equal payloads.
 
-    Programs use the HTTP head of the revisit record to read the body of the original record. So both bodies
-    must be chunked, or both bodies must not be chunked.
+    Programs combine the HTTP head of the revisit record with the body of the original record. So either both
+    bodies must be chunked, or none of them.
     """
     is_coded = kept.payload_digest is None
     how = kept.content_type if kept.type != "response" else "chunks" if is_coded else ""
@@ -321,19 +320,20 @@ def payload_key(kept: CapturedObject) -> tuple[str, int, str]:
 
 # Deduplication with earlier archives, through the indexes that the user configured.
 #
-# A line of an index is only a hint. The record is opened, and its payload is hashed again. A missing record,
-# or a record with another payload, is ignored. So untrusted data of an index never gets into an archive, and
-# a SHA-1 collision has no effect.
+# An index is not trusted. The record is opened, and its payload is hashed again. If the record is missing or
+# has another payload, the line of the index is ignored. So untrusted data of an index never gets into an
+# archive, and a SHA-1 collision has no effect.
 #
 # The hints are stored in a private temporary database. The database needs about 50 bytes per line on the
 # disk, and a few MB of memory for any number of lines.
 
-#: The number of lines per database insert, and the maximum number of records that are opened for a digest.
+#: The number of index lines per database insert, and the maximum number of records that are opened for one
+#: digest.
 _AT_ONCE = 10_000
 _MOST_TRIED = 3
 
-#: A field value that may be copied into another record. Spaces and line ends are not allowed (header
-#: injection).
+#: Matches a field value that may be copied into another record. Spaces and line ends are not allowed, to
+#: prevent header injection.
 _WORD = re.compile(r"[!-~]{1,8192}")
 
 _TABLE = "CREATE TABLE hints (digest BLOB, directory INTEGER, name BLOB, offset INTEGER)"
@@ -373,7 +373,7 @@ class EarlierArchives:
     def find(self, kept: CapturedObject) -> RevisitOriginal | None:
         """Return the record of an earlier archive with the same payload key.
 
-        None means that such a record does not exist, or that a revisit record does not save space.
+        Return None if such a record does not exist, or if a revisit record would not save space.
         """
         claim = read_claim(kept.digest)
         if claim is None or not is_worthwhile(kept):

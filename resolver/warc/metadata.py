@@ -1,4 +1,4 @@
-"""The parser for the recorded dialogue of a capture.
+"""The parser for the recorded dialogue (protocol exchange) of a capture.
 
 The dialogue is untrusted. Invalid items are skipped.
 """
@@ -82,7 +82,7 @@ class ReplayedConnection:
         heard: the received bytes, in order.
         has_body: whether the connection carried bytes of the object.
         framing: the framing of the object's bytes, such as dot-stuffing.
-        ended: the event that ended the body of the object, such as a length or a close.
+        ended: the reason why the body of the object ended, such as its length or a close.
     """
 
     transport: str
@@ -164,7 +164,7 @@ def reply_of(end: Json) -> Reply | None:
 
 
 def _depth(value: JsonValue, deep: int = 0) -> int:
-    """Return the nesting depth of a value, or a depth above `_DEEPEST` for deeper values."""
+    """Return the nesting depth of a value; above `_DEEPEST`, the exact depth is not computed."""
     if deep > _DEEPEST or not isinstance(value, dict | list):
         return deep
     inner = value.values() if isinstance(value, dict) else value

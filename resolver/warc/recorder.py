@@ -47,7 +47,7 @@ class WarcVolume:
 
     Attributes:
         mode: The permissions of the file.
-        cut: The number of removed bytes of an incomplete record that an interrupted run left at the end.
+        cut: The number of bytes that were removed because an interrupted run left an incomplete record.
 
     Raises:
         LocalError: Another program created the file, another run has locked the file, or the file is damaged
@@ -84,7 +84,7 @@ class WarcVolume:
 
     @contextmanager
     def open_transaction(self) -> Iterator[None]:
-        """Start a transaction: after an error, no record of the `with` block stays in the file.
+        """Start a transaction; after an error, no record of the `with` block stays in the file.
 
         Otherwise a full disk could leave an incomplete record in the middle of the file.
         """
@@ -198,9 +198,9 @@ class Recorder:
         sync: Whether each capture is synced to the disk before it is reported as written.
         policy: The policy of the run, which is stored in the file. The text must not contain secrets.
         command: The command of the run, which is stored in the file. The text must not contain secrets.
-        dedup: The indexes (CDXJ, CDX) of earlier archives for deduplication, in the same directory as their
-            archives. If a record of an earlier archive has the same payload as an object, a reference to that
-            record (a revisit) is written instead of the object.
+        dedup: The indexes (CDXJ, CDX) of earlier archives for deduplication. An index must be in the same
+            directory as its archive. If an earlier archive contains a record with the same payload as an
+            object, a reference to the record (a revisit) is written instead of the object.
         cookies: Whether the values of cookies in responses are stored. Otherwise the values are replaced by
             `****`.
         mode: The permissions of new files and indexes, from which the umask is subtracted. By default only
@@ -210,8 +210,8 @@ class Recorder:
 
     Raises:
         NotConfigured: `path` does not end in `.warc.gz` or `.warc`.
-        LocalError: Another program created the file, another run has locked the file, or the file is damaged
-            or not writable. Or an index is not readable.
+        LocalError: Another program created the file, another run has locked the file, the file is damaged or
+            not writable, or an index is not readable.
     """
 
     def __init__(
@@ -237,7 +237,7 @@ class Recorder:
         self._policy, self._command = policy, command
         self.keeps_cookies, self._mode = cookies, mode
         self._lock = Lock()
-        self._flushing = Lock()  # Lock order, to prevent a deadlock: `_flushing` before `_lock`.
+        self._flushing = Lock()  # To prevent a deadlock, `_flushing` is acquired before `_lock`.
         self._kept = self._flushed = 0
         self._revisits = Revisits()
         self._once = once
@@ -325,7 +325,7 @@ class Recorder:
             self._flush(place)
 
     def _is_there(self, group: RecordGroup) -> bool:
-        """Return whether an earlier run wrote the same capture; each earlier capture matches once."""
+        """Return whether an earlier run wrote the same capture; each earlier capture matches only once."""
         kept = group.object
         if kept is None:
             return False
@@ -446,7 +446,7 @@ T = TypeVar("T")
 
 
 class CaptureRecording:
-    """The captures of one attempt, at most one capture at a time."""
+    """The captures of one attempt to retrieve a URL, written one after another."""
 
     def __init__(self, recorder: Recorder, mask: Mask, attempt: int) -> None:
         self._recorder = recorder
@@ -486,8 +486,8 @@ class CaptureRecording:
     def options(url: Url, options: Options) -> Options:
         """Return the options with which the complete bytes of an object can be archived.
 
-        Pipelining and HTTP/2 are disabled. The body of an error response is included. A download is not
-        resumed, unless the archived HTTP exchange shows that the response is a range.
+        Pipelining and HTTP/2 are disabled. The body of an error response is included. A download is resumed
+        only over HTTP, because only the archived HTTP exchange shows that a response is a range.
         """
         row = registry.find(url.scheme)
         if (options.start or options.stop is not None) and (row is None or row.kept_as != "exchange"):
@@ -501,8 +501,8 @@ class CaptureRecording:
     async def conclude(self) -> None:
         """End a successful capture in a worker thread, as `end` does.
 
-        The worker thread prevents compression and a slow disk from blocking other tasks. If a connection is
-        closed concurrently, the close may be missing from the dialogue.
+        With a worker thread, compression and a slow disk do not block other tasks. If a connection is closed
+        at the same time, the recorded dialogue may lack the close.
         """
         if self._capture is None:
             return

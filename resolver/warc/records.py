@@ -1,7 +1,7 @@
 """The parser for WARC files, which returns complete records and damaged spans in order.
 
-A record is complete if its block has the stated length, CR LF CR LF follows, and its gzip member is complete.
-After damage, reading continues at the next record.
+A record is complete if its block has the length that the header states, CR LF CR LF follows the block, and
+the gzip member is complete. After damaged bytes, the parser continues at the next record.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from protocols.location import Headers
 
 # Streams of decompressed bytes, from one gzip member (RFC 1952) or from an uncompressed file.
 #
-# A stream buffers at most 64 KiB of decompressed bytes. A length field in the file never determines the size
-# of a buffer. A `Budget` limits repeated reads and repeated decompression, as protection against zip bombs.
+# A stream buffers at most 64 KiB of decompressed bytes. The size of a buffer never depends on a length field
+# in the file. A `Budget` limits repeated reads and repeated decompression, as protection against zip bombs.
 
 #: The first bytes of a gzip member: the magic number and the compression method deflate.
 GZIP = b"\x1f\x8b\x08"
 
 #: The maximum number of bytes that one step reads from a file, and that one step decompresses.
 AT_ONCE = 65_536
-#: The number of bytes in the first step. Each further step doubles the number. So an attempt to read at a
-#: damaged position is cheap.
+#: The number of bytes that the first step reads. Each further step doubles the number. So a failed attempt at
+#: a damaged position takes little time.
 AT_FIRST = 1_024
 
 #: The `wbits` value of zlib for the gzip format with the maximum window size.
@@ -56,14 +56,14 @@ class RecordSource(Protocol):
 
 
 class Budget:
-    """A limit on repeated reads and repeated decompression, for a file that is read from `begin` on.
+    """A limit on repeated reads and repeated decompression of a file that is read from offset `begin` on.
 
-    The first read of a byte, including its decompression, does not count. Each repeated read or decompression
-    counts. The limit is `times` bytes for each byte of the file that was read, plus `spare` bytes.
+    Only repeated reads and repeated decompression count. The limit is `times` bytes for each byte of the file
+    that was read, plus `spare` bytes.
 
-    After damage, reading restarts at each possible start of a record or a gzip member. In a malicious file,
-    members may overlap, or all lengths may reach to the end of the file. Without a limit, the time would be
-    quadratic in the file size.
+    After damaged bytes, the parser tries each possible start of a record or a gzip member. In a malicious
+    file, members may overlap, or all lengths may extend to the end of the file. Without a limit, parsing
+    would take quadratic time in the file size.
     """
 
     #: The maximum compression ratio of deflate (1032 bytes for one byte, zlib.net/zlib_tech.html), plus 1 for
@@ -227,7 +227,7 @@ _OTHERS = (
 )
 _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _LENGTH = re.compile(r"[0-9]{1,18}", re.ASCII)
-#: The value of WARC-Date in the form W3CDTF, with a precision between a year and nanoseconds (WARC 1.1, 5.4).
+#: The value of WARC-Date in W3CDTF format (WARC 1.1, 5.4). The precision may vary from years to nanoseconds.
 _DATE = re.compile(
     r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})(?:T([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?Z)?)?)?",
     re.ASCII,
@@ -385,7 +385,7 @@ class WarcRecord(Generic[R]):
     Attributes:
         offset: the start of the record, or of its gzip member, in the file.
         end: the end of the record, or of its gzip member, in the file.
-        shares: whether another record, which may be damaged, follows in the same gzip member.
+        shares: whether another record follows in the same gzip member. That record may be damaged.
         reader: the reader that received the block.
     """
 

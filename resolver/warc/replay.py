@@ -1,8 +1,8 @@
 """Retrieval from archives, without network access.
 
-The protocol exchange (dialogue) of the scheme runs unchanged, and its parsers read archived bytes like the
-bytes of a server. If an object was archived without the exchange, the reply is built from the recorded
-metadata and the bytes of the object.
+The protocol exchange (dialogue) of the scheme runs unchanged. Its parsers read the archived bytes as if a
+server had sent the bytes. If an object was archived without the exchange, the reply is built from the
+recorded metadata and the bytes of the object.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class ArchivedStream:
     async def receive(self) -> bytes:
         await running().checkpoint()
         octets = self._held or self._read_next()
-        while octets is None:  # If a caller waits for data and for a timer, the data comes first.
+        while octets is None:  # If a caller waits for data and for a timer, data takes precedence.
             await running().sleep_forever()
         self._held = octets[_AT_ONCE:]
         octets = octets[:_AT_ONCE]
@@ -308,10 +308,10 @@ def status_from(end: Json, size: int | None, *, is_directory: bool) -> FileStatu
 
 #: A line of an MLSD listing, with facts (RFC 3659 section 7.2).
 _FACTS = re.compile(rb"(?:[A-Za-z0-9.-]+=[^;]*;)+ .")
-#: The minimum and maximum time of a listing. The years before and after a listing must be valid for
-#: `datetime`.
+#: The minimum and maximum time of a listing. `datetime` must support the previous and the next year of a
+#: listing, too.
 _FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
-#: The purposes of a retrieval whose object is not saved.
+#: The purposes of a retrieval that does not save the object.
 _LOOKED_AT: frozenset[Wanted] = frozenset({"content", "facts", "listing"})
 _COMMANDS = re.compile(r';[ \t]*commands="([A-Z_ ]*)"')
 
@@ -354,7 +354,7 @@ class ArchiveGate(UrlGate):
         """Return the capture of the URL.
 
         If the archive contains the URL only as a directory, the directory is returned, as a server would do.
-        Recursive retrieval needs this behavior.
+        Recursive retrieval depends on this.
         """
         url, row, want = self._admission.url, self.row, self.options.want
         try:
@@ -397,8 +397,8 @@ class ArchiveGate(UrlGate):
     def _is_told(self) -> bool:
         """Return whether the reply is built from the recorded metadata instead of the dialogue.
 
-        This is necessary for a document of a plug-in scheme, because the replies at the end of the dialogue
-        are not archived.
+        The reply for a document of a plug-in scheme is built from metadata, because the replies at the end of
+        its dialogue are not archived.
         """
         row = self.row
         if row is None or registry.is_ours(row) or row.replayed is not None:
@@ -408,7 +408,7 @@ class ArchiveGate(UrlGate):
 
     @property
     def _how(self) -> str:
-        """Return the name of the replay method, as the scheme definition determines it."""
+        """Return the name of the replay method from the scheme definition."""
         row = self.row
         if row is None:
             return ""
@@ -446,7 +446,7 @@ class ArchiveGate(UrlGate):
         try:
             found = self._found
         except ResolveError as error:
-            self._mistaken = error  # Some URLs are references to other URLs and cause no request.
+            self._mistaken = error  # Some URLs only refer to other URLs, so no request is sent.
             return (yield from dialogue)
         is_told = not found.has_object and self._how != "exchange" and not found.exchanges
         if is_told or (found.has_object and self._how == "facts"):
@@ -458,7 +458,7 @@ class ArchiveGate(UrlGate):
         return (yield from self._replay_datagrams(dialogue))
 
     def _give(self, reply: Reply) -> Dialogue[None]:
-        """Yield a reply with the recorded metadata, and the archived bytes."""
+        """Yield a reply with the recorded metadata and the archived bytes."""
         found, end = self._found, self._found.end
         reply.findings.extend(findings_of(end))
         if reply.media_type is None and found.has_object and not end:
@@ -497,7 +497,7 @@ class ArchiveGate(UrlGate):
             dialogue.close()
 
     def _at_once(self, step: Step) -> object:
-        """Return the result of a step from the archived content, if the datagrams were not archived."""
+        """Return the result of a step from the archived content, because the datagrams were not archived."""
         if isinstance(step, OpenDatagrams):
             self._takes_block = self._how == "packets" and self._asked >= len(self._found.exchanges)
             return OpenedConnection((self._found.address or "",), 1) if self._takes_block else None

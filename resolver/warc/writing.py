@@ -1,7 +1,7 @@
 """The writer of records, based on warcio. In a compressed file, each record is a separate gzip member.
 
-By default, warcio parses HTTP heads, writes them in another form, and adds digests. To prevent this, warcio
-receives complete blocks with their lengths and digests (WARC 1.1, 5).
+By default, warcio parses HTTP heads, changes their form, and adds digests. To prevent changes, this module
+passes complete blocks with their lengths and digests (WARC 1.1, 5).
 """
 
 from __future__ import annotations
