@@ -125,10 +125,11 @@ sdist: $(VENV)/.installed
 servers:
 	tests/servers/unpack.sh
 
-# Groups of dependencies, each in its turn into the same environment.
+# Groups of dependencies, each in its turn into the same environment. urllib3.future, which niquests needs, replaces
+# urllib3 unless it is built from its source with this variable.
 $(VENV)/.full $(VENV)/.bench $(VENV)/.plots $(VENV)/.docs $(VENV)/.release: $(VENV)/.%: $(VENV)/.installed
 	$(RUN) tools/requirements.py $(if $(LOWEST),--lowest) $* >$(VENV)/$*.txt
-	$(RUN) $(PIP) -r $(VENV)/$*.txt
+	URLLIB3_NO_OVERRIDE=1 $(RUN) $(PIP) --no-binary urllib3-future -r $(VENV)/$*.txt
 	@touch $@
 
 clean:

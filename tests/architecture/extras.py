@@ -21,11 +21,16 @@ ROOMS: Mapping[str, frozenset[str]] = {
     "html": words("protocols.http.index.html"),
     "http2": words("resolver.network.frames"),
     "mcp": words("resolver.adapters.mcp"),
-    "requests": words("resolver.adapters.requests resolver.adapters.guard.requests"),
+    "requests": words(
+        "resolver.adapters.requests resolver.adapters.guard.requests resolver.adapters.guard.urllib3"
+    ),
     "testing": words("resolver.testing"),
     "warc": words("resolver.warc resolver.warc.recorder"),
     "web": words("resolver.web"),
 }
+
+#: The modules of libraries without an extra: niquests replaces urllib3 in an environment that installs it.
+WITHOUT_EXTRA = words("resolver.adapters.guard.niquests")
 
 #: Libraries that another library always installs.
 _PARTS = {
@@ -49,6 +54,8 @@ def missing_requirements(
     always = _libraries_of(base)
     found = []
     for name, module in modules.items():
+        if name in WITHOUT_EXTRA:
+            continue
         extra = next((extra for extra, places in rooms.items() if _is_in(name, places)), None)
         brought = always if extra is None else always | _libraries_of(extras[extra])
         taken = house[name] if extra is None else {imported for imported, _ in module.imports}

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from typing import Any
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -20,6 +21,7 @@ from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 
 import resolver
+from resolver.adapters.guard.sockets import check_url
 
 AddressInfo = aiohttp.AddrInfoType
 
@@ -51,16 +53,31 @@ class GuardedResolver(AbstractResolver):
 class GuardedConnector(aiohttp.TCPConnector):
     """A connector with a policy; the default policy is `untrusted`.
 
-    `lookups` is the resolver for the DNS lookups. The policy `untrusted` refuses each proxy except its
-    `trusted_proxy` (S09). The IP address of a proxy is checked too.
+    `lookups` is the resolver for the DNS lookups; `options` are the other keywords of `aiohttp.TCPConnector`.
+    The policy `untrusted` refuses each proxy except its `trusted_proxy` (S09). The IP address of a proxy is
+    checked too.
+
+    Raises:
+        TypeError: `resolver` is given, which would replace the check of its addresses: pass it as `lookups`.
     """
 
     def __init__(
-        self, policy: resolver.Policy | str | None = None, *, lookups: AbstractResolver | None = None
+        self,
+        policy: resolver.Policy | str | None = None,
+        *,
+        lookups: AbstractResolver | None = None,
+        socket_factory: Callable[[AddressInfo], socket.socket] | None = None,
+        **options: Any,
     ) -> None:
+        if "resolver" in options:
+            raise TypeError(
+                "GuardedConnector: resolver would replace the address checks (pass it as lookups)"
+            )
         self._policy = resolver.Policy.of("untrusted" if policy is None else policy)
         super().__init__(
-            resolver=GuardedResolver(self._policy, lookups), socket_factory=_factory(self._policy)
+            resolver=GuardedResolver(self._policy, lookups),
+            socket_factory=_guard_factory(self._policy, socket_factory),
+            **options,
         )
 
     async def connect(
@@ -70,18 +87,15 @@ class GuardedConnector(aiohttp.TCPConnector):
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109
     ) -> Connection:
         """Check each request and redirect, including requests over a pooled connection."""
-        url = str(req.url)
-        proxy = "none" if req.proxy is None else str(req.proxy)
-        error = resolver.check(url, policy=self._policy, proxy=proxy).error(resolver.parse(url))
-        if error is not None:
-            raise error
+        check_url(str(req.url), self._policy, "none" if req.proxy is None else str(req.proxy))
         return await super().connect(req, traces, timeout)
 
 
-def _factory(policy: resolver.Policy) -> Callable[[AddressInfo], socket.socket]:
-    def guarded_socket(info: AddressInfo) -> socket.socket:
-        family, kind, protocol, _, place = info
-        resolver.guard(str(place[0]), policy=policy)
-        return socket.socket(family, kind, protocol)
+def _guard_factory(
+    policy: resolver.Policy, factory: Callable[[AddressInfo], socket.socket] | None
+) -> Callable[[AddressInfo], socket.socket]:
+    def make_guarded_socket(info: AddressInfo) -> socket.socket:
+        resolver.guard(str(info[4][0]), policy=policy)
+        return socket.socket(*info[:3]) if factory is None else factory(info)
 
-    return guarded_socket
+    return make_guarded_socket

@@ -9,19 +9,21 @@ import resolver
 
 
 def create_connection(
-    place: tuple[str, int],
+    address: tuple[str, int],
     timeout: float | None = None,
     source_address: tuple[str, int] | None = None,
     *,
+    all_errors: bool = False,
     scheme: str = "http",
     policy: resolver.Policy | str | None = None,
 ) -> socket.socket:
     """Connect to a host and port, only to a checked IP address.
 
     Args:
-        place: The host and port.
+        address: The host and port.
         timeout: The timeout in seconds for each IP address.
         source_address: The local IP address and port.
+        all_errors: Whether the errors of all IP addresses are raised, as an `ExceptionGroup`.
         scheme: The scheme whose policy rules apply.
         policy: The policy; the default is `untrusted`.
 
@@ -30,11 +32,23 @@ def create_connection(
         resolver.InvalidUrl: The host is not valid. No data was sent.
         OSError: The connection failed, as for `socket.create_connection`.
     """
-    host, port = place
-    addresses = look_up(host, port, scheme=scheme, policy=policy)
+    host, port = address
     return connect_first(
-        addresses, lambda address: socket.create_connection((address, port), timeout, source_address)
+        look_up(host, port, scheme=scheme, policy=policy),
+        lambda each: socket.create_connection((each, port), timeout, source_address),
+        all_errors=all_errors,
     )
+
+
+def check_url(url: str, policy: resolver.Policy, proxy: str = "none") -> None:
+    """Check a URL before its request; DNS results are checked at the connection.
+
+    Raises:
+        resolver.ResolveError: The policy refuses the URL or the proxy, or the URL is not valid.
+    """
+    error = resolver.check(url, policy=policy, proxy=proxy).error(resolver.parse(url))
+    if error is not None:
+        raise error
 
 
 def look_up(
@@ -48,17 +62,24 @@ def look_up(
         return resolver.guard(host, dict.fromkeys(found), port=port, scheme=scheme, policy=policy)
 
 
-def connect_first(addresses: Iterable[str], connect: Callable[[str], socket.socket]) -> socket.socket:
+def connect_first(
+    addresses: Iterable[str], connect: Callable[[str], socket.socket], *, all_errors: bool = False
+) -> socket.socket:
     """Return the first successful connection to one of the addresses.
 
     Raises:
         OSError: All addresses failed; the error of the last address is raised.
+        ExceptionGroup: The same with `all_errors`.
     """
-    failure: OSError | None = None
+    failures: list[OSError] = []
     for address in addresses:
         try:
             return connect(address)
         except OSError as error:
-            failure = error
-    assert failure is not None, "at least one address is given"
-    raise failure
+            failures.append(error)
+    raise failure_of(failures, all_errors)
+
+
+def failure_of(failures: list[OSError], all_errors: bool) -> Exception:
+    """Return the error of a host from the errors of its addresses, of which there is at least one."""
+    return ExceptionGroup("all addresses failed", failures) if all_errors else failures[-1]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 from ssl import SSLContext
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import resolver
+from resolver.adapters.guard.sockets import failure_of
 
 #: A result of `socket.getaddrinfo`: family, type, protocol, canonical name, and address.
 AddressInfo: TypeAlias = tuple[
@@ -20,7 +21,15 @@ AddressInfo: TypeAlias = tuple[
 
 
 async def getaddrinfo(
-    host: str, port: int, *, scheme: str = "http", policy: resolver.Policy | str | None = None
+    host: str,
+    port: int,
+    *,
+    family: int = 0,
+    type: int = socket.SOCK_STREAM,
+    proto: int = 0,
+    flags: int = 0,
+    scheme: str = "http",
+    policy: resolver.Policy | str | None = None,
 ) -> list[AddressInfo]:
     """Return the allowed addresses from a DNS lookup of the system.
 
@@ -31,24 +40,20 @@ async def getaddrinfo(
         resolver.Refused: The policy forbids the host or all its addresses.
         resolver.InvalidUrl: The host is not valid.
     """
+
+    async def find(name: str) -> list[AddressInfo]:
+        loop = asyncio.get_running_loop()
+        return list(await loop.getaddrinfo(name, port, family=family, type=type, proto=proto, flags=flags))
+
     try:
         wanted = resolver.guard(host, port=port, scheme=scheme, policy=policy)
-    except resolver.Unreachable:
-        return await _filter_addresses(host, port, scheme, policy)
-    return [info for address in wanted for info in await _infos(address, port)]
-
-
-async def _filter_addresses(
-    host: str, port: int, scheme: str, policy: resolver.Policy | str | None
-) -> list[AddressInfo]:
-    found = await _infos(host, port)
-    left = resolver.guard(host, [str(info[4][0]) for info in found], port=port, scheme=scheme, policy=policy)
-    return [info for info in found if info[4][0] in left]
-
-
-async def _infos(host: str, port: int) -> list[AddressInfo]:
-    loop = asyncio.get_running_loop()
-    return list(await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+    except resolver.Unreachable:  # all checks have passed except the check of the DNS lookup result
+        found = await find(host)
+        left = resolver.guard(
+            host, [str(info[4][0]) for info in found], port=port, scheme=scheme, policy=policy
+        )
+        return [info for info in found if info[4][0] in left]
+    return [info for address in wanted for info in await find(address)]
 
 
 async def open_connection(
@@ -57,23 +62,45 @@ async def open_connection(
     *,
     tls: SSLContext | None = None,
     policy: resolver.Policy | str | None = None,
+    family: int = 0,
+    proto: int = 0,
+    flags: int = 0,
+    all_errors: bool = False,
+    **options: Any,
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect as `asyncio.open_connection` does, to the first checked address that accepts.
 
-    TLS verifies the name `host`.
+    The addresses are tried one after another, so `happy_eyeballs_delay` and `interleave` have no effect.
+
+    Args:
+        host: The host, whose name TLS verifies if `server_hostname` is not given.
+        port: The port.
+        tls: The TLS context, also under the name `ssl`.
+        policy: The policy; the default is `untrusted`.
+        family: The family of the addresses, and `proto` and `flags` as for `loop.getaddrinfo`.
+        proto: The protocol of the addresses.
+        flags: The flags of the DNS lookup.
+        all_errors: Whether the errors of all addresses are raised, as an `ExceptionGroup`.
+        options: Other keywords of `asyncio.open_connection`, such as `limit` and `local_addr`.
 
     Raises:
         resolver.Refused: The policy forbids the host or all its addresses.
         resolver.InvalidUrl: The host is not valid.
         OSError: All addresses failed; the error of the last address is raised.
+        ValueError: `sock` is given: the address of an open socket is not checked.
     """
-    failure: OSError | None = None
-    for info in await getaddrinfo(host, port, scheme="http" if tls is None else "https", policy=policy):
+    if options.pop("sock", None) is not None:
+        raise ValueError("open_connection: sock is already connected, so no address is checked (pass a host)")
+    context = options.pop("ssl", None) if tls is None else tls
+    if context:
+        options.setdefault("server_hostname", host.strip("[]"))
+    failures: list[OSError] = []
+    scheme = "https" if context else "http"
+    for info in await getaddrinfo(
+        host, port, family=family, proto=proto, flags=flags, scheme=scheme, policy=policy
+    ):
         try:
-            return await asyncio.open_connection(
-                str(info[4][0]), port, ssl=tls, server_hostname=None if tls is None else host.strip("[]")
-            )
+            return await asyncio.open_connection(str(info[4][0]), port, ssl=context, **options)
         except OSError as error:
-            failure = error
-    assert failure is not None, "at least one address is given"
-    raise failure
+            failures.append(error)
+    raise failure_of(failures, all_errors)

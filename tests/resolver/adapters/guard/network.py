@@ -63,11 +63,12 @@ class Body(NamedTuple):
 class Server:
     """A pair of servers at one port, one at a public address and one at an internal address.
 
-    `visits` records the address and the Host field of each request.
+    `visits` records the address and the Host field of each request, and `peers` the address of its client.
     """
 
     def __init__(self, locations: Mapping[str, str]) -> None:
         self.visits: list[tuple[str, str]] = []
+        self.peers: list[str] = []
         self.locations = dict(locations)
         self.port = 0
 
@@ -82,6 +83,7 @@ def servers(locations: Mapping[str, str], bodies: Mapping[str, Body] | None = No
 
         def do_GET(self) -> None:
             shared.visits.append((self.connection.getsockname()[0], self.headers["Host"]))
+            shared.peers.append(self.connection.getpeername()[0])
             location = shared.locations.get(self.path)
             self.send_response(200 if location is None else 302)
             if location is not None:

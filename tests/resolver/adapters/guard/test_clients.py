@@ -7,6 +7,7 @@ otherwise.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import pickle
 import socket
 import ssl
@@ -20,12 +21,14 @@ import pytest
 import requests
 import trustme
 from requests.adapters import HTTPAdapter
+from urllib3.exceptions import MaxRetryError
 from urllib3.poolmanager import PoolManager
 
 import resolver
 from resolver.adapters.guard import sockets, streams
 from resolver.adapters.guard.aiohttp import GuardedConnector, GuardedResolver
 from resolver.adapters.guard.requests import GuardedAdapter
+from resolver.adapters.guard.urllib3 import GuardedPoolManager
 from tests.hang import HANG
 from tests.resolver.adapters.guard.network import INSIDE, POLICY, PUBLIC, REDIRECTS, Names, Server
 
@@ -72,9 +75,14 @@ def by_aiohttp(host: str, port: int, path: str) -> bytes:
     return asyncio.run(ask())
 
 
-CLIENTS: tuple[Client, ...] = (by_socket, by_asyncio, by_requests, by_aiohttp)
+def by_urllib3(host: str, port: int, path: str) -> bytes:
+    with GuardedPoolManager(POLICY, timeout=HANG) as manager:
+        return bytes(manager.request("GET", f"http://{host}:{port}{path}").data)
+
+
+CLIENTS: tuple[Client, ...] = (by_socket, by_asyncio, by_requests, by_urllib3, by_aiohttp)
 #: Clients that follow redirects themselves.
-FOLLOWING: tuple[Client, ...] = (by_requests, by_aiohttp)
+FOLLOWING: tuple[Client, ...] = (by_requests, by_urllib3, by_aiohttp)
 
 
 @pytest.mark.parametrize("client", CLIENTS)
@@ -293,8 +301,122 @@ def test_guarded_getaddrinfo_returns_infos_like_the_loop(names: Names) -> None:
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_guarded_client_raises_os_error_without_answer(client: Client, names: Names) -> None:
+def test_guarded_client_raises_error_of_its_library_without_answer(client: Client, names: Names) -> None:
     with socket.socket() as bound:
         bound.bind((PUBLIC, 0))
-        with pytest.raises(OSError, match=r"."):
+        with pytest.raises(MaxRetryError if client is by_urllib3 else OSError, match=r"."):
             client("outside.example", bound.getsockname()[1], "/")
+
+
+#: The address of a client that chooses it.
+SOURCE = "127.0.0.9"
+
+
+def test_guarded_connector_passes_keywords_on(server: Server, names: Names) -> None:
+    """Each keyword of aiohttp except `resolver` is accepted; the server sees the effect of one."""
+    made = []
+
+    def make(info: Any) -> socket.socket:
+        made.append(info[4][0])
+        return socket.socket(*info[:3])
+
+    async def ask() -> bytes:
+        keywords = inspect.signature(aiohttp.TCPConnector).parameters.values()
+        options = {each.name: each.default for each in keywords} | {"limit": 1, "local_addr": (SOURCE, 0)}
+        del options["resolver"]
+        connector = GuardedConnector(POLICY, **options | {"socket_factory": make})
+        assert connector.limit == 1
+        url = f"http://outside.example:{server.port}/"
+        async with aiohttp.ClientSession(connector=connector) as session, session.get(url) as response:
+            return await response.read()
+
+    assert asyncio.run(ask()) == b"hello"
+    assert server.peers == [SOURCE]
+    assert made == [PUBLIC]
+
+
+def test_guarded_connector_with_resolver_raises() -> None:
+    async def make() -> None:
+        with pytest.raises(TypeError, match="lookups"):
+            GuardedConnector(POLICY, resolver=aiohttp.ThreadedResolver())
+
+    asyncio.run(make())
+
+
+def test_guarded_adapter_passes_arguments_on(server: Server, names: Names) -> None:
+    adapter = GuardedAdapter(POLICY, pool_connections=2, pool_maxsize=3, max_retries=4, pool_block=True)
+    with requests.Session() as session:
+        session.mount("http://", adapter)
+        assert session.get(f"http://outside.example:{server.port}/").content == b"hello"
+        pool = adapter.poolmanager.connection_from_url(f"http://outside.example:{server.port}/")
+    assert (adapter.max_retries.total, adapter.poolmanager.pools._maxsize) == (4, 2)
+    assert (pool.pool.maxsize, pool.block) == (3, True)
+
+
+def test_guarded_pool_manager_passes_keywords_on(server: Server, names: Names) -> None:
+    with GuardedPoolManager(POLICY, source_address=(SOURCE, 0), headers={"Host": "h.example"}) as manager:
+        assert manager.request("GET", f"http://outside.example:{server.port}/").data == b"hello"
+    assert (server.visits, server.peers) == ([(PUBLIC, "h.example")], [SOURCE])
+
+
+def test_pool_of_guarded_pool_manager_checks_addresses(server: Server, names: Names) -> None:
+    """A pool that is used directly follows no rule for URLs, but connects to allowed addresses only."""
+    with GuardedPoolManager(POLICY) as manager:
+        pool = manager.connection_from_host("inside.example", server.port)
+        with pytest.raises(resolver.Refused):
+            pool.request("GET", "/")
+    assert server.visits == []
+
+
+def test_guarded_streams_pass_keywords_on(server: Server, names: Names) -> None:
+    async def ask() -> bytes:
+        reader, writer = await streams.open_connection(
+            "outside.example",
+            server.port,
+            policy=POLICY,
+            local_addr=(SOURCE, 0),
+            limit=4,
+            family=socket.AF_INET,
+        )
+        writer.write(_request("outside.example", "/"))
+        with pytest.raises(ValueError, match="longer than limit"):
+            await reader.readline()
+        writer.close()
+        await writer.wait_closed()
+        return b""
+
+    asyncio.run(ask())
+    assert server.peers == [SOURCE]
+
+
+def test_guarded_streams_refuse_connected_socket(server: Server) -> None:
+    async def ask(connected: socket.socket) -> None:
+        with pytest.raises(ValueError, match="sock"):
+            await streams.open_connection("outside.example", server.port, policy=POLICY, sock=connected)
+
+    with socket.create_connection(("127.0.0.1", server.port)) as connected:
+        asyncio.run(ask(connected))
+    assert server.visits == []
+
+
+def test_guarded_connections_raise_all_errors(names: Names) -> None:
+    async def ask(port: int) -> None:
+        await streams.open_connection("outside.example", port, policy=POLICY, all_errors=True)
+
+    with socket.socket() as bound:
+        bound.bind((PUBLIC, 0))
+        port = bound.getsockname()[1]
+        with pytest.raises(ExceptionGroup) as caught:
+            sockets.create_connection(("outside.example", port), policy=POLICY, all_errors=True)
+        assert [type(error) for error in caught.value.exceptions] == [ConnectionRefusedError]
+        with pytest.raises(ExceptionGroup):
+            asyncio.run(ask(port))
+
+
+def test_guarded_socket_has_source_address(server: Server, names: Names) -> None:
+    with sockets.create_connection(
+        ("outside.example", server.port), HANG, (SOURCE, 0), policy=POLICY
+    ) as connection:
+        connection.sendall(_request("outside.example", "/"))
+        connection.makefile("rb").read()
+    assert server.peers == [SOURCE]

@@ -1,0 +1,147 @@
+"""SSRF protection for urllib3: a pool manager that checks each request and redirect, and each IP address.
+
+    manager = GuardedPoolManager()
+    response = manager.request("GET", url)
+
+A refusal raises `resolver.Refused` or `resolver.InvalidUrl`. Neither class is a subclass of `HTTPError`, so
+urllib3 does not retry a refusal. requests and niquests have pool managers of urllib3: their adapters share
+`guard_manager` and `AdapterGuard`.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+from copy import copy
+from typing import Any, ClassVar
+
+from urllib3.exceptions import ConnectTimeoutError, NameResolutionError, NewConnectionError
+from urllib3.poolmanager import PoolManager
+from urllib3.util.connection import create_connection
+
+import resolver
+from resolver.adapters.guard.sockets import check_url, connect_first, look_up
+
+
+class GuardedPoolManager(PoolManager):
+    """A pool manager with a policy; the default policy is `untrusted`.
+
+    `options` are the keywords of `urllib3.PoolManager`. A pool of the manager that is used directly checks
+    the addresses only. `urllib3.ProxyManager` is another class, and is not guarded.
+    """
+
+    def __init__(self, policy: resolver.Policy | str | None = None, **options: Any) -> None:
+        self._policy = resolver.Policy.of("untrusted" if policy is None else policy)
+        super().__init__(**options)
+        guard_manager(self, self._policy)
+
+    def urlopen(self, method: str, url: str, redirect: bool = True, **options: Any) -> Any:  # type: ignore[override]
+        """Check each request and redirect before data is sent."""
+        check_url(url, self._policy)
+        return super().urlopen(method, url, redirect, **options)
+
+
+def guard_manager(manager: Any, policy: resolver.Policy) -> None:
+    """Replace the pools of a manager by pools that check each address; `manager` may be of a fork."""
+    manager.clear()  # existing pools of the manager do not check addresses
+    manager.pool_classes_by_scheme = {
+        scheme: _guard_pool(pool, scheme, policy) for scheme, pool in manager.pool_classes_by_scheme.items()
+    }
+
+
+def _guard_pool(pool: Any, scheme: str, policy: resolver.Policy) -> Any:
+    class GuardedConnection(pool.ConnectionCls):  # type: ignore[misc]
+        def _new_conn(self) -> Any:
+            if hasattr(self, "_resolver"):
+                return _connect_fork(self, super()._new_conn, scheme, policy)
+            return _connect_socket(self, scheme, policy)
+
+    class GuardedPool(pool):  # type: ignore[misc]
+        ConnectionCls: ClassVar[type] = GuardedConnection
+
+    return GuardedPool
+
+
+def _connect_socket(connection: Any, scheme: str, policy: resolver.Policy) -> socket.socket:
+    """Connect as urllib3 does, but only to a checked address; TLS verifies the host name."""
+    host = connection.host
+    try:
+        addresses = look_up(host, connection.port, scheme=scheme, policy=policy)
+        return connect_first(
+            addresses,
+            lambda address: create_connection(
+                (address, connection.port),
+                connection.timeout,
+                source_address=connection.source_address,
+                socket_options=connection.socket_options,
+            ),
+        )
+    except socket.gaierror as error:
+        raise NameResolutionError(host, connection, error) from error
+    except TimeoutError as error:
+        raise ConnectTimeoutError(connection, f"connection to {host} timed out") from error
+    except OSError as error:
+        raise NewConnectionError(connection, f"cannot connect to {host}: {error}") from error
+
+
+def _connect_fork(connection: Any, connect: Callable[[], Any], scheme: str, policy: resolver.Policy) -> Any:
+    """Connect as urllib3.future does, with a DNS resolver that returns only allowed addresses.
+
+    urllib3.future is the fork below niquests, and by default replaces urllib3 when it is installed. Its
+    connections, those of HTTP/3 too, pass each host to `_resolver`, IP addresses included.
+    """
+    lookups = connection._resolver
+
+    def find_allowed(host: str, port: int, *options: Any, **named: Any) -> list[Any]:
+        name = host if isinstance(host, str) else host.decode("ascii")
+        with suppress(resolver.Unreachable):  # the other checks have passed, and the lookup result is missing
+            resolver.guard(name, port=port, scheme=scheme, policy=policy)
+        found = lookups.getaddrinfo(host, port, *options, **named)
+        addresses = [info[4][0] for info in found]
+        allowed = resolver.guard(name, addresses, port=port, scheme=scheme, policy=policy)
+        return [info for info in found if info[4][0] in allowed]
+
+    connection._resolver = copy(lookups)
+    connection._resolver.getaddrinfo = find_allowed
+    try:
+        return connect()
+    finally:
+        connection._resolver = lookups
+
+
+class AdapterGuard:
+    """The checks of an adapter for http and https, for requests and niquests."""
+
+    _policy: resolver.Policy
+    _poolmanager: Any
+    #: The function of the library that selects a proxy for a URL.
+    _select_proxy: Callable[[str, Any], str | None]
+
+    # The library and subclasses replace the pool manager to set pool sizes and TLS contexts
+    # (`init_poolmanager`). This property adds the address checks to each new pool manager.
+    @property
+    def poolmanager(self) -> Any:
+        return self._poolmanager
+
+    @poolmanager.setter
+    def poolmanager(self, manager: Any) -> None:
+        guard_manager(manager, self._policy)
+        self._poolmanager = manager
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
+        """Return the pool manager for a proxy that the policy allows (S09).
+
+        The policy check is repeated here for subclasses that override `request_url`.
+
+        Raises:
+            resolver.Refused: The policy does not allow the proxy. No data was sent.
+        """
+        check_url("http://proxied.invalid/", self._policy, proxy)
+        return super().proxy_manager_for(proxy, **options)  # type: ignore[misc]
+
+    def request_url(self, request: Any, proxies: Any) -> str:
+        """Check the URL and the proxy of each request before data is sent."""
+        url = request.url or ""
+        check_url(url, self._policy, self._select_proxy(url, proxies) or "none")
+        return str(super().request_url(request, proxies))  # type: ignore[misc]
