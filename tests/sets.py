@@ -105,6 +105,7 @@ FULL: Mapping[str, str] = {
         tests/loops/test_matrix.py
         tests/protocols/test_errors.py::test_sources_do_not_change_caught_errors
         tests/protocols/test_errors.py::test_error_classes_are_complete
+        tests/resolver/adapters/mcp/test_markdown.py::test_convert_html_of_hostile_page_is_bounded
         tests/resolver/adapters/test_httpx_http2.py
         tests/resolver/cli/test_browsing.py
         tests/resolver/cli/test_plain_words.py

@@ -39,6 +39,8 @@ NEVER: tuple[tuple[str, str], ...] = (
         "builtins.open",
     ),
     ("protocols resolver -resolver.cli.serve -resolver.cli.secrets", "trio.run_process"),
+    # the parser of HTML runs in a process of its own
+    ("protocols resolver -resolver.adapters.mcp.markdown", "anyio.open_process anyio.run_process"),
     # a process ended by a signal must not wait for threads
     ("protocols resolver -resolver.cli.bulk", "os._exit"),
     (

@@ -113,13 +113,15 @@ def test_record_is_bounded_for_any_content(content: dict[str, object]) -> None:
     assert Record(record) == record
 
 
-async def answered(nursery: trio.Nursery, site: dict[str, Page], tool: str, path: str) -> ToolAnswer:
+async def answered(
+    nursery: trio.Nursery, site: dict[str, Page], tool: str, path: str, **more: object
+) -> ToolAnswer:
     """Return a tool's answer for a page."""
     server = await fixtures.http.serve(nursery, site=site)
     grant = ToolGrant(policy=HERE, environment={})
     with trio.fail_after(HANG):
         async with grant.session() as session:
-            answer = await Tools(grant, session).call(tool, {"url": server.url(path)})
+            answer = await Tools(grant, session).call(tool, {"url": server.url(path), **more})
     nursery.cancel_scope.cancel()
     return answer
 
@@ -154,6 +156,8 @@ async def test_record_of_long_header_values_is_bounded(page: Page, tool: str, nu
         ("fetch", {"url": "x:", "characters": tools.MOST_LENGTH + 1}),
         ("fetch", {"url": "x:", "characters": True}),
         ("list", {"url": "x:", "entries": "5"}),
+        ("list", {"url": "x:", "raw": True}),
+        ("fetch", {"url": "x:", "raw": "yes"}),
         ("list", {"url": "x:", "entries": tools.MOST_WIDTH + 1}),
         ("list", {"cursor": "1-1"}),
         ("info", {"url": "x:", "policy": "default"}),
@@ -180,6 +184,42 @@ async def test_call_with_proxy_in_environment_is_refused() -> None:
         plan = await Tools(grant, session).call("explain", {"url": "http://h.example/"})
         verdict = await Tools(grant, session).call("check", {"url": "http://h.example/"})
     assert (plan.record["verdict"], verdict.record["action"]) == ("refuse", "refuse")
+
+
+HTML = Page(
+    b"<title>T\x1b</title><nav>menu</nav><main><p>a <a href=b>c</a>&#x202e;</p></main>",
+    "text/html; charset=utf-8",
+)
+
+
+async def test_fetch_html_returns_markdown(nursery: trio.Nursery) -> None:
+    answer = await answered(nursery, {"/d/a": HTML}, "fetch", "/d/a")
+    base = str(answer.record["url"]).removesuffix("a")
+    assert answer.content == f"a [c]({base}b)\\u202e\n\n---\n\nmenu"
+    assert (answer.record["form"], answer.record["format"]) == ("text", "markdown")
+    assert (answer.record["title"], answer.record["size"]) == ("T\\x1b", len(HTML.content))
+
+
+async def test_fetch_html_raw_returns_source(nursery: trio.Nursery) -> None:
+    answer = await answered(nursery, {"/": HTML}, "fetch", "/", raw=True)
+    assert answer.content == safe_text(HTML.content.decode())
+    assert (answer.record["format"], answer.record["title"]) == ("source", None)
+
+
+async def test_fetch_html_above_limits_returns_source(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def convert(source: str, url: str) -> None:
+        return None
+
+    monkeypatch.setattr(tools, "convert_html", convert)
+    answer = await answered(nursery, {"/": HTML}, "fetch", "/")
+    assert (answer.content, answer.record["format"]) == (safe_text(HTML.content.decode()), "source")
+
+
+async def test_fetch_text_is_not_converted(nursery: trio.Nursery) -> None:
+    answer = await answered(nursery, {"/": Page(b"<p>a</p>", "text/plain")}, "fetch", "/")
+    assert (answer.content, answer.record["format"]) == ("<p>a</p>", "source")
 
 
 # Pages: each within its bounds, all of them together the complete result, and a bounded total in memory.
@@ -221,6 +261,27 @@ def test_pages_of_entries_join_to_the_entries(
         assert len(page.content) <= 1 or len("".join(map(str, page.content))) <= length
         found += page.content
     assert found == list(content)
+
+
+def test_page_ends_after_word_or_between_characters() -> None:
+    assert [page.content for page in all_pages("one two three", 6, 1)] == ["one ", "two ", "three"]
+    assert [page.content for page in all_pages("abcde\u0301\u0302fg", 6, 1)] == ["abcd", "e\u0301\u0302fg"]
+    assert [page.content for page in all_pages("abc\\u202edef", 6, 1)] == ["abc", "\\u202e", "def"]
+    assert [page.content for page in all_pages("abc\\user-x", 6, 1)] == ["abc\\us", "er-x"]
+
+
+@pytest.mark.parametrize("mark", ["\u0301", "\\", "\\u202e", "\\x1b"])
+@pytest.mark.parametrize("length", [1, 2, 5, 40])
+def test_pages_of_marks_join_to_the_text(mark: str, length: int) -> None:
+    pages = all_pages(mark * 100, length, 1)
+    assert "".join(str(page.content) for page in pages) == mark * 100
+    assert all(0 < len(page.content) <= length for page in pages)
+
+
+def test_page_says_how_to_get_the_next() -> None:
+    first, second = all_pages("one two", 4, 1)
+    assert first.facts["next"] == '4 of 7 returned; for more, call the same tool with {"cursor": "1-4"}'
+    assert "next" not in second.facts
 
 
 def test_pages_of_bytes_have_a_fixed_size() -> None:
