@@ -2,18 +2,20 @@
 
 The response to a line that is not JSON is the error -32700 (JSON-RPC 2.0, 5.1). The SDK skips JSON that is
 not an MCP message, and the session continues. If the client cancels a call, the connections of the call are
-closed.
+closed. If a call has a progress token, the server reports the received bytes.
 """
 
 from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 
 import anyio
 from anyio.abc import ObjectReceiveStream, ObjectSendStream
+from anyio.streams.memory import MemoryObjectSendStream
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
@@ -27,25 +29,51 @@ from mcp_types import (
     ContentBlock,
     EmbeddedResource,
     ErrorData,
+    GetPromptRequestParams,
+    GetPromptResult,
     ImageContent,
     JSONRPCError,
+    ListPromptsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
     ListToolsResult,
     PaginatedRequestParams,
+    Prompt,
+    PromptArgument,
+    PromptMessage,
+    ReadResourceRequestParams,
+    ReadResourceResult,
+    Resource,
+    ResourceTemplate,
     TextContent,
+    TextResourceContents,
     jsonrpc_message_adapter,
 )
 
-from resolver.adapters.mcp.tools import INSTRUCTIONS, TOOLS, ToolAnswer, ToolGrant, Tools
+import resolver
+from resolver.adapters.mcp.tools import (
+    INSTRUCTIONS,
+    MOST_LENGTH,
+    TOOLS,
+    ToolAnswer,
+    ToolGrant,
+    Tools,
+    describe_grant,
+    hear_progress,
+)
 
 #: Maximum number of concurrent tool calls; further calls wait.
 AT_ONCE = 8
+#: Minimum number of bytes between two progress notifications of a call.
+_STEP = 65_536
 
 
 class _McpSession:
     """The state that all tool calls of one session share."""
 
-    def __init__(self, tools: Tools) -> None:
+    def __init__(self, tools: Tools, grant: ToolGrant) -> None:
         self.tools = tools
+        self.grant = grant
         self.turns = anyio.CapacityLimiter(AT_ONCE)
 
 
@@ -62,7 +90,7 @@ def server(grant: ToolGrant, *, version: str = "") -> Server[_McpSession]:
     @asynccontextmanager
     async def lifespan(_: Server[_McpSession]) -> AsyncIterator[_McpSession]:
         async with grant.session() as session:
-            yield _McpSession(Tools(grant, session))
+            yield _McpSession(Tools(grant, session), grant)
 
     return Server(
         "resolve",
@@ -71,6 +99,11 @@ def server(grant: ToolGrant, *, version: str = "") -> Server[_McpSession]:
         lifespan=lifespan,
         on_list_tools=_list_tools,
         on_call_tool=_call_tool,
+        on_list_prompts=_list_prompts,
+        on_get_prompt=_get_prompt,
+        on_list_resources=_list_resources,
+        on_list_resource_templates=_list_resource_templates,
+        on_read_resource=_read_resource,
     )
 
 
@@ -83,16 +116,46 @@ async def _list_tools(
 async def _call_tool(
     context: ServerRequestContext[_McpSession], params: CallToolRequestParams
 ) -> CallToolResult:
-    session = context.lifespan_context
     if params.name not in {tool.name for tool in TOOLS}:
         raise MCPError(INVALID_PARAMS, f"unknown tool {params.name[:100]!r}")
-    async with session.turns:
-        answer = await session.tools.call(params.name, params.arguments or {})
+    answer = await _call(context, params.name, params.arguments or {})
     return CallToolResult(
         content=[_words(answer), *_content(answer)],
         structured_content=answer.record,
         is_error=answer.failed,
     )
+
+
+async def _call(
+    context: ServerRequestContext[_McpSession], name: str, arguments: Mapping[str, object]
+) -> ToolAnswer:
+    """Call a tool, and report its progress to a client that sent a progress token."""
+    session = context.lifespan_context
+    sender, receiver = anyio.create_memory_object_stream[resolver.Progress](1)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_report_progress, context, receiver)
+        async with session.turns, sender:
+            with hear_progress(partial(_send_latest, sender)):
+                return await session.tools.call(name, arguments)
+    raise AssertionError("the task group does not suppress errors")
+
+
+def _send_latest(sender: MemoryObjectSendStream[resolver.Progress], event: resolver.Progress) -> None:
+    """Pass an event to the task that reports; skip the event if the client reads too slowly."""
+    with suppress(anyio.WouldBlock):
+        sender.send_nowait(event)
+
+
+async def _report_progress(
+    context: ServerRequestContext[_McpSession], events: ObjectReceiveStream[resolver.Progress]
+) -> None:
+    """Report progress; the number increases with each notification, also after a retry."""
+    reported = -_STEP
+    async with events:
+        async for event in events:
+            if event.received >= reported + _STEP or event.received == event.expected != reported:
+                reported = event.received
+                await context.session.report_progress(event.received, event.expected, "bytes received")
 
 
 def _words(answer: ToolAnswer) -> ContentBlock:
@@ -112,6 +175,89 @@ def _content(answer: ToolAnswer) -> list[ContentBlock]:
         return [ImageContent(data=data, mime_type=media_type)]
     blob = BlobResourceContents(uri=str(answer.record["url"]), mime_type=media_type or None, blob=data)
     return [EmbeddedResource(resource=blob)]
+
+
+# A prompt is a command that the user chooses in the client; its text goes to the model. A resource is data
+# that the client attaches to a conversation.
+
+_PROMPT = Prompt(
+    name="fetch",
+    title="Fetch a URL",
+    description="Fetch a URL and add its first page of text to the conversation",
+    arguments=[PromptArgument(name="url", description="absolute URL to fetch", required=True)],
+)
+_POLICY = Resource(
+    uri="resolve:policy",
+    name="policy",
+    title="Security policy",
+    description="What the operator of this server allows beyond the policy untrusted, and the limits",
+    mime_type="application/json",
+)
+_ANY_URL = ResourceTemplate(
+    uri_template="{+url}",
+    name="url",
+    title="Content of a URL",
+    description="The content of a URL of http, https, ftp, ftps, gopher, nntp, news, wais or prospero",
+)
+
+
+async def _list_prompts(
+    context: ServerRequestContext[_McpSession], params: PaginatedRequestParams | None
+) -> ListPromptsResult:
+    return ListPromptsResult(prompts=[_PROMPT])
+
+
+async def _get_prompt(
+    context: ServerRequestContext[_McpSession], params: GetPromptRequestParams
+) -> GetPromptResult:
+    if params.name != _PROMPT.name:
+        raise MCPError(INVALID_PARAMS, f"unknown prompt {params.name[:100]!r}")
+    answer = await _call(context, "fetch", dict(params.arguments or {}))
+    messages = [
+        PromptMessage(role="user", content=content) for content in (_words(answer), *_content(answer))
+    ]
+    return GetPromptResult(messages=messages)
+
+
+async def _list_resources(
+    context: ServerRequestContext[_McpSession], params: PaginatedRequestParams | None
+) -> ListResourcesResult:
+    return ListResourcesResult(resources=[_POLICY])
+
+
+async def _list_resource_templates(
+    context: ServerRequestContext[_McpSession], params: PaginatedRequestParams | None
+) -> ListResourceTemplatesResult:
+    return ListResourceTemplatesResult(resource_templates=[_ANY_URL])
+
+
+async def _read_resource(
+    context: ServerRequestContext[_McpSession], params: ReadResourceRequestParams
+) -> ReadResourceResult:
+    uri = params.uri
+    if uri == _POLICY.uri:
+        words = json.dumps(describe_grant(context.lifespan_context.grant))
+        return ReadResourceResult(
+            contents=[TextResourceContents(uri=uri, mime_type="application/json", text=words)]
+        )
+    answer = await _call(context, "fetch", {"url": uri, "characters": MOST_LENGTH})
+    record = answer.record
+    if answer.failed:
+        error = record["error"]
+        message = str(error["message"]) if isinstance(error, dict) else "the URL was not fetched"
+        raise MCPError(INVALID_PARAMS, message, data=dict(record))
+    if record["next_cursor"] is not None:  # a part must not be taken for the complete resource
+        raise MCPError(INVALID_PARAMS, "resource is too long (read its pages with the tool fetch)")
+    media_type = None if record["media_type"] is None else str(record["media_type"])
+    if isinstance(answer.content, bytes):
+        data = b64encode(answer.content).decode()
+        return ReadResourceResult(contents=[BlobResourceContents(uri=uri, mime_type=media_type, blob=data)])
+    if answer.content is None:
+        text, media_type = json.dumps(record["entries"], ensure_ascii=False), "application/json"
+    else:
+        text = answer.content
+        media_type = "text/markdown" if record["format"] == "markdown" else media_type
+    return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=media_type, text=text)])
 
 
 async def serve(

@@ -11,13 +11,16 @@ import os
 import re
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field, fields, replace
 from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 from mcp_types import Tool, ToolAnnotations
 
 import resolver
 from resolver.adapters.mcp.markdown import MarkdownPage, convert_html, is_html
+from resolver.adapters.mcp.schemas import OUTPUT_SCHEMAS
 
 # Untrusted text is escaped for an agent and its user (prompt injection).
 #
@@ -308,7 +311,42 @@ class ToolGrant:
             news_server=self.news_server,
             rate=self.rate,
             strict=self.strict,
+            on_event=_hear,
         )
+
+
+def describe_grant(grant: ToolGrant) -> dict[str, object]:
+    """Return what the operator allows, for agents: without local paths, addresses of proxies and mail."""
+    policy = {
+        each.name: sorted(value)
+        if isinstance(value := getattr(grant.policy, each.name), frozenset)
+        else value
+        for each in fields(grant.policy)
+        if each.name not in ("file_root", "ftp_email", "trusted_proxy")
+    }
+    limits = {"body": grant.limits.body, "total": grant.policy.bound(grant.limits).total}
+    return {"policy": policy, "limits": limits}
+
+
+#: The function that gets the progress of the current tool call, if the client wants it. The URL of an event
+#: does not identify the call, because two calls may fetch the same URL.
+_HEARS: ContextVar[Callable[[resolver.Progress], None] | None] = ContextVar("_HEARS", default=None)
+
+
+@contextmanager
+def hear_progress(hear: Callable[[resolver.Progress], None]) -> Iterator[None]:
+    """Call `hear` with the progress of the tool call in this block."""
+    token = _HEARS.set(hear)
+    try:
+        yield
+    finally:
+        _HEARS.reset(token)
+
+
+def _hear(event: object) -> None:
+    hear = _HEARS.get() if isinstance(event, resolver.Progress) else None
+    if hear is not None and isinstance(event, resolver.Progress):
+        hear(event)
 
 
 class BadToolArguments(Exception):
@@ -612,7 +650,14 @@ def _tool(
         idempotent_hint=True,
         open_world_hint=not offline,
     )
-    return Tool(name=name, title=title, description=description, input_schema=schema, annotations=hints)
+    return Tool(
+        name=name,
+        title=title,
+        description=description,
+        input_schema=schema,
+        output_schema=OUTPUT_SCHEMAS[name],
+        annotations=hints,
+    )
 
 
 TOOLS = (

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import anyio
 import pytest
-from mcp import Client
-from mcp_types import TextContent
+import trio
+from mcp import Client, MCPError
+from mcp_types import BlobResourceContents, TextContent, TextResourceContents
 
+import fixtures.http
+import resolver
+from fixtures.http import HttpServer, Page
 from resolver.adapters.mcp import ToolGrant, server
+from resolver.adapters.mcp.tools import MOST_LENGTH, TOOLS
+from tests.hang import HANG
 from tests.resolver.adapters.guard.network import POLICY, PUBLIC, servers
 
 
@@ -33,3 +43,147 @@ def test_mcp_server_runs_inside_a_program(loop: str) -> None:
         urls = [f"{place}/", f"{place}/in", f"http://127.0.0.1:{peers.port}/"]
         assert anyio.run(_asked, grant, urls, backend=loop) == ["hello", "S08", "S08"]
         assert {address for address, _ in peers.visits} == {PUBLIC}
+
+
+HERE = resolver.Policy(name="untrusted", allow_address=frozenset({"127.0.0.1"}))
+LONG = 300_000
+SITE = {
+    "/page": Page(b"<title>T</title><main><p>text</p></main>", "text/html"),
+    "/text": Page(b"plain"),
+    "/image": Page(bytes(range(256)), "image/png"),
+    "/long": Page(b"x" * LONG),
+}
+
+
+@asynccontextmanager
+async def connected(nursery: trio.Nursery) -> AsyncIterator[tuple[Client, HttpServer]]:
+    """Connect a client to an MCP server that may contact an HTTP server with the pages of `SITE`."""
+    site = await fixtures.http.serve(nursery, site=SITE)
+    with trio.fail_after(HANG):
+        async with Client(server(ToolGrant(policy=HERE, environment={}))) as client:
+            yield client, site
+    nursery.cancel_scope.cancel()
+
+
+async def test_results_match_their_output_schemas(nursery: trio.Nursery) -> None:
+    """The client checks each result against the schema; here, each member must be in the schema, too."""
+    known = {tool.name: set((tool.output_schema or {})["properties"]) for tool in TOOLS}
+    async with connected(nursery) as (client, site):
+        listed = await client.list_tools()
+        assert [tool.output_schema for tool in listed.tools] == [tool.output_schema for tool in TOOLS]
+        calls: list[tuple[str, dict[str, Any]]] = [
+            *(("fetch", {"url": site.url(path)}) for path in SITE),
+            ("fetch", {"url": site.url("/page"), "characters": 1}),
+            *((tool.name, {"url": site.url("/text")}) for tool in TOOLS if tool.name != "list"),
+            *((tool.name, {"url": "http://10.0.0.1/"}) for tool in TOOLS),
+            *((tool.name, {"url": "x"}) for tool in TOOLS),
+            *((tool.name, {"address": "x"}) for tool in TOOLS),
+        ]
+        for name, arguments in calls:
+            result = await client.call_tool(name, arguments)
+            assert set(result.structured_content) <= known[name], (name, arguments)
+        assert len(calls) == 24
+
+
+async def test_list_result_matches_its_output_schema(nursery: trio.Nursery) -> None:
+    async def send_menu(stream: trio.SocketStream) -> None:
+        async with stream:
+            await stream.receive_some()
+            await stream.send_all(b"0a\t/a\th.example\t70\r\n1b\t/b\th.example\t70\r\n.\r\n")
+
+    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    port = listener.socket.getsockname()[1]
+    nursery.start_soon(trio.serve_listeners, send_menu, [listener])
+    grant = ToolGrant(policy=replace(HERE, allow_port=frozenset({port})), environment={})
+    with trio.fail_after(HANG):
+        async with Client(server(grant)) as client:
+            result = await client.call_tool("list", {"url": f"gopher://127.0.0.1:{port}/1", "entries": 1})
+    record = result.structured_content
+    assert (record["entries"][0]["name"], record["total"], record["position"]) == ("a", 2, 0)
+    assert record["next"] == '1 of 2 returned; for more, call the same tool with {"cursor": "1-1"}'
+    nursery.cancel_scope.cancel()
+
+
+async def test_fetch_reports_progress(nursery: trio.Nursery) -> None:
+    reports: list[tuple[float, float | None]] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        reports.append((progress, total))
+
+    async with connected(nursery) as (client, site):
+        await client.call_tool("fetch", {"url": site.url("/long")}, progress_callback=note)
+    assert reports
+    assert reports == sorted(set(reports))
+    assert {total for _, total in reports} == {LONG}
+    assert all(0 <= progress <= LONG for progress, _ in reports)
+
+
+async def test_cancelled_call_closes_connection_during_body(nursery: trio.Nursery) -> None:
+    sent, closed = trio.Event(), trio.Event()
+
+    async def send_half(stream: trio.SocketStream) -> None:
+        async with stream:
+            await stream.receive_some()
+            await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")
+            sent.set()
+            assert await stream.receive_some() == b""
+        closed.set()
+
+    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    nursery.start_soon(trio.serve_listeners, send_half, [listener])
+    url = f"http://127.0.0.1:{listener.socket.getsockname()[1]}/"
+    with trio.fail_after(HANG):
+        async with Client(server(ToolGrant(policy=HERE, environment={}))) as client:
+            async with trio.open_nursery() as calls:
+                calls.start_soon(client.call_tool, "fetch", {"url": url})
+                await sent.wait()
+                calls.cancel_scope.cancel()
+            await closed.wait()
+            verdict = await client.call_tool("check", {"url": url})
+            assert verdict.structured_content["action"] == "allow"
+    nursery.cancel_scope.cancel()
+
+
+async def test_prompt_fetch_returns_first_page(nursery: trio.Nursery) -> None:
+    async with connected(nursery) as (client, site):
+        (prompt,) = (await client.list_prompts()).prompts
+        assert [argument.name for argument in prompt.arguments or []] == ["url"]
+        found = await client.get_prompt("fetch", {"url": site.url("/page")})
+        record, text = (message.content for message in found.messages)
+        assert isinstance(record, TextContent)
+        assert isinstance(text, TextContent)
+        assert (json.loads(record.text)["title"], text.text) == ("T", "text")
+        (refused,) = (await client.get_prompt("fetch", {"url": "http://10.0.0.1/"})).messages
+        assert isinstance(refused.content, TextContent)
+        assert json.loads(refused.content.text)["error"]["rule"] == "S08"
+        with pytest.raises(MCPError, match="unknown prompt 'other'"):
+            await client.get_prompt("other", {})
+
+
+async def test_resources_are_policy_and_content_of_urls(nursery: trio.Nursery) -> None:
+    async with connected(nursery) as (client, site):
+        (policy,) = (await client.list_resources()).resources
+        (template,) = (await client.list_resource_templates()).resource_templates
+        assert (policy.uri, template.uri_template) == ("resolve:policy", "{+url}")
+        (found,) = (await client.read_resource("resolve:policy")).contents
+        assert isinstance(found, TextResourceContents)
+        told = json.loads(found.text)
+        assert (told["policy"]["name"], told["policy"]["allow_address"]) == ("untrusted", ["127.0.0.1/32"])
+        assert told["limits"] == {"body": 8_388_608, "total": 600.0}
+        assert "file_root" not in told["policy"]
+        for path, media_type, text in (
+            ("/page", "text/markdown", "text"),
+            ("/text", "text/plain", "plain"),
+        ):
+            (found,) = (await client.read_resource(site.url(path))).contents
+            assert isinstance(found, TextResourceContents)
+            assert (found.mime_type, found.text) == (media_type, text)
+        (image,) = (await client.read_resource(site.url("/image"))).contents
+        assert isinstance(image, BlobResourceContents)
+        assert (image.mime_type, len(image.blob)) == ("image/png", 344)
+        with pytest.raises(MCPError, match="too long"):
+            await client.read_resource(site.url("/long"))
+        with pytest.raises(MCPError, match="S08") as refused:
+            await client.read_resource("http://10.0.0.1/")
+        assert refused.value.data["exit"] == 9
+        assert LONG > MOST_LENGTH

@@ -1,0 +1,102 @@
+"""The output schemas of the tools: the members of the JSON object in `structuredContent`.
+
+A result is described, not restricted: later versions may add members. Each schema also describes an error.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+Schema: TypeAlias = dict[str, Any]
+
+_TEXT: Schema = {"type": "string"}
+_TEXT_OR_NULL: Schema = {"type": ["string", "null"]}
+_COUNT: Schema = {"type": "integer", "minimum": 0}
+_COUNT_OR_NULL: Schema = {"type": ["integer", "null"], "minimum": 0}
+_TIME: Schema = {"type": ["string", "null"], "description": "RFC 3339, or null if unknown"}
+
+
+def _array_of(items: Schema) -> Schema:
+    return {"type": "array", "items": items}
+
+
+def _object(properties: Schema, required: str) -> Schema:
+    return {"type": "object", "properties": properties, "required": required.split()}
+
+
+_FINDINGS = _array_of(
+    _object({"rule": _TEXT, "action": {"enum": ["allow", "warn", "refuse"]}, "detail": _TEXT}, "rule action")
+)
+_ENTRY: Schema = {
+    "name": _TEXT,
+    "url": {**_TEXT_OR_NULL, "description": "can be passed to fetch or list"},
+    "kind": {**_TEXT, "description": "document, directory, article, group, search, link, error, …"},
+    "size": _COUNT_OR_NULL,
+    "modified": _TIME,
+    "title": _TEXT_OR_NULL,
+    "extra": {"type": "object", "description": "further facts of the scheme"},
+}
+_PAGE: Schema = {
+    "position": {**_COUNT, "description": "index of the first character, entry or byte of this page"},
+    "total": {**_COUNT, "description": "characters, entries or bytes of all pages"},
+    "next_cursor": {**_TEXT_OR_NULL, "description": "pass it as cursor for the next page; null on the last"},
+    "next": {**_TEXT, "description": "how to get the next page; absent on the last page"},
+    "entries": _array_of(_object(_ENTRY, "name url kind size modified title")),
+}
+_ERROR: Schema = {
+    "url": _TEXT_OR_NULL,
+    "error": _object({"code": _TEXT, "message": _TEXT, "rule": _TEXT}, "code message"),
+    "exit": {**_COUNT, "description": "exit status of the command resolve for this error"},
+    "retryable": {"type": "boolean"},
+    "shortened": {"type": "boolean", "description": "whether long texts were truncated"},
+}
+
+
+def _result(properties: Schema, required: str) -> Schema:
+    """Return the schema of a tool result: the members of a success, or those of an error."""
+    return {
+        "type": "object",
+        "properties": {**_ERROR, **properties},
+        "anyOf": [{"required": required.split()}, {"required": ["error", "exit"]}],
+    }
+
+
+OUTPUT_SCHEMAS: dict[str, Schema] = {
+    "fetch": _result(
+        {
+            "requested_url": _TEXT,
+            "kind": _TEXT,
+            "media_type": _TEXT_OR_NULL,
+            "charset": _TEXT_OR_NULL,
+            "size": {**_COUNT, "description": "bytes of the resource"},
+            "modified": _TIME,
+            "title": _TEXT_OR_NULL,
+            "target": _TEXT_OR_NULL,
+            "verified": {"description": "the digest that was checked, or null"},
+            "findings": _FINDINGS,
+            "chain": {**_array_of({}), "description": "the redirects"},
+            "form": {"enum": ["text", "entries", "binary"]},
+            "format": {"enum": ["markdown", "source"], "description": "of a text: converted, or as received"},
+            **_PAGE,
+        },
+        "url form position total next_cursor",
+    ),
+    "list": _result(
+        {**_PAGE, "complete": {"type": "boolean", "description": "false if further entries were left out"}},
+        "url complete entries position total next_cursor",
+    ),
+    "info": _result(_ENTRY, "name url kind size modified title"),
+    "explain": _result(
+        {
+            "scheme": _TEXT,
+            "verdict": {"enum": ["allow", "warn", "refuse"]},
+            "proxy": {"description": "the proxy of the connections, or null"},
+            "steps": {**_array_of({"type": "object"}), "description": "connections and bytes, in order"},
+            "findings": _FINDINGS,
+        },
+        "url verdict steps",
+    ),
+    "check": _result(
+        {"action": {"enum": ["allow", "warn", "refuse"]}, "findings": _FINDINGS}, "action findings"
+    ),
+}
