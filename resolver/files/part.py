@@ -45,6 +45,7 @@ from resolver.files.part_state import (
     Ranges,
     clip_ranges,
     forget_state,
+    has_mark,
     is_guarded,
     is_own,
     make_temporary_name,
@@ -285,9 +286,14 @@ class PartFile:
         self.fd = self._open_own()
         if not os.fstat(self.fd).st_size:
             return self._create_again()
-        if state is None or not is_guarded(os.fstat(self.fd)):
+        if not is_guarded(os.fstat(self.fd)) or (state is None and not has_mark(self.fd)):
             raise self.directory.make_foreign_error(self._part)
-        if state.mark.is_on(self.fd):
+        if state is None:
+            # The state file is not synced, so a loss of power may leave an empty state file. The token shows
+            # that this package created NAME.part, but the version of the object is unknown.
+            self.dropped = "the state of the existing part is lost"
+            self.restart()
+        elif state.mark.is_on(self.fd):
             self._go_on(state)
         elif state.mark.is_copied_to(self.fd):
             self.dropped = "the existing part is a copy of the file that was begun"
@@ -445,6 +451,17 @@ class PartFile:
                 os.fchmod(fd, stat.S_IMODE(os.fstat(fd).st_mode) | withheld)
         self._forget_state()
         wipe(fd)
+
+    def drop_leftovers(self) -> None:
+        """Remove NAME.part and the state file of a file that has its final name, even if the state is lost.
+
+        The caller knows that the file is complete. A loss of power may leave both names of the file.
+        """
+        there = self.directory.status_of(self.name)
+        if there is not None and self.directory.names(self._part, there):
+            self.directory.forget(self._part)
+        if self.directory.status_of(self._part) is None:
+            self._forget_state()
 
     def _forget_state(self) -> None:
         with suppress(OSError, LocalError):  # Another program may have replaced the state file.

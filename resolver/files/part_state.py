@@ -97,6 +97,11 @@ def put_mark(fd: int) -> FileIdentity:
     return FileIdentity(found.st_dev, found.st_ino, token if _put_token(fd, token) else None)
 
 
+def has_mark(fd: int) -> bool:
+    """Return whether an open file has a token, which this package sets and a server cannot choose."""
+    return _token_of(fd) is not None
+
+
 def wipe(fd: int) -> None:
     """Remove the token from the extended attributes of the file."""
     if _HAS_ATTRIBUTES:

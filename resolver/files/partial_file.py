@@ -500,6 +500,7 @@ def _conclude(part: PartFile) -> bool:
     """Remove the state file of a run that was killed after the rename."""
     with suppress(LocalError):  # An error here means that the killed run had performed all steps.
         part.open()
+    part.drop_leftovers()
     return True
 
 

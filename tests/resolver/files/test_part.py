@@ -205,8 +205,6 @@ TAMPERED: dict[str, Callable[[Place], object]] = {
     "a state with two names": lambda place: _linked(place.state),
     "a state that is a link": lambda place: _moved(place.state),
     "a state in other words": lambda place: place.state.write_text(f'{{"url": "{SOURCE}"}}'),
-    "no state": lambda place: place.state.unlink(),
-    "half a state": lambda place: os.truncate(place.state, 60),
     "a folder": partial(_made, Path.mkdir),
     "a pipe": partial(_made, os.mkfifo),
 }
@@ -225,6 +223,19 @@ async def test_tampered_part_is_refused_and_unchanged(
         async with PartialFile(str(tmp_path / "got"), source=SOURCE, exists=exists):
             raise AssertionError("entered")
     assert snapshot(tmp_path) == before
+
+
+@pytest.mark.usefixtures("attributes")
+@pytest.mark.parametrize("left", [None, 0, 60])
+async def test_part_whose_state_is_lost_is_restarted(left: int | None, tmp_path: Path) -> None:
+    """A loss of power may leave an empty state file, because the state is not synced."""
+    await begin(tmp_path / "got")
+    state = Place(tmp_path).state
+    state.unlink() if left is None else os.truncate(state, left)
+    resumed_from, dropped = await go_on(tmp_path / "got")
+    assert (resumed_from, "state" in str(dropped)) == (0, True)
+    assert (tmp_path / "got").read_bytes() == b"+"
+    assert os.listdir(tmp_path) == ["got"]
 
 
 @pytest.mark.usefixtures("attributes")
