@@ -43,6 +43,7 @@ FULL: Mapping[str, str] = {
     """,
     "kills, cancels and full disks at every step": """
         tests/faults
+        tests/world/test_world.py::test_world_holds_invariants_for_many_seeds
         tests/loops/test_blocking.py::test_interrupt_at_every_step_keeps_session_usable
         tests/loops/test_cancels.py
         tests/loops/test_httpx.py

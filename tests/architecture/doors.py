@@ -21,6 +21,8 @@ OPEN_FILES: Mapping[str, str] = {
     "resolver.policy.environment": "the system's setting of a news server",
     "resolver.transfer.network": "the pool of its connections",
     "resolver.web.access": "the system's table of connections",
+    "resolver.testing.world.disk": "the simulated disk, which passes the calls of `resolver.files` on",
+    "resolver.testing.world.world": "the directories of a simulated disk",
     **{
         f"resolver.testing.contract.{module}": "a test, which looks at files that were saved"
         for module in ("case", "endings", "operations", "peers", "running")

@@ -1,0 +1,463 @@
+"""A disk that fails: a directory whose changes are recorded, so that a loss of power can be simulated.
+
+The model of a loss of power is that of a journaling file system. Changes of names, permissions and extended
+attributes, and new sizes of files, reach the disk in their order. A sync of a directory or of the file system
+makes all earlier changes durable. The bytes of a file are durable only after a sync of the file. Of later
+bytes, none, all or some are there.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import random
+import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from resolver.testing.world.schedule import DISK, Schedule
+
+Key: TypeAlias = "tuple[int, int]"
+
+_NEW = os.O_CREAT
+_NAMELESS = getattr(os, "O_TMPFILE", 0)
+#: The unit in bytes in which unsynced bytes are lost.
+_BLOCK = 512
+
+
+@dataclass
+class _Change:
+    """A change, and the function that undoes it; a sync of `file` makes a change of its size durable."""
+
+    undo: Callable[[], None]
+    file: Key | None = None
+
+
+@dataclass
+class _LedgerVersions:
+    """The committed contents of a database since the last durable commit, which is the first content."""
+
+    contents: list[bytes] = field(default_factory=lambda: [b""])
+
+    def add(self, content: bytes, *, durable: bool) -> None:
+        self.contents = [content] if durable else [*self.contents, content]
+
+
+class Disk:
+    """The replacement of the module `os` for the modules that write files.
+
+    Args:
+        root: The directory of the world. All other paths are passed to the operating system unchanged.
+        grave: A directory on the same file system for removed files, which a loss of power may bring back.
+    """
+
+    def __init__(self, root: str, grave: str) -> None:
+        self._root = os.path.realpath(root)
+        self._grave = grave
+        self._graves = 0
+        self._synced: dict[Key, bytes] = {}
+        self._journal: list[_Change] = []
+        self._ledgers: dict[str, _LedgerVersions] = {}
+        self.begin(Schedule(0), lambda: None)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+    def begin(self, schedule: Schedule, step: Callable[[], None]) -> None:
+        """Begin a life; `step` is called before each change, and may end the life."""
+        self._schedule, self._step = schedule, step
+        self._calls = 0
+        self._descriptors: set[int] = set()
+        self._databases: list[Database] = []
+
+    def end(self) -> int:
+        """Close all descriptors, and return how many were open."""
+        left = len(self._descriptors)
+        for fd in self._descriptors:
+            with suppress(OSError):
+                os.close(fd)
+        self._descriptors.clear()
+        for database in self._databases:
+            with suppress(sqlite3.Error):
+                database.close()
+        self._databases.clear()
+        return left
+
+    # -- calls
+
+    def _begin(self, *kinds: str) -> str | None:
+        """Count a change; raise the fault of the schedule if it is one of the kinds, or return `short`."""
+        self._step()
+        self._calls += 1
+        fault = self._schedule.find(DISK, self._calls)
+        if fault is None or fault.kind not in kinds:
+            return None
+        if fault.kind == "short":
+            return "short"
+        number: int = getattr(errno, fault.kind)
+        raise OSError(number, os.strerror(number))
+
+    def _path(self, name: Any, dir_fd: int | None) -> str:
+        text = os.fsdecode(name)
+        above = os.getcwd() if dir_fd is None else os.readlink(f"/proc/self/fd/{dir_fd}")
+        return os.path.normpath(os.path.join(above, text))
+
+    def _is_here(self, path: str) -> bool:
+        return path == self._root or path.startswith(self._root + os.sep)
+
+    def open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        whole = self._path(path, dir_fd)
+        if not self._is_here(whole):
+            return os.open(path, flags, mode, dir_fd=dir_fd)
+        nameless = bool(_NAMELESS) and flags & _NAMELESS == _NAMELESS
+        new = nameless or (bool(flags & _NEW) and not os.path.lexists(whole))
+        self._begin(*(("ENOSPC", "EDQUOT", "EIO", "EMFILE") if new else ("EMFILE",)))
+        fd = os.open(path, flags, mode, dir_fd=dir_fd)
+        self._descriptors.add(fd)
+        if new:
+            self._synced[_key(fd)] = b""
+        if new and not nameless:
+            self._record(lambda: os.unlink(whole))
+        return fd
+
+    def dup(self, fd: int) -> int:
+        new = os.dup(fd)
+        if fd in self._descriptors:
+            self._descriptors.add(new)
+        return new
+
+    def close(self, fd: int) -> None:
+        os.close(fd)
+        self._descriptors.discard(fd)
+
+    def write(self, fd: int, octets: Any) -> int:
+        if fd not in self._descriptors:
+            return os.write(fd, octets)
+        view = memoryview(octets)
+        if self._begin("ENOSPC", "EDQUOT", "EIO", "short") == "short":
+            view = view[: len(view) // 2]
+        self._keep_synced(fd)
+        self._record_size(fd)
+        return os.write(fd, view)
+
+    def splice(self, source: int, target: int, count: int, **more: Any) -> int:
+        if target in self._descriptors:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        return os.splice(source, target, count, **more)
+
+    def sendfile(self, target: int, source: int, *more: Any) -> int:
+        if target in self._descriptors:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        return os.sendfile(target, source, *more)
+
+    def ftruncate(self, fd: int, size: int) -> None:
+        self._begin("EIO")
+        self._keep_synced(fd)
+        self._record_size(fd)
+        os.ftruncate(fd, size)
+
+    def fsync(self, fd: int) -> None:
+        self._begin("EIO", "ENOSPC")
+        self._note_synced(fd)
+
+    fdatasync = fsync
+
+    def syncfs(self, fd: int) -> bool:
+        """Sync the whole file system as syncfs(2) does; return whether that succeeded."""
+        try:
+            self._begin("EIO")
+        except OSError:
+            return False
+        for each in self._descriptors:
+            with suppress(OSError):
+                self._note_synced(each)
+        self._synced = {key: octets for key, octets in self._synced.items() if self._is_open(key)}
+        self._journal.clear()
+        return True
+
+    def link(
+        self,
+        source: Any,
+        target: Any,
+        *,
+        src_dir_fd: int | None = None,
+        dst_dir_fd: int | None = None,
+        **more: Any,
+    ) -> None:
+        whole = self._path(target, dst_dir_fd)
+        self._begin("ENOSPC", "EIO")
+        os.link(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd, **more)
+        self._record(lambda: os.unlink(whole))
+
+    def replace(
+        self, source: Any, target: Any, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None
+    ) -> None:
+        old, new = self._path(source, src_dir_fd), self._path(target, dst_dir_fd)
+        self._begin("ENOSPC", "EIO")
+        bring_back = self._bury(new)
+        os.replace(old, new)
+
+        def undo() -> None:
+            os.rename(new, old)
+            bring_back()
+
+        self._record(undo)
+
+    rename = replace
+
+    def unlink(self, path: Any, *, dir_fd: int | None = None) -> None:
+        whole = self._path(path, dir_fd)
+        self._begin("EIO")
+        bring_back = self._bury(whole)
+        os.unlink(whole)
+        self._record(bring_back)
+
+    def mkdir(self, path: Any, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
+        whole = self._path(path, dir_fd)
+        self._begin("ENOSPC", "EIO")
+        os.mkdir(whole, mode)
+        self._record(lambda: os.rmdir(whole))
+
+    def makedirs(self, path: Any, mode: int = 0o777, exist_ok: bool = False) -> None:
+        above = os.path.dirname(os.fsdecode(path))
+        if above and not os.path.isdir(above):
+            self.makedirs(above, exist_ok=True)
+        if not (exist_ok and os.path.isdir(path)):
+            self.mkdir(path, mode)
+
+    def rmdir(self, path: Any, *, dir_fd: int | None = None) -> None:
+        whole = self._path(path, dir_fd)
+        self._begin("EIO")
+        os.rmdir(whole)
+        self._record(lambda: os.mkdir(whole))
+
+    def setxattr(self, fd: int, name: str, value: bytes) -> None:
+        self._begin("ENOSPC")
+        key, before = _key(fd), _xattr(fd, name)
+        os.setxattr(fd, name, value)
+        self._journal.append(_Change(lambda: self._restore_xattr(key, name, before), key))
+
+    def removexattr(self, fd: int, name: str) -> None:
+        self._begin("EIO")
+        key, before = _key(fd), _xattr(fd, name)
+        os.removexattr(fd, name)
+        self._journal.append(_Change(lambda: self._restore_xattr(key, name, before), key))
+
+    def _restore_xattr(self, key: Key, name: str, before: bytes | None) -> None:
+        for path in self._paths_of(key)[:1]:
+            if before is not None:
+                os.setxattr(path, name, before)
+            else:
+                with suppress(OSError):
+                    os.removexattr(path, name)
+
+    def open_file(self, fd: Any, mode: str = "r", **more: Any) -> Any:
+        """Replace the builtin `open` in the modules of files."""
+        if isinstance(fd, int) and mode == "wb" and fd in self._descriptors:
+            return io.BufferedWriter(_Raw(self, fd, closes=more.get("closefd", True)))
+        if isinstance(fd, int) and more.get("closefd", True):
+            self._descriptors.discard(fd)
+        return open(fd, mode, **more)
+
+    # -- what a loss of power leaves
+
+    def _record(self, undo: Callable[[], None]) -> None:
+        self._journal.append(_Change(undo))
+
+    def _record_size(self, fd: int) -> None:
+        key, size = _key(fd), os.fstat(fd).st_size
+
+        def undo() -> None:
+            for path in self._paths_of(key)[:1]:
+                if os.path.getsize(path) > size:
+                    os.truncate(path, size)
+
+        self._journal.append(_Change(undo, key))
+
+    def _bury(self, path: str) -> Callable[[], None]:
+        """Keep a file that loses its name, and return the function that gives the name back.
+
+        A file with another name is not kept, because the number of its names would differ.
+        """
+        if not os.path.lexists(path):
+            return lambda: None
+        status = os.lstat(path)
+        key = status.st_dev, status.st_ino
+        if status.st_nlink > 1:
+            return lambda: os.link(self._paths_of(key)[0], path)
+        self._graves += 1
+        buried = os.path.join(self._grave, str(self._graves))
+        os.link(path, buried, follow_symlinks=False)
+        return lambda: os.rename(buried, path)
+
+    def _keep_synced(self, fd: int) -> None:
+        """Record the durable content of a file before the first change after a sync."""
+        if (key := _key(fd)) not in self._synced:
+            self._synced[key] = _content(fd)
+
+    def _note_synced(self, fd: int) -> None:
+        if os.path.isdir(f"/proc/self/fd/{fd}"):
+            self._journal.clear()
+        else:
+            key = _key(fd)
+            self._synced.pop(key, None)
+            self._journal = [change for change in self._journal if change.file != key]
+
+    def _is_open(self, key: Key) -> bool:
+        return any(_key(fd) == key for fd in self._descriptors)
+
+    def lose_power(self, source: random.Random) -> None:
+        """Change the directory to a state that a loss of power may leave; all files must be closed."""
+        kept = source.randint(0, len(self._journal))
+        if source.random() < 0.3:
+            kept = len(self._journal)
+        for change in reversed(self._journal[kept:]):
+            with suppress(FileNotFoundError):
+                change.undo()
+        self._journal.clear()
+        for path in self._files():
+            status = os.lstat(path)
+            synced = self._synced.get((status.st_dev, status.st_ino))
+            if synced is not None and path not in self._ledgers:
+                _lose(path, synced, source)
+        self._synced.clear()
+        for path, versions in self._ledgers.items():
+            content = source.choice(versions.contents)
+            for suffix in ("-wal", "-shm"):
+                with suppress(FileNotFoundError):
+                    os.unlink(path + suffix)
+            if content or os.path.exists(path):
+                fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+                os.write(fd, content)
+                os.close(fd)
+            versions.add(content, durable=True)
+
+    def _files(self) -> list[str]:
+        return sorted(os.path.join(above, name) for above, _, names in os.walk(self._root) for name in names)
+
+    def _paths_of(self, key: Key) -> list[str]:
+        every = [*self._files(), *(os.path.join(self._grave, name) for name in os.listdir(self._grave))]
+        return [path for path in every if (os.lstat(path).st_dev, os.lstat(path).st_ino) == key]
+
+    # -- the ledger
+
+    def count_query(self) -> None:
+        """Count a statement of a database as a step."""
+        self._step()
+
+    def adopt(self, database: Database) -> None:
+        """Follow the commits of a database."""
+        self._databases.append(database)
+        if database.path:
+            self._ledgers.setdefault(database.path, _LedgerVersions())
+
+    def note_commit(self, database: Database, *, durable: bool) -> None:
+        """Record the content of a database after a commit."""
+        if database.path:
+            self._ledgers[database.path].add(database.serialize(), durable=durable)
+
+
+class Database(sqlite3.Connection):
+    """A database whose statements are steps and whose commits are recorded."""
+
+    disk: Disk
+    path = ""
+    _is_durable = True
+    _changes = 0
+
+    def follow(self, disk: Disk) -> None:
+        self.disk = disk
+        self.path = super().execute("PRAGMA database_list").fetchone()[2]
+        disk.adopt(self)
+
+    def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
+        self.disk.count_query()
+        if sql.startswith("PRAGMA synchronous="):
+            self._is_durable = sql.endswith("FULL")
+        found = super().execute(sql, *arguments)
+        self._note()
+        return found
+
+    def executescript(self, sql: str, /) -> sqlite3.Cursor:
+        self.disk.count_query()
+        found = super().executescript(sql)
+        self._note(changed=True)
+        return found
+
+    def _note(self, *, changed: bool = False) -> None:
+        if not self.in_transaction and (changed or self.total_changes != self._changes):
+            self._changes = self.total_changes
+            self.disk.note_commit(self, durable=self._is_durable)
+
+
+class Sqlite:
+    """The replacement of the module `sqlite3` in the ledger."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(sqlite3, name)
+
+    def connect(self, *arguments: Any, **more: Any) -> sqlite3.Connection:
+        database = sqlite3.connect(*arguments, factory=Database, **more)
+        database.follow(self._disk)
+        return database
+
+
+class _Raw(io.RawIOBase):
+    """A file object that writes through the disk."""
+
+    def __init__(self, disk: Disk, fd: int, *, closes: bool) -> None:
+        super().__init__()
+        self._disk, self._fd, self._closes = disk, fd, closes
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, octets: Any) -> int:
+        return self._disk.write(self._fd, octets)
+
+    def close(self) -> None:
+        if not self.closed and self._closes and self._fd in self._disk._descriptors:
+            self._disk.close(self._fd)
+        super().close()
+
+
+def _key(fd: int) -> Key:
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino
+
+
+def _content(fd: int) -> bytes:
+    with open(f"/proc/self/fd/{fd}", "rb") as file:
+        return file.read()
+
+
+def _xattr(fd: int, name: str) -> bytes | None:
+    try:
+        return os.getxattr(fd, name)
+    except OSError:
+        return None
+
+
+def _lose(path: str, synced: bytes, source: random.Random) -> None:
+    """Remove some of the bytes that were not synced."""
+    with open(path, "rb") as file:
+        content = file.read()
+    kind = source.choice(("none", "all", "some"))
+    if kind == "all":
+        return
+    if not content.startswith(synced):
+        content = synced
+    else:
+        size = len(synced)
+        if kind == "some" and len(content) > size:
+            size = min(len(content), size + source.randrange(len(content) - size) // _BLOCK * _BLOCK)
+        content = content[:size]
+    with open(path, "r+b") as file:
+        file.truncate(0)
+        file.write(content)

@@ -1,0 +1,273 @@
+"""A network in memory: latency, packets of any size, and connections that fail as the schedule says.
+
+The client's end of a connection is a real socket (one end of a socket pair), because the gate waits for
+descriptors. The peer's end is a stream of trio.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import socket
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, TypeAlias
+
+import trio
+import trio.testing
+
+from resolver.network.connecting import ConnectTimeout
+from resolver.testing.world.schedule import NAMES, NETWORK, Fault, Killed, Schedule
+
+#: A peer: a function that serves one connection.
+Handler: TypeAlias = "Callable[[Any], Awaitable[None]]"
+
+Place: TypeAlias = "tuple[str, int]"
+
+_LATENCIES = (0.0, 0.001, 0.05, 0.4)
+_PACKETS = (97, 536, 1_460, 16_384, 65_536)
+#: The number of bytes of a connection after which small packets end, so that a run stays short.
+_SMALL_UP_TO = 4_000
+_LAG, _DRIP, _DROPS = 45.0, 20.0, 3
+#: The seconds that a peer keeps its side open after its last byte.
+_LINGER = 180.0
+_FIRST_PORT = 40_000
+_READ = 65_536
+_GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
+
+
+class ClientSocket(socket.socket):
+    """The client's end of a connection, which reports resets and the address of the peer as TCP does."""
+
+    place: Place
+    is_reset = False
+
+    def getpeername(self) -> Place:
+        return self.place
+
+    def setsockopt(self, *arguments: Any) -> None:
+        if arguments[0] != socket.IPPROTO_TCP:
+            super().setsockopt(*arguments)
+
+    def recv_into(self, *arguments: Any, **more: Any) -> int:
+        self._check()
+        return super().recv_into(*arguments, **more)
+
+    def send(self, *arguments: Any) -> int:
+        self._check()
+        return super().send(*arguments)
+
+    def _check(self) -> None:
+        if self.is_reset:
+            raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
+
+
+class Network:
+    """The hosts of a world, their peers, and the connections of one life.
+
+    Attributes:
+        most: The maximum number of concurrent connections of each place (IP address and port), over all
+            lives.
+        problems: Exceptions of the peers.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._addresses: dict[str, list[str]] = {}
+        self._handlers: dict[Place, Handler] = {}
+        self._ports = _FIRST_PORT
+        self.most: Counter[Place] = Counter()
+        self.problems: list[BaseException] = []
+        self.begin(Schedule(seed), 0, lambda: None)
+
+    def begin(self, schedule: Schedule, life: int, step: Callable[[], None]) -> None:
+        """Begin a life; `step` is called for each packet, and may end the life."""
+        self._schedule, self._life, self._step = schedule, life, step
+        self._connections = self._lookups = 0
+        self._sockets: list[ClientSocket] = []
+
+    def end(self) -> int:
+        """Close all sockets, and return the number of sockets that were open."""
+        left = [sock for sock in self._sockets if sock.fileno() != -1]
+        for sock in left:
+            sock.close()
+        self._sockets.clear()
+        return len(left)
+
+    def name(self, host: str, *addresses: str) -> None:
+        """Set the IP addresses of a host: the address before the DNS answer changes, and those afterwards."""
+        self._addresses[host] = list(addresses)
+
+    def listen(self, host: str, port: int, handler: Handler) -> None:
+        """Serve at a port of each address of the host."""
+        for address in self._addresses[host]:
+            self._handlers[address, port] = handler
+
+    def listen_anywhere(self, handler: Handler) -> int:
+        """Serve the next connection to a free port of any address, and return the port."""
+        self._ports += 1
+        self._handlers["*", self._ports] = handler
+        return self._ports
+
+    def unlisten(self, port: int) -> None:
+        """Close a port of `listen_anywhere`."""
+        self._handlers.pop(("*", port), None)
+
+    async def getaddrinfo(self, host: bytes | str, port: int, **_: object) -> list[Any]:
+        """Answer a DNS lookup as `socket.getaddrinfo` does."""
+        await trio.sleep(0.01)
+        self._lookups += 1
+        name = host.decode() if isinstance(host, bytes) else host
+        fault = self._schedule.find(NAMES, self._lookups)
+        if name not in self._addresses:
+            raise socket.gaierror(socket.EAI_NONAME, "no such name")
+        if fault is not None and fault.kind == "unnamed":
+            raise socket.gaierror(socket.EAI_AGAIN, "the name server does not answer")
+        if fault is not None:
+            known = self._addresses[name]
+            for place in [place for place in self._handlers if place[0] == known[0] and len(known) > 1]:
+                del self._handlers[place]
+            del known[:-1]
+        address = self._addresses[name][0]
+        return [(socket.AF_INET, socket.SOCK_STREAM, 0, "", (address, port))]
+
+    async def connect_to(self, address: str, port: int, until: float) -> socket.socket:
+        """Open a connection as `resolver.network.connecting.connect_to` does."""
+        self._connections += 1
+        fault = self._schedule.find(NETWORK, self._connections)
+        source = random.Random(f"{self._seed} {self._life} {self._connections}")
+        self._step()
+        if fault is not None and fault.kind == "blackhole":
+            await trio.sleep_until(until)
+            raise ConnectTimeout
+        await trio.sleep(source.choice(_LATENCIES))
+        handler = self._handlers.get((address, port)) or self._handlers.get(("*", port))
+        if handler is None or (fault is not None and fault.kind == "refuse"):
+            raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+        near, far = socket.socketpair()
+        sock = ClientSocket(fileno=near.detach())
+        sock.setblocking(False)
+        sock.place = (address, port)
+        self._sockets.append(sock)
+        self.most[sock.place] = max(self.most[sock.place], self._count(sock.place))
+        link = _Link(self, sock, far, fault, source)
+        trio.lowlevel.spawn_system_task(link.run, handler)
+        return sock
+
+    def _count(self, place: Place) -> int:
+        return sum(sock.place == place for sock in self._sockets if sock.fileno() != -1)
+
+    def step(self) -> None:
+        """Count a packet."""
+        self._step()
+
+
+class _Link:
+    """A connection between the client's socket and a peer."""
+
+    def __init__(
+        self,
+        network: Network,
+        near: ClientSocket,
+        far: socket.socket,
+        fault: Fault | None,
+        source: random.Random,
+    ) -> None:
+        self._network = network
+        self._near = near
+        self._far = trio.SocketStream(trio.socket.from_stdlib_socket(far))
+        self._fault = fault
+        self._latency, self._packet = source.choice(_LATENCIES), source.choice(_PACKETS)
+        self._sent = 0
+        self._is_left = trio.Event()
+
+    async def run(self, handler: Handler) -> None:
+        inner, outer = trio.testing.memory_stream_pair()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._serve, handler, outer)
+                nursery.start_soon(self._send_up, inner)
+                await self._send_down(inner)
+                with trio.move_on_after(_LINGER):
+                    await self._is_left.wait()
+                nursery.cancel_scope.cancel()
+        except BaseException as error:
+            problems = [each for each in _leaves(error) if not isinstance(each, trio.Cancelled)]
+            if not problems:
+                raise
+            self._network.problems += [each for each in problems if not isinstance(each, Killed)]
+        finally:
+            self._far.socket.close()
+
+    async def _serve(self, handler: Handler, stream: trio.StapledStream[Any, Any]) -> None:
+        with suppress(*_GONE):
+            await handler(stream)
+        with suppress(*_GONE):
+            await stream.aclose()
+
+    async def _send_up(self, inner: trio.StapledStream[Any, Any]) -> None:
+        with suppress(*_GONE):
+            while octets := await self._far.receive_some(_READ):
+                self._network.step()
+                await trio.sleep(self._latency)
+                await inner.send_all(bytes(octets))
+        self._is_left.set()
+        with suppress(*_GONE):
+            await inner.send_eof()
+
+    async def _send_down(self, inner: trio.StapledStream[Any, Any]) -> None:
+        with suppress(*_GONE):
+            while octets := await inner.receive_some(_READ):
+                while octets:
+                    size = self._packet if self._sent < _SMALL_UP_TO else max(self._packet, 8_192)
+                    packet, octets = octets[:size], octets[size:]
+                    if not await self._send(bytes(packet)):
+                        return
+            await self._far.send_eof()
+
+    async def _send(self, packet: bytes) -> bool:
+        """Send a packet, and the fault of the connection if it is in the packet; return whether to go on."""
+        fault = self._fault
+        if fault is None or fault.octets >= self._sent + len(packet):
+            await self._deliver(packet)
+            return True
+        ahead = packet[: max(0, fault.octets - self._sent)]
+        self._fault = None
+        if ahead:
+            await self._deliver(ahead)
+        match fault.kind:
+            case "cut":
+                await self._far.send_eof()
+                return False
+            case "reset":
+                self._near.is_reset = True
+                self._far.socket.close()
+                return False
+            case "hang":
+                await self._is_left.wait()
+                return False
+            case "lag":
+                await trio.sleep(_LAG)
+            case "drip":
+                for at in range(len(ahead), min(len(packet), len(ahead) + _DROPS)):
+                    await trio.sleep(_DRIP)
+                    await self._deliver(packet[at : at + 1])
+                await self._deliver(packet[len(ahead) + _DROPS :])
+                return True
+        await self._deliver(packet[len(ahead) :])
+        return True
+
+    async def _deliver(self, octets: bytes) -> None:
+        if octets:
+            self._network.step()
+            await trio.sleep(self._latency)
+            self._sent += len(octets)
+            await self._far.send_all(octets)
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for each in error.exceptions for leaf in _leaves(each)]
+    return [error]

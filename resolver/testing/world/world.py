@@ -1,0 +1,203 @@
+"""The world: it replaces the clock, the network and the disk for a life of the program."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+import trio
+import trio.testing
+from trio._core import _run as trio_run
+
+import resolver.files
+import resolver.loops
+from resolver.files import directory
+from resolver.ledger import book
+from resolver.loops import on_trio
+from resolver.network import connecting, stream
+from resolver.testing.world.disk import Disk, Sqlite
+from resolver.testing.world.network import Network
+from resolver.testing.world.schedule import KILLS, Killed, Schedule
+
+T = TypeVar("T")
+
+#: The longest life in virtual seconds, and the largest number of steps: a life that is longer hangs.
+_LONGEST = 1_000_000.0
+_MOST_STEPS = 200_000
+
+
+class Hung(AssertionError):
+    """A life that does not end."""
+
+
+class World:
+    """A network and a disk for one run, which consists of one or more lives.
+
+    A life is a run of an event loop, from its start to its end or to its kill. The disk and the peers stay
+    from life to life.
+
+    Args:
+        place: An empty directory. The world makes `disk` in it, which has the files of the program.
+        schedule: The faults.
+
+    Attributes:
+        network: The network.
+        disk: The disk.
+        path: The path of the directory for the files of the program.
+        was_killed: Whether the last life was killed.
+        lost_power: Whether the last life ended with a loss of power.
+    """
+
+    def __init__(self, place: str, schedule: Schedule) -> None:
+        self.path = os.path.join(os.path.realpath(place), "disk")
+        grave = os.path.join(os.path.realpath(place), "removed")
+        os.mkdir(self.path)
+        os.mkdir(grave)
+        self.schedule = schedule
+        self.network = Network(schedule.seed)
+        self.disk = Disk(self.path, grave)
+        self._life = -1
+        self._steps = 0
+        self._scope: trio.CancelScope | None = None
+        self.was_killed = self.lost_power = False
+        self.left: list[str] = []
+
+    def live(self, main: Callable[[], Awaitable[T]]) -> T | None:
+        """Run a life, and return the result of `main`, or None if the life was killed.
+
+        `left` lists the descriptors and background tasks that the life left behind.
+
+        Raises:
+            Hung: The life does not end.
+        """
+        with self.begun():
+            try:
+                return trio.run(self._run, main, clock=trio.testing.MockClock(autojump_threshold=0))
+            except BaseException:
+                if not self.was_killed:
+                    raise
+                return None
+
+    async def _run(self, main: Callable[[], Awaitable[T]]) -> T:
+        with trio.move_on_after(_LONGEST) as scope, trio.CancelScope() as self._scope:
+            result = await main()
+            self.left += _find_background_tasks()
+            return result
+        if scope.cancelled_caught:
+            raise Hung(f"the life did not end within {_LONGEST:g} virtual seconds")
+        raise Killed
+
+    @contextmanager
+    def begun(self) -> Iterator[None]:
+        """Replace the clock, the network and the disk for the life in the `with` block."""
+        self._life += 1
+        self._steps = 0
+        self.was_killed = self.lost_power = False
+        self.left = []
+        self._scope = None
+        schedule = self.schedule.of(self._life)
+        self._now = schedule
+        seed = f"{schedule.seed} {self._life}"
+        self.network.begin(schedule, self._life, self._step)
+        self.disk.begin(schedule, self._step)
+        with _replaced(self.network, self.disk, seed):
+            try:
+                yield
+            finally:
+                sockets, descriptors = self.network.end(), self.disk.end()
+                directory._made.clear()  # a new process has no pending directories
+                if self.was_killed and self.lost_power:
+                    self.disk.lose_power(random.Random(f"power {seed}"))
+                if not self.was_killed:
+                    self.left += [f"{sockets} sockets"] * bool(sockets)
+                    self.left += [f"{descriptors} descriptors"] * bool(descriptors)
+
+    def _step(self) -> None:
+        """Count a step, and end the life if the schedule says so."""
+        if not self.was_killed:
+            self._steps += 1
+            if self._steps > _MOST_STEPS:
+                raise Hung(f"the life took more than {_MOST_STEPS} steps")
+            fault = self._now.find(KILLS, self._steps)
+            if fault is None:
+                return
+            self.was_killed, self.lost_power = True, fault.kind == "power"
+            if self._scope is not None:
+                self._scope.cancel()
+        raise Killed
+
+    @property
+    def steps(self) -> int:
+        """Return the number of steps of the last life."""
+        return self._steps
+
+    def calm(self) -> None:
+        """Remove the faults of all further lives."""
+        self.schedule = replace(self.schedule, faults=())
+
+
+def _find_background_tasks() -> list[str]:
+    root = trio.lowlevel.current_root_task()
+    assert root is not None
+    tasks = [task for nursery in root.child_nurseries for task in nursery.child_tasks]
+    return [task.name for task in tasks if "TrioBackground" in task.name]
+
+
+@contextmanager
+def _replaced(network: Network, disk: Disk, seed: str) -> Iterator[None]:
+    loop = replace(on_trio.LOOP, in_thread=_run_inline, getaddrinfo=network.getaddrinfo)
+    known = [(on_trio.is_running, loop)]
+    state = random.getstate()
+    with ExitStack() as stack:
+        for owner, name, value in (
+            (resolver.loops, "_known", known),
+            (connecting, "connect_to", network.connect_to),
+            (stream, "spliceable", lambda fd: False),
+            (book, "sqlite3", Sqlite(disk)),
+            *_files(disk),
+            (trio.to_thread, "run_sync", _run_inline),
+            (trio_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True),
+        ):
+            stack.enter_context(_set(owner, name, value))
+        trio_run._r.seed(seed)
+        random.seed(seed)
+        stack.callback(random.setstate, state)
+        yield
+
+
+def _files(disk: Disk) -> Iterator[tuple[Any, str, object]]:
+    for found in pkgutil.iter_modules(resolver.files.__path__):
+        module = importlib.import_module(f"resolver.files.{found.name}")
+        if hasattr(module, "os"):
+            yield module, "os", disk
+            yield module, "open", disk.open_file
+    commit = importlib.import_module("resolver.files.commit")
+    yield commit, "_sync_file_system", lambda: disk.syncfs
+    yield commit, "_fallocate", lambda: None
+
+
+@contextmanager
+def _set(owner: Any, name: str, value: object) -> Iterator[None]:
+    missing = object()
+    before = getattr(owner, name, missing)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        if before is missing:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, before)
+
+
+async def _run_inline(function: Callable[..., T], *arguments: Any, **_: object) -> T:
+    """Run the function of a worker thread immediately: the virtual clock does not wait for threads."""
+    await trio.lowlevel.checkpoint()
+    return partial(function, *arguments)()

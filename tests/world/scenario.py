@@ -1,0 +1,352 @@
+"""Runs of the session in a simulated world: what is fetched from which servers, and what must hold.
+
+A run is a list of lives. Each life fetches the same objects to the same directory. Its faults may kill it.
+The last life has no faults, and must complete the work.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from unittest import mock
+
+import trio
+
+from fixtures.ftp.behavior import Behavior
+from fixtures.ftp.server import MockFtp
+from fixtures.ftp.tree import File, Folder
+from fixtures.http.server import HttpServer
+from fixtures.http.site import Page
+from resolver import Event, Limits, Outcome, Policy, ResolveError, Resolver, RetryPolicy
+from resolver.testing.world import Fault, Kind, Network, Schedule, World
+
+HOSTS = {"one.example": ("93.184.216.1", "93.184.216.11"), "two.example": ("93.184.216.2",)}
+SECRETS = (b"secret pw", b"secret%20pw", b"secret+pw")
+_SIZES = (0, 1, 700, 5_000, 40_000, 66_000, 130_000)
+_OWN = (".part", ".part-state", ".part-state.new")
+KINDS: tuple[Kind, ...] = (
+    *("refuse", "blackhole", "cut", "cut", "cut", "reset", "reset", "hang", "lag", "drip"),
+    *("unnamed", "moved"),
+    *("ENOSPC", "EDQUOT", "EIO", "EMFILE", "short"),
+    *("kill", "kill", "power", "power"),
+)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An object of a run: its URL, its file name and its content."""
+
+    url: str
+    name: str
+    content: bytes
+    host: str
+    scheme: str
+    page: Page | None = None
+
+
+@dataclass
+class Plan:
+    """What a run fetches, and with which settings."""
+
+    wanted: list[Wanted]
+    ledger: bool
+    concurrency: int
+    per_host: int
+    sync: Any
+    segments: int
+    digest: bool
+
+
+def plan_of(seed: int) -> Plan:
+    """Return the plan of a seed."""
+    source = random.Random(f"plan {seed}")
+    wanted = [_wanted(source, number) for number in range(source.randint(1, 6))]
+    return Plan(
+        wanted,
+        source.random() < 0.6,
+        source.randint(1, 4),
+        source.randint(1, 3),
+        source.choice(("group", "group", "always")),
+        source.choice((1, 1, 1, 3)),
+        source.random() < 0.2,
+    )
+
+
+def _wanted(source: random.Random, number: int) -> Wanted:
+    name, size, host = f"o{number}.bin", source.choice(_SIZES), source.choice(tuple(HOSTS))
+    content = b"".join(b"%s %07d\n" % (name.encode(), line) for line in range(size // 8 + 1))[:size]
+    if source.random() < 0.5:
+        login = "bob:secret%20pw@" if source.random() < 0.5 else ""
+        return Wanted(f"ftp://{login}{host}/{name}", name, content, host, "ftp")
+    framing: Literal["length", "chunked"] = source.choice(("length", "length", "chunked"))
+    headers = (("ETag", f'"{number}"'),) if source.random() < 0.7 else ()
+    parts = framing == "length" and source.random() < 0.7
+    page = Page(content, "application/octet-stream", headers=headers, framing=framing, parts=parts)
+    return Wanted(f"http://{host}/{name}", name, content, host, "http", page)
+
+
+class WorldPort:
+    """A data port of the mock FTP server in the simulated network."""
+
+    network: Network
+
+    def __init__(self) -> None:
+        self._give, self._take = trio.open_memory_channel[Any](1)
+        self.number = self.network.listen_anywhere(self._attend)
+
+    @classmethod
+    async def open(cls, host: str, *, reachable: bool) -> WorldPort:
+        return cls()
+
+    async def _attend(self, stream: Any) -> None:
+        await self._give.send(stream)
+        await trio.sleep_forever()
+
+    async def accept(self) -> Any:
+        stream = await self._take.receive()
+        self.network.unlisten(self.number)
+        return stream
+
+    async def aclose(self) -> None:
+        self.network.unlisten(self.number)
+
+
+@dataclass
+class Servers:
+    """The servers of a run, with a record of the requested objects."""
+
+    http: dict[str, HttpServer] = field(default_factory=dict)
+    ftp: dict[str, MockFtp] = field(default_factory=dict)
+
+    def serve(self, network: Network, plan: Plan) -> None:
+        for host, addresses in HOSTS.items():
+            network.name(host, *addresses)
+            here = [each for each in plan.wanted if each.host == host]
+            site = {f"/{each.name}": each.page for each in here if each.page is not None}
+            files: dict[bytes, Any] = {
+                each.name.encode(): File(each.content) for each in here if each.scheme == "ftp"
+            }
+            self.http[host] = HttpServer(site, {}, None, 80)
+            self.ftp[host] = MockFtp(
+                Behavior(), root=Folder({**files, b"home": Folder({b"bob": Folder(files)})})
+            )
+            network.listen(host, 80, self.http[host].handle)
+            network.listen(host, 21, self.ftp[host].attend)
+
+    def requested(self) -> list[str]:
+        """Return the names of the requested objects, and forget them."""
+        names = []
+        for http in self.http.values():
+            names += [request.path[1:] for request in http.requests if request.method == "GET"]
+            http.requests.clear()
+        for ftp in self.ftp.values():
+            names += [line[5:].decode() for line in ftp.commands if line.startswith(b"RETR ")]
+            ftp.sessions.clear()
+        return names
+
+    @property
+    def violations(self) -> list[str]:
+        found = [each for server in self.ftp.values() for each in server.violations]
+        return found + [
+            each
+            for server in self.http.values()
+            for each in server.violations
+            if "left in the middle" not in each
+        ]
+
+
+@dataclass
+class Life:
+    """What a life of the program reported."""
+
+    outcomes: list[Outcome] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+
+
+async def fetch_all(plan: Plan, folder: str, life: Life) -> None:
+    """Fetch all objects of a plan."""
+    async with Resolver(
+        policy=Policy(allow_password=True),
+        limits=Limits(connect=20, idle=20),
+        patience=RetryPolicy(tries=3, delay=1.0, retry_all=True),
+        sync=plan.sync,
+        segments=plan.segments,
+        on_event=life.events.append,
+    ) as session:
+        batch = session.save_all(
+            [each.url for each in plan.wanted],
+            directory=os.path.join(folder, "files"),
+            ledger=os.path.join(folder, "ledger") if plan.ledger else None,
+            concurrency=plan.concurrency,
+            per_host=plan.per_host,
+            digest=plan.digest,
+            exists="fail" if plan.ledger else "resume",
+        )
+        async for outcome in batch:
+            life.outcomes.append(outcome)
+
+
+class Broken(AssertionError):
+    """An invariant that does not hold."""
+
+
+class Run:
+    """A run of a schedule in a new directory."""
+
+    def __init__(self, schedule: Schedule, directory: str) -> None:
+        self.plan = plan_of(schedule.seed)
+        self.world = World(directory, schedule)
+        self.servers = Servers()
+        self.servers.serve(self.world.network, self.plan)
+        self.transfers = 0
+        self._has_disk_errors = any(fault.kind in ("EIO", "EMFILE") for fault in schedule.faults)
+
+    def run(self) -> None:
+        """Run all lives. Raises `Broken` if an invariant does not hold."""
+        lives = 1 + max((fault.life for fault in self.world.schedule.faults), default=-1)
+        WorldPort.network = self.world.network
+        with mock.patch("fixtures.ftp.session.DataPort", WorldPort):
+            for _ in range(lives):
+                self._live(calm=False)
+            self.world.calm()
+            self._live(calm=True)
+
+    def _live(self, *, calm: bool) -> None:
+        plan, world, life = self.plan, self.world, Life()
+        before = self._complete()
+        error: BaseException | None = None
+        try:
+            world.live(lambda: fetch_all(plan, world.path, life))
+        except ResolveError as raised:
+            error = raised
+        self.transfers += len(life.outcomes)
+        asked = self.servers.requested()
+        self._check_files(killed=world.was_killed, calm=calm)
+        self._check_secrets(life, error)
+        self._check(not world.network.problems, f"peers failed: {world.network.problems}")
+        self._check(not self.servers.violations, f"protocol violations: {self.servers.violations}")
+        self._check(not world.left, f"left behind: {world.left}")
+        self._check_limits()
+        if plan.ledger:
+            again = sorted(before.intersection(asked))
+            self._check(not again, f"complete objects were requested again: {again}")
+        if not world.was_killed:
+            self._check_outcomes(life, error, calm=calm)
+
+    def _check(self, holds: bool, words: str) -> None:
+        if not holds:
+            raise Broken(words)
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.world.path, "files", name)
+
+    def _complete(self) -> set[str]:
+        return {each.name for each in self.plan.wanted if _read(self._path(each.name)) == each.content}
+
+    def _check_files(self, *, killed: bool, calm: bool) -> None:
+        contents = {each.name: each.content for each in self.plan.wanted}
+        for path in _walk(self.world.path):
+            short = os.path.relpath(path, self.world.path)
+            name = os.path.basename(path)
+            if name in contents:
+                found = _read(path) or b""
+                differs = _first(found, contents[name])
+                words = f"{short} has {len(found)} of {len(contents[name])} bytes, {differs}"
+                self._check(found == contents[name], words)
+            elif short not in ("ledger", "ledger-wal", "ledger-shm"):
+                base, _, suffix = name.partition(".bin")
+                own = suffix in _OWN and base + ".bin" in contents
+                self._check(own and (killed or suffix != ".part-state.new"), f"unknown file {short}")
+                # Without a descriptor, or after an error of the disk, the removal of a state file may fail.
+                self._check(not calm or self._has_disk_errors, f"{short} is left")
+                if suffix == ".part" and self.plan.segments == 1:
+                    octets = _read(path) or b""
+                    self._check(contents[base + ".bin"].startswith(octets), f"{short} has other bytes")
+
+    def _check_secrets(self, life: Life, error: BaseException | None) -> None:
+        said = repr((life.outcomes, life.events, error, [each.as_json() for each in life.outcomes])).encode()
+        said += repr([(each.error, each.error and each.error.message) for each in life.outcomes]).encode()
+        held = [(_read(path) or b"") + path.encode() for path in _walk(self.world.path)]
+        for secret in SECRETS:
+            self._check(not any(secret in each for each in (said, *held)), f"the secret {secret!r} is shown")
+
+    def _check_limits(self) -> None:
+        for (address, port), most in self.world.network.most.items():
+            allowed = self.plan.per_host
+            if port in (21, 80) and self.plan.segments == 1:
+                self._check(most <= allowed, f"{most} connections to {address}:{port}, not {allowed}")
+
+    def _check_outcomes(self, life: Life, error: BaseException | None, *, calm: bool) -> None:
+        if error is not None:
+            self._check(not calm, f"the run failed without a fault: {error!r}")
+            return
+        self._check(len(life.outcomes) == len(self.plan.wanted), f"{len(life.outcomes)} outcomes")
+        for each in life.outcomes:
+            words = f"{each!r} {each.exit} {each.error!r}"
+            self._check((each.error is None) == (each.exit == 0), words)
+            self._check((each.error is None) == (each.status in ("done", "skipped")), words)
+            self._check(each.error is None or isinstance(each.error, ResolveError), words)
+            self._check(not calm or each.error is None, f"failed without a fault: {words}")
+            if each.status == "done":
+                self._check(each.path is not None and os.path.basename(each.path) in self._complete(), words)
+
+
+def _first(found: bytes, right: bytes) -> str:
+    """Return the offset of the first difference."""
+    pairs = enumerate(zip(found, right, strict=False))
+    return f"first difference at {next((at for at, (a, b) in pairs if a != b), min(len(found), len(right)))}"
+
+
+def _read(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except FileNotFoundError:
+        return None
+
+
+def _walk(top: str) -> Iterator[str]:
+    for above, _, names in os.walk(top):
+        for name in names:
+            yield os.path.join(above, name)
+
+
+@contextmanager
+def _directory() -> Iterator[str]:
+    memory = "/dev/shm"
+    place = memory if os.access(memory, os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=place) as directory:
+        yield directory
+
+
+def failure_of(schedule: Schedule) -> str | None:
+    """Run a schedule, and return what does not hold, or None."""
+    return attempt(schedule)[0]
+
+
+def attempt(schedule: Schedule) -> tuple[str | None, int]:
+    """Run a schedule; return what does not hold, or None, and the number of outcomes."""
+    with _directory() as directory:
+        run = Run(schedule, directory)
+        try:
+            run.run()
+        except Exception as error:  # noqa: BLE001 - each exception is a failure of the run
+            return f"{type(error).__name__}: {error}", run.transfers
+        return None, run.transfers
+
+
+def draw(seed: int) -> Schedule:
+    """Return the schedule of a seed."""
+    lives = random.Random(f"lives {seed}").randint(0, 3)
+    return Schedule.draw(seed, kinds=KINDS, lives=lives)
+
+
+def describe(schedule: Schedule, words: str) -> str:
+    """Return the lines that reproduce a failure."""
+    faults: Sequence[Fault] = schedule.faults
+    return f"seed {schedule.seed}: {words}\n    {Schedule(schedule.seed, tuple(faults))!r}"

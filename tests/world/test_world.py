@@ -1,0 +1,50 @@
+"""The session in a simulated world: fixed schedules in the gate, thousands of seeds in the full set."""
+
+from __future__ import annotations
+
+import pytest
+
+from resolver.testing.world import Fault, Schedule, shrink
+from tests.sampled import FULL, SEED
+from tests.world.scenario import attempt, describe, draw, failure_of
+
+#: Schedules that found a fault of this package, shortened.
+FOUND: dict[str, Schedule] = {
+    "the state file is lost by a loss of power": Schedule(129, (Fault("power", 118),)),
+    "the state file is lost between link and unlink": Schedule(
+        428, (Fault("power", 73), Fault("cut", 1, 92_582))
+    ),
+}
+
+
+@pytest.mark.parametrize("schedule", FOUND.values(), ids=FOUND)
+def test_world_repeats_schedule_that_failed_before(schedule: Schedule) -> None:
+    assert failure_of(schedule) is None
+
+
+def test_world_holds_invariants_for_fixed_seeds() -> None:
+    failed = [describe(draw(seed), words) for seed in range(12) if (words := failure_of(draw(seed)))]
+    assert failed == []
+
+
+@pytest.mark.parametrize("part", range(20))
+def test_world_holds_invariants_for_many_seeds(part: int) -> None:
+    first = SEED * 1_000_000 + part * 200
+    for seed in range(first, first + (200 if FULL else 20)):
+        schedule = draw(seed)
+        words, _ = attempt(schedule)
+        if words is not None:
+            shorter = shrink(schedule, lambda each: failure_of(each) is not None)
+            pytest.fail(describe(shorter, failure_of(shorter) or words))
+
+
+def test_shrink_keeps_only_faults_that_failure_needs() -> None:
+    faults = tuple(Fault("cut", number) for number in range(1, 8))
+    tried: list[Schedule] = []
+
+    def fails(schedule: Schedule) -> bool:
+        tried.append(schedule)
+        return {Fault("cut", 2), Fault("cut", 6)} <= set(schedule.faults)
+
+    assert shrink(Schedule(7, faults), fails) == Schedule(7, (Fault("cut", 2), Fault("cut", 6)))
+    assert len(tried) == len(faults)
