@@ -261,9 +261,9 @@ def _plain(value: object) -> JsonValue:
 class BuiltUrl(str):
     """The text of a URL that a builder of this package created from a server's data (S20).
 
-    The text is not parsed again. The builder guarantees two properties, which property tests check: the
-    parser would accept the text, unless the text is too long, and find the same components. The text contains
-    no password.
+    The text is not parsed again. The builder guarantees that the parser would accept the text and find the
+    same components. The only exception is a text that is too long. The text does not contain a password.
+    Property tests check these guarantees.
     """
 
     __slots__ = ()

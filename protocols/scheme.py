@@ -67,9 +67,9 @@ class Scheme(NamedTuple):
 
     Properties of the protocol:
     - `tls`: never, on request (STARTTLS, a change from clear text to TLS), or always from the first byte.
-    - `certificates`: the certificates that the client trusts. Either a certificate authority must have signed
-      the certificate, or the first certificate of the server is stored and must not change (`pin`, trust on
-      first use).
+    - `certificates`: the certificates that the client trusts. By default, a certificate authority must have
+      signed the certificate. With `pin`, the first certificate of the server is stored and must not change
+      (trust on first use).
     - `resumes`: the peer can send a body that begins in the middle of the object. `stops`: the peer can also
       end the body before the end of the object (range request).
     - `userinfo`: the grammar has a user name and a password before the host.

@@ -298,8 +298,8 @@ def retrieve(
     """Return the steps of a retrieval.
 
     The body begins with the first data, or when the final reply shows that the file is empty. The body ends
-    after the final reply of the transfer. The transfer is retried once on a new connection after two kinds of
-    failures: a 421 reply before any data, and a failure of the first command on a pooled connection.
+    after the final reply of the transfer. Two kinds of failures cause one retry on a new connection. These
+    are a 421 reply before any data, and a failure of the first command on a pooled connection.
 
     Returns:
         The state of the connection if the connection can be reused, otherwise None.

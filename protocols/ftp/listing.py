@@ -61,8 +61,8 @@ _FORMS = tuple(
 )
 #: MS-DOS listings have two-digit years; 70 to 99 mean 1970 to 1999.
 _CENTURY_TURN = 70
-#: The range of a date without a year. The date is at most half a year and some days in the past, and at
-#: most as far in the future as the clock of another time zone may be.
+#: The range of a date without a year. Such a date is at most half a year and some days in the past. The date
+#: is at most 26 hours in the future, because the server may be in another time zone.
 _BACK, _AHEAD = timedelta(days=190), timedelta(hours=26)
 
 
@@ -151,9 +151,9 @@ def _with_zone(moment: datetime, zone: bytes) -> datetime:
 # One line of LIST. RFC 959 does not define its format, because the text is meant for users, and servers
 # differ.
 #
-# A listing may mix formats, so each line is compared with all formats in this order: EPLF, MS-DOS, NetWare,
+# A listing may mix formats, so each line is compared with all formats. The order is EPLF, MS-DOS, NetWare,
 # Unix, Unix with a date in another language, VMS. In the Unix format, the number of fields between mode and
-# size varies: groups may be missing, owners may contain blanks, and long numbers shift the columns. The size
+# size varies. Groups may be missing, owners may contain blanks, and long numbers shift the columns. The size
 # is the leftmost number that is followed by a date. One blank ends the date, and the remaining text is the
 # name. Every pattern is limited, so parsing a line takes linear time.
 

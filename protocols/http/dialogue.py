@@ -36,8 +36,8 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
 
     If the caller needs only metadata, the request is HEAD. If the server does not support HEAD, the request
     is GET, and the body is not read. A request that resumes a partial copy (without `Options.stop`) is
-    repeated for the complete object in two cases: the object is now shorter than the partial copy, or the
-    response contains another range.
+    repeated for the complete object in two cases. Either the object is now shorter than the partial copy, or
+    the response contains another range.
     """
     options, limits = options or Options(), limits or Limits()
     login = HttpLogin(url, options, limits)

@@ -39,8 +39,8 @@ _QUOTE = ord("'")
 _NEEDS_QUOTES = re.compile(rb"[ \t\n\r\f\v/'+,]")
 _GAP = re.compile(rb"[ \t\r\n]*")
 _TOKEN = re.compile(rb"[^ \t']+(?:'[^']*'[^ \t']*)*|(?:'[^']*'[^ \t']*)+")
-# The regular expression engine uses 84 bytes for each repetition of a group, and one token can be a complete
-# file that consists only of quotes (memory exhaustion). Therefore `_TOKEN` is used only for lines with few
+# The regular expression engine uses 84 bytes for each repetition of a group. A token can be a complete file,
+# and may consist only of quotes (memory exhaustion). Therefore `_TOKEN` is used only for lines with few
 # quotes. The following two patterns limit the number of repetitions.
 _FEW_QUOTES = 1024
 _PART = re.compile(rb"[^'\r\n]*(?:'[^']*'[^'\r\n]*){0,512}")

@@ -1,7 +1,7 @@
 """Bytes from a telnet server (RFC 854, RFC 855): data, commands, negotiations and line ends.
 
-The readers have no I/O. The result does not depend on the block boundaries of the bytes: an incomplete
-element at the end of a block continues in the next block. Only a subnegotiation without an end is an error.
+The readers have no I/O. The result does not depend on the block boundaries. An incomplete element at the end
+of a block continues in the next block. Only a subnegotiation without an end is an error.
 """
 
 from __future__ import annotations
