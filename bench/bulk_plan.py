@@ -3,9 +3,10 @@
 `python -m bench.bulk_plan [URLS [HOSTS [LARGEST]]]`. The defaults are 1,000,000 URLs on 10,000 hosts. The
 largest host has 50,000 URLs. The rate limit is two requests per second and host.
 
-For several numbers of slots, the benchmark reports the duration of the plan, the ratio of this duration to
-the theoretical minimum, and the CPU time and memory of the planning. The benchmark then measures a plan with
-a wrong estimate of the response times. Finally, it measures the cost of planning more slices ahead.
+For several numbers of slots, the benchmark reports the duration of the plan, and the ratio of this duration
+to the theoretical minimum. It also reports the CPU time and memory of the planning. The benchmark then
+measures a plan with a wrong estimate of the response times. Finally, it measures the cost of planning more
+slices ahead.
 """
 
 from __future__ import annotations

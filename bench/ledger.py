@@ -37,8 +37,8 @@ KILLS = 20
 class Run(NamedTuple):
     """The results of a run.
 
-    The results are the seconds to the first outcome and to the end, the memory use at both times in KiB, the
-    number of outcomes by status, and the CPU seconds.
+    The results are the seconds to the first outcome and to the end, and the memory use at both times in KiB.
+    The other results are the number of outcomes by status, and the CPU seconds.
     """
 
     first: float

@@ -1,9 +1,9 @@
 """Long listings in a browser: the time from the click to the first paint of a page of `resolve serve`.
 
 `python -m bench.window [ITEMS [TIMES]]`, or `make bench-long`. Chromium opens two gopher menus, each TIMES
-times (default 5): a menu of 10,000 items on one page, and a menu of ITEMS items (default 100,000) on pages of
-the default length. The aim for the menu of 10,000 items is a first paint within 500 ms of the click on an
-idle machine. The time includes fetching the menu.
+times (default 5). The first menu has 10,000 items on one page. The second menu has ITEMS items (default
+100,000) on pages of the default length. The aim for the menu of 10,000 items is a first paint within 500 ms
+of the click on an idle machine. The time includes fetching the menu.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _TOLD = """() => {
 class Load(NamedTuple):
     """The measurements of loading a page.
 
-    The measurements are the milliseconds from the click to the first byte, to the first paint and to the end,
-    the size of the page in bytes, and the CPU time of the server in milliseconds.
+    The measurements are the milliseconds from the click to the first byte, to the first paint and to the end.
+    The other measurements are the size of the page in bytes, and the CPU time of the server in milliseconds.
     """
 
     begun: float
