@@ -1,8 +1,8 @@
 """All possible changes (mutations) of a module, each at one location.
 
-A change affects the behavior: the boundary of a comparison is changed, a comparison is inverted, a condition
-is negated, a number is changed by one, bytes of a protocol are changed, or a keyword argument or a statement
-is removed. Types, assertions, messages and docstrings are not changed, because tests should not check them.
+Each change affects the behavior. The boundary of a comparison, a number (by one) or bytes of a protocol are
+changed. A comparison is inverted, or a condition is negated. A keyword argument or a statement is removed.
+Types, assertions, messages and docstrings are not changed, because tests should not check them.
 """
 
 from __future__ import annotations
