@@ -7,6 +7,7 @@
 #   make test-full   all tests, all their rows, fuzz at length, with a seed of its own (SEED=N: that one again)
 #   make test-all    the gate with every Python from 3.11 on that is on this machine, then with LOWEST=1
 #   make coverage    lines and branches that some test runs; what it leaves tells make mutants which tests run a line
+#   make fuzz        search inputs that break a parser, guided by coverage (MINUTES=10 for each, NAMES="ftp url")
 #   make mutants     what the tests notice of 300 changes to the sources (MUTANTS=N SEED=N, GATE=1: of the gate alone), and what got through
 #   make bench       measure beside other clients, in turn, under ten minutes: start-up, small and large bodies, saved files, trees, memory; count the calls of a fetch (ROWS="http tls" JSON=FILE ROUNDS=N)
 #   make bench-long  what takes longer: trees that are far away, archives, segments, calls of threads, lists of very many with a ledger, long listings in a browser
@@ -23,7 +24,7 @@
 # dependencies that pyproject.toml allows, in an environment beside the other one.
 
 .SUFFIXES:
-.PHONY: installed demo check test test-full test-all coverage mutants bench bench-long speed plots servers docs reference api-diff sdist clean
+.PHONY: installed demo check test test-full test-all coverage fuzz mutants bench bench-long speed plots servers docs reference api-diff sdist clean
 
 PYTHON ?=
 LOWEST =
@@ -70,6 +71,16 @@ coverage: $(VENV)/.full
 	-$(RUN) -m coverage run $(PYTEST)
 	$(RUN) -m coverage combine -q
 	@$(RUN) -m coverage report
+
+# Each harness in its turn; an input that fails ends the target, and is in build/fuzz.
+MINUTES = 10
+NAMES =
+fuzz: $(VENV)/.fuzz
+	@mkdir -p build/fuzz; for name in $(or $(NAMES),$$($(RUN) -m tests.fuzz)); do \
+	    echo "== $$name"; \
+	    $(RUN) -m tests.fuzz $$name -max_total_time=$$(($(MINUTES) * 60)) -timeout=10 -rss_limit_mb=2000 -max_len=4096 \
+	        -verbosity=0 -print_final_stats=1 -artifact_prefix=build/fuzz/$$name- || exit 1; \
+	done
 
 # Takes the better part of an hour, and is no part of any other target.
 MUTANTS = 300
@@ -127,7 +138,7 @@ servers:
 
 # Groups of dependencies, each in its turn into the same environment. urllib3.future, which niquests needs, replaces
 # urllib3 unless it is built from its source with this variable.
-$(VENV)/.full $(VENV)/.bench $(VENV)/.plots $(VENV)/.docs $(VENV)/.release: $(VENV)/.%: $(VENV)/.installed
+$(VENV)/.full $(VENV)/.bench $(VENV)/.plots $(VENV)/.docs $(VENV)/.fuzz $(VENV)/.release: $(VENV)/.%: $(VENV)/.installed
 	$(RUN) tools/requirements.py $(if $(LOWEST),--lowest) $* >$(VENV)/$*.txt
 	URLLIB3_NO_OVERRIDE=1 $(RUN) $(PIP) --no-binary urllib3-future -r $(VENV)/$*.txt
 	@touch $@
