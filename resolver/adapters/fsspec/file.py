@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import threading
-from contextlib import ExitStack
-from typing import Protocol
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
 
+from fsspec.asyn import sync
 from fsspec.spec import AbstractBufferedFile
 
 import resolver
-from resolver.adapters.fsspec.listings import translate_errors
+from resolver.adapters.fsspec.listings import DIRECTORIES, no_file, translate_errors
 
 # Random access to the bytes of one object.
 #
@@ -24,26 +28,28 @@ NEAR = 1_048_576
 
 #: The open responses. The garbage collector finalizes an unclosed file and its objects in an arbitrary order.
 #: This set has references to the responses, so that they can still be closed by the finalizer of the file.
-_HELD: set[ExitStack] = set()
+_HELD: set[AbstractAsyncContextManager[object]] = set()
+
+_UNKNOWN = resolver.Validators()
 
 
 class ObjectBytes(Protocol):
-    """The interface for random access to an object of known size."""
+    """The interface for random access to an object; `size` is None before the first response."""
 
-    size: int
+    size: int | None
 
-    def read(self, start: int, end: int) -> bytes:
-        """Return the bytes of a range, or fewer bytes at the end of the object.
+    async def read(self, start: int | None, stop: int | None) -> bytes:
+        """Return the bytes of a slice of the object.
 
         Raises:
             ResolveError: The bytes cannot be read completely.
         """
         ...
 
-    def close(self) -> None: ...
+    async def finish(self) -> None:
+        """Read a short rest of the object, so that its connection returns to the pool."""
 
-    def forget(self) -> None:
-        """Schedule the close of the connection without blocking, from any thread. Do not read afterwards."""
+    async def aclose(self) -> None: ...
 
 
 class WholeObject:
@@ -51,100 +57,137 @@ class WholeObject:
 
     def __init__(self, octets: bytes) -> None:
         self._octets = octets
-        self.size = len(octets)
+        self.size: int | None = len(octets)
 
-    def read(self, start: int, end: int) -> bytes:
-        return self._octets[start:end]
+    async def read(self, start: int | None, stop: int | None) -> bytes:
+        return self._octets[start:stop]
 
-    def close(self) -> None:
-        self._octets = b""
-
-    def forget(self) -> None:
+    async def finish(self) -> None:
         """Return without effect, because this object does not use a connection."""
+
+    async def aclose(self) -> None:
+        self._octets = b""
 
 
 class RemoteObject:
     """An object on a server; `known` are the validators of its version.
 
-    The object is thread-safe: a lock allows one read at a time. fsspec's cache `background` reads in a
-    separate thread.
+    The first response completes the validators and the size. A lock allows one read at a time, because
+    fsspec's cache `background` reads in a separate thread.
     """
 
     def __init__(
-        self, session: resolver.blocking.Resolver, url: str, size: int, known: resolver.Validators
+        self,
+        session: resolver.Resolver,
+        url: str,
+        size: int | None = None,
+        known: resolver.Validators = _UNKNOWN,
     ) -> None:
         self.size = size
         self._session = session
         self._url = url
         self._known = known
-        self._lock = threading.Lock()
-        self._open = ExitStack()
-        self._reply: resolver.blocking.LiveReply | None = None
+        self._lock = asyncio.Lock()
+        self._open: AbstractAsyncContextManager[resolver.StreamingResponse] | None = None
+        self._body: AsyncIterator[bytes] | None = None
         self._at = 0
+        self._ahead = b""
 
-    def read(self, start: int, end: int) -> bytes:
-        with self._lock:
-            return self._read_all(start, min(end, self.size))
+    async def read(self, start: int | None, stop: int | None) -> bytes:
+        async with self._lock:
+            depends_on_size = (start or 0) < 0 or (stop or 0) < 0
+            if depends_on_size and self.size is None:
+                await self._begin_at(0)
+            if self.size is not None:
+                begin, end, _ = slice(start, stop).indices(self.size)
+                return await self._read_all(begin, end)
+            if depends_on_size:
+                return (await self._read_all(0, None))[start:stop]
+            return await self._read_all(start or 0, stop)
 
-    def _read_all(self, start: int, end: int) -> bytes:
+    async def _read_all(self, start: int, stop: int | None) -> bytes:
         octets = bytearray()
         failed_at = -1
-        while (at := start + len(octets)) < end:
+        while stop is None or start + len(octets) < stop:
+            at = start + len(octets)
             try:
-                octets += self._read(at, end)
+                piece = await self._read(at, stop)
             except resolver.ResolveError as error:
-                self._leave()
+                await self._leave()
                 if not error.retryable or failed_at == at:
                     raise
                 failed_at = at
+                continue
+            if not piece:
+                break
+            octets += piece
+            if self.size is None and len(octets) > self._session.limits.body:
+                words = f"the size is unknown, and more than {self._session.limits.body} bytes arrived"
+                raise resolver.LimitExceeded("body", words, url=self._url)
         return bytes(octets)
 
-    def _read(self, at: int, end: int) -> bytes:
+    async def _read(self, at: int, stop: int | None) -> bytes:
         """Return some bytes from a position; at the end of the object, check its size."""
-        reply = self._standing_at(at)
-        octets = reply.body.read_some(end - at)
-        self._at += len(octets)
-        if not octets:
+        await self._move_to(at)
+        octets = await self._next()
+        taken = octets if stop is None else octets[: max(stop - at, 0)]
+        self._at, self._ahead = self._at + len(taken), octets[len(taken) :]
+        if self.size is None:
+            return taken
+        if not octets and at < self.size:
             raise resolver.Truncated("object ended early", received=at, expected=self.size, url=self._url)
-        if self._at == self.size and reply.read(1):
-            raise self._make_changed(f"larger than the announced {self.size} bytes")
-        return octets
+        if self._at >= self.size:
+            self._ahead = await self._next()
+            if self._ahead or self._at > self.size:
+                raise self._make_changed(f"larger than the announced {self.size} bytes")
+        return taken
 
-    def _standing_at(self, at: int) -> resolver.blocking.LiveReply:
-        reply = self._reply
-        if reply is None or not 0 <= at - self._at <= NEAR:
-            self._leave()
-            reply = self._begin_at(at)
-        while self._at < at and (passed := len(reply.body.read_some(min(at - self._at, NEAR)))):
-            self._at += passed
-        return reply
+    async def _next(self) -> bytes:
+        """Return the next bytes of the body; b"" at its end."""
+        octets, self._ahead = self._ahead, b""
+        return octets if octets or self._body is None else await anext(self._body, b"")
 
-    def _begin_at(self, at: int) -> resolver.blocking.LiveReply:
-        _HELD.add(self._open)
-        reply = self._open.enter_context(self._session.resume(self._url, at, self._known))
+    async def _move_to(self, at: int) -> None:
+        if self._body is None or not 0 <= at - self._at <= NEAR:
+            await self._begin_at(at)
+        while self._at < at and (octets := await self._next()):
+            skipped = min(at - self._at, len(octets))
+            self._at, self._ahead = self._at + skipped, octets[skipped:]
+
+    async def _begin_at(self, at: int) -> None:
+        await self._leave()
+        opened = self._session.resume(self._url, at, self._known)
+        reply = await opened.__aenter__()
+        self._open = opened
+        _HELD.add(opened)
+        if reply.kind in DIRECTORIES:
+            no_file(self._url.partition("://")[2])
         found = reply.validators
         if not self._known.agree(found):
-            self._leave()
+            await self._leave()
             raise self._make_changed("size, date or entity tag differs")
         self._known = self._known.completed_by(found)
-        self._reply, self._at = reply, reply.start
-        return reply
+        self.size = reply.size if self.size is None else self.size
+        self._body, self._at = aiter(reply.body), reply.start
 
     def _make_changed(self, words: str) -> resolver.Changed:
         return resolver.Changed(f"object changed after it was opened: {words}", url=self._url)
 
-    def close(self) -> None:
-        with self._lock:
-            self._leave()
+    async def finish(self) -> None:
+        if self.size is not None and 0 < self.size - self._at <= NEAR and self._body is not None:
+            await self._read_all(self._at, self.size)
 
-    def _leave(self) -> None:
+    async def aclose(self) -> None:
+        async with self._lock:
+            await self._leave()
+
+    async def _leave(self) -> None:
         """Close the current response; the next read opens a new response."""
-        self._reply = None
-        self._open.close()
-        self.forget()
-
-    def forget(self) -> None:
-        _HELD.discard(self._open)
+        self._body, self._ahead = None, b""
+        opened, self._open = self._open, None
+        if opened is not None:
+            _HELD.discard(opened)
+            await opened.__aexit__(None, None, None)
 
 
 class UrlFile(AbstractBufferedFile):
@@ -158,7 +201,7 @@ class UrlFile(AbstractBufferedFile):
 
     def __init__(
         self,
-        fs: object,
+        fs: Any,
         path: str,
         octets: ObjectBytes,
         block_size: int | None,
@@ -166,6 +209,7 @@ class UrlFile(AbstractBufferedFile):
         cache_options: dict[str, object] | None,
     ) -> None:
         self._octets = octets
+        self._loop: asyncio.AbstractEventLoop = fs.loop
         self._lock = threading.Lock()
         # `sought`: the position of the last seek in this thread, until the next read
         self._own = threading.local()
@@ -182,7 +226,8 @@ class UrlFile(AbstractBufferedFile):
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         with translate_errors(self.path):
-            return self._octets.read(start, end)
+            octets: bytes = sync(self._loop, self._octets.read, start, end)
+            return octets
 
     def seek(self, loc: int, whence: int = 0) -> int:
         if self._lock.locked():
@@ -204,9 +249,9 @@ class UrlFile(AbstractBufferedFile):
         with self._lock:
             if not self.closed:
                 super().close()
-                self._octets.close()
+                sync(self._loop, self._octets.aclose)
 
     def __del__(self) -> None:
         """Release the connection without blocking, because the garbage collector may run in any thread."""
-        if not self.closed:
-            self._octets.forget()
+        if not (self.closed or self._loop.is_closed() or sys.is_finalizing()):
+            asyncio.run_coroutine_threadsafe(self._octets.aclose(), self._loop)

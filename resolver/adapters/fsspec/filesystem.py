@@ -1,30 +1,31 @@
-"""fsspec file systems with URLs as paths, one for each scheme, based on `resolver.blocking`.
+"""fsspec file systems with URLs as paths, one for each scheme, for asyncio and for blocking calls.
 
-`open`, `get` and `ukey` send a request even if a listing is cached. Connections are pooled, and a forked
-process has its own connection pool. The file systems are read-only.
+Each operation is a coroutine (`_cat_file`); fsspec derives the blocking method (`cat_file`), which runs the
+coroutine in the thread of fsspec. `open`, `get` and `ukey` send a request even if a listing is cached.
+Connections are pooled for each event loop, and a forked process has its own connection pool. The file
+systems are read-only.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import AsyncExitStack, ExitStack, closing, contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from errno import ENODATA
-from functools import partial
 from hashlib import sha256
 from itertools import groupby
-from typing import Any, Literal, NoReturn, TypeAlias, cast
+from typing import Any, Literal, cast
 from urllib.parse import quote
 
 from fsspec import register_implementation
+from fsspec.asyn import _run_coros_in_chunks, sync, sync_wrapper
 from fsspec.callbacks import DEFAULT_CALLBACK, Callback
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.utils import isfilelike
 
 import resolver
-from resolver.adapters.fsspec.file import NEAR, ObjectBytes, RemoteObject, UrlFile, WholeObject
+from resolver.adapters.fsspec.file import ObjectBytes, RemoteObject, UrlFile, WholeObject
 from resolver.adapters.fsspec.listings import (
     DIRECTORIES,
     Walks,
@@ -38,22 +39,24 @@ from resolver.adapters.fsspec.listings import (
     translate_errors,
 )
 
-#: Ranges of one object, as slices of its bytes.
-Ranges: TypeAlias = "tuple[slice[int | None, int | None, None], ...]"
-
-_COMPLETE: Ranges = (slice(0, None),)
-#: The number of objects that are read concurrently. A default batch has as many connections to an FTP server.
-_CONCURRENT = 4
+#: The fsspec callback that receives the progress of the current task.
+_CALLBACK: ContextVar[Callback | None] = ContextVar("resolver.adapters.fsspec.callback", default=None)
 
 
 class UrlFileSystem(Walks):
     """A read-only file system with the files of all servers of one scheme.
+
+    At most `batch_size` objects are read concurrently; the default is `connections`.
 
     The storage options are the settings of a `Resolver` (`policy`, `limits`, `timeout`, `headers`, `proxy`,
     …), the options of fsspec, and `host`, `port`, `username` and `password`. `policy` may be the name of a
     policy. The password is sent only to `host`. With `host`, paths may begin with a slash. Credentials in the
     URL that opens the file system have the same effect as these options.
     """
+
+    #: The default number of objects that are read concurrently. `save_all` has as many ftp connections to one
+    #: host.
+    connections = 4
 
     def __init__(
         self,
@@ -63,7 +66,7 @@ class UrlFileSystem(Walks):
         password: str | None = None,
         **options: Any,
     ) -> None:
-        super().__init__(**options)
+        super().__init__(**{**options, "batch_size": options.get("batch_size") or self.connections})
         self._settings = settings_of(options)
         self._settings["on_event"] = self._heard
         login = login_of(self.scheme, host, port, username, password)
@@ -72,29 +75,46 @@ class UrlFileSystem(Walks):
         self._host = None if host is None else strip_scheme(place(self.scheme, host, port)).rstrip("/")
         if self._host is not None and username is not None:
             self._host = f"{quote(username, safe='')}@{self._host}"
-        self._waiting = threading.local()
         self._opened = {}
-        resolver.blocking.Resolver(**self._settings)  # raise errors of invalid settings early
+        resolver.Resolver(**self._settings)  # raise errors of invalid settings early
 
     # Bytes
 
-    def _octets(self, name: str) -> ObjectBytes:
-        """Return an object for random access.
+    async def _octets(self, name: str) -> ObjectBytes:
+        """Return an object of known size for random access.
 
         If the scheme and the server support range requests, ranges of the object are requested. Otherwise the
         complete object is fetched into memory, up to the memory limit.
         """
         with translate_errors(name):
             if self.ranges:
-                facts = self._facts(name)
+                facts = await self._facts(name)
                 if facts.kind in DIRECTORIES:
                     no_file(name)
                 if facts.size is not None:
-                    return RemoteObject(self._session(), self._url(name), facts.size, facts.validators)
-            response = self._session().fetch(self._url(name))
+                    return RemoteObject(await self._session(), self._url(name), facts.size, facts.validators)
+            return await self._fetch(name)
+
+    async def _fetch(self, name: str) -> WholeObject:
+        response = await (await self._session()).fetch(self._url(name))
         if response.kind in DIRECTORIES:
             no_file(name)
         return WholeObject(response.content)
+
+    @asynccontextmanager
+    async def _reading(self, name: str) -> AsyncIterator[ObjectBytes]:
+        """Open an object without a separate request for its size; its connection then returns to the pool."""
+        with translate_errors(name):
+            octets: ObjectBytes
+            if self.ranges:
+                octets = RemoteObject(await self._session(), self._url(name))
+            else:
+                octets = await self._fetch(name)
+            try:
+                yield octets
+                await octets.finish()
+            finally:
+                await octets.aclose()
 
     def _open(
         self,
@@ -109,46 +129,26 @@ class UrlFileSystem(Walks):
         name = self._resolve_name(path)
         if mode != "rb":
             read_only(name)
-        octets = self._octets(name)
+        octets: ObjectBytes = sync(self.loop, self._octets, name)
         held = isinstance(octets, WholeObject)
-        return UrlFile(self, name, octets, block_size, "none" if held else cache_type, cache_options)
+        return UrlFile(self, name, octets, block_size, "all" if held else cache_type, cache_options)
 
-    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any) -> bytes:
-        name = self._resolve_name(path)
-        with closing(self._octets(name)) as octets, translate_errors(name):
-            return octets.read(*slice(start, end).indices(octets.size)[:2])
+    async def _cat_file(
+        self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any
+    ) -> bytes:
+        async with self._reading(self._resolve_name(path)) as octets:
+            return await octets.read(start, end)
 
-    def cat(
-        self,
-        path: str | list[str],
-        recursive: bool = False,
-        on_error: str = "raise",
-        **kwargs: Any,
-    ) -> bytes | dict[str, Any]:
-        """Return the content of a path, or the contents of several paths as a dictionary.
+    async def _cat(self, path: str | list[str], *args: Any, **kwargs: Any) -> bytes | dict[str, Any]:
+        return cast("bytes | dict[str, Any]", await super()._cat(self._resolve_names(path), *args, **kwargs))
 
-        Several objects are fetched concurrently, with as many connections to a host as a batch has.
-        """
-        path = self._resolve_names(path)
-        paths = self.expand_path(path, recursive=recursive, **kwargs)
-        if kwargs or paths == [path]:
-            return cast("bytes | dict[str, Any]", super().cat(path, recursive, on_error, **kwargs))
-        found: dict[str, Any] = dict.fromkeys(paths)
-        for name, parts in zip(paths, self._fetch_each(paths, [_COMPLETE] * len(paths)), strict=True):
-            try:
-                found[name] = self.cat_file(name) if parts is None else parts[0]
-            except OSError as error:
-                if on_error == "raise":
-                    raise
-                found[name] = error
-        return {name: each for name, each in found.items() if on_error != "omit" or isinstance(each, bytes)}
-
-    def cat_ranges(
+    async def _cat_ranges(
         self,
         paths: list[str],
         starts: int | Sequence[int | None] | None,
         ends: int | Sequence[int | None] | None,
         max_gap: int | None = None,
+        batch_size: int | None = None,
         on_error: Literal["return", "raise"] = "return",
         **kwargs: Any,
     ) -> list[Any]:
@@ -156,41 +156,27 @@ class UrlFileSystem(Walks):
         if not isinstance(paths, list):
             raise TypeError("'paths' must be a list")
         begins, stops = _expand_per_path(starts, len(paths)), _expand_per_path(ends, len(paths))
-        found: list[Any] = [None] * len(paths)
         order = sorted(range(len(paths)), key=lambda at: (paths[at], begins[at] or 0))
-        wanted = {
-            path: {at: slice(begins[at], stops[at]) for at in places}
-            for path, places in groupby(order, paths.__getitem__)
-        }
-        contents = self._fetch_each(list(wanted), [tuple(each.values()) for each in wanted.values()])
-        for (path, ranges), parts in zip(wanted.items(), contents, strict=True):
-            pairs = self._parts(path, ranges) if parts is None else zip(ranges, parts, strict=True)
-            for at, part in pairs:
-                if isinstance(part, OSError) and on_error != "return":
+        found: dict[int, bytes | OSError] = {}
+
+        async def read(path: str, places: list[int]) -> None:
+            try:
+                async with self._reading(self._resolve_name(path)) as octets:
+                    for at in places:
+                        found[at] = await octets.read(begins[at], stops[at])
+            except OSError as error:
+                found.update(dict.fromkeys((at for at in places if at not in found), error))
+
+        each = [read(path, list(places)) for path, places in groupby(order, paths.__getitem__)]
+        await _run_coros_in_chunks(each, batch_size=batch_size or self.batch_size, nofiles=True)
+        parts = [found[at] for at in range(len(paths))]
+        if on_error != "return":
+            for part in parts:
+                if isinstance(part, OSError):
                     raise part
-                found[at] = part
-        return found
+        return parts
 
-    def _fetch_each(self, paths: Sequence[str], ranges: Sequence[Ranges]) -> Sequence[Sequence[bytes] | None]:
-        """Return the ranges of each path, or None for a path that must be requested alone."""
-        urls = [self._url(self._resolve_name(path)) for path in paths]
-        session = self._session()
-        with ThreadPoolExecutor(_CONCURRENT) as threads:
-            return list(threads.map(partial(_fetch_ranges, session), urls, ranges))
-
-    def _parts(self, path: str, wanted: dict[int, slice]) -> Iterator[tuple[int, bytes | OSError]]:
-        """Yield the bytes or the error of each range of one object."""
-        with ExitStack() as stack:
-            octets: ObjectBytes | None = None
-            for at, part in wanted.items():
-                try:
-                    octets = octets or stack.enter_context(closing(self._octets(self._resolve_name(path))))
-                    with translate_errors(path):
-                        yield at, octets.read(*part.indices(octets.size)[:2])
-                except OSError as error:
-                    yield at, error
-
-    def get_file(
+    async def _get_file(
         self,
         rpath: str,
         lpath: Any,
@@ -205,36 +191,35 @@ class UrlFileSystem(Walks):
         """
         target = lpath if outfile is None and isfilelike(lpath) else outfile
         if target is not None:
-            self._pour(rpath, target, callback)
+            await self._pour(rpath, target, callback)
             return
         name, local = self._resolve_name(rpath), LocalFileSystem()
-        if self.isdir(name):
+        if await self._isdir(name):
             local.makedirs(lpath, exist_ok=True)
             return
         local.makedirs(local._parent(lpath), exist_ok=True)
-        with translate_errors(name), self._report_to(callback):
-            saved = self._session().save(self._url(name), lpath, exists="replace", listings=self.pages)
+        with translate_errors(name), _report_to(callback):
+            session = await self._session()
+            saved = await session.save(self._url(name), lpath, exists="replace", listings=self.pages)
         callback.set_size(saved.bytes)
         callback.absolute_update(saved.bytes)
 
-    def _pour(self, path: str, target: Any, callback: Callback) -> None:
-        with self.open(path, "rb") as file:
-            callback.set_size(file.size)
-            while octets := file.read(self.blocksize):
-                target.write(octets)
-                callback.relative_update(len(octets))
-
-    @contextmanager
-    def _report_to(self, callback: Callback) -> Iterator[None]:
-        """Report the progress of transfers in this thread to the callback."""
-        self._waiting.callback = callback
-        try:
-            yield
-        finally:
-            self._waiting.callback = None
+    async def _pour(self, path: str, target: Any, callback: Callback) -> None:
+        name = self._resolve_name(path)
+        octets = await self._octets(name)
+        with translate_errors(name):
+            try:
+                callback.set_size(octets.size)
+                position = 0
+                while piece := await octets.read(position, position + self.blocksize):
+                    target.write(piece)
+                    position += len(piece)
+                    callback.relative_update(len(piece))
+            finally:
+                await octets.aclose()
 
     def _heard(self, event: resolver.Event) -> None:
-        callback = getattr(self._waiting, "callback", None)
+        callback = _CALLBACK.get()
         if callback is not None and isinstance(event, resolver.Progress):
             if event.expected is not None:
                 callback.set_size(event.expected)
@@ -242,23 +227,26 @@ class UrlFileSystem(Walks):
 
     # The version of an object
 
-    def ukey(self, path: str) -> str:
+    async def _ukey(self, path: str) -> str:
         """Return a key that changes if the object changes, from its current size, date and entity tag.
 
         If the server does not report size, date or entity tag, the key is a digest of the content.
         """
         name = self._resolve_name(path)
         with translate_errors(name):
-            validators = self._facts(name).validators
+            validators = (await self._facts(name)).validators
             if any(validators):
                 facts = [name, *map(str, validators)]
                 return sha256("\n".join(facts).encode()).hexdigest()
-            return sha256(self._session().fetch(self._url(name)).content).hexdigest()
+            response = await (await self._session()).fetch(self._url(name))
+            return sha256(response.content).hexdigest()
+
+    ukey = sync_wrapper(_ukey)
 
     def checksum(self, path: str) -> int:
         return int(self.ukey(path), 16)
 
-    def modified(self, path: str) -> datetime:
+    async def _modified(self, path: str) -> datetime:
         """Return the modification time of an object.
 
         Raises:
@@ -266,90 +254,34 @@ class UrlFileSystem(Walks):
         """
         name = self._resolve_name(path)
         with translate_errors(name):
-            found = self._facts(name).modified
+            found = (await self._facts(name)).modified
         if found is None:
             raise OSError(ENODATA, "modification time unknown: the server does not report it", name)
         return found
 
+    modified = sync_wrapper(_modified)
+
     # Write operations, which are not supported
 
-    def mkdir(self, path: str, create_parents: bool = True, **kwargs: Any) -> NoReturn:
-        read_only(path)
-
-    def makedirs(self, path: str, exist_ok: bool = False) -> NoReturn:
-        read_only(path)
-
-    def rmdir(self, path: str) -> NoReturn:
-        read_only(path)
-
-    def rm(self, path: Any, recursive: bool = False, maxdepth: int | None = None) -> NoReturn:
+    async def _refuse(self, path: Any, *args: Any, **kwargs: Any) -> None:
         read_only(str(path))
 
-    def rm_file(self, path: str) -> NoReturn:
-        read_only(path)
+    async def _refuse_copy(self, source: Any, path: Any, *args: Any, **kwargs: Any) -> None:
+        read_only(str(path))
 
-    def mv(self, path1: Any, path2: Any, **kwargs: Any) -> NoReturn:
-        read_only(str(path1))
-
-    def cp_file(self, path1: str, path2: str, **kwargs: Any) -> NoReturn:
-        read_only(path2)
-
-    def touch(self, path: str, truncate: bool = True, **kwargs: Any) -> NoReturn:
-        read_only(path)
-
-    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **kwargs: Any) -> NoReturn:
-        read_only(path)
-
-    def put_file(self, lpath: Any, rpath: str, *args: Any, **kwargs: Any) -> NoReturn:
-        read_only(rpath)
+    _mkdir = _makedirs = _rm = _rm_file = _pipe_file = _refuse
+    _cp_file = _put_file = _refuse_copy
+    rmdir = touch = mv = sync_wrapper(_refuse)
 
 
-def _fetch_ranges(session: resolver.blocking.Resolver, url: str, ranges: Ranges) -> list[bytes] | None:
-    """Return the bytes of the ranges of an object, as the server stores it.
-
-    None stands for an object that cannot be read in this way, and for ranges that depend on its size.
-    """
-    if any((each.start or 0) < 0 or (each.stop or 0) < 0 for each in ranges):
-        return None
+@contextmanager
+def _report_to(callback: Callback) -> Iterator[None]:
+    """Report the progress of transfers in this task to the callback."""
+    token = _CALLBACK.set(callback)
     try:
-        return session.run(partial(_read_ranges, url, ranges))
-    except resolver.ResolveError:
-        return None
-
-
-async def _read_ranges(url: str, ranges: Ranges, session: resolver.Resolver) -> list[bytes] | None:
-    """Read the ranges of one object, sorted by their starts, over as few connections as possible.
-
-    A short rest of the object is read too, so that the connection returns to the pool.
-    """
-    parts: list[bytes] = []
-    known = resolver.Validators()
-    async with AsyncExitStack() as stack:
-        body, position, held = None, 0, b""
-        for each in ranges:
-            start, stop = each.start or 0, each.stop
-            if body is None or not 0 <= start - position <= NEAR:
-                await stack.aclose()
-                reply = await stack.enter_async_context(session.resume(url, start, known))
-                if reply.kind in DIRECTORIES or not known.agree(reply.validators):
-                    return None
-                known = known.completed_by(reply.validators)
-                body, position, held = aiter(reply.body), reply.start, b""
-            part = bytearray()
-            while stop is None or position < stop:
-                if not held and not (held := await anext(body, b"")):
-                    break
-                skipped = min(max(start - position, 0), len(held))
-                taken = held[skipped:] if stop is None else held[skipped : max(stop - position, skipped)]
-                part += taken
-                held = held[skipped + len(taken) :]
-                position += skipped + len(taken)
-            parts.append(bytes(part))
-        if body is not None and reply.size is not None and reply.size - position <= NEAR:
-            position += len(held) + sum([len(octets) async for octets in body])
-            if position != reply.size:  # the server started at another byte, or the object changed
-                return None
-    return parts
+        yield
+    finally:
+        _CALLBACK.reset(token)
 
 
 def _expand_per_path(given: int | Sequence[int | None] | None, count: int) -> Sequence[int | None]:
@@ -386,6 +318,8 @@ class HttpFileSystem(UrlFileSystem):
     """Documents of web servers; an index page is a directory that contains the linked URLs below it."""
 
     protocol = _found_by("resolve+http")
+    #: As many as the connections of aiohttp, which fsspec's own file system uses.
+    connections = 100
     ranges = True
     slashed = True
     magic = "*["

@@ -6,22 +6,22 @@ requested from the server.
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import errno
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from errno import ELOOP
-from functools import partial
 from os import PathLike
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol, TypeAlias, cast
 from urllib.parse import quote, unquote
 
-from fsspec.spec import AbstractFileSystem
+from fsspec.asyn import AsyncFileSystem, get_loop, sync_wrapper
 from fsspec.utils import glob_translate, stringify_path
 
 import resolver
@@ -183,7 +183,7 @@ def read_only(name: str) -> NoReturn:
     raise OSError(errno.EROFS, "read-only file system: url-resolver does not write", name)
 
 
-class NamedByUrls(AbstractFileSystem):
+class NamedByUrls(AsyncFileSystem):
     """A file system with URLs as names; with `_host`, names may begin with a slash."""
 
     cacheable = True
@@ -327,32 +327,48 @@ def record_of(
 class FileSystemListings(NamedByUrls):
     """A file system with directory listings, and with one session per process."""
 
+    _pid: int
     _settings: resolver.Settings
-    _opened: dict[int, resolver.blocking.Resolver]
+    _opened: dict[asyncio.AbstractEventLoop, resolver.Resolver]
 
-    def _session(self) -> resolver.blocking.Resolver:
-        """Return the session of this process. A forked process does not use the session of its parent."""
-        here = os.getpid()
-        if here not in self._opened:
-            session = resolver.blocking.Resolver(**self._settings)
-            session.__enter__()  # registers exit handlers first, which run after the handler below
-            atexit.register(session.close)
-            self._opened[here] = session
-        return self._opened[here]
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """Return the event loop of blocking calls. A forked process does not use the loop of its parent."""
+        if self._pid != os.getpid() and not self.asynchronous:
+            self._pid, self._loop = os.getpid(), get_loop()
+        loop: asyncio.AbstractEventLoop | None = self._loop
+        return loop
 
-    def close(self) -> None:
-        """Close the connection pool; the next use opens a new connection pool."""
-        session = self._opened.pop(os.getpid(), None)
+    async def _session(self) -> resolver.Resolver:
+        """Return the session of the running event loop, to which its connections belong."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._opened:
+            if loop is self._loop:
+                atexit.register(self._close_at_exit)
+            self._opened = {each: old for each, old in self._opened.items() if not each.is_closed()}
+            self._opened[loop] = await resolver.Resolver(**self._settings).__aenter__()
+        return self._opened[loop]
+
+    async def _close(self) -> None:
+        """Close the connection pool of the running event loop; the next use opens a new connection pool."""
+        session = self._opened.pop(asyncio.get_running_loop(), None)
         if session is not None:
-            atexit.unregister(session.close)
-            session.close()
+            atexit.unregister(self._close_at_exit)
+            await session.__aexit__(None, None, None)
 
-    def ls(self, path: str, detail: bool = True, refresh: bool = False, **kwargs: Any) -> list[Any]:
+    close = sync_wrapper(_close)
+
+    def _close_at_exit(self) -> None:
+        loop = self.loop
+        if loop is not None and loop in self._opened and loop.is_running():
+            self.close()
+
+    async def _ls(self, path: str, detail: bool = True, refresh: bool = False, **kwargs: Any) -> list[Any]:
         name = self._resolve_name(path)
         records = None if refresh else self._find_cached(name)
         if records is None:
             with translate_errors(name):
-                records = self._list_records(name)
+                records = await self._list_records(name)
         return [dict(each) if detail else each["name"] for each in records]
 
     def _find_cached(self, name: str) -> list[Record] | None:
@@ -369,31 +385,29 @@ class FileSystemListings(NamedByUrls):
             return beside[name]
         return record_of(name, resolver.Kind.DIRECTORY, 0, None) if name in self.dircache else None
 
-    def _list_records(self, name: str) -> list[Record]:
+    async def _list_records(self, name: str) -> list[Record]:
         """Return the records in a directory, or the record of a file."""
         try:
-            return self._directory(name)
+            return await self._directory(name)
         except resolver.Declined:
-            record = self._record(name, self._facts(name))
+            record = self._record(name, await self._facts(name))
             if record["type"] == "directory":
                 raise
             return [record]
 
-    def _directory(self, name: str) -> list[Record]:
+    async def _directory(self, name: str) -> list[Record]:
         """Return the records in a directory.
 
         Raises:
             Declined: The name is not a directory.
         """
-        told = [record for each in self._entries(name) if (record := self._make_record(each)) is not None]
-        records = {record["name"]: record for record in told if record["name"] != name}
+        entries = await entries_of(self._url(name, listing=True), await self._session())
+        told = [await self._make_record(each) for each in entries]
+        records = {record["name"]: record for record in told if record is not None and record["name"] != name}
         self.dircache[name] = records
         return list(records.values())
 
-    def _entries(self, name: str) -> list[resolver.Entry]:
-        return self._session().run(partial(entries_of, self._url(name, listing=True)))
-
-    def _make_record(self, entry: resolver.Entry) -> Record | None:
+    async def _make_record(self, entry: resolver.Entry) -> Record | None:
         """Return the record of an entry.
 
         If the listing does not state the kind of the entry, a request is sent to the server. Returns None for
@@ -406,57 +420,57 @@ class FileSystemListings(NamedByUrls):
         if entry.kind not in OPEN:
             return record_of(name, entry.kind, entry.size, entry.modified, title)
         try:
-            facts = self._facts(name)
+            facts = await self._facts(name)
         except resolver.Declined:
             return record_of(name, resolver.Kind.LINK, None, entry.modified, title)
         more = {**title, "islink": entry.kind is resolver.Kind.LINK or None}
         return record_of(name, facts.kind, facts.size, facts.modified, more)
 
-    def _facts(self, name: str) -> UrlFacts:
-        return self._session().run(partial(facts_of, self._url(name)))
+    async def _facts(self, name: str) -> UrlFacts:
+        return await facts_of(self._url(name), await self._session())
 
     def _record(self, name: str, facts: UrlFacts) -> Record:
         more = {"media_type": facts.media_type, "ETag": facts.validators.etag}
         return record_of(name, facts.kind, facts.size, facts.modified, more)
 
-    def info(self, path: str, **kwargs: Any) -> Record:
+    async def _info(self, path: str, **kwargs: Any) -> Record:
         name = self._resolve_name(path)
         known = self._find_known(name)
         if known is not None:
             return dict(known)
         with translate_errors(name):
-            facts = self._facts(name)
-            if self._is_index(name, facts):
+            facts = await self._facts(name)
+            if await self._is_index(name, facts):
                 return record_of(name, resolver.Kind.DIRECTORY, 0, facts.modified)
             return self._record(name, facts)
 
-    def _is_index(self, name: str, facts: UrlFacts) -> bool:
+    async def _is_index(self, name: str, facts: UrlFacts) -> bool:
         """Return whether a document is an index page, which lists the URLs below it."""
         if not self.pages or not facts.url.endswith("/"):
             return False
         try:
-            self._directory(name)
+            await self._directory(name)
         except resolver.Declined:
             return False
         return True
 
-    def exists(self, path: str, **kwargs: Any) -> bool:
+    async def _exists(self, path: str, **kwargs: Any) -> bool:
         """Return whether the name exists.
 
         Raises:
             OSError: The request failed, so it is not known whether the name exists.
         """
-        return self._type(path) is not None
+        return await self._type(path) is not None
 
-    def isdir(self, path: str) -> bool:
-        return self._type(path) == "directory"
+    async def _isdir(self, path: str) -> bool:
+        return await self._type(path) == "directory"
 
-    def isfile(self, path: str) -> bool:
-        return self._type(path) == FILE
+    async def _isfile(self, path: str) -> bool:
+        return await self._type(path) == FILE
 
-    def _type(self, path: str) -> object:
+    async def _type(self, path: str) -> object:
         try:
-            return self.info(path)["type"]
+            return (await self._info(path))["type"]
         except FileNotFoundError:
             return None
 
@@ -561,7 +575,7 @@ class GlobPattern:
 class WalkableTree(Protocol):
     """The interface of a file system for a walk."""
 
-    def ls(self, path: str, detail: bool = True, refresh: bool = False) -> list[Record]: ...
+    async def _ls(self, path: str, detail: bool = True, refresh: bool = False) -> list[Record]: ...
 
     def key(self, name: str) -> str: ...
 
@@ -587,9 +601,9 @@ class FileSystemWalk:
         self._detail = detail
         self._entered: set[str] = set()
 
-    def walk_below(self, name: str, depth: int = 1) -> Iterator[tuple[str, Any, Any]]:
+    async def walk_below(self, name: str, depth: int = 1) -> AsyncIterator[tuple[str, Any, Any]]:
         """Yield the contents of a directory and of all directories below it; `depth` is the current level."""
-        records = self._records(name, depth)
+        records = await self._records(name, depth)
         if records is None:
             return
         directories, files = level_of(name, records)
@@ -600,15 +614,16 @@ class FileSystemWalk:
         if self._depth is None or depth < self._depth:
             for called in list(shown if self._topdown else directories):
                 if self._can_enter(name, directories[called]):
-                    yield from self.walk_below(directories[called]["name"], depth + 1)
+                    async for below in self.walk_below(directories[called]["name"], depth + 1):
+                        yield below
         if not self._topdown:
             yield level
 
-    def _records(self, name: str, depth: int) -> list[Record] | None:
+    async def _records(self, name: str, depth: int) -> list[Record] | None:
         self._entered.add(self._tree.key(name))
         try:
             check_depth(name, depth)
-            return self._tree.ls(name, detail=True)
+            return await self._tree._ls(name, detail=True)
         except OSError as error:
             if callable(self._on_error):
                 self._on_error(error)
@@ -624,7 +639,7 @@ class FileSystemWalk:
 class Walks(FileSystemListings):
     """A file system with recursive walks, glob patterns and total sizes."""
 
-    def walk(
+    async def _walk(
         self,
         path: str,
         maxdepth: int | None = None,
@@ -632,7 +647,7 @@ class Walks(FileSystemListings):
         on_error: Any = "omit",
         detail: bool = False,
         **kwargs: Any,
-    ) -> Iterator[tuple[str, Any, Any]]:
+    ) -> AsyncIterator[tuple[str, Any, Any]]:
         """Walk recursively through a directory as fsspec does.
 
         Directories that are missing or not readable according to the server are skipped. Other errors are
@@ -641,9 +656,10 @@ class Walks(FileSystemListings):
         if maxdepth is not None and maxdepth < 1:
             raise ValueError("maxdepth must be at least 1")
         walk = FileSystemWalk(self, maxdepth, topdown, on_error, detail)
-        return walk.walk_below(self._resolve_name(path))
+        async for level in walk.walk_below(self._resolve_name(path)):
+            yield level
 
-    def find(
+    async def _find(
         self,
         path: str,
         maxdepth: int | None = None,
@@ -651,12 +667,12 @@ class Walks(FileSystemListings):
         detail: bool = False,
         **kwargs: Any,
     ) -> Any:
-        return super().find(self._resolve_name(path), maxdepth, withdirs, detail, **kwargs)
+        return await super()._find(self._resolve_name(path), maxdepth, withdirs, detail=detail, **kwargs)
 
-    def expand_path(
+    async def _expand_path(
         self, path: Any, recursive: bool = False, maxdepth: int | None = None, **kwargs: Any
     ) -> Any:
-        return super().expand_path(self._resolve_names(path), recursive, maxdepth, **kwargs)
+        return await super()._expand_path(self._resolve_names(path), recursive, maxdepth, **kwargs)
 
     def _resolve_names(self, path: Any) -> Any:
         """Return the complete name for a path, or for each path of a list."""
@@ -666,7 +682,7 @@ class Walks(FileSystemListings):
             else [self._resolve_name(each) for each in path]
         )
 
-    def glob(
+    async def _glob(
         self,
         path: str,
         maxdepth: int | None = None,
@@ -681,10 +697,10 @@ class Walks(FileSystemListings):
         if maxdepth is not None and maxdepth < 1:
             raise ValueError("maxdepth must be at least 1")
         pattern = GlobPattern(self._resolve_name(path), self.magic)
-        found = self._select_matching(pattern, maxdepth, withdirs, str(path).endswith("/"), kwargs)
+        found = await self._select_matching(pattern, maxdepth, withdirs, str(path).endswith("/"), kwargs)
         return found if detail else list(found)
 
-    def _select_matching(
+    async def _select_matching(
         self,
         pattern: GlobPattern,
         maxdepth: int | None,
@@ -693,19 +709,19 @@ class Walks(FileSystemListings):
         more: dict[str, Any],
     ) -> dict[str, Record]:
         if not pattern.is_one:
-            return {pattern.name: self.info(pattern.name)} if self.exists(pattern.name) else {}
+            return {pattern.name: await self._info(pattern.name)} if await self._exists(pattern.name) else {}
         root, depth = self.menu(pattern.root), pattern.depth(maxdepth)
-        records = self.find(root, depth, withdirs, detail=True, **more)
+        records = await self._find(root, depth, withdirs, detail=True, **more)
         keys = {name: self.key(name) for name in records}
         return pattern.select_matching(self.key(pattern.name), records, keys, directories=directories)
 
-    def du(self, path: str, total: bool = True, maxdepth: int | None = None, **kwargs: Any) -> Any:
+    async def _du(self, path: str, total: bool = True, maxdepth: int | None = None, **kwargs: Any) -> Any:
         """Return the total size of all files in bytes, or the sizes by name.
 
         Raises:
             OSError: The total size is requested, but the server does not report all sizes.
         """
-        sizes: dict[str, int | None] = super().du(path, False, maxdepth, **kwargs)
+        sizes: dict[str, int | None] = await super()._du(path, False, maxdepth, **kwargs)
         if not total:
             return sizes
         known = [size for size in sizes.values() if size is not None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, fields, replace
@@ -45,7 +46,9 @@ TAKERS: dict[str, Callable[[Any], object]] = {
         partial(httpx.Client(mounts=mounts(policy=policy)).get, "gopher://127.0.0.1:9/0a")
     ),
     "Grant": lambda policy: ToolGrant(policy=policy).policy,
-    "FtpFileSystem": lambda policy: FtpFileSystem(policy=policy, skip_instance_cache=True)._session().policy,
+    "FtpFileSystem": lambda policy: (
+        asyncio.run(FtpFileSystem(policy=policy, skip_instance_cache=True)._session()).policy
+    ),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import io
 import threading
@@ -135,10 +136,10 @@ class Stalled(WholeObject):
         super().__init__(octets)
         self.reading, self.go = threading.Event(), threading.Event()
 
-    def read(self, start: int, end: int) -> bytes:
+    async def read(self, start: int | None, stop: int | None) -> bytes:
         self.reading.set()
-        assert self.go.wait(HANG)
-        return super().read(start, end)
+        assert await asyncio.to_thread(self.go.wait, HANG)
+        return await super().read(start, stop)
 
 
 def test_file_seek_in_threads_applies_to_own_read() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import io
 import pickle
 import socket
 import tarfile
+import threading
 import zipfile
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -423,3 +425,70 @@ def test_cat_of_several_files_reports_errors_as_fsspec_does(make: Make, on_error
             assert isinstance(found.pop(missing), FileNotFoundError)
             assert isinstance(found.pop(directory), IsADirectoryError)
         assert found == contents
+
+
+# asyncio: each operation is a coroutine, without another thread.
+
+
+def test_asynchronous_file_system_reads_in_the_running_loop(make: Make) -> None:
+    with served(fixtures.ftp.serve) as server:
+        _, contents = ftp_with_files(server, make)
+        directory = next(iter(contents)).rpartition("/")[0]
+        policy = resolver.Policy(allow_port={server.port})
+        fs = FtpFileSystem(asynchronous=True, policy=policy, skip_instance_cache=True)
+
+        async def read() -> None:
+            before = set(threading.enumerate())
+            assert {each["name"] for each in await fs._ls(directory)} == set(contents)
+            assert (await fs._info(f"{directory}/f1"))["size"] == len(contents[f"{directory}/f1"])
+            assert await fs._cat_file(f"{directory}/f1", 3, -2) == contents[f"{directory}/f1"][3:-2]
+            assert await fs._cat(list(contents)) == contents
+            assert await fs._cat_ranges(list(contents), 3, 9) == [each[3:9] for each in contents.values()]
+            assert [name async for name, _, _ in fs._walk(directory)] == [directory]
+            with pytest.raises(FileNotFoundError):
+                await fs._cat_file(f"{directory}/none")
+            with pytest.raises(OSError, match="read-only"):
+                await fs._pipe_file(f"{directory}/f1", b"x")
+            assert set(threading.enumerate()) == before
+            await fs._close()
+
+        for _ in range(2):  # each run has its own connections
+            asyncio.run(read())
+
+
+def test_cancelled_cat_leaves_a_usable_file_system(make: Make) -> None:
+    with served(fixtures.ftp.serve) as server:
+        _, contents = ftp_with_files(server, make)
+        policy = resolver.Policy(allow_port={server.port})
+        fs = FtpFileSystem(asynchronous=True, policy=policy, skip_instance_cache=True)
+
+        async def read() -> None:
+            for turns in range(1, 40, 3):
+                reading = asyncio.ensure_future(fs._cat_file(next(iter(contents))))
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                reading.cancel()
+                await asyncio.wait([reading])
+            assert await fs._cat(list(contents)) == contents
+            await fs._close()
+
+        asyncio.run(read())
+
+
+def test_batch_size_bounds_the_connections(make: Make) -> None:
+    with served(fixtures.ftp.serve) as server:
+        _, contents = ftp_with_files(server, make)
+        one = make(FtpFileSystem, server.port, batch_size=1)
+        assert one.cat(list(contents)) == contents
+        assert len(server.sessions) == 1
+
+
+@pytest.mark.parametrize(("start", "stop"), [(None, None), (3, 9), (-4, None), (2, -2), (90, 99), (4, 2)])
+def test_cat_file_asks_for_size_and_date_once(make: Make, start: int | None, stop: int | None) -> None:
+    with served(fixtures.ftp.serve) as server:
+        fs, contents = ftp_with_files(server, make, 1)
+        ((name, content),) = contents.items()
+        assert fs.cat_file(name, start, stop) == content[start:stop]
+        for command in (b"SIZE", b"MDTM", b"RETR"):
+            expected = 2 if (command, start) == (b"RETR", -4) or (command, stop) == (b"RETR", -2) else 1
+            assert sum(line.startswith(command) for line in server.commands) <= expected
