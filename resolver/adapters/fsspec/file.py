@@ -34,7 +34,7 @@ _UNKNOWN = resolver.Validators()
 
 
 class ObjectBytes(Protocol):
-    """The interface for random access to an object; `size` is None before the first response."""
+    """The interface for random access to an object; `size` may be unknown before the first response."""
 
     size: int | None
 

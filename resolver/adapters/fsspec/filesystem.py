@@ -51,7 +51,8 @@ class UrlFileSystem(Walks):
     The storage options are the settings of a `Resolver` (`policy`, `limits`, `timeout`, `headers`, `proxy`,
     …), the options of fsspec, and `host`, `port`, `username` and `password`. `policy` may be the name of a
     policy. The password is sent only to `host`. With `host`, paths may begin with a slash. Credentials in the
-    URL that opens the file system have the same effect as these options.
+    URL that opens the file system have the same effect as these options. `block_size` (`default_block_size`),
+    `cache_type` and `cache_options` are the defaults of `open`.
     """
 
     #: The default number of objects that are read concurrently. `save_all` has as many ftp connections to one
@@ -64,6 +65,11 @@ class UrlFileSystem(Walks):
         port: int | None = None,
         username: str | None = None,
         password: str | None = None,
+        *,
+        block_size: int | None = None,
+        cache_type: str = "readahead",
+        cache_options: dict[str, object] | None = None,
+        default_block_size: int | None = None,
         **options: Any,
     ) -> None:
         super().__init__(**{**options, "batch_size": options.get("batch_size") or self.connections})
@@ -75,6 +81,8 @@ class UrlFileSystem(Walks):
         self._host = None if host is None else strip_scheme(place(self.scheme, host, port)).rstrip("/")
         if self._host is not None and username is not None:
             self._host = f"{quote(username, safe='')}@{self._host}"
+        self._block_size = default_block_size if block_size is None else block_size
+        self._cache_type, self._cache_options = cache_type, cache_options
         self._opened = {}
         resolver.Resolver(**self._settings)  # raise errors of invalid settings early
 
@@ -123,15 +131,23 @@ class UrlFileSystem(Walks):
         block_size: int | None = None,
         autocommit: bool = True,
         cache_options: dict[str, object] | None = None,
-        cache_type: str = "readahead",
+        cache_type: str | None = None,
         **kwargs: Any,
     ) -> UrlFile:
         name = self._resolve_name(path)
         if mode != "rb":
             read_only(name)
         octets: ObjectBytes = sync(self.loop, self._octets, name)
-        held = isinstance(octets, WholeObject)
-        return UrlFile(self, name, octets, block_size, "all" if held else cache_type, cache_options)
+        if isinstance(octets, WholeObject):
+            return UrlFile(self, name, octets, None, "all", None)
+        return UrlFile(
+            self,
+            name,
+            octets,
+            self._block_size if block_size is None else block_size,
+            cache_type or self._cache_type,
+            cache_options or self._cache_options,
+        )
 
     async def _cat_file(
         self, path: str, start: int | None = None, end: int | None = None, **kwargs: Any

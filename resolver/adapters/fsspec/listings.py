@@ -314,13 +314,12 @@ def record_of(
     more: Mapping[str, object] = _NOTHING,
 ) -> Record:
     is_directory = kind in DIRECTORIES
-    known = {fact: value for fact, value in more.items() if value is not None}
     return {
+        **{fact: value for fact, value in more.items() if value is not None},
         "name": name,
         "size": 0 if is_directory else size,
         "type": "directory" if is_directory else "other" if kind in _OTHERS else FILE,
         "modified": modified,
-        **known,
     }
 
 
@@ -416,14 +415,14 @@ class FileSystemListings(NamedByUrls):
         url = entry.url or ""
         if not url.startswith(f"{self.scheme}://"):
             return None
-        name, title = strip_scheme(url).rstrip("/"), {"title": entry.title}
+        name, listed = self._strip_protocol(url), {**(entry.extra or {}), "title": entry.title}
         if entry.kind not in OPEN:
-            return record_of(name, entry.kind, entry.size, entry.modified, title)
+            return record_of(name, entry.kind, entry.size, entry.modified, listed)
         try:
             facts = await self._facts(name)
         except resolver.Declined:
-            return record_of(name, resolver.Kind.LINK, None, entry.modified, title)
-        more = {**title, "islink": entry.kind is resolver.Kind.LINK or None}
+            return record_of(name, resolver.Kind.LINK, None, entry.modified, listed)
+        more = {**listed, "islink": entry.kind is resolver.Kind.LINK or None}
         return record_of(name, facts.kind, facts.size, facts.modified, more)
 
     async def _facts(self, name: str) -> UrlFacts:

@@ -492,3 +492,29 @@ def test_cat_file_asks_for_size_and_date_once(make: Make, start: int | None, sto
         for command in (b"SIZE", b"MDTM", b"RETR"):
             expected = 2 if (command, start) == (b"RETR", -4) or (command, stop) == (b"RETR", -2) else 1
             assert sum(line.startswith(command) for line in server.commands) <= expected
+
+
+@pytest.mark.parametrize("option", ["block_size", "default_block_size"])
+def test_block_size_and_cache_type_apply_to_open(option: str, make: Make) -> None:
+    with served(fixtures.ftp.serve) as server:
+        name = put(server, b"pub", {b"file": TABLE})
+        fs = make(FtpFileSystem, server.port, cache_type="bytes", **{option: 1_000})
+        with fs.open(f"{name}/file") as file:
+            assert (file.blocksize, file.cache.name, file.cache.blocksize) == (1_000, "bytes", 1_000)
+            assert file.read(5) == TABLE[:5]
+        with fs.open(f"{name}/file", block_size=77, cache_type="none") as file:
+            assert (file.blocksize, file.cache.name) == (77, "none")
+            assert file.read() == TABLE
+
+
+def test_info_has_facts_of_listing_and_modified_has_date(make: Make) -> None:
+    with served(fixtures.ftp.serve) as server:
+        name = put(server, b"pub", {b"file": TABLE})
+        fs = make(FtpFileSystem, server.port, options=resolver.Options(mlsd=True))
+        (listed,) = fs.ls(name)
+        assert fs.info(f"{name}/file") == listed
+        assert (listed["name"], listed["type"], listed["size"]) == (f"{name}/file", "file", len(TABLE))
+        assert {"perm", "modify"} & set(listed)
+        assert fs.modified(f"{name}/file") == listed["modified"]
+        with pytest.raises(NotImplementedError):
+            fs.created(f"{name}/file")
