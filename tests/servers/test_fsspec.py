@@ -24,6 +24,7 @@ import resolver
 from resolver.adapters.fsspec import FtpFileSystem
 from tests.servers.ftp_servers import FtpServer
 from tests.servers.ftp_tree import BIG, LINES, MODIFIED, NAMES
+from tests.servers.http_servers import HttpServer
 from tests.servers.namespace import PASSWORD, USER
 
 
@@ -177,3 +178,29 @@ def test_login_from_url_or_options_hides_password(vsftpd: FtpServer) -> None:
         file.read()
     assert isinstance(caught.value.__cause__, resolver.ResolveError)
     assert "wrong" not in str(caught.value)
+
+
+@pytest.mark.parametrize("scheme", ["ftp", "http"])
+def test_pyarrow_reads_hive_partitions(
+    scheme: str, vsftpd: FtpServer, ftp_tree: Path, nginx: HttpServer, http_tree: Path
+) -> None:
+    """The names of the partitions are in FTP listings, and in index pages of nginx."""
+    import pyarrow
+    import pyarrow.dataset
+    import pyarrow.parquet
+
+    tree, port, path = {
+        "ftp": (ftp_tree, vsftpd.ports["plain"], "table"),
+        "http": (http_tree, nginx.port, "rounded/table"),
+    }[scheme]
+    table = pyarrow.table({"year": [2025, 2025, 2026], "site": ["a", "b", "a"], "n": [1, 2, 3]})
+    pyarrow.parquet.write_to_dataset(table, tree / "table", partition_cols=["year", "site"])
+    for each in (tree / "table").rglob("*"):
+        each.chmod(0o755)
+    fs = fsspec.filesystem(f"resolve+{scheme}", policy=resolver.Policy(allow_port={port}))
+    name = f"127.0.0.1:{port}/{path}"
+    assert fs.ls(f"{name}/year%3D2026", detail=False) == [f"{name}/year=2026/site=a"]
+    dataset = pyarrow.dataset.dataset(name, filesystem=fs, partitioning="hive")
+    read = dataset.to_table(filter=pyarrow.dataset.field("year") == 2025).sort_by("n")
+    assert read.to_pydict() == {"n": [1, 2], "year": [2025, 2025], "site": ["a", "b"]}
+    fs.close()

@@ -103,7 +103,8 @@ def options_in(scheme: str, url: str) -> dict[str, str | int]:
 #
 # A name is a URL without its scheme. Passwords are removed, because names are displayed and stored. Names
 # stay percent-encoded, because a decoded byte could be confused with a delimiter. Invalid characters in a
-# name from the caller are percent-encoded.
+# name from the caller are percent-encoded. In the paths of ftp and http, `=` is not a delimiter (RFC 3986
+# 3.3) and is decoded, because pyarrow and dask read hive partitions (`year=2026`) from the names.
 
 #: Matches characters that are not allowed in URLs (RFC 3986 2). Brackets do not match, because they may be
 #: part of a glob pattern, and `%` does not match, because it may begin a percent-encoded byte.
@@ -121,6 +122,12 @@ def plain(name: str) -> str:
 
 def _encode_match(found: re.Match[str]) -> str:
     return quote(found[0].encode("utf-8", "surrogateescape"), safe="")
+
+
+def decode_equals(name: str) -> str:
+    """Return a name with `=` instead of `%3D` in its path; idempotent."""
+    path, mark, query = name.partition("?")
+    return f"{path.replace('%3D', '=').replace('%3d', '=')}{mark}{query}"
 
 
 def strip_scheme(url: str) -> str:
@@ -217,7 +224,8 @@ class NamedByUrls(AsyncFileSystem):
         name = stringify_path(path)
         for protocol in cls.protocol:
             name = name.removeprefix(f"{protocol}://").removeprefix(f"{protocol}::")
-        return plain(name).rstrip("/")
+        name = plain(name).rstrip("/")
+        return decode_equals(name) if cls.slashed else name
 
     @classmethod
     def _parent(cls, path: str) -> str:

@@ -518,3 +518,16 @@ def test_info_has_facts_of_listing_and_modified_has_date(make: Make) -> None:
         assert fs.modified(f"{name}/file") == listed["modified"]
         with pytest.raises(NotImplementedError):
             fs.created(f"{name}/file")
+
+
+def test_equals_sign_in_names_is_decoded(make: Make) -> None:
+    """Pyarrow and dask read hive partitions from the names."""
+    with served(fixtures.ftp.serve) as server:
+        name = put(server, b"k=0", {b"50%3D b=1.csv": TABLE})
+        fs = make(FtpFileSystem, server.port)
+        file = f"{name}/50%253D%20b=1.csv"
+        assert fs.find(f"127.0.0.1:{server.port}/k%3D0") == [file]
+        assert fs.glob(f"{name}/*=1.csv") == [file]
+        assert fs.cat_file(file) == TABLE
+    assert HttpFileSystem._strip_protocol("http://h/k%3d0?a%3Db") == "h/k=0?a%3Db"
+    assert WaisFileSystem._strip_protocol("wais://h/k%3D0") == "h/k%3D0"
