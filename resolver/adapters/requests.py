@@ -5,7 +5,7 @@
     session.get("gopher://gopher.example/0/about.txt").text
 
 If http and https are mounted, they use `resolver.HttpxTransport`. The method, the header fields and the body
-of a request are sent unchanged. The requests session handles redirects, logins and cookies.
+of a request are sent unchanged. The requests session handles redirects, proxies, logins and cookies.
 
 Results of other schemes are converted to http status codes: 200 for success, 404 for a missing resource, 401
 for a required login, 403 for denied access, 503 for a temporary refusal, and 502 for any other refusal. The
@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterable, Iterator, Mapping
+import sys
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from email.message import Message
@@ -30,9 +31,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack, cast
 
 import httpx
 from requests import PreparedRequest, Response, Session, exceptions
-from requests.adapters import BaseAdapter
-from requests.cookies import extract_cookies_to_jar
-from requests.utils import default_user_agent, get_encoding_from_headers, select_proxy
+from requests.adapters import BaseAdapter, HTTPAdapter
+from requests.utils import default_user_agent, prepend_scheme_if_needed, select_proxy
+from urllib3 import HTTPConnectionPool, HTTPHeaderDict, HTTPResponse
+from urllib3.connection import port_by_scheme
+from urllib3.exceptions import ProtocolError
+from urllib3.util import Timeout, parse_url
 
 import resolver
 from resolver.adapters.fields import PlaceLogin, login_of
@@ -40,14 +44,28 @@ from resolver.adapters.fields import PlaceLogin, login_of
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
+
+class InvalidResponse(exceptions.ConnectionError, exceptions.InvalidHeader):
+    """A response that violates its protocol.
+
+    requests raises `InvalidHeader` for contradictory lengths, and `ConnectionError` for all other violations.
+    """
+
+
 _EXCEPTIONS: tuple[tuple[type[resolver.ResolveError], type[exceptions.RequestException]], ...] = (
     (resolver.InvalidUrl, exceptions.InvalidURL),
     (resolver.UnsupportedScheme, exceptions.InvalidSchema),
-    (resolver.TimedOut, exceptions.Timeout),
+    (resolver.TimedOut, exceptions.ReadTimeout),
     (resolver.TlsError, exceptions.SSLError),
     (resolver.NetworkError, exceptions.ConnectionError),
+    (resolver.ProtocolError, InvalidResponse),
     (resolver.Truncated, exceptions.ChunkedEncodingError),
 )
+
+#: The `version` of a urllib3 response by the version of HTTP.
+_VERSIONS = {b"HTTP/1.0": 10, b"HTTP/1.1": 11, b"HTTP/2": 20}
+#: The number of bytes that a request body with `read` is read by, as in urllib3.
+_PIECE = 65_536
 
 
 #: Settings of a `Resolver` that cannot be used for http with requests, and the object to configure instead.
@@ -83,27 +101,34 @@ def mount(session: Session, *, http: bool = False, **settings: Unpack[resolver.S
     for scheme in resolver.schemes(web=http):
         own = f"{scheme}://"
         session.mount(own if own in session.adapters else f"{scheme}:", adapter)  # the longest prefix wins
-    rebuild_auth = session.rebuild_auth
+    # requests calls `rebuild_auth` for each redirect. A copy of a session has the attributes in `__attrs__`.
+    kept = [*dict.fromkeys((*session.__attrs__, "__attrs__", "rebuild_auth"))]
+    vars(session).update(rebuild_auth=_HopMarker(session), __attrs__=kept)
+    return session
 
-    def note_hop(request: PreparedRequest, response: Response) -> None:
+
+class _HopMarker:
+    """The method `rebuild_auth` of a session, which marks a redirected request."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def __call__(self, request: PreparedRequest, response: Response) -> None:
         hooks: dict[str, Any] = {**request.hooks, _WAY: _Way(response)}
         request.hooks = hooks
-        rebuild_auth(request, response)
-
-    vars(session)["rebuild_auth"] = note_hop  # requests calls `rebuild_auth` for each redirect
-    return session
+        type(self._session).rebuild_auth(self._session, request, response)
 
 
 class _Way:
     """The origin of a redirected request; `extensions` are its extensions for `HttpxTransport`."""
 
     def __init__(self, response: Response) -> None:
-        self.referrer = response.url, None
+        self.referrer = response.url or response.request.url or "", None
         #: The extensions include the redirect mark of `HttpxTransport`, which contains more than the URL.
         self.extensions = {
             "origin": "derived",
             "referrer": self.referrer,
-            **getattr(response, "extensions", {}),
+            **getattr(response.raw, "extensions", {}),
         }
         self.extensions.pop("target", None)  # `target` is only for the previous request
 
@@ -111,21 +136,15 @@ class _Way:
         return {"referrer": self.referrer, "extensions": {"origin": "derived", "referrer": self.referrer}}
 
 
-class _Answer(Response):
-    """An http response; `extensions` are the extensions of the httpx request, with the redirect mark."""
-
-    extensions: Mapping[str, Any] = {}
-
-
 class Adapter(BaseAdapter):
     """A requests adapter with the settings of a `Resolver`.
 
     The arguments of a request override some settings:
-    - `timeout` is the idle timeout, which applies to each wait for the server.
+    - `timeout` is the connect timeout and the idle timeout, which applies to each wait for the server.
     - `verify` is a file of certificate authorities. `verify=False` is an error, because certificates are
       always verified.
-    - `cert` is a client certificate with its key.
-    - `proxies` has the proxy for the scheme of the URL.
+    - `cert` is a client certificate with its key, in one file or two.
+    - `proxies` has the proxy for the scheme of the URL. The session adds the proxies of the environment.
     """
 
     def __init__(self, **settings: Unpack[resolver.Settings]) -> None:
@@ -134,6 +153,9 @@ class Adapter(BaseAdapter):
         self._resolvers: dict[_RawHeaders, resolver.blocking.Resolver] = {}
         self._transports: dict[_RawHeaders, resolver.HttpxTransport] = {}
         self._web = {*resolver.schemes()}.difference(resolver.schemes(web=False))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_resolvers": {}, "_transports": {}}  # connections belong to one process
 
     def close(self) -> None:
         while self._resolvers:
@@ -150,52 +172,51 @@ class Adapter(BaseAdapter):
         cert: bytes | str | tuple[bytes | str, bytes | str] | None = None,
         proxies: Mapping[str, str] | None = None,
     ) -> Response:
-        if not verify or isinstance(cert, tuple):
-            words = (
-                "cert must be one file that contains the key"
-                if verify
-                else "verify must not be False, certificates are always verified"
+        if not verify:
+            raise exceptions.SSLError(
+                "verify must not be False, certificates are always verified (nothing was sent)"
             )
-            raise exceptions.SSLError(f"{words} (nothing was sent)")
-        connect, idle = timeout if isinstance(timeout, tuple) else (timeout, timeout)
-        for seconds in (connect, idle):
-            if not isinstance(seconds, (int, float, type(None))):
-                raise ValueError(f"timeout must be seconds, or (connect, read), got {timeout!r}")
+        waits = _timeout_of(timeout)
         said = _RawHeaders(
-            connect,
-            idle,
+            Timeout.resolve_default_timeout(waits.connect_timeout),
+            waits.read_timeout,
             None if verify is True else verify,
-            None if cert is None else os.fsdecode(cert),
-            select_proxy(request.url or "", dict(proxies or {})),
+            _certfile_of(cert),
+            _proxy_of(request, proxies or {}),
         )
-        with _translate_errors(request):
-            if resolver.parse(request.url or "").scheme in self._web:
-                return self._send_http(request, said)
-            return self._send(request, said)
+        with _translate_errors(request, said.proxy or self._settings.get("proxy")):
+            parsed = resolver.parse(request.url or "")
+            if parsed.scheme not in self._web:
+                return self._send(request, said)
+            check_files = cast(Any, HTTPAdapter.cert_verify)  # raises OSError for a missing file
+            check_files(self, SimpleNamespace(), request.url or "", verify, cert)
+            if not getattr(parsed, "secured", True):
+                said = said._replace(cafile=None, certfile=None)
+            return self._send_http(request, said)
+
+    def build_response(self, request: PreparedRequest, raw: HTTPResponse) -> Response:
+        """Return the response of requests for a response of urllib3, as `HTTPAdapter` does."""
+        return HTTPAdapter.build_response(cast(HTTPAdapter, self), request, raw)
 
     def _send_http(self, request: PreparedRequest, said: _RawHeaders) -> Response:
         """Send the request unchanged, and return the response unchanged, even if it is a redirect."""
         if said not in self._transports:
-            self._transports.setdefault(
-                said, resolver.HttpxTransport(**_settings_of_http(said.override_settings(self._settings)))
-            )
+            settings = _settings_of_http(said.override_settings(self._settings))
+            if self._settings.get("limits") is None:  # `max_redirects` of the session is the limit
+                settings["limits"] = replace(settings.get("limits") or resolver.Limits(), hops=sys.maxsize)
+            self._transports.setdefault(said, resolver.HttpxTransport(**settings))
         way = cast("_Way | None", request.hooks.get(_WAY))
         asked = httpx.Request(
             request.method or "",
             request.url or "",
             headers=[(_octets(name), _octets(value)) for name, value in request.headers.items()],
-            content=cast("bytes | None", request.body),
+            content=_content_of(request.body),
             # the extension `target`, because httpx would normalize the request target
             extensions={"target": request.path_url.encode("ascii")} if way is None else {**way.extensions},
         )
-        answer: httpx.Response = self._transports[said].handle_request(asked)
-        response = _Answer()
-        response.extensions = asked.extensions
-        _describe(response, request, answer.status_code, answer.reason_phrase, answer.headers.items())
-        response.raw = _HttpBody(answer, request)
-        extract_cookies_to_jar(response.cookies, request, response.raw)
-        vars(response)["connection"] = self  # for a second request with a login (HTTPDigestAuth)
-        return response
+        return self.build_response(
+            request, _HttpBody(self._transports[said].handle_request(asked), asked, request)
+        )
 
     def _send(self, request: PreparedRequest, said: _RawHeaders) -> Response:
         url = request.url or ""
@@ -219,13 +240,21 @@ class Adapter(BaseAdapter):
                 else session.stream(url, origin="derived", referrer=way.referrer)
             )
         except resolver.Declined as error:
-            return _make_declined_response(request, error)
-        response = _describe(Response(), request, reply.status or 200, "OK", resolver.http_fields(reply))
-        response.url = reply.url
-        response.raw = resolver.blocking.as_file(
-            reply, opened.close, partial(_translate_error, request=request)
+            return self._make_declined_response(request, error)
+        file = resolver.blocking.as_file(reply, opened.close, partial(_translate_error, request=request))
+        raw = _Body(
+            file, HTTPHeaderDict(resolver.http_fields(reply)), reply.status or 200, "OK", url=reply.url
         )
+        response = self.build_response(request, raw)
+        response.url = reply.url
         return response
+
+    def _make_declined_response(self, request: PreparedRequest, error: resolver.Declined) -> Response:
+        """Return an http error response with the error message of the server as its body."""
+        fields = HTTPHeaderDict({"Content-Type": "text/plain; charset=utf-8"})
+        octets = io.BytesIO(error.message.encode())
+        raw = _Body(octets, fields, resolver.http_status(error), error.text or error.message, url=request.url)
+        return self.build_response(request, raw)
 
 
 class _RawHeaders(NamedTuple):
@@ -247,8 +276,8 @@ class _RawHeaders(NamedTuple):
             changed["cafile"] = self.cafile
         if self.certfile is not None:
             changed["certfile"] = self.certfile
-        if self.proxy is not None:
-            changed["proxy"] = self.proxy
+        if self.proxy is not None or (settings.get("proxy") is None and settings.get("environment") is None):
+            changed["proxy"] = self.proxy or "none"  # the session has read the environment, or must not
         if self.login is not None:
             changed["credentials"] = self.login.override_source(settings.get("credentials"))
         return changed
@@ -289,24 +318,139 @@ def _octets(text: str | bytes) -> bytes:
     return text if isinstance(text, bytes) else text.encode("latin-1")
 
 
-class _HttpBody(io.BufferedReader):
-    """The decoded body of an http response, with the interface of a urllib3 response for requests."""
+def _timeout_of(timeout: Any) -> Timeout:
+    """Return the timeouts for connecting and for each wait; HTTPAdapter accepts a `Timeout` too."""
+    match timeout:
+        case Timeout():
+            waits = timeout.clone()
+        case (connect, idle):
+            waits = Timeout(connect=connect, read=idle)
+        case int() | float() | None:
+            waits = Timeout(connect=timeout, read=timeout)
+        case _:
+            raise ValueError(f"timeout must be an int, float or None, or (connect, read), got {timeout!r}")
+    waits.start_connect()  # only then, the timeouts of a `Timeout` with a total are known
+    return waits
 
-    def __init__(self, answer: httpx.Response, request: PreparedRequest) -> None:
-        super().__init__(_Pieces(answer, request))
+
+def _certfile_of(cert: bytes | str | tuple[bytes | str, bytes | str] | None) -> str | None:
+    """Return `cert` as the setting `certfile`, in which a comma separates two files."""
+    if cert is None:
+        return None
+    files = [os.fsdecode(name) for name in (cert if isinstance(cert, tuple) else (cert,))]
+    if len(files) > 1 and any("," in name for name in files):
+        raise exceptions.SSLError(
+            "names of a certificate and its key must not contain a comma (nothing was sent)"
+        )
+    return ",".join(files)
+
+
+def _proxy_of(request: PreparedRequest, proxies: Mapping[str, str]) -> str | None:
+    """Return the URL of the proxy that requests chooses, with the default port of requests.
+
+    The default ports of a `Resolver` are those of curl.
+    """
+    chosen = select_proxy(request.url or "", dict(proxies))
+    if not chosen:
+        return None
+    proxy = parse_url(prepend_scheme_if_needed(chosen, HTTPConnectionPool.scheme))
+    if not proxy.host:
+        raise exceptions.InvalidProxyURL(
+            "proxy URL must have a host, as in http://proxy.example:8080", request=request
+        )
+    return (proxy if proxy.port else proxy._replace(port=port_by_scheme.get(proxy.scheme or ""))).url
+
+
+def _content_of(body: Any) -> bytes | str | Iterator[bytes] | None:
+    """Return the body of a request for httpx: text is UTF-8 as in urllib3, and a file is read in chunks."""
+    if isinstance(body, (bytes, str, type(None))):
+        return body
+    pieces = iter(lambda: body.read(_PIECE) or None, None) if hasattr(body, "read") else body
+    return (piece.encode() if isinstance(piece, str) else bytes(piece) for piece in pieces)
+
+
+class _Body(HTTPResponse):
+    """The response that is the attribute `raw` of a response of requests.
+
+    The body is decoded already, within the limits of S16. The errors of this library are exceptions of
+    requests, also for a caller that reads `raw`.
+    """
+
+    def __init__(
+        self, file: io.BufferedIOBase, fields: HTTPHeaderDict, status: int, reason: str, **known: Any
+    ) -> None:
+        url = known.pop("url")
+        super().__init__(
+            cast(Any, file),
+            fields,
+            status,
+            reason=reason,
+            preload_content=False,
+            request_url=url,
+            decode_content=False,
+            **known,
+        )
+
+    def read(self, *args: Any, **kwargs: Any) -> bytes:
+        with _unwrap_errors():
+            return super().read(*args, **kwargs)
+
+    def read1(self, *args: Any, **kwargs: Any) -> bytes:
+        with _unwrap_errors():
+            return super().read1(*args, **kwargs)
+
+    def stream(
+        self, amt: int | None = _PIECE, decode_content: bool | None = None
+    ) -> Generator[bytes, None, None]:
+        """Yield the body in pieces of `amt` bytes, or as the bytes arrive if the length is not known.
+
+        An event stream has no length.
+        """
+        read = self.read1 if amt is None or self.chunked or self.version == 20 else self.read
+        while octets := read(amt, decode_content):
+            yield octets
+
+
+class _HttpBody(_Body):
+    """The body of an http response; `extensions` are those of the httpx request, with the redirect mark."""
+
+    def __init__(self, answer: httpx.Response, asked: httpx.Request, request: PreparedRequest) -> None:
+        self.extensions = asked.extensions
         message = Message()
-        for name, value in answer.headers.multi_items():
-            message[name] = value
-        self._original_response = SimpleNamespace(msg=message)  # requests reads cookies from this attribute
+        fields = HTTPHeaderDict()
+        for name, value in answer.headers.raw:
+            fields.add(name.decode("ascii"), text := value.decode("latin-1"))
+            message[name.decode("ascii")] = text
+        super().__init__(
+            io.BufferedReader(_Pieces(answer, request)),
+            fields,
+            answer.status_code,
+            answer.reason_phrase,
+            version=_VERSIONS.get(answer.extensions["http_version"], 0),
+            request_method=request.method,
+            url=request.url,
+            # requests reads the cookies from the attribute `msg`
+            original_response=SimpleNamespace(msg=message, isclosed=lambda: False, close=lambda: None),
+        )
 
-    def read(self, size: int | None = -1, decode_content: bool | None = None) -> bytes:
-        return super().read(size)
+
+@contextmanager
+def _unwrap_errors() -> Iterator[None]:
+    """Raise an exception of requests instead of the `ProtocolError` that urllib3 raises from it."""
+    try:
+        yield
+        return
+    except ProtocolError as error:
+        if not isinstance(error.__cause__, exceptions.RequestException):
+            raise
+        failure = error.__cause__
+    raise failure
 
 
 class _Pieces(io.RawIOBase):
     def __init__(self, answer: httpx.Response, request: PreparedRequest) -> None:
         self._answer = answer
-        self._pieces = answer.iter_bytes()
+        self._pieces = answer.iter_raw()
         self._request = request
         self._ahead = memoryview(b"")
         self._failure: Exception | None = None
@@ -336,42 +480,26 @@ class _Pieces(io.RawIOBase):
             self._answer.close()
 
 
-def _describe(
-    response: Response, request: PreparedRequest, status: int, reason: str, fields: Iterable[tuple[str, str]]
-) -> Response:
-    response.request = request
-    response.url = request.url or ""
-    response.status_code = status
-    response.reason = reason
-    for name, value in fields:
-        response.headers[name] = value
-    response.encoding = get_encoding_from_headers(response.headers)
-    return response
-
-
-def _make_declined_response(request: PreparedRequest, error: resolver.Declined) -> Response:
-    """Return an http error response with the error message of the server as its body."""
-    status, reason = resolver.http_status(error), error.text or error.message
-    response = _describe(Response(), request, status, reason, ())
-    response.raw = io.BytesIO(error.message.encode())
-    response.encoding = "utf-8"
-    return response
-
-
 @contextmanager
-def _translate_errors(request: PreparedRequest) -> Iterator[None]:
-    """Convert errors of this library to exceptions of requests."""
+def _translate_errors(request: PreparedRequest, proxy: str | None = None) -> Iterator[None]:
+    """Convert errors of this library to exceptions of requests; `proxy` is the proxy of the request."""
     try:
         yield
     except resolver.ResolveError as error:
-        raise _translate_error(error, request) from error
+        raise _translate_error(error, request, proxy) from error
     except (httpx.RequestError, httpx.InvalidURL) as error:
         cause = error.__cause__
         if isinstance(cause, resolver.ResolveError):
-            raise _translate_error(cause, request) from cause
+            raise _translate_error(cause, request, proxy) from cause
         raise exceptions.RequestException(str(error), request=request) from error
 
 
-def _translate_error(error: resolver.ResolveError, request: PreparedRequest) -> exceptions.RequestException:
+def _translate_error(
+    error: resolver.ResolveError, request: PreparedRequest, proxy: str | None = None
+) -> exceptions.RequestException:
     kind = next((kind for ours, kind in _EXCEPTIONS if isinstance(error, ours)), exceptions.RequestException)
+    if isinstance(error, resolver.TimedOut) and error.setting == "connect_timeout":
+        kind = exceptions.ConnectTimeout
+    elif proxy not in (None, "none") and isinstance(error, (resolver.Unreachable, resolver.Declined)):
+        kind = exceptions.ProxyError
     return kind(str(error), request=request)

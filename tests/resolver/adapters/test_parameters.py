@@ -76,7 +76,7 @@ REFUSED_BY_REQUESTS: Mapping[str, tuple[Any, ...]] = {
     ),
     "auth": (("me", "secret"),),  # gopher has no login
     "verify": (False, ""),
-    "cert": (("a", "b"),),
+    "cert": (("a,b", "c"),),
 }
 HONORED_BY_REQUESTS = ("timeout", "proxies", "auth", "verify", "cert")
 
@@ -100,20 +100,36 @@ def test_requests_parameters_are_honored(gopher: GopherServer, unused_port: int,
             {"gopher://127.0.0.1": f"socks5://127.0.0.1:{unused_port}"},
             {"all": f"http://127.0.0.1:{unused_port}"},
         ):
-            with pytest.raises(requests.ConnectionError):
+            with pytest.raises(requests.exceptions.ProxyError):
                 session.get(url, proxies=proxies)
         missing = str(tmp_path / "missing.pem")
-        untyped: Any = Timeout(SOON)  # HTTPAdapter accepts a Timeout, though the types of requests do not
         secured = url.replace("gopher", "gophers")
         with pytest.raises(requests.RequestException, match=r"missing\.pem"):
             session.get(secured, verify=missing)
-        with pytest.raises(requests.RequestException, match=r"missing\.pem"):
-            session.get(secured, cert=missing)
-        with pytest.raises(ValueError, match="timeout must be seconds"):
-            session.get(url, timeout=untyped)
+        for cert in (missing, (missing, "key.pem")):
+            with pytest.raises(requests.RequestException, match=r"missing\.pem"):
+                session.get(secured, cert=cert)
         assert not gopher.requests
-        with pytest.raises(requests.Timeout):
-            session.get(f"gopher://127.0.0.1:{gopher.port}/0silent", timeout=(None, SOON))
+
+
+#: HTTPAdapter accepts a Timeout, though the types of requests do not.
+@pytest.mark.parametrize("timeout", [SOON, (None, SOON), Timeout(read=SOON), Timeout(total=SOON)])
+def test_requests_timeout_in_each_form_is_a_read_timeout(timeout: Any, gopher: GopherServer) -> None:
+    with (
+        mount(requests.Session(), policy=allowing(gopher)) as session,
+        pytest.raises(requests.exceptions.ReadTimeout),
+    ):
+        session.get(f"gopher://127.0.0.1:{gopher.port}/0silent", timeout=timeout)
+
+
+@pytest.mark.parametrize("timeout", ["1", (1, 2, 3), 0, (1, "2")])
+def test_requests_invalid_timeout_is_a_value_error(timeout: Any, gopher: GopherServer) -> None:
+    with (
+        mount(requests.Session(), policy=allowing(gopher)) as session,
+        pytest.raises(ValueError, match=r"must be|less than"),
+    ):
+        session.get(f"gopher://127.0.0.1:{gopher.port}/0table.csv", timeout=timeout)
+    assert not gopher.requests
 
 
 @pytest.mark.parametrize("auth", [("bob", "secret pw"), ("bob", "wrong")])
