@@ -88,7 +88,7 @@ OUTPUT_SCHEMAS: dict[str, Schema] = {
     "info": _result(_ENTRY, "name url kind size modified title"),
     "explain": _result(
         {
-            "scheme": _TEXT,
+            "scheme": _TEXT_OR_NULL,
             "verdict": {"enum": ["allow", "warn", "refuse"]},
             "proxy": {"description": "the proxy of the connections, or null"},
             "steps": {**_array_of({"type": "object"}), "description": "connections and bytes, in order"},
