@@ -35,7 +35,7 @@ from resolver.policy.settings import Host, Policy, names_of, normal_name
 _OF_POLICY = frozenset(
     {
         *("allow_port", "allow_address", "allow_name", "allow_redirect", "allow_forward"),
-        *("file_root", "ftp_email", "trusted_proxy"),
+        *("allowed_hosts", "file_root", "ftp_email", "trusted_proxy"),
     }
 )
 

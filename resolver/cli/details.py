@@ -485,6 +485,11 @@ OF_OPTIONS: Mapping[str, str] = {
         "a redirect to another host gets only harmless header fields, such as Accept. The option may be "
         "repeated."
     ),
+    "--allowed-hosts": (
+        "HOST is a name or an address as written in the URL; the option may be repeated. Every other host is "
+        "refused, also in redirects, links and gateway URLs. A subdomain of HOST is another host. The option "
+        "does not permit anything: the other rules still apply to HOST."
+    ),
     "--allow-password": (
         "The option suppresses the warnings about a password in the URL and about a password without TLS, "
         "and permits both with policy `cautious`. User information in a scheme without a login, such as "

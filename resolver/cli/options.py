@@ -240,6 +240,7 @@ OPTIONS: dict[Group, tuple[Option, ...]] = {
                CHECKED, many=True),
         Option(("--allow-redirect",), "SCHEME", "S10: permit redirects to SCHEME", SERVED, many=True),
         Option(("--allow-forward",), "HOST", "S11: send the credentials to HOST, too", SERVED, many=True),
+        Option(("--allowed-hosts",), "HOST", "S22: refuse every host except HOST", CHECKED, many=True),
         Option(("--allow-password",), None, "S06: permit a password in a URL", SERVED),
         Option(("--allow-form",), None, "S05: permit a URL that submits a form", SERVED),
         Option(("--allow-special",), None, "S12: permit files that are not regular", SERVED),
@@ -400,6 +401,7 @@ class CommandOptions:
     allow_name: list[str]
     allow_redirect: list[str]
     allow_forward: list[str]
+    allowed_hosts: list[str]
     allow_password: bool
     allow_form: bool
     allow_special: bool

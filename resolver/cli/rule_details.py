@@ -249,4 +249,13 @@ OF_RULES: Mapping[str, RuleDetails] = {
         "resolve: http://127.0.0.1:8920/about.txt: the md5 digest is "
         "14b357dc23ee00648b27d53925794a63, not 00000000000000000000000000000000",
     ),
+    "S22": RuleDetails(
+        "An agent or a service sends confidential data to a host of an attacker, as a part of a URL.",
+        "If `--allowed-hosts` is set, the host of each URL, redirect and link must be in the list. Names are "
+        "compared without case and without a final dot; subdomains are other hosts. A file URL has no host.",
+        "`--allowed-hosts HOST` adds a host to the list.",
+        "resolve cat --allowed-hosts docs.example http://h.example/\n"
+        "resolve: http://h.example/: S22: host 'h.example' is not in the list of allowed hosts; "
+        "--allowed-hosts h.example would allow it",
+    ),
 }

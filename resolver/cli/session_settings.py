@@ -139,6 +139,7 @@ def policy_of(command: CommandOptions) -> Policy:
             allow_name=frozenset(command.allow_name),
             allow_redirect=frozenset(command.allow_redirect),
             allow_forward=frozenset(command.allow_forward),
+            allowed_hosts=frozenset(command.allowed_hosts) or None,
             allow_password=command.allow_password,
             allow_form=command.allow_form,
             allow_special=command.allow_special,

@@ -306,6 +306,11 @@ RULES = (
         "next to the file",
         ("--checksum", "--meta"),
     ),
+    PolicyRule(
+        "S22",
+        "allowed hosts: if a list of hosts is set, refuses every other host, also in redirects and links",
+        ("--allowed-hosts HOST",),
+    ),
 )
 
 #: The meaning of each exit status. Meanings never change between versions.

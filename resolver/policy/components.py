@@ -18,6 +18,7 @@ import unicodedata
 from collections.abc import Iterator
 from urllib.parse import unquote_to_bytes
 
+from protocols.authority import comparable_host
 from protocols.location import Action, Url, Word
 from protocols.syntax import position_of
 from resolver.policy.schemes import LINE_END, STRICTEST, ComponentRule, PortKind
@@ -191,6 +192,23 @@ def judge_name(subject: Subject) -> Iterator[Decision]:
                 flag=f"--allow-name {host}",
                 position=subject.start_of("host"),
             )
+
+
+def judge_allowed_host(subject: Subject) -> Iterator[Decision]:
+    """Apply S22: refuse a host that is not in the list of allowed hosts, if there is a list.
+
+    The user's own news server is not checked, because it is not part of the URL.
+    """
+    allowed, endpoint = subject.policy.allowed_hosts, subject.endpoint
+    if allowed is None or endpoint is None or endpoint.ours or comparable_host(endpoint.host) in allowed:
+        return
+    yield Decision(
+        rule="S22",
+        action="refuse",
+        detail=f"host {endpoint.host!r} is not in the list of allowed hosts",
+        flag=f"--allowed-hosts {endpoint.host}",
+        position=subject.start_of("host"),
+    )
 
 
 def _judge_spelling(subject: Subject) -> Iterator[Decision]:

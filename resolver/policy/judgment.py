@@ -1,7 +1,7 @@
 """The order of the rules, and the verdicts before a DNS lookup, after the lookup, and on a connection.
 
-The order is S19, S10, S20, S12, S18, S02, S03, S05, S04, S06, S07, S09 for proxies, then S08. All rules run,
-so that a verdict lists every objection. Each rule applies its own overrides and exceptions.
+The order is S19, S10, S20, S12, S18, S02, S03, S05, S04, S06, S07, S22, S09 for proxies, then S08. All rules
+run, so that a verdict lists every objection. Each rule applies its own overrides and exceptions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,13 @@ from typing import TypeAlias
 from protocols.errors import InvalidUrl, Unreachable
 from protocols.location import Origin, Referrer, Url
 from resolver.policy.addresses import judge_address, literal_addresses
-from resolver.policy.components import judge_form, judge_name, judge_octets, judge_port
+from resolver.policy.components import (
+    judge_allowed_host,
+    judge_form,
+    judge_name,
+    judge_octets,
+    judge_port,
+)
 from resolver.policy.files import judge_file
 from resolver.policy.proxies import judge_proxy, proxy_variables
 from resolver.policy.redirects import (
@@ -167,6 +173,8 @@ def _rules_on(subject: Subject) -> list[tuple[Rule, Origin]]:
         asked.append((judge_form, origin))
     at_place = subject.origin_at_place
     asked += (judge_port, at_place), (judge_user_information, origin), (judge_name, at_place)
+    if subject.policy.allowed_hosts is not None:
+        asked.append((judge_allowed_host, origin))
     if subject.variables:
         asked.append((judge_proxy, "user"))
     return asked

@@ -39,9 +39,10 @@ class Policy:
 
     Each field has the name of a command-line option: `allow_port` is `--allow-port`. `name` is the named
     policy to which the overrides are added. Sets may be passed as any iterable and are stored as frozensets.
-    Two fields are not overrides: `file_root` restricts local files, and `ftp_email` is the mail address for
-    ftp servers. `trusted_proxy` is the URL of a proxy that itself checks IP addresses. Policy `untrusted`
-    allows only this proxy (S09).
+    Three fields are not overrides: `file_root` restricts local files, `ftp_email` is the mail address for
+    ftp servers, and `allowed_hosts` restricts the hosts (S22). If `allowed_hosts` is not None, all other
+    hosts are refused. `trusted_proxy` is the URL of a proxy that itself checks IP addresses. Policy
+    `untrusted` allows only this proxy (S09).
 
     Raises:
         ValueError: a value is invalid.
@@ -68,6 +69,7 @@ class Policy:
     file_root: str | None = None
     ftp_email: str | None = None
     trusted_proxy: str | None = None
+    allowed_hosts: AbstractSet[str] | None = None
 
     def __post_init__(self) -> None:
         _check_name(self.name)
@@ -76,6 +78,8 @@ class Policy:
         _fix(self, "allow_name", _normalize_each("allow_name", self.allow_name, _host))
         _fix(self, "allow_redirect", _normalize_each("allow_redirect", self.allow_redirect, _parse_followed))
         _fix(self, "allow_forward", _normalize_each("allow_forward", self.allow_forward, _host))
+        if self.allowed_hosts is not None:
+            _fix(self, "allowed_hosts", _normalize_each("allowed_hosts", self.allowed_hosts, _host))
         if self.file_root is not None:
             _fix(self, "file_root", _root(self.file_root))
         if self.ftp_email is not None and not re.fullmatch(_ADDRESS, self.ftp_email):

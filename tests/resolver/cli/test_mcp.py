@@ -362,6 +362,12 @@ def test_mcp_policy_is_always_untrusted(tmp_path: Path) -> None:
     assert grant.policy.name == "untrusted"
     assert (grant.policy.allow_address, grant.policy.allow_port) == ({"192.0.2.0/24"}, {8070})
     assert (grant.limits.body, grant.limits.body_everywhere) == (1024, True)
+    assert grant.policy.allowed_hosts is None
+    command = read(
+        ["mcp", "--config", "none", "--allowed-hosts", "A.example", "--allowed-hosts", "b.example"]
+    )
+    assert command is not None
+    assert grant_of(command).policy.allowed_hosts == {"a.example", "b.example"}
 
 
 def test_mcp_without_extra_names_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -468,3 +468,52 @@ def test_s13_override_is_for_one_port() -> None:
     check_data_port(1000, policy)
     with pytest.raises(Refused):
         check_data_port(999, policy)
+
+
+ALLOWED = Policy(allowed_hosts={"a.example", "[::1]", "192.0.2.1", "gate.example"})
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        Row("http://a.example/", "allow", (), ALLOWED),
+        Row("gopher://A.Example.:70/0x", "allow", (), ALLOWED),
+        Row("http://b.example/", "refuse", ("S22",), ALLOWED),
+        Row("http://www.a.example/", "refuse", ("S22",), ALLOWED),
+        Row("http://a.example.b.example/", "refuse", ("S22",), ALLOWED),
+        Row("http://a.example@b.example/", "refuse", ("S22",), ALLOWED),
+        Row("ftp://b.example/", "refuse", ("S22",), ALLOWED),
+        Row("wais://b.example/d", "refuse", ("S22",), ALLOWED),
+        Row("prospero://b.example/d", "refuse", ("S22",), ALLOWED),
+        Row("nntp://b.example/a.b/1", "refuse", ("S22",), ALLOWED),
+        Row("telnet://b.example/", "refuse", ("S22",), ALLOWED),
+        Row("http://192.0.2.1/", "allow", (), ALLOWED),
+        Row("http://192.0.2.2/", "refuse", ("S22",), ALLOWED),
+        Row(
+            "http://b.example/",
+            "refuse",
+            ("S22",),
+            ALLOWED,
+            origin="derived",
+            referrer=("http://a.example/", None),
+        ),
+        Row("http://a.example/", "refuse", ("S22",), Policy(allowed_hosts=frozenset())),
+        Row("http://a.example:25/", "refuse", ("S04",), ALLOWED),  # the list permits nothing
+        Row("file:///srv", "allow", (), ALLOWED),
+        Row("mailto:a@b.example", "allow", (), ALLOWED),
+    ],
+    ids=str,
+)
+def test_s22_refuses_hosts_outside_the_list(row: Row) -> None:
+    row.hold()
+
+
+def test_s22_applies_to_the_gateway_of_a_scheme() -> None:
+    for gateway, action in (("http://gate.example/{url}", "allow"), ("http://b.example/{url}", "refuse")):
+        assert check("nfs://h/x", policy=ALLOWED, gateways={"nfs": gateway}).action == action
+
+
+def test_s22_refusal_names_host_position_and_flag() -> None:
+    error = check("http://b.example/", policy=ALLOWED).error()
+    assert isinstance(error, Refused)
+    assert (error.rule, error.flag, error.position) == ("S22", "--allowed-hosts b.example", 7)

@@ -281,8 +281,9 @@ OF_ALL_SORTS: tuple[tuple[str, Origin], ...] = (
 
 def test_judge_applies_every_rule() -> None:
     asked: set[object] = set()
+    policy = replace(DEFAULT, allowed_hosts={"h.example"})
     for text, origin in OF_ALL_SORTS:
-        subject = subject_of(parse(text), DEFAULT, origin, None, variables={"http_proxy": "http://p/"})
+        subject = subject_of(parse(text), policy, origin, None, variables={"http_proxy": "http://p/"})
         asked |= {rule for rule, _ in judgment._rules_on(subject)}
     assert asked == rules()
 

@@ -16,7 +16,7 @@ from mcp_types import BlobResourceContents, TextContent, TextResourceContents
 
 import fixtures.http
 import resolver
-from fixtures.http import HttpServer, Page
+from fixtures.http import HttpServer, Page, moved
 from resolver.adapters.mcp import ToolGrant, server
 from resolver.adapters.mcp.tools import MOST_LENGTH, TOOLS
 from tests.hang import HANG
@@ -187,3 +187,30 @@ async def test_resources_are_policy_and_content_of_urls(nursery: trio.Nursery) -
             await client.read_resource("http://10.0.0.1/")
         assert refused.value.data["exit"] == 9
         assert LONG > MOST_LENGTH
+
+
+async def test_allowed_hosts_refuses_other_hosts_and_redirects(nursery: trio.Nursery) -> None:
+    """A redirect to a host outside the list is refused, and nothing connects to the host."""
+    visits: list[object] = []
+
+    async def visited(stream: trio.SocketStream) -> None:
+        visits.append(stream)
+        await stream.aclose()
+
+    listeners = await trio.open_tcp_listeners(0, host="127.0.0.2")
+    nursery.start_soon(trio.serve_listeners, visited, listeners)
+    other = f"http://127.0.0.2:{listeners[0].socket.getsockname()[1]}/"
+    site = await fixtures.http.serve(nursery, site={"/": Page(b"here"), "/away": moved(other)})
+    allowed = frozenset({"127.0.0.1", "127.0.0.2"})
+    policy = replace(HERE, allow_address=allowed, allowed_hosts=frozenset({"127.0.0.1"}))
+    with trio.fail_after(HANG):
+        async with Client(server(ToolGrant(policy=policy, environment={}))) as client:
+            fetched = await client.call_tool("fetch", {"url": site.url("/")})
+            assert not fetched.is_error
+            for url in (other, site.url("/away")):
+                refused = await client.call_tool("fetch", {"url": url})
+                assert refused.structured_content["error"]["rule"] == "S22"
+            verdict = await client.call_tool("check", {"url": other})
+            assert verdict.structured_content["findings"][0]["rule"] == "S22"
+    assert visits == []
+    nursery.cancel_scope.cancel()
