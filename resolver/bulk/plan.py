@@ -216,7 +216,7 @@ class BulkPlan:
         return [(self._waiting.name(host), requests, seconds) for host, requests, seconds in found]
 
     def histogram(self) -> list[tuple[int, int]]:
-        """Return the number of hosts by number of requests, as (minimum, hosts): 1 to 9, 10 to 99 and so on."""
+        """Return the number of hosts with 1 to 9 requests, 10 to 99 and so on, as (minimum, hosts)."""
         return self._turns.histogram()
 
     def turns(self) -> BulkScheduler:

@@ -349,7 +349,7 @@ class BulkScheduler:
         return self._asked[host] * self._pace.compute_interval(self._cap[host] or None)
 
     def histogram(self) -> list[tuple[int, int]]:
-        """Return the number of hosts by number of requests, as (minimum, hosts): 1 to 9, 10 to 99 and so on."""
+        """Return the number of hosts with 1 to 9 requests, 10 to 99 and so on, as (minimum, hosts)."""
         lengths = Counter(
             len(str(asked)) for host, asked in enumerate(self._asked) if asked and self._cap[host]
         )

@@ -306,7 +306,7 @@ class _WorkerSpread:
         return self._names.setdefault(slice.partition, slice.label.replace("-", "\N{NON-BREAKING HYPHEN}"))
 
     def _settle(self, future: Future, slice: RequestSlice) -> None:
-        """Process a future that has ended; if the worker is lost, the report of the slice may be lost, too."""
+        """Process a future that has ended; the report of the slice may be lost together with the worker."""
         from distributed import CancelledError, KilledWorker
 
         if future.status in ("pending", "lost"):

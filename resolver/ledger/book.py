@@ -479,7 +479,7 @@ class Ledger:
             return self._connection.execute("SELECT 1 FROM object WHERE key=?", key).fetchone() is not None
 
     def rows_behind(self, number: int, most: int) -> list[StoredRow]:
-        """Return at most `most` rows after row `number`, in the order of the requests. Raises `LedgerFault`."""
+        """Return at most `most` rows after row `number`, in request order. Raises `LedgerFault`."""
         select = (
             "SELECT id, key, url, status, how, path, size, digest FROM object WHERE id>? ORDER BY id LIMIT ?"
         )
