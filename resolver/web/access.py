@@ -1,14 +1,15 @@
 """Access control of the web UI (CSRF, DNS rebinding): ASGI middleware that checks each request.
 
-The checks admit only requests from the pages of the web UI and from the user. `CHECKS` lists the checks in
-order. Each check takes a request and returns a refusal or None.
+The checks admit only requests from the user and from pages of the web UI. `CHECKS` lists the checks in order.
+Each check takes a request, and returns a refusal or None.
 
-A web page from another site can send requests to every port of this machine. A web page from another port of
-this address even sends the session cookie, because cookies and `SameSite` ignore ports. So the checks use
-three request headers:
+A web page from another site can send requests to every port of this machine. If the web page comes from
+another port of this address, the browser even sends the session cookie, because cookies and `SameSite` ignore
+ports. So the checks use three request headers:
 - `Sec-Fetch-Site`: the browser states which site caused the request.
-- `Host`: another host name means DNS rebinding, an attack with a host name that resolves to this address.
-- `Cookie`: a client that is not a browser can forge the other headers, but does not have the session cookie.
+- `Host`: a foreign host name shows a DNS rebinding attack, in which the foreign host name resolves to this
+  address.
+- `Cookie`: other programs can forge the other two headers, but do not have the session cookie.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ from resolver.web.headers import SessionKeys
 # The path of a page contains the target URL as one segment. All bytes of the URL except letters, digits and
 # `-._~` are percent-encoded.
 #
-# In a path, browsers remove dot segments, control characters, and a `#` with the text after it. A completely
-# percent-encoded segment stays unchanged. So the target URL is read from the raw bytes of the path and
-# decoded once.
+# In a path, browsers remove dot segments, control characters, and a `#` with the following text. But browsers
+# do not change a completely percent-encoded segment. So the target URL is read from the raw bytes of the path
+# and decoded once.
 
 PREFIX = b"/u/"
 #: The prefix that browsers require for a scheme whose protocol handler is a web page.
 _WEB = "web+"
-#: The placeholder for the page ID in links from another site, without a URL from the user. A page never has
-#: this ID.
+#: The placeholder for the page ID in links from another site, where no page of the web UI contains the link.
+#: A page never has this ID.
 ASKED = "asked"
 _MOST_FIELDS = 200
-#: The percent-encoding of each ASCII character; the percent sign must be replaced first.
+#: The percent-encoding of each ASCII character. The percent sign is first, because it must be replaced first.
 _ENCODED = {mark: quote(mark, safe="") for mark in ["%", *map(chr, range(128))]}
 _ENCODED = {mark: encoded for mark, encoded in _ENCODED.items() if mark != encoded}
 
@@ -70,7 +71,7 @@ def make_link(url: str, from_id: str, relevant: Iterable[str] = ()) -> str:
 
     Args:
         url: The target of the link.
-        from_id: ID of the page that contains the link; if empty, the `from` field is omitted from the link.
+        from_id: ID of the page that contains the link. If the ID is empty, the link has no `from` field.
         relevant: URLs of documents. The link searches for similar documents (relevance feedback).
     """
     asked = [f"from={from_id}"] if from_id else []
@@ -91,7 +92,7 @@ def look(url: str, from_id: str) -> str:
 def quote_whole(text: str) -> str:
     """Percent-encode a text like `urllib.parse.quote`, but three times as fast for ASCII.
 
-    The speed matters because a page may have 10,000 links.
+    The speed is important, because a page may have 10,000 links.
     """
     if not text.isascii():
         return quote(text, safe="", errors="surrogateescape")
@@ -136,11 +137,11 @@ def form(octets: bytes) -> list[tuple[str, str]]:
 
 
 # The listening sockets, for browsers of this machine. The sockets are bound before the first page is
-# generated, because the pages contain the port numbers. Outbound connections to the targets of URLs are not
-# opened here; only the network gateway opens them.
+# generated, because the pages contain the port numbers. This module does not open outbound connections; only
+# the network gateway opens them.
 
-#: The IP address to listen on. The name `localhost` is not used: browsers try `::1` first, where another user
-#: may listen.
+#: The IP address to listen on. The name `localhost` is not used, because browsers first try `::1`, where
+#: another user may listen.
 LOOPBACK = "127.0.0.1"
 
 #: Milliseconds (TCP_USER_TIMEOUT) after which a connection is closed if the peer does not acknowledge data.
@@ -149,7 +150,7 @@ _UNREAD = 4_000
 
 _OWN_PORTS = {"http": 80, "https": 443}
 
-#: Whether the system reports the user of each socket: Linux does; macOS and the BSDs do not.
+#: Whether the system reports the user of each socket, as Linux does. macOS and the BSDs do not.
 _KNOWS_USERS = sys.platform == "linux"
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _LOCAL, _REMOTE, _STATE, _UID, _INODE = 1, 2, 3, 7, 9  # columns of /proc/net/tcp
@@ -172,7 +173,7 @@ _ANSWERED_PORTS, _ANSWERED_USER, _ANSWER = 20, 80, 88  # offsets in a response, 
 
 
 def bind_socket(address: str, port: int) -> socket.socket:
-    """Return a socket that is bound to an address and port but does not listen; port 0 means a free port.
+    """Return a socket that is bound to an address and port but does not listen; port 0 is a free port.
 
     Raises:
         LocalError: The address or port cannot be bound.
@@ -215,7 +216,7 @@ def _no_password() -> str:
 
 
 def place_of(scheme: str, address: str, port: int) -> str:
-    """Return the host and port in the form of `Host` and `Origin` headers: without a default port."""
+    """Return the host and port in the form of the `Host` header, which omits a default port."""
     host = f"[{address}]" if ":" in address else address
     return host if port == _OWN_PORTS[scheme] else f"{host}:{port}"
 
@@ -236,8 +237,8 @@ def is_of_this_user(ends: Endpoints) -> bool:
     """Return whether the peer is a process of the current user on this machine.
 
     If the system does not report the users of sockets, every loopback peer counts as the current user. The
-    search compares both addresses and both ports, because another user may use the same port at another
-    loopback address (127.0.0.1 and 127.0.0.2).
+    function compares both addresses and both ports, because another user may use the same port at another
+    loopback address, such as 127.0.0.2.
     """
     if not ip_address(ends.peer[0]).is_loopback:
         return False
@@ -260,9 +261,9 @@ def is_listened_to_by_this_user(port: int) -> bool:
 def _user_of(ends: Endpoints) -> int | None:
     """Return the user ID of the peer of a connection, from a sock_diag request; None if it is unknown.
 
-    The table of all connections (/proc/net/tcp) is not read, because this takes longer than a page after
-    thousands of connections have ended. A socket that was closed by its process has user 0 and inode 0. In
-    this case, user 0 does not mean root.
+    The table of all connections (/proc/net/tcp) is not read. After thousands of connections have ended, this
+    would take longer than the generation of a page. A socket that was closed by its process has user 0 and
+    inode 0. In this case, user 0 does not mean root.
     """
     packed = _pack_ends(ends)
     family = socket.AF_INET if len(packed[0]) == 4 else socket.AF_INET6
@@ -334,7 +335,7 @@ FORM_LASTS = 10.0
 #: Maximum number of concurrent requests.
 MOST_REQUESTS = 64
 
-#: Maximum size in bytes of a form from another program: enough for a percent-encoded URL of 65,536
+#: Maximum size in bytes of a form from another program, which is enough for a percent-encoded URL of 65,536
 #: characters.
 MOST_START = 262_144
 
@@ -352,7 +353,7 @@ class SiteSettings(NamedTuple):
         place: The required value of the `Host` header.
         port: The port for pages.
         keys: The secrets of the session: tokens and cookie.
-        tell: Writes a line to the log.
+        tell: A function that writes a line to the log.
         scheme: `http` or `https`.
         public: Whether clients on other machines are allowed. The user of such a client is unknown.
     """
@@ -398,7 +399,7 @@ class EntryRequest(NamedTuple):
 
     @property
     def is_by_itself(self) -> bool:
-        """Return whether the request is authenticated by another secret instead of the cookie."""
+        """Return whether another secret authenticates the request instead of the cookie."""
         return self.is_entry or self.is_gateway or self.is_start
 
     @property
@@ -410,8 +411,8 @@ class EntryRequest(NamedTuple):
     def get_header(self, name: bytes) -> bytes | None:
         """Return the value of a header, or None if the header is absent.
 
-        The values of duplicate headers are joined by commas. The joined value is never valid, so requests
-        with duplicate headers fail the checks.
+        The values of duplicate headers are joined by commas. Such a value is never valid, so requests with
+        duplicate headers are refused.
         """
         found = self.headers.get(name, ())
         return None if not found else found[0] if len(found) == 1 else b", ".join(found)
@@ -430,7 +431,7 @@ Check: TypeAlias = Callable[[EntryRequest, SiteSettings], EntryRefusal | None]
 
 
 def peer(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """Refuse other users of this machine, because the process list may show them entry addresses."""
+    """Refuse other users of this machine, because they may see entry addresses in the process list."""
     if house.public or (visit.ends is not None and is_of_this_user(visit.ends)):
         return None
     return EntryRefusal(403, "peer is another user of this machine")
@@ -480,7 +481,7 @@ def cookie(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
 
 
 def program(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """Refuse requests for a new entry token from browsers, and without the secret from `serve.json`."""
+    """Refuse requests for a new entry token if they are from browsers or lack the secret of `serve.json`."""
     if not visit.is_start:
         return None
     strange = [name for name in visit.headers if name.startswith(b"sec-fetch-") or name == b"origin"]
@@ -522,7 +523,7 @@ class Entrance:
     Args:
         inside: The application to protect.
         house: The settings of the web UI.
-        ask: Returns the page that offers a preview of a URL which another site opened.
+        ask: A function that returns the page that offers a preview of a URL from another site.
         checks: The checks, in order.
         csrf: Whether forms must contain a CSRF token.
         form_lasts: Maximum time in seconds to receive a form.
@@ -551,7 +552,7 @@ class Entrance:
             return await serve_lifespan(receive, send)
         if (
             scope["type"] != "http"
-        ):  # A WebSocket handshake has the cookies of other ports, and does not identify its page.
+        ):  # A WebSocket handshake contains the cookies of all ports, and does not identify its page.
             self._house.tell(f"refused a {scope['type']} connection")
             await send({"type": "websocket.close", "code": 1008})
             return None

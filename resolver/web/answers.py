@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 # A page is sent while it is generated.
 #
-# Starlette's `StreamingResponse` is not used. `StreamingResponse` listens for a disconnect while it sends,
-# and is cancelled during its last message. As a result, Hypercorn would not close connections and would not
-# apply its idle timeout.
+# Starlette's `StreamingResponse` is not used. `StreamingResponse` waits for a disconnect while it sends, and
+# is cancelled during its last message. As a result, Hypercorn would never close the connection or apply its
+# idle timeout.
 
 
 class StreamedPage(Answer):
@@ -61,7 +61,8 @@ class PageAnswers:
         Args:
             text: The URL that the page shows.
             page_id: ID of the page; the links on the page contain this ID.
-            from_id: ID of the page that linked to this page; a reload of the page has the same ID.
+            from_id: ID of the page that contained the link to this page. A reload of the page uses the same
+                ID.
         """
         return PageAddressBar(
             redact(text),
@@ -80,7 +81,7 @@ class PageAnswers:
         crumbs: tuple[Breadcrumb, ...] = (),
         panel: str = "",
     ) -> Answer:
-        """Return the response for a page. On an error page, the panel of the protocol exchange is open."""
+        """Return the response for a page; an error page shows the panel of the protocol exchange open."""
         failed = page.status != 200
         archived = "" if self._archive is None else describe_time(self._archive, address)
         frame = PageFrame(redact(address), crumbs, panel, failed, self._keys.csrf, from_id, archived)
@@ -106,12 +107,12 @@ def get_form(request: Request) -> dict[str, str]:
 
 
 def query_of(request: Request) -> dict[str, str]:
-    """Return the query fields of a request by name; for duplicate names, the last value."""
+    """Return the query fields of a request by name; for duplicate names, the last value is used."""
     return dict(pairs_of(request))
 
 
 def pairs_of(request: Request) -> list[tuple[str, str]]:
-    """Return all query fields in order, or an empty list if there are too many."""
+    """Return all query fields in order, or an empty list if there are too many fields."""
     try:
         return access.form(request.scope["query_string"])
     except ValueError:

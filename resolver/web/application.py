@@ -1,7 +1,7 @@
 """The routes of the web UI, of the gateway for other clients, and of the content port.
 
 Access control (`resolver.web.access`) checks each request before the routes. GET requests do not change
-anything. Requests that change something are POST requests from the forms of the web UI.
+anything. Only POST requests from forms of the web UI change the state.
 
 The policy's verdict depends on the origin of a URL:
 - `user`: the user typed the URL in the address bar of the web UI.
@@ -40,8 +40,7 @@ from resolver.web.session import ContentDocument, SessionLink, UrlOrigin, WebSes
 
 # The gateway for other clients. The user configures a client with the address of the gateway, which contains
 # a secret. The body of a response is the body of the target URL. If the policy refuses the URL, the response
-# has an error status. The gateway refuses all requests from browsers, regardless of the page that sends the
-# request.
+# has an error status. The gateway refuses all requests from browsers, even from pages of the web UI.
 
 _GATEWAY_PATH = b"/g/"
 
@@ -164,9 +163,10 @@ class WebApplication:
         return environment().get_template("asked.html").render(url=redact(text), look=look)
 
     async def _enter(self, request: Request) -> Answer:
-        """Exchange an entry token for the session cookie, and continue with a page instead of a redirect.
+        """Exchange an entry token for the session cookie, and return a page that leads to the target.
 
-        A redirect would lose the cookie (`SameSite`) if the browser came from a file or from another site.
+        A redirect is not used. If the link to the entry address is in a file or on another site, browsers do
+        not send the cookie (`SameSite`) after a redirect.
         """
         token = query_of(request).get("t", "")
         if request.method != "GET" or (url := self._house.keys.enter(token)) is None:
@@ -181,7 +181,7 @@ class WebApplication:
         return answer
 
     async def _start(self, request: Request) -> Answer:
-        """Return an entry token to another program of the user, which then starts the browser."""
+        """Return an entry token to another program of the user; this program then starts the browser."""
         return Answer(self._house.keys.token(get_form(request).get("url", "")), media_type=headers.TEXT)
 
     async def _static(self, request: Request) -> Answer:
@@ -207,9 +207,9 @@ class WebApplication:
     async def _go(self, request: Request) -> Answer:
         """Open a URL that the user typed in the address bar, or redirect to its preview.
 
-        The preview appears unless the policy allows the URL without a warning. It also appears for a form,
-        and if the user did not change the text in the address bar. That text may be a link of a page, and the
-        policy allows more for typed URLs than for links.
+        In three cases, the browser is redirected to the preview: the policy does not allow the URL without a
+        warning, the URL submits a form, or the user did not change the text in the address bar. An unchanged
+        text may be a link from a page, and the policy allows more for typed URLs than for links.
         """
         form = get_form(request)
         text, way = form.get("url", ""), UrlOrigin("user")
@@ -225,13 +225,14 @@ class WebApplication:
     def _answer_judged(self, text: str, way: UrlOrigin, note: str | None = None) -> Answer:
         """Return the preview of a URL: the page with its plan and policy verdict.
 
-        The page has a button to open the URL, except if the policy refuses the URL.
+        If the policy does not refuse the URL, the page has a button to open the URL.
         """
         plan, verdict = self._reading.plan(text, way), self._reading.verdict(text, way)
         url = self._reading.url(text, way)
         from_id = self._session.mark(SessionLink(None, text, way))
         meant = _find_meant(plan.error, text)
-        # The preview of a suggestion has the origin of this preview; without an ID, its origin is `user`.
+        # The preview of a suggested URL has the same origin as this preview. If no ID exists, the origin is
+        # `user`.
         source = (
             "" if meant is None or way.origin == "user" else self._session.mark(SessionLink(way.referrer))
         )
@@ -332,7 +333,7 @@ class WebApplication:
 
 
 def _find_meant(error: ResolveError | None, text: str) -> str | None:
-    """Return a URL that is similar to the text, if the error is about the text and not about a redirect."""
+    """Return a URL that is similar to the text; None if the error is about a redirect."""
     if not isinstance(error, InvalidUrl | UnsupportedScheme) or error.url not in (None, redact(text)):
         return None
     return closest_url(text)

@@ -1,8 +1,8 @@
 """An egress proxy: the policy of this package for programs in any language (`resolve proxy`).
 
-One port accepts HTTP (CONNECT and absolute-form requests) and SOCKS5; the first byte of SOCKS5 is 5 (RFC
-1928 3). Each target is a URL that `Network.admit` checks, and only the resulting gate can connect. Therefore
-the proxy connects to the checked address (S08, S09), and a refused target receives nothing.
+The same port accepts HTTP (CONNECT and absolute-form requests) and SOCKS5. A SOCKS5 request begins with byte
+5 (RFC 1928 section 3). `Network.admit` checks each target as a URL, and only the returned gate can connect.
+Therefore the proxy connects to the checked address (S08, S09), and nothing is sent to a refused target.
 """
 
 from __future__ import annotations
@@ -47,9 +47,10 @@ T = TypeVar("T")
 _SIZE = 65_536
 _SOCKS5 = b"\x05"
 #: The maximum number of open connections; other clients wait in the backlog. Each connection needs two file
-#: descriptors, of usually 1,024.
+#: descriptors, and a process usually has 1,024.
 _MAX_CONNECTIONS = 256
-#: Seconds for a complete head (slow-loris), without data in both directions, and to read a refused body.
+#: Three timeouts in seconds: for a complete request head (slow-loris), without data in both directions, and
+#: to read the body of a refused request.
 _HEAD_TIMEOUT = 10.0
 _IDLE_TIMEOUT = 300.0
 _LINGER = 1.0
@@ -64,9 +65,10 @@ class ProxyDecision(NamedTuple):
     """The decision about one connection.
 
     Attributes:
-        action: `failed` if the policy allowed the target, but it cannot be reached.
-        address: the connected address; None without a connection.
-        rule: the rule that refused, or None.
+        action: The decision. `failed` means that the policy allowed the target, but the proxy cannot reach
+            the target.
+        address: the IP address of the connection to the target; None without a connection.
+        rule: the policy rule that refused the target, or None.
     """
 
     action: Action
@@ -80,13 +82,13 @@ class ProxyDecision(NamedTuple):
 
 
 class ProxySettings(NamedTuple):
-    """The options of the proxy. The last three are for tests.
+    """The options of the proxy. Only tests set the last three options.
 
     Attributes:
-        report: receives each decision.
-        resolve: the DNS lookup.
-        head_timeout: seconds for a complete request head.
-        idle_timeout: seconds without data in both directions.
+        report: a function that receives each decision.
+        resolve: the function that makes DNS lookups.
+        head_timeout: the timeout in seconds for a complete request head.
+        idle_timeout: the idle timeout in seconds, without data in both directions.
     """
 
     settings: Settings
@@ -109,7 +111,7 @@ async def run_proxy(given: ProxySettings) -> AsyncIterator[int]:
     with listener:
         listener.listen(_MAX_CONNECTIONS)
         settings = given.settings.copy()
-        settings["proxy"] = "none"  # The checked address must be the connected one.
+        settings["proxy"] = "none"  # The proxy must connect to the checked address.
         network = Network(lookup=given.resolve, **settings)
         async with network, trio.open_nursery() as nursery:
             nursery.start_soon(_accept, listener, network, given)
@@ -124,7 +126,7 @@ async def _accept(listener: trio.socket.SocketType, network: Network, given: Pro
             await room.acquire()
             try:
                 sock, peer = await listener.accept()
-            except OSError:  # The client has left, or no descriptor is free.
+            except OSError:  # The client has disconnected, or no file descriptor is free.
                 room.release()
                 await trio.sleep(0.01)
                 continue
@@ -170,7 +172,7 @@ class _Client:
 
     async def _read_request(self) -> ProxyRequest | None:
         self._buffer.feed(await self._stream.receive_some(_SIZE))
-        if not self._buffer:  # The client sent nothing: a port scan, or a health check of a load balancer.
+        if not self._buffer:  # The client sent nothing, for example in a port scan or health check.
             return None
         self._is_socks = self._buffer.peek(1) == _SOCKS5
         if not self._is_socks:
@@ -209,7 +211,7 @@ class _Client:
             self._note(address=gate.peer)
             rule = gate.findings[0].rule if gate.findings else None
             self._report("allowed", rule=rule)
-            target.wait_without_end()  # The timer of `_run` covers both directions.
+            target.wait_without_end()  # The idle timeout of `_run` covers both directions.
             if not request.is_tunnel:
                 await self._run(partial(self._forward, request, target), partial(self._respond, target))
                 await self._end()
@@ -219,7 +221,7 @@ class _Client:
             await self._run(partial(self._send_tunnel, target), partial(self._receive_tunnel, target))
 
     async def _run(self, up: Callable[[], Awaitable[None]], down: Callable[[], Awaitable[None]]) -> None:
-        """Run both directions until both have ended, one fails, or none has data for the idle timeout."""
+        """Run both directions until both end, one fails, or the idle timeout passes without data in both."""
         failures: list[ResolveError] = []
         with trio.CancelScope() as self._scope:
 
@@ -282,7 +284,8 @@ class _Client:
                 self._touch()
             else:
                 if isinstance(event, h11.EndOfMessage):
-                    # A trailer may hold any field, so it is not forwarded (RFC 9110 6.5.1 permits this).
+                    # Trailer fields are not forwarded, because a trailer may contain any field. RFC 9110
+                    # section 6.5.1 permits this.
                     await target.send(encode_counted(self._http.encode(server, h11.EndOfMessage())))
                 return
 
@@ -311,7 +314,7 @@ class _Client:
                 out = h11.Data(data=bytes(event.data))
             elif isinstance(event, h11.EndOfMessage):
                 await self._stream.send_all(self._http.encode(client, h11.EndOfMessage()))
-                self._scope.cancel()  # The rest of the request body is not needed.
+                self._scope.cancel()  # The remaining request body is not needed.
                 return
             else:
                 raise ProtocolError("the server closed the connection before its response")
@@ -325,7 +328,7 @@ class _Client:
         self._given.report(ProxyDecision(**self._fields))
 
     async def _refuse(self, error: ResolveError) -> None:
-        """Log the error and answer it."""
+        """Log the error, and send an error response to the client."""
         answer = _answer(error)
         if self._fields["action"] != "allowed":
             rule = error.rule if isinstance(error, Refused) else None
@@ -339,9 +342,10 @@ class _Client:
             await self._end(encode_answer(answer.status, answer.phrase, error.message).octets)
 
     async def _end(self, octets: bytes = b"") -> None:
-        """Send the last bytes, and read the rest of the request for a moment.
+        """Send the last bytes, and read the remaining bytes of the request for a short time.
 
-        If a socket is closed with unread bytes, the kernel sends RST, and the client may lose the answer.
+        If a socket with unread bytes is closed, the kernel sends a TCP reset (RST), and the client may lose
+        the response.
         """
         with trio.move_on_after(_LINGER):
             await self._stream.send_all(octets)
@@ -352,7 +356,7 @@ class _Client:
 
 
 class _ProxyAnswer(NamedTuple):
-    """The answer of both protocols to an error: an HTTP status, and a reply code of RFC 1928 6."""
+    """The responses to an error: an HTTP status, and a SOCKS5 reply code (RFC 1928 section 6)."""
 
     action: Action
     status: int

@@ -1,8 +1,9 @@
 """Forms on pages: search terms, the forms of Gopher+ items, and logins.
 
-A form has three steps, each with its own path: the form is fetched, the filled-in form is previewed, and the
-form is submitted once. Only the submission is a POST that changes something (S05). Between the steps, the
-user's answers are stored in this process and not on a page, because answers may be secret.
+A form has three steps, each with its own path. First the form is fetched, then the filled-in form is
+previewed, and then the form is submitted once. Only the submission changes something, and it is a POST
+request (S05). Between the steps, the user's answers are stored in this process and not on a page, because
+answers may be secret.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ class FormQuestions:
         blank, way = (
             found.specimen(),
             UrlOrigin("user", way.referrer),
-        )  # the origin is `user`, because the user types the answers
+        )  # the origin is `user`, because the user typed the answers
         policy = self._reading.resolver.policy
         refusal = judge(blank, policy, origin=way.origin, referrer=way.referrer).error(blank)
         if refusal is not None:
@@ -187,9 +188,9 @@ class FormQuestions:
         return found
 
 
-# The names and passwords that the user typed on a page are stored in memory. A login is used only for the
-# scheme, host and port that requested it (S11). A login is deleted when the run ends or the user discards it.
-# Passwords are never displayed, written to a file, or inserted in a URL.
+# The names and passwords that the user typed on a page are stored in memory. A login is sent only to the
+# scheme, host and port that requested the login (S11). A login is deleted when the run ends or the user
+# discards it. Passwords are never displayed, written to a file, or inserted in a URL.
 
 #: Maximum size in bytes of a name or password.
 _LONGEST = 4_096
@@ -238,7 +239,7 @@ class TypedLogins:
         self.round += 1
 
     def forget(self, place: Place) -> None:
-        """Discard a login, and do not reuse pooled connections that are logged in with it."""
+        """Discard a login; pooled connections with this login are not reused."""
         if self._held.pop(place, None) is not None:
             self._untried.discard(place)
             self.round += 1
@@ -251,7 +252,7 @@ class TypedLogins:
         return place in self._held
 
     def was_tried(self, place: Place, *, denied: bool) -> None:
-        """Record the first response after a login was typed; discard a login that the server denied."""
+        """Record the first response after the user typed a login; discard a login that the server denied."""
         if place in self._untried:
             self._untried.discard(place)
             if denied:
@@ -336,7 +337,7 @@ class LoginForms:
 
 
 def _asks_login(error: Declined) -> bool:
-    """Return whether the server may require a login: a numeric code other than 407 (proxy)."""
+    """Return whether the server may require a login, by its numeric code; 407 concerns only a proxy."""
     code = error.code
     return code is not None and code.isascii() and code.isdigit() and code != _OF_PROXY
 

@@ -88,7 +88,8 @@ def make_content_headers(pages: str) -> Mapping[str, str]:
 
     The content cannot run scripts, fetch resources, send data or follow links. Only pages of the web UI can
     show the content in a frame. The restrictions are in a header and not in the `sandbox` attribute of the
-    frame. So they also apply if the user opens the content in a separate tab, and PDF viewers work.
+    frame. So the restrictions also apply if the user opens the content in a separate tab, and PDF viewers
+    still work.
     """
     return {
         "content-security-policy": "; ".join(
@@ -111,8 +112,8 @@ def make_gateway_headers(media_type: str) -> Mapping[str, str]:
     """Return the headers of a gateway response.
 
     The response has the same origin as the pages of the web UI, so a browser must not run its content (XSS).
-    A list of all media types that browsers run would never be complete. So the headers make browsers save
-    content of all types (`attachment`).
+    No list of the media types that browsers run is complete. So the headers make browsers save content of
+    every type (`attachment`).
     """
     return {
         **make_header("content-type", media_type),
@@ -166,7 +167,7 @@ class SessionKeys:
 
     Args:
         port: The port for pages.
-        now: Returns the time in seconds.
+        now: A function that returns the time in seconds.
         in_clear: Whether pages are served to other machines without TLS.
     """
 
@@ -184,7 +185,7 @@ class SessionKeys:
         self._secure = "" if in_clear else "; Secure"
 
     def token(self, url: str = "") -> str:
-        """Return a new single-use entry token for `url`; the entry address does not contain the URL."""
+        """Return a new single-use entry token for `url`; the entry address contains only the token."""
         while len(self._tokens) >= _MOST_TOKENS:
             del self._tokens[next(iter(self._tokens))]
         token = secrets.token_urlsafe(_OCTETS)

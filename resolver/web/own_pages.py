@@ -129,7 +129,7 @@ class OwnPages:
         return see("/transfers")
 
     async def _save(self, request: Request) -> Answer:
-        """Start a transfer for the button beside a link; the origin of the URL is the origin of the link."""
+        """Start a transfer for the save button beside a link; the URL has the origin of the link."""
         form = get_form(request)
         url = form.get("url", "")
         if url:

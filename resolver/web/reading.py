@@ -108,8 +108,8 @@ class PageReader:
     def make_judge(self, found_in: Referrer) -> Judge:
         """Return a function that returns the policy verdict for each entry of a page.
 
-        The verdict is the verdict after a confirmation by the user. Verdicts of URLs that match `_PLAIN` are
-        cached by scheme, host, port and item type.
+        The verdict assumes that the user confirms the URL. Verdicts on URLs that match `_PLAIN` are cached by
+        scheme, host, port and item type.
         """
         way, plain = UrlOrigin("chosen", found_in), dict[str, Verdict]()
 

@@ -1,8 +1,8 @@
 """The file `serve.json`, by which other programs of the user find and open the running web UI.
 
 The file contains the port, and a secret with which a program requests an entry address. Only the user can
-read the file. After a web UI has stopped, another user may listen at its port. So the secret is sent only to
-a server of the current user.
+read the file. When a web UI has stopped, another user may listen at the same port. So the secret is sent only
+to a server of the current user.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def entry(window: RunningServer, url: str = "") -> str | None:
     connection = HTTPConnection(LOOPBACK, window.port, timeout=_PATIENCE)
     try:
         connection.connect()
-        # checked after the connection was opened, so that the check applies to the connected process (TOCTOU)
+        # The check comes after the connection was opened, so that it applies to the connected process
+        # (TOCTOU).
         if not is_listened_to_by_this_user(window.port):
             return None
         fields = {

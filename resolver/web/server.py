@@ -43,7 +43,8 @@ from resolver.web.reading import PageReader
 from resolver.web.session import WebSession
 from resolver.web.transfers import SaveLedger, TransferEvents, TransferQueue, hear_transfer
 
-#: Maximum size in bytes of a request head: a URL of 65,536 characters, all percent-encoded, and the headers.
+#: Maximum size in bytes of a request head. The size is sufficient for the headers and a completely
+#: percent-encoded URL of 65,536 characters.
 _MOST_HEAD = 262_144
 #: Idle timeout in seconds of a connection or an incomplete request head (slow-loris), and timeout in seconds
 #: of running requests at shutdown.
@@ -55,8 +56,8 @@ class ServeOptions(NamedTuple):
     """The options of a server.
 
     `ledger` is the path of the ledger, which records saved files. `public` means that clients on other
-    machines are allowed. The last four options are only for tests: each option disables a protection, to
-    check that a test detects the missing protection.
+    machines are allowed. The last four options are only for tests. Each of them disables a protection, so
+    that a test can check whether the missing protection is detected.
     """
 
     settings: Settings
@@ -150,7 +151,7 @@ async def run_server(wishes: ServeOptions) -> AsyncIterator[WebServer]:
             finally:
                 stop.set()
                 events.end()
-        hands.cancel_scope.cancel()  # the user can resume incomplete transfers in a later run
+        hands.cancel_scope.cancel()  # A later run can resume incomplete transfers.
 
 
 def _hear(event: Event) -> None:

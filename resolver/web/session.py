@@ -22,16 +22,16 @@ from resolver.policy.environment import own_folder
 from resolver.transfer.response import Response
 from resolver.web.pages.own import OpenedUrl
 
-# A cache of listings, for pagination. Of a long listing, only the fields that pages show are stored. These
-# fields take a third of the memory of the complete listing.
+# A cache of listings, for pagination. For a long listing, only the fields that pages show are stored, which
+# takes a third of the memory of the complete listing.
 
 _MAX_LISTINGS = 3
 _MOST_OCTETS = 67_108_864
 #: Maximum number of entries of a listing that is stored unchanged. A listing of this length has one or two
 #: pages.
 _FEW = 1_000
-#: The approximate size in bytes of an entry without its texts, and of its scheme-specific fields if they are
-#: not shared with other entries.
+#: Two approximate sizes in bytes: an entry without its texts, and the scheme-specific fields of an entry that
+#: shares them with no other entry.
 _OCTETS_OF_ENTRY = 400
 _OCTETS_OF_EXTRA = 600
 #: The scheme-specific fields that pages show.
@@ -198,8 +198,8 @@ class WebSession:
     def way_to(self, url: str, from_id: str) -> UrlOrigin:
         """Return the origin and referrer of a URL in a request, by the ID of the page with the link.
 
-        Without an ID, the origin is `chosen`, because the user opened the URL from elsewhere. If the page of
-        the ID was discarded, the origin is `derived`, without a referrer.
+        If the request has no ID, the origin is `chosen`, because the user opened the URL in another program.
+        If the page of the ID was discarded, the origin is `derived`, without a referrer.
         """
         if not from_id:
             return UrlOrigin("chosen")

@@ -1,7 +1,7 @@
 """Transfers from pages: a queue of files to save, with pause and resume; their ledger and events.
 
-If a transfer is paused or interrupted, the partial file stays on the disk. The user can resume the transfer,
-also in a later run, if the object is unchanged. A complete file is renamed to its final name, and never
+If a transfer is paused or interrupted, the partial file stays on the disk. If the object is unchanged, the
+user can resume the transfer, even in a later run. A complete file is renamed to its final name, and never
 replaces another file.
 """
 
@@ -45,8 +45,8 @@ from resolver.web.session import UrlOrigin, new_id
 # The ledger is a file that records complete and incomplete transfers, their paths and errors, for later runs.
 #
 # The ledger is opened when the user first opens the transfers page or saves a file. If the ledger cannot be
-# opened, files are saved without a record, and the page shows the reason. An example is a ledger that another
-# server of the same user has opened.
+# opened, for example because another server of the user has opened it, files are saved without a record. The
+# page then shows the reason.
 
 _ORIGINS: Mapping[str, Origin] = {"user": "user", "chosen": "chosen"}
 #: The key in a ledger row for the data of the web UI.
@@ -58,8 +58,8 @@ _NO_PASSWORD = "the password in the URL was not stored (open the URL and save it
 class SavedFile(NamedTuple):
     """A file to save.
 
-    `key` distinguishes this transfer from all other transfers of the same URL, also in other runs. `told` is
-    the state that an earlier run recorded in the ledger.
+    `key` distinguishes this transfer from other transfers of the same URL, even in other runs. `told` is the
+    state that an earlier run recorded in the ledger.
     """
 
     url: str
@@ -189,7 +189,7 @@ _UNDER_WAY = ("waiting", "running")
 class _TransferJob:
     """A transfer in the queue.
 
-    `scope` cancels the running transfer. `changed` returns the next change number. A new value of `shown`
+    `scope` cancels the running transfer. `changed` returns the next change number. An assignment to `shown`
     calls `changed`.
     """
 
@@ -398,8 +398,8 @@ class TransferQueue:
 
 #: Maximum number of concurrent event streams.
 MOST = 4
-#: Three times in seconds: the minimum time between two events, the idle time after which a comment is sent to
-#: probe the connection (heartbeat), and the maximum duration of a stream.
+#: Three durations in seconds: the minimum time between two events, the idle time before a comment that probes
+#: the connection (heartbeat), and the maximum duration of a stream.
 PACE = 0.25
 _SILENCE = 15.0
 _LASTS = 600.0

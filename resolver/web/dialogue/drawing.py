@@ -1,6 +1,6 @@
 """A protocol exchange as a sequence diagram (SVG), and the HTML panel with diagram and table.
 
-The lanes of the diagram are from left to right, and time is from top to bottom. Shapes are styled only by
+Each side of the exchange is a vertical lane, and time runs from top to bottom. Shapes are styled only by
 attributes and classes, because the Content-Security-Policy of the pages blocks `style=`. The color of the
 shapes is the text color (`currentColor`).
 """
@@ -81,7 +81,7 @@ def summary_of(exchange: RecordedExchange) -> str:
 
 
 def milliseconds(at: float) -> str:
-    """Format a duration in milliseconds; below 100 ms with one decimal place, otherwise as an integer."""
+    """Format a duration in milliseconds: an integer, but with one decimal place below 100 ms."""
     return f"{at:,.0f}" if at >= 100 else f"{at:.1f}"
 
 
@@ -269,8 +269,8 @@ def _draw_shape(tag: str, name: str, attributes: tuple[tuple[str, str], ...], da
 # The HTML of protocol exchanges: the panel below a page, a separate page, and files to download.
 
 _NONE = "–"
-#: The kinds of messages whose text was sent or received. In a plan, the text of a reply only describes the
-#: expected reply.
+#: The kinds of messages whose text is the sent or received text. In a plan, the text of a reply only
+#: describes the expected reply.
 _ON_THE_WIRE: frozenset[Kind] = frozenset({"say", "hear", "body", "ask", "answer"})
 _PLANNED: frozenset[Kind] = frozenset({"say"})
 

@@ -16,8 +16,8 @@ milliseconds from the start.
 A message has these members:
 - at: the time of the message; null if the time is unknown.
 - kind: `open` `close` `tls` `say` `hear` `body` `ask` `answer` (both DNS) `note` `gap`.
-- from, to: the lanes of the sender and the receiver. For an action of one side alone, both are the same lane.
-  For a note, both are null.
+- from, to: the lanes of the sender and the receiver. For an action of a single side, `from` and `to` are the
+  same lane. For a note, both are null.
 - lines: the lines of text, each at most 60 cells wide.
 - octets: the size of a body or of binary data; otherwise null.
 - secured: whether the message was sent over TLS.
@@ -127,9 +127,9 @@ def lanes_of(
 # Sent and received data is converted to readable lines, which are escaped (S15) and truncated to `CELLS`.
 # Credentials and tokens are redacted as `****`.
 #
-# Secrets in events are already redacted (S17: no secrets in output). A second redaction is done here, by
-# matching the text before a secret such as `PASS`. The second redaction protects against a third-party scheme
-# without redaction, because a diagram may be shown to other people.
+# Secrets in events are already redacted (S17: no secrets in output). This module redacts the text again: it
+# searches for keywords before a secret, such as `PASS`. The second redaction is necessary because a plug-in
+# scheme may not redact secrets, and users may show a diagram to other people.
 
 #: Maximum width of a line in cells (character columns).
 CELLS = 60
@@ -142,7 +142,7 @@ _LONGEST_NOTE = 300
 _PREVIEW = 3
 _LOOKED_AT = 400
 
-#: Readable text in binary data, such as the names and numbers of a binary protocol.
+#: Matches readable text in binary data, such as the names and numbers of a binary protocol.
 _WORD = re.compile(rb"[\x21-\x7e][\x20-\x7e]{3,}")
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xff]")
 _HIDDEN = b"****"
@@ -210,7 +210,7 @@ def readable(octets: bytes) -> bool:
 def preview(octets: bytes) -> tuple[str, ...]:
     """Return the first lines of a body.
 
-    For binary data, return the readable text in it, if that text is at least a third of the data.
+    For binary data, the result is the readable text in the data, if the text is at least a third of the data.
     """
     beginning = octets[:_LOOKED_AT]
     if not beginning:
@@ -323,7 +323,7 @@ def host_of(url: str) -> str:
 class _Steps:
     """The conversion of plan steps to messages.
 
-    A second TCP connection to the same host is an FTP data connection.
+    If a plan has a second TCP connection to the same host, this is an FTP data connection.
     """
 
     def __init__(self) -> None:

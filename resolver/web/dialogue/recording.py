@@ -92,7 +92,8 @@ _MOST_HELD = 65_536
 _UNFINISHED = re.compile(rb"HTTP/1(?!.*\n\r?\n)|[0-9]{3}[ -][^\n]*\Z", re.DOTALL)
 
 
-#: A content coding or transfer coding: the transferred size differs from the size in progress events.
+#: Matches a header of a content coding or transfer coding. With a coding, the transferred size differs from
+#: the size in progress events.
 _CODED = re.compile(rb"(?im)^(?:content|transfer)-encoding:(?![ \t]*identity)")
 
 
@@ -190,7 +191,7 @@ class ExchangeRecording:
         self._pieces = None
 
     def _follow(self, url: str) -> None:
-        """Add a note if the URL of the event has changed because of a redirect or a link."""
+        """Add a note if a redirect or a link has changed the URL of the event."""
         if self._hop is None:
             self._url = self._url or url
         elif url != self._hop and url != self._url and self._outcome is None:
@@ -271,7 +272,7 @@ class ExchangeRecording:
             self._take(event)
 
     def _let_go(self) -> None:
-        """Record the buffered reply although it is incomplete."""
+        """Record the buffered reply, even if the reply is incomplete."""
         if self._held is not None:
             event, self._held = self._held, None
             self._take(event)
@@ -349,8 +350,8 @@ class ExchangeRecording:
         return (self._at - self._begun) * 1000
 
 
-# The recordings of a run, one for each requested URL. If there are many, only the first and the last are
-# stored.
+# A run has a recording for each requested URL. If a run has many recordings, only the first and the last
+# recordings are stored.
 
 #: Maximum number of recordings that are stored from the beginning of a run, and also from the end.
 HALF = 50

@@ -17,7 +17,7 @@ from resolver.web.pages.text import PART, TextRun, media_type_of_picture, runs_o
 # The structure of an article's text: quotations (lines that begin with `>`) at up to three levels, and the
 # signature after the line `-- `.
 
-#: Maximum quotation level; deeper quotations are shown at this level.
+#: Maximum quotation level. Deeper quotations are shown at this level.
 DEEPEST = 3
 #: Maximum number of lines of an open quotation; longer quotations are collapsed.
 _LONG = 12
@@ -102,18 +102,18 @@ def _strip_marks(line: str, level: int) -> str:
 
 # The MIME parts of a message (RFC 2045, 2046). Malformed messages have at least one part.
 #
-# Messages are untrusted, and Python's parser recurses into nested parts. So a message is not parsed, but
-# shown as one text part, in two cases: it declares too many nested parts, or it is larger than any real
-# article.
+# Messages are untrusted, and Python's parser recurses into nested parts. If a message declares too many
+# nested parts, or is larger than any real article, it is not parsed. Instead, the complete message is shown
+# as one text part.
 
 #: Limits of a parsed message: size in bytes, number of declared multipart levels, and number of listed parts.
 LARGEST = 16_777_216
 MAX_MIME_DEPTH = 20
 MOST = 200
-#: Maximum size in bytes of a Content- header field. Python's parser needs quadratic time for this size
-#: (ReDoS).
+#: Maximum size in bytes of a Content- header field. For such a field, Python's parser takes quadratic time in
+#: the size of the field (ReDoS).
 _LONGEST_FIELD = 8_192
-#: Maximum size in bytes of the header of a file that is searched for a boundary.
+#: Maximum size in bytes of a file's header that is searched for a MIME boundary.
 _LONGEST_HEAD = 65_536
 
 _LAYER = re.compile(rb"content-type[ \t]*:\s*(?:multipart|message)\b", re.IGNORECASE)
@@ -165,8 +165,8 @@ def parts_of(octets: bytes, charset: str | None = None) -> list[MimePart]:
 def parts_of_document(response: Response) -> list[MimePart] | None:
     """Return the parts of a `multipart` document that is not a message, or None without a boundary.
 
-    The boundary is in the Content-Type field of an http response. A file, such as a gopher item of type M,
-    has that field at the start of its content.
+    The boundary is in the Content-Type field of an http response. In a file, such as a gopher item of type M,
+    the field is at the start of the content.
     """
     said = next((value for name, value in response.meta if name.lower() == "content-type"), "")
     if "boundary" in said.lower():
@@ -248,8 +248,8 @@ _MOST_TEXTS = 20
 class ArticleSummary(NamedTuple):
     """A row in the list of MIME parts.
 
-    `name` is a safe file name (S14). `show` is the URL to view the part if the part is a picture, and `save`
-    is the URL to save the part.
+    `name` is a safe file name (S14). If the part is a picture, `show` is the URL to view the part. `save` is
+    the URL to save the part.
     """
 
     number: int
@@ -281,7 +281,8 @@ def article_page(
         response: The response with the article.
         query: The query fields of the page.
         place: The page's address bar.
-        contents: Returns the URL of the content of a part, to view (True) or save (False) the content.
+        contents: A function that returns the URL of a part's content, to view (True) or save (False) the
+            content.
         thread: The URL of the newsgroup page.
     """
     values: dict[str, object] = {

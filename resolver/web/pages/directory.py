@@ -24,7 +24,7 @@ from resolver.web.pages.page import (
 )
 
 # A listing is filtered, sorted, and divided into pages (pagination). The sort is stable. The filter is a
-# case-insensitive substring. A regular expression could take exponential time (ReDoS).
+# case-insensitive substring and not a regular expression, which could take exponential time (ReDoS).
 
 #: The rows of a page with more than `MANY` rows are divided into groups of `GROUP` rows. The browser lays out
 #: a group only when it becomes visible.
@@ -36,7 +36,7 @@ _ROUNDED = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([KMGTPE]?)", re.IGNOREC
 
 Numbered = tuple[int, Entry]
 
-#: Returns the policy verdict on following an entry from its page.
+#: A function that returns the policy verdict on the link of an entry.
 Judge = Callable[[Entry], Verdict]
 
 
@@ -120,8 +120,8 @@ def fields_of(place: PageAddressBar, query: PageQuery, *, but: str = "page") -> 
 class Groups:
     """The rows of a page in groups, generated lazily.
 
-    Rows are generated while the page is sent, so the browser shows the first rows early. `made` returns a new
-    iterator over the rows for each call; `count` is the number of rows.
+    Rows are generated while the page is sent, so the browser shows the first rows early. Each call of `made`
+    returns a new iterator over the rows. `count` is the number of rows.
     """
 
     def __init__(self, made: Callable[[], Iterator[object]], count: int) -> None:
@@ -276,7 +276,7 @@ def _rows(entries: Iterable[Numbered], place: PageAddressBar, judge: Judge | Non
 
 
 def row_of(number: int, entry: Entry, place: PageAddressBar, judge: Judge | None = None) -> DirectoryRow:
-    """Return the row of an entry; if the entry has no usable link, the row has the reason, if known."""
+    """Return the row of an entry; a row without a usable link contains the reason, if known."""
     cannot = explain_forbidden(entry, judge)
     url = None if cannot else entry.url
     is_file = entry.kind in (Kind.DOCUMENT, Kind.ARTICLE)

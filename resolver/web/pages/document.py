@@ -49,7 +49,7 @@ _VIEWS = {"": "as text", "page": "as page", "source": "source"}
 def shape_of(response: Response) -> str:
     """Return the display form of a response: `image`, `audio`, `video`, `pdf`, `markup`, `text` or `octets`.
 
-    A type that a browser parses is used only if the first bytes of the document match its signature (magic
+    If a browser parses the type, the first bytes of the document must match the signature of the type (magic
     bytes).
     """
     found = media_type_of(response.content[:64])
@@ -94,9 +94,11 @@ def document_page(
         response: The response with the document.
         query: The query fields of the page.
         place: The page's address bar.
-        content: Returns the URL of the document on the content port, to view (True) or save (False) it.
+        content: A function that returns the URL of the document on the content port, to view (True) or save
+            (False) the document.
         name: The file name of the document.
-        parts: Returns the URL of the content of a MIME part, to view (True) or save (False) it.
+        parts: A function that returns the URL of a MIME part's content, to view (True) or save (False) the
+            content.
     """
     shape = shape_of(response)
     mime_parts = None
@@ -154,8 +156,9 @@ def _proofs(response: Response) -> list[FactRow]:
 # The page for a response depends on the detected type of the content (MIME sniffing), not on the declared
 # media type.
 
-#: Stores a document for the content port and returns its URL. The arguments are the content, a media type
-#: from the web UI's table, a file name, and whether the document may be viewed (True) or only saved.
+#: A function that stores a document for the content port and returns its URL. The arguments are the content,
+#: a media type from the web UI's table, a file name, and whether the document may be viewed (True) or only
+#: saved (False).
 Keep = Callable[[bytes, str, str, bool], str]
 
 #: The gopher item type of a search (RFC 1436 3.8).

@@ -32,8 +32,8 @@ from protocols.errors import (
 from resolver.url.parsing import place_in_shown, redact
 from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, format_count, line_of
 
-# The component of a URL that a rule refers to is marked with carets under it, and its position is shown as
-# text. Carets are aligned with the displayed text, in which an escaped character is wider than one character.
+# If a rule refers to a component of the URL, carets mark the component, and its position is shown as text.
+# The carets are aligned with the displayed text, where an escaped character is wider than one character.
 
 #: Number of characters of the URL that are shown on each side of the position.
 _AROUND = 100

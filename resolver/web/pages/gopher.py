@@ -133,7 +133,7 @@ class MenuRow(NamedTuple):
         drawn: Whether `prose` is ASCII art, so that spaces are preserved.
         search: The URL to which search terms are added.
         advice: A shell command that opens the item.
-        cannot: The reason for a missing link.
+        cannot: The reason why the item has no link.
     """
 
     number: int
@@ -238,9 +238,7 @@ def _item(number: int, entry: Entry, place: PageAddressBar, judge: Judge | None)
     item = MenuRow(number, what or KINDS[entry.kind], icon, entry.name, details=tuple(_details(entry)))
     if entry.url is None:
         return item._replace(cannot=text_of(entry.extra, "unusable"))
-    advised = (
-        entry.kind is Kind.SERVICE
-    )  # links to terminal sessions are never shown, even if the verdict is "allow"
+    advised = entry.kind is Kind.SERVICE  # no links to terminal sessions, even if the policy allows them
     if not advised and (cannot := explain_forbidden(entry, judge)):
         return item._replace(cannot=cannot)
     return _make_usable(item, entry, entry.url, place)

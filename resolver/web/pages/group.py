@@ -11,8 +11,8 @@ from protocols.location import JsonValue
 from resolver.web.pages.directory import ListingPage, arrange_entries, fields_of, paging_of
 from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, date_of, format_count, text_of
 
-# Each article is shown below its parent. The parent is the last article of the References field that is in
-# the listing (RFC 5322 3.6.4).
+# Each article is shown below its parent. The References field lists earlier articles, and the parent is the
+# last of these articles that is in the listing (RFC 5322 section 3.6.4).
 #
 # Message-ID and References are untrusted. The References of articles may form a cycle or name a missing
 # article, and two articles may have the same Message-ID. An article with such fields starts a new thread.

@@ -30,7 +30,8 @@ LARGEST_PAGE = 10_000
 
 #: Maximum number of search results that may be marked for relevance feedback.
 MOST_RELEVANT = 16
-#: Maximum number of digits of an article number (RFC 3977 3.6 allows fewer digits), and of a page number.
+#: Maximum number of digits of a page number and of an article number. RFC 3977 section 3.6 allows fewer
+#: digits for article numbers.
 _MOST_DIGITS = 16
 
 
@@ -63,7 +64,7 @@ class PageFrame(NamedTuple):
     Attributes:
         address: The text in the address bar.
         panel: The HTML panel of the protocol exchange, which only `resolver.web.dialogue` generates.
-        csrf: Returns the CSRF token for the action of a form.
+        csrf: A function that returns the CSRF token for the action of a form.
         archived: The capture date, if the page is from an archive.
     """
 
@@ -123,8 +124,8 @@ class PageAddressBar(NamedTuple):
     Attributes:
         url: The redacted URL that the page shows.
         path: The path of the page in the web UI, without query fields.
-        href: Returns the link to the page of a URL.
-        look: Returns the link to the preview of a URL.
+        href: A function that returns the link to the page of a URL.
+        look: A function that returns the link to the preview of a URL.
     """
 
     url: str
@@ -181,7 +182,7 @@ class FactRow(NamedTuple):
 
 
 def size_of(entry: Entry) -> str:
-    """Return the size of an entry in bytes: with `~` for a rounded size, or a dash if it is unknown."""
+    """Return the size of an entry in bytes, with `~` if it is rounded, or a dash for an unknown size."""
     if entry.size is not None:
         return f"{entry.size:,}"
     return _describe_entry(entry, "size_text") or "–"
@@ -234,8 +235,8 @@ def line_of(text: str) -> str:
     return escape_line(text).replace("\t", "\\x09")
 
 
-# The breadcrumb navigation: a link to each parent directory of a URL. A gopher selector need not be a path,
-# so its parent directories are a guess, which is right for most servers.
+# The breadcrumb navigation: a link to each parent directory of a URL. A gopher selector is not always a path.
+# So its parent directories are only a guess, but the guess is right for most servers.
 
 #: Maximum number of breadcrumbs; if a path has more segments, segments in the middle are omitted.
 _MOST = 12
@@ -253,7 +254,7 @@ def crumbs_of(url: Url, href: Callable[[str], str]) -> tuple[Breadcrumb, ...]:
     try:
         bare: Any = replace(url, password=None, fragment=None, text="", places=(), findings=())
         found = list(_steps(build(bare), row.tree, href))
-    except InvalidUrl:  # The URL was built from components for which no valid text exists.
+    except InvalidUrl:  # The components of the URL have no valid text form.
         return (Breadcrumb(shorten(url.shown, _LONGEST)),)
     if found and found[-1].text:
         found[-1] = found[-1]._replace(href=None)
@@ -318,8 +319,8 @@ def refine_url(text: str, what: str, value: str) -> str:
 # Rendering. All values of a template are escaped by `_show_value` and by Jinja's autoescaping (XSS).
 # Templates and page functions cannot bypass the escaping.
 #
-# The only value in HTML is the panel of the protocol exchange, which `resolver.web.dialogue` generates from
-# escaped text. This module converts the panel to `Markup`; other values are never converted.
+# The only value that contains HTML is the panel of the protocol exchange, which `resolver.web.dialogue`
+# generates from escaped text. Only the panel is converted to `Markup`.
 
 #: Minimum size in characters of a chunk, if a page is sent while it is generated.
 _PIECE = 16_384

@@ -1,9 +1,9 @@
 """An HTML sanitizer, which rewrites untrusted HTML, SVG and XML without references to other hosts.
 
 The Content-Security-Policy of a document (`headers.make_content_headers`) blocks network requests, but for
-frames it takes effect too late. Chromium 156 connects to the host of an `iframe` or a `frame` before it reads
-the Content-Security-Policy, also in SVG, XML, `srcdoc`, `noscript` and shadow trees. (Measured: 11 of 71
-kinds of references to a host caused a connection.)
+frames the block takes effect too late. Chromium 156 connects to the host of an `iframe` or a `frame` before
+it applies the Content-Security-Policy. The same is true in SVG, XML, `srcdoc`, `noscript` and shadow trees.
+In a measurement, 11 of 71 kinds of references to a host caused a connection.
 
 So the document is rewritten with only the allowed elements and attributes below. Text and attribute values
 are escaped. If this module and the browser parse the original document differently (mutation XSS), the
@@ -48,8 +48,8 @@ _EMPTY = frozenset(("br", "col", "hr", "img", "wbr"))
 _CLOSED_HERE = _EMPTY | {"style"}
 #: Elements that are removed together with their content.
 _UNREAD = frozenset(("iframe", "metadata", "noembed", "script", "template", "textarea", "title", "xmp"))
-#: The allowed attributes. Only `href` and `src` contain URLs, and their values are checked. Styles may
-#: contain URLs, but for styles the Content-Security-Policy blocks requests before Chromium connects.
+#: The allowed attributes. Only `href` and `src` contain URLs, and their values are checked. Styles may also
+#: contain URLs, but Chromium applies the Content-Security-Policy to styles before it connects.
 _ATTRIBUTES = _names(
     """
     align alt bgcolor border cellpadding cellspacing class clear color colspan compact datetime dir face

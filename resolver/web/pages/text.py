@@ -71,8 +71,8 @@ def runs_of(text: str, place: PageAddressBar) -> Iterator[TextRun]:
 # The conversion of HTML to plain text. The page does not contain markup of the document, so pictures, styles
 # and scripts are not requested.
 #
-# The input is parsed in one pass, in linear time. For an unclosed construct, Python's `html.parser` searches
-# again for the end after every `<`, which takes quadratic time (ReDoS).
+# The input is parsed in one pass, in linear time. Python's `html.parser` is not used. If a construct is not
+# closed, `html.parser` searches for its end again after every `<`, which takes quadratic time (ReDoS).
 
 #: Elements that start a line, elements that start a paragraph, and elements whose content is omitted.
 _LINES = re.compile(
@@ -89,7 +89,7 @@ _REFERENCE = re.compile(
 #: Maximum number of characters at the start of a tag that are searched for attributes.
 _MOST = 4_096
 #: Maximum number of relative links that become URLs, and maximum length of such a URL. A page of 16 MiB may
-#: have a million links, and each one repeats the directory of the page.
+#: have a million links, and the URL of each link repeats the directory of the page.
 _MOST_LINKS = 10_000
 _LONGEST_LINK = 2_048
 #: Printable ASCII characters that are not percent-encoded in a reference (not `"`, `<`, `>`, space).
@@ -113,8 +113,8 @@ def text_of_markup(markup: str, base: str | None = None) -> str:
 def base_of(text: str, base: str | None = None) -> str | None:
     """Return the URL for relative links of a document, from its URL or its `base` element.
 
-    The result has neither user information nor a fragment. Returns None for an invalid URL, and for a scheme
-    whose URLs lack a path or a query (all except http).
+    The result contains neither user information nor a fragment. The result is absent (None) for an invalid
+    URL and for all schemes except http, because their URLs lack a path or a query.
     """
     try:
         url = parse(text) if base is None else join(parse(base), text)
@@ -193,7 +193,7 @@ class _Words:
                 self.found.append(f" <{url}>")
 
     def _resolve(self, href: str) -> str:
-        """Return the text of a relative link as an unparsed URL, or an empty text above the limits."""
+        """Return the URL of a relative link as unparsed text, or an empty text if a limit is exceeded."""
         if self._base is None or self._resolved == _MOST_LINKS:
             return ""
         self._resolved += 1
