@@ -135,7 +135,7 @@ def _parse(text: str, *, strict: bool, zoned: bool) -> Url:
     if is_ours:
         url_text.complete(url)
         return url
-    return replace(  # a plug-in's URL object may lack these values
+    return replace(  # the URL object of a plug-in may lack these values
         url,
         text=text,
         fragment=url_text.fragment,
@@ -152,9 +152,10 @@ def _hide_password(text: UrlText) -> None:
 
 
 def _read_common(text: str) -> UrlText:
-    """Parse the parts of the URL that all schemes share, before the scheme's own part.
+    """Parse the components that all schemes share, before the scheme-specific remainder.
 
-    The order of the checks is fixed. If a URL has two errors, the order decides which error is raised.
+    The order of the checks is fixed. If a URL has two errors, the first check that fails determines the
+    error.
     """
     if not text:
         raise invalid(text, "empty", "text", 0)
@@ -223,7 +224,7 @@ def build(url: Url) -> str:
     """Return the text of a URL, with its password.
 
     `parse` returns the same components for the result. The default port is omitted, and a slash is written
-    before the search part. Findings are caused only by the components themselves.
+    before the search part. The result causes no findings except those that the components themselves cause.
 
     Args:
         url: the result of `parse`, or of `dataclasses.replace` on it.
@@ -296,8 +297,7 @@ def place_in_shown(text: str, shown: str, position: int) -> int:
     return max(same_before, len(shown) - from_end)
 
 
-# Conversion of an internationalized address (IRI, RFC 3987) to a URL. The conversion takes place only if the
-# caller requests it.
+# Conversion of an internationalized address (IRI, RFC 3987) to a URL, only at the request of the caller.
 #
 # The host is converted to A-labels (IDNA 2008 with the mapping of UTS 46, non-transitional). Each other
 # character outside of ASCII becomes percent-encoded UTF-8. ASCII characters stay unchanged, even if they are
@@ -365,8 +365,8 @@ def _no_host(text: str, start: int) -> InvalidUrl:
 
 # Relative references (RFC 3986 5.2), such as the value of the HTTP header Location.
 #
-# The functions join text, for URLs whose path consists of segments (http). The joined text is then parsed
-# like any untrusted URL.
+# The functions join the texts of two URLs whose path consists of segments (http). The joined text is then
+# parsed like any untrusted URL.
 
 _SCHEME_PREFIX = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
@@ -432,13 +432,13 @@ def _remove_dot_segments(path: str) -> str:
 
 # URLs in running text, in the form of the appendix of RFC 1738: `<URL:…>`, or only `<…>`.
 #
-# Extraction returns text that is not parsed yet. Extraction takes linear time: no candidate is examined
-# twice, and each candidate has a limited number of interpretations.
+# Extraction returns text that is not parsed yet. Extraction takes linear time, because each candidate is
+# examined only once and has a limited number of interpretations.
 
-#: Maximum number of alternative interpretations of one URL. A hyphen before a line break is ambiguous: it
-#: belongs to the URL, or the line break added it. Each ambiguous hyphen doubles the number of
-#: interpretations; 63 alternatives are enough for six hyphens. With more hyphens, the interpretations that
-#: remove the fewest hyphens are used.
+#: Maximum number of alternative interpretations of one URL. A hyphen before a line break is ambiguous: it is
+#: either part of the URL or was added for the line break. Each ambiguous hyphen doubles the number of
+#: interpretations, so 63 alternatives are enough for six hyphens. With more hyphens, only interpretations
+#: with the fewest removed hyphens are used.
 MOST_ALTERNATES = 63
 
 _CANDIDATE_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")

@@ -3,11 +3,11 @@
 Each built-in scheme has one row in the table; its modules are imported on first use. Third-party packages add
 schemes through the entry-point group `resolver.schemes`. The entry points are read only for a scheme name
 that is not in the table. A plug-in can therefore add a scheme, but cannot replace a built-in scheme. A
-program may call `register` to add a scheme to its own process; `register` cannot replace a scheme either.
-Text of a URL is never used as a module name.
+program may call `register` to add a scheme to its own process, but cannot replace a scheme. Text from a URL
+is never used as a module name.
 
-A scheme whose extra is not installed is still known. A request for such a URL raises an error with the
-message of `explain_missing`.
+If the extra of a scheme is not installed, the registry still contains the scheme. A request for a URL of this
+scheme raises an error with the message of `explain_missing`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ RESERVED: dict[str, str] = {
 }
 
 
-#: The valid scheme names, in lower case. The URL parser would never find any other name before a colon.
+#: Matches the valid scheme names, in lower case. The URL parser never finds any other name before a colon.
 _NAME = re.compile(r"(?!url$)[a-z][a-z0-9+.-]{0,63}")
 
 _registered: dict[str, Scheme] = {}
@@ -92,8 +92,8 @@ def register(scheme: Scheme) -> None:
         raise ValueError(f"scheme {scheme.name!r} already exists and cannot be replaced")
 
 
-#: The most likely scheme of a text without a scheme. The scheme is only suggested to the user and never
-#: requested.
+#: The most likely scheme for a text without a scheme. The scheme is only suggested to the user, and no
+#: request is sent.
 UNSAID: dict[str, str] = {"host": "http", "path": "file", "mailbox": "mailto"}
 
 #: The schemes that are often the first label of a host name (`ftp.example.org`).
@@ -101,7 +101,7 @@ LABELS = frozenset({"ftp", "gopher"})
 
 
 def find(name: str) -> Scheme | None:
-    """Return the scheme with a lower-case name, or None if the scheme is unknown.
+    """Return the scheme for a name in lower case, or None if the scheme is unknown.
 
     The scheme may be built in, registered by the program, or defined by a plug-in.
     """
@@ -166,8 +166,8 @@ def is_of_the_web(name: str) -> bool:
 def check_tls(url: Url, wanted: str | None) -> None:
     """Check that the URL's scheme can use TLS, if the caller requires TLS (`--tls require`).
 
-    A scheme passes if it supports TLS from the first byte or STARTTLS, or if it opens no connection. A scheme
-    definition without information about TLS counts as clear text.
+    The check succeeds if the scheme supports TLS from the first byte or STARTTLS, or if the scheme opens no
+    connection. A scheme definition without information about TLS counts as clear text.
 
     Raises:
         NotConfigured: the scheme supports only clear text.
@@ -188,7 +188,8 @@ def converse(scheme: Scheme, url: Url, options: Options, limits: Limits) -> Dial
 def load(place: str) -> Any:
     """Return the object at `module:name`, imported on first use.
 
-    Callers use this function for modules in a higher layer, and for objects that are rarely needed.
+    Callers use this function for modules in a higher layer of the architecture, and for objects that are
+    rarely needed.
     """
     return _attribute(place)
 

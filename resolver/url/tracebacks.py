@@ -1,4 +1,4 @@
-"""Shorter tracebacks: the caller's frame, and the frame in which the error left the package.
+"""Shorter tracebacks: only the caller's frame, and the frame in which the error left the package.
 
 Internal frames do not help the caller, because the message describes the problem. The environment variable
 `RESOLVE_TRACEBACK=full` keeps all frames, to debug this package.
@@ -19,7 +19,7 @@ _OURS = frozenset({"protocols", "resolver"})
 
 
 def trim_traceback(error: E) -> E:
-    """Return the error without internal frames, to be raised by a public function.
+    """Return the error without internal frames; a public function then raises the error.
 
     Internal frames of the error's causes are removed too.
     """
