@@ -6,10 +6,10 @@ Code that retrieves URLs uses the event loop only through this package, and neve
     with loop.move_on_after(seconds) as scope: await event.wait()
     in_time = await loop.readable_by(socket, deadline)
 
-In an asyncio program, trio is never imported. In a trio program, neither asyncio nor anyio is imported. This
-package examines the modules that the program has already imported to find the event loop. Times, events and
-locks are valid only for one run of a loop, and a pooled connection never uses them in another run. The types
-in `resolver.loops.loop` define the interface of an event loop.
+In an asyncio program, trio is never imported. In a trio program, neither asyncio nor anyio is imported. To
+find the event loop, this package examines the modules that the program has already imported. Times, events
+and locks are valid only for one run of a loop, so a pooled connection never uses them in another run. The
+types in `resolver.loops.loop` define the interface of an event loop.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _NONE_RUNS = (
 )
 
 
-#: The event loops that were found, trio first. Before each loop is a function that returns whether the loop
-#: runs the current task.
+#: The event loops that were found, trio first. Each item is a pair of a function and a loop. The function
+#: returns whether the loop runs the current task.
 _known: list[tuple[Callable[[], bool], Loop]] = []
 
 

@@ -61,8 +61,8 @@ class Background(Protocol):
     async def wait(self) -> None:
         """Wait until the task has ended, even if the caller is cancelled.
 
-        After the end of the task, the caller's cancellation is raised by this method or at the caller's next
-        checkpoint.
+        After the end of the task, this method or the caller's next checkpoint raises the caller's
+        cancellation.
         """
         ...
 
@@ -70,8 +70,8 @@ class Background(Protocol):
 class InThread(Protocol):
     """A function that runs another function in a thread, and waits for it even if the caller is cancelled.
 
-    After the end of the thread, the caller's cancellation is raised by this function or at the caller's next
-    checkpoint.
+    After the end of the thread, this function or the caller's next checkpoint raises the caller's
+    cancellation.
     """
 
     async def __call__(self, function: Callable[..., T], *args: object) -> T: ...
@@ -84,7 +84,7 @@ Found: TypeAlias = "Sequence[tuple[int, int, int, str, tuple[object, ...]]]"
 class GetAddrInfo(Protocol):
     """A DNS lookup of a host through the system's resolver.
 
-    If the caller is cancelled, the lookup is abandoned. Neither the caller nor the exit of the process waits
+    If the caller is cancelled, the lookup is abandoned. Neither the caller nor the end of the process waits
     for an abandoned lookup.
     """
 

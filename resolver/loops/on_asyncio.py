@@ -39,15 +39,15 @@ def move_on_at(deadline: float) -> CancelScope:
     return anyio.CancelScope(deadline=deadline)
 
 
-#: Seconds between two attempts to wake a task after its deadline. The first attempt may fail, because anyio
-#: may not have started the wait yet.
+#: The time in seconds between two attempts to wake a task after its deadline. The first attempt may fail,
+#: because anyio may not have started the task's wait yet.
 _AGAIN = 0.01
 
 
 class AsyncioAlarm:
     """A timer that ends a task's wait for a descriptor at a deadline, unless the timer is cancelled.
 
-    A separate task wakes the waiting task, because anyio works only inside a task.
+    A separate task wakes the waiting task, because the functions of anyio work only inside a task.
     """
 
     def __init__(self, fd: int, deadline: float) -> None:
@@ -109,7 +109,7 @@ class AsyncioBackground:
 
 async def _run_to_end(result: asyncio.Future[T]) -> None:
     cancelled: BaseException | None = None
-    # Without this shield, anyio would deliver its cancellation again, and would interrupt each wait.
+    # Without this shield, anyio would deliver its cancellation again and again, and interrupt each wait.
     with anyio.CancelScope(shield=True):
         while not result.done():
             try:

@@ -27,8 +27,8 @@ class DescriptorWait:
 class DescriptorWatch:
     """The waits for descriptors in one run, and a system task that ends each wait at its deadline.
 
-    The system task sleeps until the earliest deadline. The task is woken earlier only if a wait with an
-    earlier deadline starts. This is rare: most waits have the same timeout, and few last until the deadline.
+    The system task sleeps until the earliest deadline. If a wait with an earlier deadline starts, the system
+    task is woken. This is rare, because most waits have the same timeout.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class DescriptorWatch:
             now = trio.current_time()
             for each in self.waiting:
                 each.late = each.late or each.deadline <= now
-                if each.late:  # also wakes other tasks that wait for this descriptor; those wait again
+                if each.late:  # also wakes other tasks that wait for this descriptor, and they wait again
                     trio.lowlevel.notify_closing(each.fd)
                 else:
                     self.wake_at(each.deadline)
