@@ -61,8 +61,8 @@ class EnteredContext(Protocol):
 class Portal:
     """A thread that runs trio until the process ends.
 
-    At its end, the thread exits the contexts in `opened` that were not garbage collected. Only the portal's
-    thread may access `opened`.
+    Before the thread ends, it exits the contexts in `opened` that were not garbage collected. Only the
+    portal's thread may access `opened`.
     """
 
     def __init__(self) -> None:
@@ -135,7 +135,7 @@ class Portal:
         self.expect_end(call, partial(call.start, self._nursery))
 
     def expect_end(self, call: PortalCall[T], function: Callable[[], object]) -> None:
-        """Register the call, which then also ends with the thread, and schedule the function."""
+        """Register the call, so that it ends if the thread ends, and schedule the function."""
         self._calls.add(cast("PortalCall[object]", call))
         self.post(function)
 
@@ -150,7 +150,7 @@ class Portal:
             raise ThreadLost from None
 
     def cast(self, operation: Callable[[], Awaitable[T]]) -> PortalCall[T]:
-        """Start an operation in the background; without a running thread, the call has no effect."""
+        """Start an operation in the background; if the portal's thread has ended, the call has no effect."""
         call = PortalCall(self, operation)
         if self.usable and not sys.is_finalizing():
             with suppress(ThreadLost):
@@ -185,7 +185,8 @@ class Portal:
 class PortalCall(Generic[T]):
     """An operation of the portal's thread, with the inbox of the calling thread.
 
-    Without a waiting thread, functions stay in the inbox until another call forwards them (`attended`).
+    If no thread waits for the call, functions stay in the inbox until another call forwards them
+    (`attended`).
     """
 
     def __init__(self, portal: Portal, operation: Callable[[], Awaitable[T]]) -> None:
@@ -213,7 +214,7 @@ class PortalCall(Generic[T]):
                 raise ThreadLost
             return self._values[0]
         finally:
-            # The traceback of the error refers to this frame, so the error is deleted to avoid a reference
+            # The traceback of the error refers to this frame. The attribute is deleted to avoid a reference
             # cycle.
             self._error = None
 
@@ -264,7 +265,7 @@ class PortalCall(Generic[T]):
     def cancel(self) -> None:
         """Cancel the call; this method must run in trio's thread.
 
-        The cancellation puts the end marker into the inbox, even if the inbox already contains an end marker.
+        The method puts an end marker into the inbox, even if the inbox already contains an end marker.
         """
         if self._scope is None:
             self.end()
@@ -330,7 +331,7 @@ def portal() -> Portal:
 
 
 def _forget() -> None:
-    """Discard the portal in a forked child process, which does not have the threads of the parent process."""
+    """Discard the portal in a forked child process, because it lacks the threads of the parent process."""
     global _portal, _starting
     if _portal is not None:
         _portal.inherited = True
@@ -378,7 +379,7 @@ Trace = TracebackType | None
 
 
 class OpenResource(Protocol):
-    """An open resource, which the user or a dependent object closes."""
+    """An open resource. The user closes the resource, or an object that depends on it does."""
 
     @property
     def portal(self) -> Portal: ...
@@ -568,14 +569,15 @@ class PortalIterator(Generic[T]):
 
 # Read-ahead: a task in trio's thread reads a body and passes large blocks of bytes to the calling thread.
 #
-# Passing a few bytes to another thread costs as much time as receiving them. So the task buffers up to 1 MiB
-# of received bytes for up to 2 ms while the calling thread waits. When the calling thread does not wait, the
-# task completes its current read and then stops reading (backpressure).
+# If a few bytes are passed to another thread, this takes as much time as their reception. So while the
+# calling thread waits, the task buffers up to 1 MiB of received bytes for up to 2 ms. If the calling thread
+# does not wait, the task completes its current read and then stops reading (backpressure).
 
 #: Maximum number of bytes that are passed to the calling thread in one block.
 MOST = 1_048_576
 
-#: Time in seconds for which received bytes are buffered to collect more bytes, once per block.
+#: The time in seconds for which received bytes are buffered to collect further bytes. Each block is delayed
+#: only once.
 MOMENT = 0.002
 
 
@@ -673,7 +675,7 @@ class PortalBody:
         return self._take(self._held if count < 0 else count)
 
     def read_some(self, most: int | None = None) -> bytes:
-        """Wait for the first byte, and return the available bytes, at most `most`; b"" at the end."""
+        """Wait for the first byte, and return at most `most` available bytes; b"" at the end of the body."""
         if not self._held:
             self._read_more(1)
         return self._take(self._held if most is None else most)
@@ -691,7 +693,7 @@ class PortalBody:
         return octets
 
     def _read_more(self, least: int) -> bool:
-        """Buffer at least `least` more bytes, or fewer at the end, and return whether bytes arrived."""
+        """Buffer at least `least` more bytes, or all remaining bytes, and return whether bytes arrived."""
         self._opened.check_open()
         return self._opened.portal.run(partial(self._gather, least))
 

@@ -72,7 +72,7 @@ class _RecordStream(Protocol[T_co]):
 
 
 class BlockingIterator(Generic[T]):
-    """An iterator over the records of a listing, as they arrive."""
+    """An iterator that yields the records of a listing as soon as they arrive."""
 
     def __init__(self, stream: _RecordStream[T], held: OpenResource) -> None:
         self._stream = stream
@@ -157,7 +157,7 @@ class LiveReply(LiveFacts):
 def wrap_source(source: GivenSource) -> CredentialSource:
     """Wrap a credential function so that the function runs in the calling thread.
 
-    The retrieval waits for the result. The event loop awaits an awaitable result.
+    The retrieval waits for the result. If the result is awaitable, the event loop awaits it.
     """
 
     async def find(scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
@@ -242,18 +242,18 @@ def copy_init_signature(
     return decorate
 
 
-# The object of a URL as a file-like object, for libraries such as pandas, tarfile and zipfile.
+# A file-like object over the content of a URL, for libraries such as pandas, tarfile and zipfile.
 #
 # The file is seekable if the scheme supports a start offset and the size is known. A forward seek of up to 1
-# MiB reads and discards the bytes. Any other seek starts another retrieval, which must find the same version
-# of the object. If the object has changed, the error is `Changed`.
+# MiB reads and discards the bytes. Any other seek starts another retrieval. If the object has changed since
+# the first retrieval, the error is `Changed`.
 
 #: A function that opens the object at a byte offset if the validators still match.
 OpenAt: TypeAlias = Callable[[int, Validators], AbstractContextManager[LiveReply]]
 
 
 class _SeekableObject(io.RawIOBase):
-    """A raw file over an object's bytes; `close` is called when the file is closed."""
+    """A seekable raw file over the bytes of an object; `close` is called when the file is closed."""
 
     def __init__(self, open_at: OpenAt, close: Callable[[], None]) -> None:
         self._open_at = open_at
@@ -274,7 +274,7 @@ class _SeekableObject(io.RawIOBase):
         self.name = self._reply.url
 
     def _begin(self, start: int) -> LiveReply:
-        """Open the object at offset `start`, or at 0 if the server does not support offsets."""
+        """Open the object at offset `start`, or at offset 0 if the server does not support offsets."""
         self._opened.close()
         reply = self._opened.enter_context(self._open_at(start, self._known))
         if not self._known.agree(reply.validators):
@@ -316,7 +316,7 @@ class _SeekableObject(io.RawIOBase):
         return len(octets)
 
     def _finish(self) -> int:
-        """Read the end of the body after the last byte, which raises an error for an incomplete body."""
+        """Read until the end of the body is confirmed; an incomplete body raises an error."""
         if self._reply is not None and self._at == self._size:
             self._reply.body.read_some()
         return 0
@@ -344,7 +344,7 @@ class _SeekableObject(io.RawIOBase):
 
 
 class _BodyFile(io.RawIOBase):
-    """A raw file over the bytes of a response, as they arrive."""
+    """A raw file that returns the bytes of a response as soon as they arrive."""
 
     def __init__(
         self, reply: LiveReply, close: Callable[[], None], worded: Callable[[ResolveError], Exception]
@@ -377,7 +377,7 @@ class _BodyFile(io.RawIOBase):
         return len(octets)
 
     def _leave(self) -> None:
-        """Close the response at the end of the body or after an error, because few callers close the file."""
+        """Close the response at the end of the body or after an error; many callers never close the file."""
         self._ended = True
         self._close()
 
@@ -390,13 +390,13 @@ class _BodyFile(io.RawIOBase):
 def as_file(
     reply: LiveReply, close: Callable[[], None], worded: Callable[[ResolveError], Exception]
 ) -> io.BufferedReader:
-    """Return the body of a response as a file, for a library that gets the response's metadata separately.
+    """Return the body of a response as a file, for a library that gets the metadata in another way.
 
     Args:
         reply: the open response.
         close: the function that is called at the end of the body and when the file is closed, possibly twice.
-        worded: the function that converts an error to the raised exception, whose cause is the original
-            error.
+        worded: the function that converts an error to the exception that is raised. The original error is the
+            cause of this exception.
     """
     return io.BufferedReader(_BodyFile(reply, close, worded))
 
@@ -404,13 +404,14 @@ def as_file(
 def open_reader(open_at: OpenAt, close: Callable[[], None]) -> io.BufferedReader:
     """Open an object as a buffered, seekable file that reads 1 MiB ahead.
 
-    Raises the errors of opening the object. Closing the file closes the retrieval.
+    If the object cannot be opened, the function raises the error. When the file is closed, the retrieval is
+    closed, too.
     """
     return io.BufferedReader(_SeekableObject(open_at, close), MOST)
 
 
 class _OperationRunner(Protocol[T_co]):
-    """A wrapper of an object that trio's thread owns; `run` awaits an operation on the object there."""
+    """A wrapper of an object that trio's thread owns; `run` awaits an operation in that thread."""
 
     def run(self, operation: Callable[[T_co], Awaitable[T]]) -> T: ...
 
@@ -462,7 +463,7 @@ def _terminal(opened: terminal_session.TerminalSession, held: OpenResource) -> T
 class Resolver:
     """A blocking session: retrievals that share a policy, limits and host state.
 
-    The arguments are the same as for `resolver.Resolver`. Creating a session does not start a thread. The
+    The arguments are the same as for `resolver.Resolver`. The constructor does not start a thread. The
     connection pool is open from the first use of the session until `close`, which the end of a `with` block
     calls. A closed session cannot be used. A session that was used before a fork cannot be used in the child
     process.
@@ -520,7 +521,8 @@ class Resolver:
         if self._portal is None:
             self._portal = portal()
             self._portal.close_at_end(self._resolver)
-            # The finalizer must not refer to this object, because the reference would keep the object alive.
+            # The finalizer must not refer to this object, because the object would then never be garbage
+            # collected.
             self._forgotten = weakref.finalize(self, _abandon, self._portal, self._resolver)
             self._forgotten.atexit = False
         return self._portal
@@ -615,7 +617,7 @@ def open(url: UrlLike, **settings: Unpack[FetchSettings]) -> io.BufferedReader:
         settings: the keywords of `fetch`.
 
     Raises:
-        ResolveError: on opening, and on reading: an incomplete or changed object is an error.
+        ResolveError: if the object cannot be opened, or if it is incomplete or has changed when it is read.
 
     Examples:
         >>> with resolver.blocking.open("http://127.0.0.1:8920/about.txt") as file:
