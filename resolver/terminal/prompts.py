@@ -1,8 +1,8 @@
-"""The pattern of a prompt that a telnet session waits for, with a timeout of the search.
+"""The pattern of a prompt that a telnet session waits for; each search has a timeout.
 
-The pattern is from the user, but the searched bytes are from an untrusted server. With such bytes, a regular
-expression can backtrack for an unlimited time (ReDoS). The regex engine of the extra `telnet` has a timeout.
-A literal pattern does not need the extra.
+The pattern is from the user, but the searched bytes are from an untrusted server. An attacker can choose
+bytes for which a regular expression backtracks without end (ReDoS). The regex engine of the extra `telnet`
+has a timeout. A literal pattern does not need the extra.
 """
 
 from __future__ import annotations

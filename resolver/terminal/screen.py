@@ -17,11 +17,12 @@ import re
 from protocols.telnet.octets import NvtText, decode_for_terminal
 from resolver.terminal.text import BIDI, UNSEEN, escape_of
 
-#: Maximum characters of a permitted escape sequence. The longest sequences in practice set about 20 colors.
+#: Maximum number of characters of a permitted escape sequence. In practice, the longest sequences set about
+#: 20 colors.
 LONGEST_SEQUENCE = 64
 
-#: Maximum characters of a control string (such as OSC). In a longer string, the filter no longer waits for
-#: the terminator.
+#: Maximum number of characters of a control string, such as OSC. After these characters, the filter no longer
+#: waits for the terminator.
 LONGEST_STRING = 65_536
 
 _ESC, _BEL, _CAN, _SUB, _ST = "\x1b", "\x07", "\x18", "\x1a", "\x9c"
@@ -46,7 +47,8 @@ _PRIVATE_MODES = frozenset(
     {"1", "3", "5", "6", "7", "12", "25", "47"}
     | {"1000", "1002", "1003", "1006", "1047", "1048", "1049", "2004"}
 )
-#: Parameters of a CSI sequence, each of at most 5 digits: a parameter of 999999999 would block a terminal.
+#: Parameters of a CSI sequence, each with at most 5 digits, because a parameter of 999999999 would block a
+#: terminal.
 _PARAMETERS = re.compile("(?:[0-9]{0,5}[;:])*[0-9]{0,5}")
 #: The characters after ESC that start a control string: DCS, SOS, OSC, PM, APC. The code of the equivalent C1
 #: control is 0x40 higher.
@@ -141,8 +143,9 @@ class Screen:
         elif self._state is _EscapeState.TEXT:
             return self._show_lone(character)
         elif not " " <= character <= "~":
-            # An escape sequence cannot contain this character. A terminal executes a C0 control character
-            # immediately, and then continues the sequence around it.
+            # An escape sequence cannot contain this character. But a C0 control character does not end the
+            # sequence: a terminal executes the control character immediately, and then continues the
+            # sequence.
             if character > "~":
                 self._begin(_EscapeState.TEXT)
             return self._show(character) if self._run.match(character) else self._show_lone(character)
@@ -157,7 +160,7 @@ class Screen:
     def _take_c1(self, character: str) -> str:
         """Process CAN, SUB or a C1 control character, which end the current sequence.
 
-        If the C1 control starts a sequence or a control string, that sequence or string is dropped.
+        A sequence or control string that starts with a C1 control character is dropped.
         """
         self._begin(_EscapeState.TEXT)
         if character == _C1_CSI:
@@ -221,8 +224,9 @@ def _permitted_modes(parameters: str, final: str) -> str:
     return f"{_ESC}[{'?' if private else ''}{';'.join(modes)}{final}" if modes else ""
 
 
-#: The reset sequence of each mode, in the order of the reset. The margins belong to the alternate screen, and
-#: are reset before that screen is left. The sequence restores the cursor position.
+#: The reset sequence of each mode, in the order of the reset. The margins belong to the alternate screen, so
+#: the margins are reset before the alternate screen is left. The reset sequence of the margins restores the
+#: cursor position.
 _UNDO = {
     "?6": f"{_ESC}[?6l",
     "margins": f"{_ESC}7{_ESC}[r{_ESC}8",
@@ -260,7 +264,7 @@ class ScreenModes:
         return "".join(undo for name, undo in _UNDO.items() if name in self._on)
 
     def see(self, text: str) -> None:
-        """Record SO and SI in text: Shift Out selects another character set, and Shift In the normal one."""
+        """Record SO (Shift Out: another character set) and SI (Shift In: the normal one) in text."""
         if "\x0e" in text or "\x0f" in text:
             self._note("shift", text.rfind("\x0e") > text.rfind("\x0f"))
 
@@ -319,7 +323,7 @@ class TerminalOutput:
     def show_data(self, data: bytes, *, binary: bool) -> bytes:
         """Convert data of the session.
 
-        In binary mode (`binary`), the data has no line ends of the Network Virtual Terminal (NVT).
+        In binary mode (`binary`), the data does not use the line ends of the Network Virtual Terminal (NVT).
         """
         text = (
             decode_for_terminal(data, binary=binary)

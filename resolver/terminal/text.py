@@ -18,10 +18,10 @@ from protocols.text import codec_of
 
 #: Bidi controls, which change the direction of text (Trojan Source, CVE-2021-42574).
 BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-#: Invisible characters, and characters that end a line in some programs. With invisible characters, two
-#: different names look the same. Tag characters can contain text that language models read but users do not
-#: see (prompt injection). The joiners U+200C and U+200D are permitted, because Persian, Hindi and many emoji
-#: need them.
+#: Invisible characters, and characters that end a line in some programs. Two names that differ only in
+#: invisible characters look the same. Tag characters can contain text that language models read but users do
+#: not see (prompt injection). The joiners U+200C and U+200D are permitted, because Persian, Hindi and many
+#: emoji need them.
 UNSEEN = "\u180e\u200b\u2028\u2029\u2060-\u2064\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
 #: The pattern of all characters to escape. The pattern is compiled only when the first text contains such a
 #: character, because compilation takes as long as the import of fifty modules.
@@ -33,8 +33,8 @@ _LATIN = {0xDC00 + octet: chr(octet) for octet in range(0x80, 0x100)}
 def escape(text: str) -> str:
     r"""Escape control characters for a terminal or for standard error (S15).
 
-    Line feeds and tabs are not escaped. No text raises an error.
     Line feeds and tabs are not escaped. The function never raises an exception.
+
     Args:
         text: untrusted text.
 
@@ -51,7 +51,7 @@ escape_controls = escape
 
 
 def escape_line(text: str) -> str:
-    """Escape text for one line of a terminal; line ends are escaped, too."""
+    """Escape text for a single line of a terminal; line ends are escaped, too."""
     return text if _is_harmless(text) else re.sub(_DRIVING, _show_match, text).replace("\n", "\\x0a")
 
 
