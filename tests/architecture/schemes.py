@@ -27,7 +27,6 @@ NAME_SCHEMES: Mapping[str, str] = {
     "resolver.adapters.guard.sockets": "the same",
     "resolver.adapters.guard.streams": "the same",
     "resolver.adapters.guard.urllib3": "a client of http and https",
-    "resolver.adapters.guard.niquests": "the same",
     "resolver.adapters.fsspec.listings": "what fsspec calls a file",
     "resolver.terminal.prompts": "the extra of that name",
     "resolver.trees.robots": "oddities of http, whose rules these are",

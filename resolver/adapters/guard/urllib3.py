@@ -4,8 +4,8 @@
     response = manager.request("GET", url)
 
 A refusal raises `resolver.Refused` or `resolver.InvalidUrl`. Neither class is a subclass of `HTTPError`, so
-urllib3 does not retry a refusal. requests and niquests have pool managers of urllib3: their adapters share
-`guard_manager` and `AdapterGuard`.
+urllib3 does not retry a refusal. requests and niquests have pool managers of urllib3; `AdapterGuard` has the
+checks of their adapters.
 """
 
 from __future__ import annotations
