@@ -49,6 +49,12 @@ def install(monkeypatch: pytest.MonkeyPatch, meanings: Mapping[str, Sequence[Seq
 class Listening(ThreadingHTTPServer):
     """A server that ignores errors: clients that disconnect early are the subject of these tests."""
 
+    accepted = 0
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.accepted += 1
+        super().process_request(request, client_address)
+
     def handle_error(self, request: object, client_address: object) -> None:
         pass
 
@@ -71,11 +77,27 @@ class Server:
         self.peers: list[str] = []
         self.locations = dict(locations)
         self.port = 0
+        self.inside: Listening
+
+    def count_inside(self) -> int:
+        """Return the number of connections to the internal address, with and without a request.
+
+        The connection of this function is accepted last.
+        """
+        with socket.create_connection(("127.0.0.1", self.port)) as last:
+            last.sendall(b"GET /last HTTP/1.0\r\n\r\n")
+            last.makefile("rb").read()
+        self.visits.pop()
+        self.inside.accepted -= 1
+        return self.inside.accepted
 
 
 @contextmanager
 def servers(locations: Mapping[str, str], bodies: Mapping[str, Body] | None = None) -> Iterator[Server]:
-    """Run the pair; `locations` maps paths to redirects, and every other path has content."""
+    """Run the pair; `locations` maps paths to redirects, and every other path has content.
+
+    `/drop` closes the connection without a response.
+    """
     shared = Server(locations)
 
     class Handler(BaseHTTPRequestHandler):
@@ -84,6 +106,9 @@ def servers(locations: Mapping[str, str], bodies: Mapping[str, Body] | None = No
         def do_GET(self) -> None:
             shared.visits.append((self.connection.getsockname()[0], self.headers["Host"]))
             shared.peers.append(self.connection.getpeername()[0])
+            if self.path == "/drop":
+                self.close_connection = True
+                return
             location = shared.locations.get(self.path)
             self.send_response(200 if location is None else 302)
             if location is not None:
@@ -98,6 +123,7 @@ def servers(locations: Mapping[str, str], bodies: Mapping[str, Body] | None = No
             pass
 
     outside, inside = _pair(Handler)
+    shared.inside = inside
     shared.port = outside.server_address[1]
     running = [threading.Thread(target=each.serve_forever, args=(0.01,)) for each in (outside, inside)]
     for thread in running:
