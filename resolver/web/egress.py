@@ -154,6 +154,8 @@ class _Client:
             async with self._stream:
                 with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                     await self._serve()
+        except Exception as error:  # noqa: BLE001 - a defect ends this connection, and not the proxy
+            self._report("failed", reason=f"internal error: {type(error).__name__}")
         finally:
             room.release()
 

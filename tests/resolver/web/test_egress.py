@@ -173,6 +173,17 @@ async def test_egress_rebound_name_is_checked_for_each_connection() -> None:
     assert site.heard == b"hi"
 
 
+async def test_egress_defect_ends_one_connection() -> None:
+    async with running() as site:
+        site.answers["inside.example"] = []  # the name server of the test has no addresses: IndexError
+        assert await site.talk(connect(b"inside.example:%d" % site.port)) == b""
+        await site.talk(connect(b"127.0.0.1:%d" % site.port))
+    assert [(each.action, each.reason) for each in site.decisions] == [
+        ("failed", "internal error: IndexError"),
+        ("allowed", None),
+    ]
+
+
 async def test_egress_forwards_one_request_without_proxy_fields() -> None:
     first = (
         b"GET http://127.0.0.1:PORT/a?b HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n"
