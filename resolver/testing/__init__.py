@@ -1,16 +1,16 @@
-"""The test kit for authors of schemes: protocol exchanges without I/O, and the contract of schemes.
+"""The test kit for authors of schemes: tests of protocol exchanges without I/O, and the contract of schemes.
 
 A *transcript* (`parse_transcript`) contains the bytes of both sides of a protocol exchange. `recite` runs the
-client's exchange against the transcript, and returns the outcome. The server's bytes can be split into blocks
-in any way (`CUTTERS`, `chunkings`).
+client's side of the exchange against the transcript, and returns the outcome. `CUTTERS` and `chunkings` split
+the server's bytes into blocks in different ways.
 
-`Player` runs an exchange step by step. The peer of a `Player` is a transcript (`TranscriptScript`), bytes
-without order (`OctetScript`), or a value for each step (`ValueScript`). The test fails if bytes are still
-unsent or unread at the end.
+`Player` runs an exchange step by step. The peer of a `Player` is a transcript (`TranscriptScript`), a list of
+bytes that are sent after any request (`OctetScript`), or a value for each step (`ValueScript`). If bytes are
+still unsent or unread at the end, the test fails.
 
 `resolver.testing.contract` contains the contract as a test class. `resolver.testing.plugin` is the plug-in
-for pytest. Both need the extra `testing`; the other modules do not. `import resolver` imports no module of
-this package.
+for pytest. Both need the extra `testing`; the other modules do not. `import resolver` does not import this
+package.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The test driver for protocol exchanges: runs the exchange of any scheme without I/O and event loop.
+"""The test driver for protocol exchanges, which runs the exchange of any scheme without I/O.
 
 The peer is a transcript, bytes, or a value for each step. On each connection, the peer checks the sent bytes
-and supplies the received bytes. Each difference fails the test: unexpected bytes, waiting for bytes that
-never arrive, and bytes that are unsent or unread at the end of the exchange.
+and supplies the received bytes. A test fails in three cases: the client sends unexpected bytes, the client
+waits for bytes that never arrive, or bytes are unsent or unread at the end of the exchange.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ Opening: TypeAlias = "Connect | Acquire | JoinPipeline"
 class PeerOutput(NamedTuple):
     """The next bytes that a peer sends, on the control connection or the data connection.
 
-    If `octets` is empty, the connection ends. If `broken` is set, the connection ends with this error.
-    Otherwise the end is orderly, with or without the close_notify of TLS.
+    If `octets` is empty, the connection ends. If `broken` is also set, the connection ends with this error.
+    Otherwise the connection is closed normally, with or without the close_notify of TLS.
     """
 
     octets: bytes = b""
@@ -75,7 +75,7 @@ class PeerOutput(NamedTuple):
 
 
 class UnscriptedStep:
-    """The type of `UNSCRIPTED`, which means that the player performs the step itself."""
+    """The type of `UNSCRIPTED`. This value means that the player itself performs the step."""
 
 
 UNSCRIPTED = UnscriptedStep()
@@ -177,8 +177,8 @@ class Player(Generic[R]):
         After an error, further bytes of the peer are ignored.
 
         Args:
-            surplus: the bytes that the peer sends but the exchange must not read. If None, the caller checks
-                `unread`.
+            surplus: the bytes that the peer sends and that the exchange must not read. If None, the caller
+                checks `unread`.
 
         Raises:
             ResolveError: the error of the exchange.
@@ -193,7 +193,7 @@ class Player(Generic[R]):
         return self.reply
 
     def advance(self, *until: type) -> Step | None:
-        """Perform the steps before the next step of one of these kinds.
+        """Perform all steps before the next step of one of these kinds.
 
         The next call starts with that step.
 
@@ -301,7 +301,7 @@ class Player(Generic[R]):
         assert self.peer.unmet == 0, f"{self.peer.unmet} connections were not opened"
 
     def _leave(self) -> None:
-        """Leave a connection as the network gateway does: an idle pipeline sends its farewell."""
+        """Leave a connection as the network gateway does; an idle pipeline sends its farewell."""
         if self._state is not None and self._response_ended and self._state.idle:
             self.peer.hear(b"".join(line.octets for line in self._state.farewell))
         self._state, self._response_ended = None, False
@@ -466,7 +466,7 @@ def _at_once(giving: Awaitable[bytes]) -> bytes:
 
 #: The port of FTP's data connection in transcripts.
 PORT = 40001
-#: The errors for connections whose end is not orderly, by the keyword of the transcript.
+#: The errors for connections that are not closed normally, by the keyword in the transcript.
 BREAKS: dict[str, NetworkError] = {"reset": Disconnected("reset"), "quiet": TimedOut("silence")}
 
 
@@ -610,7 +610,7 @@ class ValueScript(ScriptedPeer):
 def leaving(gone: int, *, used: object) -> Callable[[Step], object]:
     """Return the `answer` of a server that closes the connection at the first `gone` reads.
 
-    The first connection is a reused connection with the state `used`.
+    The first connection is a reused connection whose stored state is `used`.
     """
     left = [gone]
     known = [used]
@@ -626,8 +626,8 @@ def leaving(gone: int, *, used: object) -> Callable[[Step], object]:
     return answer
 
 
-# Comparison of an outcome with the outcome in the transcript. The outcome is determined by the exchange
-# alone, and again by a complete session.
+# Comparison of an outcome with the outcome in the transcript. Tests compute the outcome twice: with the
+# protocol exchange alone, and with a complete session.
 
 Opener = Callable[[Any, Gate], AbstractAsyncContextManager[Reply]]
 
@@ -664,8 +664,8 @@ def check(outcome: TranscriptOutcome, expected: TranscriptOutcome) -> None:
     """Check that an outcome equals the outcome in the transcript.
 
     The error is always compared. Kind, media type, body, verified properties and target are compared if the
-    transcript states them. If no error is expected, the findings are compared, and also the entries if the
-    transcript states entries.
+    transcript states them. If no error is expected, the findings are compared. If the transcript states
+    entries, the entries are compared, too.
 
     Args:
         outcome: the actual outcome.
@@ -702,7 +702,7 @@ def recite(
         transcript: both sides of the exchange.
         password: the user's answer to a password prompt.
         surplus: the bytes that the server sends and the exchange must not read.
-        cutter: splits the server's bytes into blocks.
+        cutter: the function that splits the server's bytes into blocks.
 
     Raises:
         AssertionError: the exchange sends other bytes, waits for bytes that never arrive, or leaves bytes

@@ -19,7 +19,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(scope="session")
 def contract_authority(tmp_path_factory: pytest.TempPathFactory) -> tuple[ssl.SSLContext, Path]:
-    """Return the servers' TLS context, and the file of the authority that issued the servers' certificate."""
+    """Return the servers' TLS context, and the file of the certificate authority of the servers."""
     return server_tls(tmp_path_factory.mktemp("tls"))
 
 
@@ -29,7 +29,7 @@ def contract_tls(
 ) -> ssl.SSLContext:
     """Return the servers' TLS context.
 
-    In these tests, clients trust only the certificate authority of that context, and use only the certificate
+    In these tests, clients trust only the certificate authority of this context, and use only certificate
     pins that the tests set.
     """
     context, cafile = contract_authority

@@ -36,7 +36,7 @@ async def serve_transcript(
 ) -> Replay:
     """Serve a transcript at a free port of 127.0.0.1 until the nursery is cancelled.
 
-    The connections of the transcript are served one after the other. If a TLS context is passed, TLS starts
+    The connections of the transcript are served one after another. If a TLS context is passed, TLS starts
     with the first byte.
     """
     replay = Replay(transcript)
@@ -100,7 +100,7 @@ class _TranscriptPlayer:
 
 
 class _DataLine:
-    """The data connections of FTP, one after the other, on a real port instead of the transcript's port."""
+    """The data connections of FTP, one after another, on a real port instead of the transcript's port."""
 
     def __init__(self) -> None:
         self._listener: trio.SocketListener | None = None
@@ -144,7 +144,7 @@ class _DataLine:
 
 
 async def end_of(peer: Peer, raw: trio.SocketStream, script: Connection) -> bytes:
-    """End the connection as the transcript states, and return bytes that the transcript does not have."""
+    """End the connection as the transcript states; return received bytes that are not in the transcript."""
     match script.end:
         case "close":
             await peer.aclose()

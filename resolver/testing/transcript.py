@@ -47,7 +47,7 @@ class BadTranscript(ValueError):
 class TranscriptTurn:
     """Consecutive bytes from one side, up to the first byte of the other side.
 
-    The speakers `D` and `Z` are for FTP's data connection. With `D`, `octets` are the bytes. With `Z`,
+    The letters `D` and `Z` are for FTP's data connection. For `D`, `octets` contains the bytes. For `Z`,
     `octets` is the keyword for the end of the data connection.
     """
 
@@ -68,7 +68,7 @@ class Connection:
 
 @dataclass
 class TranscriptOutcome:
-    """The outcome of an exchange, as the transcript states it.
+    """The outcome of a protocol exchange according to a transcript.
 
     An empty value or None means that the transcript does not state the property.
     """
@@ -224,8 +224,8 @@ def write_octets(octets: bytes) -> str:
     return written[:-1] + "\\x20" if written.endswith(" ") else written
 
 
-# Functions that split bytes into blocks. The value of a reader and the outcome of an exchange must not depend
-# on how the bytes are split.
+# Functions that split bytes into blocks. The result of a reader and the outcome of an exchange must be the
+# same for all splits.
 
 Cutter: TypeAlias = Callable[[bytes], Iterable[bytes]]
 

@@ -1,4 +1,4 @@
-"""The contract of all schemes, as tests for pytest: each check runs with each suitable case.
+"""The contract of all schemes, as tests for pytest. Each check runs with each case that suits it.
 
 A test module only needs the plug-in and the cases:
 

@@ -30,7 +30,7 @@ from resolver.policy.settings import Policy
 from resolver.transfer.session import Resolver
 from resolver.transfer.settings import RetryPolicy
 
-#: A password that occurs in no other text, so that a text search for the password finds leaks.
+#: A password that no other text contains, so that a text search for the password finds leaks.
 SECRET = "xyzzy"
 
 
@@ -54,18 +54,18 @@ class Case:
         document: a URL whose content is `content`.
         listing: a URL of a listing whose entries have the names in `names`.
         barred: the names of entries that cannot be fetched.
-        asking: the names of entries that can be fetched only after user input.
+        asking: the names of entries for which a request needs user input.
         missing: the URL of a missing object; a request raises `error`.
         login: a URL with a password.
         secret: the password of `login`.
         spoken: the password in the form that is sent to the server.
-        later: bytes that the plan cannot know, as pairs (displayed, sent).
+        later: pairs (displayed, sent) of bytes that a plan cannot predict.
         farewell: the bytes that the client sends when the session is closed.
-        otherwise: URLs whose exchange depends on an unexpected reply of the server.
+        otherwise: URLs for which the server sends another reply than the plan expects.
         furnish: a function that creates the files in `{folder}`.
         by_setting: whether the server comes from a setting and not from the URL.
         drawn: whether the client sends random numbers. If so, events differ from the bytes of the plan.
-        any_port: whether the policy accepts other ports than the scheme's default port.
+        any_port: whether the policy accepts other ports than the default port of the scheme.
         saved: the default file name of `document`, if the URL determines a file name.
     """
 
@@ -103,7 +103,7 @@ class Case:
         return self.document.partition(":")[0]
 
 
-#: The timeout of a test in seconds. Every test is much faster, even on a busy machine.
+#: The timeout of a test in seconds. Even on a busy machine, every test takes much less time.
 PATIENT = 30.0
 
 #: Whether each check runs in its long form, with cancellations at all checkpoints and with more seeds.
@@ -145,12 +145,12 @@ class CaseSetting:
 
     @property
     def news_server(self) -> str | None:
-        """Return the setting for the news server, or None if the server comes from the URL."""
+        """Return the setting for the news server, or None if the URL contains the server."""
         return self.at if self.case.by_setting else None
 
     @property
     def policy(self) -> Policy:
-        """Return a policy that allows the case's URLs, and the entries of its listings as derived URLs."""
+        """Return a policy that allows the case's URLs, and the derived URLs in its listings."""
         ports = frozenset[int]() if self.server is None else frozenset({self.port})
         return Policy(allow_port=ports, allow_password=True)
 
@@ -192,7 +192,7 @@ async def start(case: Case, nursery: trio.Nursery, tls: ssl.SSLContext, folder: 
     return CaseSetting(case, server, folder, tls)
 
 
-#: An operation on a URL. The path is used only by operations that write a file.
+#: A function that performs an operation on a URL. Only operations that write a file use the path.
 Way: TypeAlias = Callable[[Resolver, str, Path], Awaitable[object]]
 
 
@@ -244,8 +244,8 @@ async def wait_until_settled() -> OpenConnections:
 async def check_nothing_left(before: OpenConnections) -> None:
     """Check that no more descriptors and threads are in use than before (resource leak).
 
-    Idle worker threads do not count. The number of descriptors may be smaller, because a server may close an
-    earlier connection late.
+    Idle worker threads are not counted. The number of descriptors may be smaller than before, because a
+    server may close an earlier connection late.
     """
     with running().move_on_after(PATIENT):
         while (now := await wait_until_settled()).exceeds(before):
@@ -256,13 +256,13 @@ async def check_nothing_left(before: OpenConnections) -> None:
 def _waits(thread: threading.Thread) -> bool:
     """Return whether a thread is an idle worker thread.
 
-    Trio keeps idle threads for some seconds. A busy thread has the name of its task.
+    Trio keeps idle threads for some seconds. Only a busy thread has the name of its task.
     """
     return thread is threading.main_thread() or thread.name.startswith("Trio thread ")
 
 
 class ListeningSockets(AbstractContextManager["ListeningSockets"]):
-    """Listening sockets for TCP and UDP on one port, without a server: the sockets never receive data."""
+    """Listening sockets for TCP and UDP on the same port, to detect connections and datagrams."""
 
     heard: tuple[bytes, ...] = ()
 

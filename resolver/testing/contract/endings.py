@@ -31,10 +31,10 @@ from resolver.transfer.session import Resolver
 
 
 class Canceller(trio.abc.Instrument):
-    """A counter of the checkpoints of one task and its children, which cancels at checkpoint `most`.
+    """A counter of the checkpoints of a task and its child tasks. At checkpoint `most`, it cancels the task.
 
-    Each step of a task ends at a checkpoint. A shielded checkpoint is not cancelled; the next checkpoint is
-    cancelled instead.
+    Each step of a task ends at a checkpoint. If the checkpoint is shielded, the cancellation takes effect at
+    the next checkpoint.
     """
 
     def __init__(self, task: trio.lowlevel.Task, scope: trio.CancelScope, most: int | None) -> None:
@@ -61,8 +61,8 @@ async def cancelled_at(
 ) -> tuple[int, BaseException | None]:
     """Run an operation, and cancel it at checkpoint number `most`.
 
-    Without `most`, the operation runs to its end. Call this function in a separate task, because all
-    checkpoints of the current task and its children are counted.
+    Without `most`, the operation runs to its end. Call this function in a separate task, because it counts
+    all checkpoints of the current task and its child tasks.
 
     Returns:
         The number of checkpoints, and the exception of the operation or None.
@@ -145,8 +145,8 @@ async def check_what_was_opened_is_closed(setting: CaseSetting, folder: Path) ->
             await check_nothing_left(before)
 
 
-#: Maximum number of checkpoints and events that are tested per operation. With `RESOLVE_TESTS=full`, all are
-#: tested.
+#: Maximum number of checkpoints and events that are tested for each operation. With `RESOLVE_TESTS=full`, all
+#: checkpoints and events are tested.
 MOST = 1_000_000 if FULL else 6
 
 #: For each operation, the attribute of the case with the URL that the operation requests.
@@ -179,9 +179,9 @@ async def check_a_listener_that_fails(name: str, setting: CaseSetting, folder: P
     for number in spread(listener.events, MOST):
         listener = FailingListener(number)
         told = partial(setting.resolver, policy=policy, on_event=listener)
-        path = folder / f"{number}"  # a late thread may have saved a file at the old path
+        path = folder / f"{number}"  # a thread that ended late may have saved a file at the old path
         raised = await raises_own(told, lambda session: LEFT[name](session, url, path))  # noqa: B023
-        assert raised or listener.events < number  # fewer events occur if two responses arrive together
+        assert raised or listener.events < number  # if two responses arrive together, fewer events occur
         await check_nothing_left(before)
 
 
@@ -222,7 +222,7 @@ async def check_a_cancel_at_every_checkpoint(name: str, setting: CaseSetting, fo
 
 
 def is_whole(path: Path, content: bytes) -> bool:
-    """Return whether the file exists, and fail the test if the file has other content."""
+    """Return whether the file exists; if it exists with other content, fail the test."""
     if not path.exists():
         return False
     assert path.read_bytes() == content

@@ -66,8 +66,8 @@ def planned_octets(plan: Plan) -> bytes:
 def check_connects(plan: Plan, setting: CaseSetting, made: list[Connected], accepted: int) -> None:
     """Check that the connections of the plan equal the actual connections.
 
-    In a plan, port 0 is a port that the server chooses, for FTP's data connection. TLS on the data connection
-    starts after the transfer command. Therefore the event of the data connection does not show TLS.
+    In a plan, port 0 means that the server chooses the port, as for FTP's data connection. TLS on the data
+    connection starts after the transfer command, so the event of the data connection does not show TLS.
     """
     planned = [step for step in plan.steps if step["action"] == "connect"]
     assert accepted == sum(step["port"] != 0 for step in planned)
@@ -102,8 +102,8 @@ async def check_fetch(setting: CaseSetting, folder: Path) -> None:
     check_value(response, RESPONSE)
 
 
-#: The members of a response's JSON form. `raw` is not a member, because it can be as large as the content;
-#: `text` is a member.
+#: The members of a response's JSON form. `text` is a member. `raw` is not a member, because it can be as
+#: large as the content.
 RESPONSE = members_of(Response) - {"raw"} | {"text"}
 
 
@@ -126,7 +126,7 @@ async def check_stream(setting: CaseSetting, folder: Path) -> None:
 async def check_save(setting: CaseSetting, folder: Path) -> None:
     """Check `save`, which writes a file or refuses to save a service.
 
-    A service has no content: its reply only names a host (S10).
+    A service, such as telnet, has no content to save (S10).
     """
     case, url, path = setting.case, setting.url(setting.case.document), folder / "saved"
     async with setting.resolver() as session:
@@ -180,7 +180,8 @@ async def check_entries(setting: CaseSetting, folder: Path) -> None:
         assert entry.raw is not None
         check_value(entry, members_of(Entry))
     assert response.kind == case.listing_kind
-    # A body may be another form of the listing, with the same objects: NLST of ftp lacks facts.
+    # The body may be another form of the listing with the same objects. For example, NLST of ftp lacks
+    # metadata.
     assert [(entry.name, entry.url) for entry in response.entries or ()] == [
         (entry.name, entry.url) for entry in found
     ]

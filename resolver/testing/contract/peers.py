@@ -62,7 +62,7 @@ _AT_ONCE = 65_536
 async def leave(peer: Peer) -> None:
     """Wait for the client's last byte, then close the connection.
 
-    Closing a socket with unread bytes would cause a TCP reset.
+    If a socket with unread bytes is closed, the kernel sends a TCP reset.
     """
     if isinstance(peer, trio.SSLStream):
         await peer.unwrap()
@@ -98,7 +98,7 @@ async def babble(peer: Peer, seed: int) -> None:
 
 
 async def greet(peer: Peer) -> None:
-    """Send a greeting like that of many protocols, but not of TLS."""
+    """Send a greeting as in many protocols, but without TLS."""
     await peer.send_all(b"220 hello\r\n")
     await hear_out(peer)
 
@@ -194,7 +194,7 @@ CALM = Limits(idle=PATIENT, connect=PATIENT, body=BODY, body_everywhere=True)
 SHORT = replace(CALM, idle=0.3, connect=2.0)
 ONCE = RetryPolicy(tries=1)
 
-#: The seeds of the random data. `RESOLVE_TESTS=full` adds more seeds.
+#: The seeds of the random data. With `RESOLVE_TESTS=full`, more seeds are used.
 SEEDS = range(100 if FULL else 3)
 
 #: The expected errors for random bytes. If the client accepts some of the bytes as a body, no error is
@@ -203,7 +203,7 @@ MEANINGLESS = (Declined, Disconnected, IntegrityError, ProtocolError, TimedOut, 
 
 
 async def meet(setting: CaseSetting, port: int, folder: Path, limits: Limits) -> None:
-    """Request the document and the entries of a listing from the server at that port."""
+    """Request the document and the entries of a listing from the server at `port`."""
     case = setting.case
     there = CaseSetting(case, IdleServer(port), folder)
     for name in ("fetch", "save") if case.listing is None else ("fetch", "save", "entries"):

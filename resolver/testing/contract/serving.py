@@ -1,4 +1,4 @@
-"""A server that replies to each connection from the transcript with the same requests."""
+"""A mock server that selects a transcript by the client's requests, and sends its replies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def answering(*transcripts: DialogueTranscript, tls: bool = False) -> Callable[.
     """Return a function that starts a `TranscriptServer`, for the attribute `start` of a case.
 
     Args:
-        transcripts: exchanges that are equal up to a request in which they differ.
+        transcripts: protocol exchanges whose first different bytes are from the client, so that the client's
+            request selects the exchange.
         tls: whether TLS starts with the first byte.
     """
     connections = tuple(each for transcript in transcripts for each in transcript.connections)
