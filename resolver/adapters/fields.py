@@ -1,8 +1,8 @@
 """Header fields that an http client passes in a request for a scheme without header fields, such as ftp.
 
-A login (`Authorization: Basic`) is sent only to the host and port of the URL. A default header field of the
-client is ignored if all responses satisfy it. All other header fields are errors, because the caller would
-believe that the server received the field.
+A login (`Authorization: Basic`) is sent only to the host and port of the URL. Some default header fields of
+the client are ignored, because every response satisfies them. All other header fields are errors, because the
+caller would believe that the server received the field.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Place: TypeAlias = tuple[str, str, int]
 Answer: TypeAlias = Awaitable[resolver.Credentials | None] | resolver.Credentials | None
 Given: TypeAlias = Callable[[str, str, int, bytes | None], Answer] | Mapping[Place, resolver.Credentials]
 
-#: Header fields that can be ignored: the URL and the connection determine the first two fields, and a
-#: response without a content coding satisfies the third field.
+#: Header fields that can be ignored. The URL and the connection determine `host` and `connection`, and a
+#: response without a content coding satisfies `accept-encoding`.
 _SATISFIED = frozenset({"host", "connection", "accept-encoding"})
 
 
@@ -31,7 +31,7 @@ class PlaceLogin(NamedTuple):
     credentials: resolver.Credentials
 
     def override_source(self, given: Given | None) -> Given:
-        """Return a credentials source with this login for its place, and `given` for all other hosts."""
+        """Return a credentials source: this login for its own host and port, and `given` for all others."""
         if given is None or isinstance(given, Mapping):
             return {**(given or {}), self.place: self.credentials}
 

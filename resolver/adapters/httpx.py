@@ -3,7 +3,7 @@
     httpx.Client(mounts=resolver.adapters.httpx.mounts())
     httpx.AsyncClient(mounts=resolver.adapters.httpx.mounts())
 
-The clients of httpx2, which has the same names, are supported too.
+The clients of httpx2 have the same names, and are supported, too.
 
 `resolver.HttpxTransport` is the transport for http. Results of other schemes are converted to http status
 codes: 200 for success, 404 for a missing resource, 401 for a required login, 403 for denied access, 503 for a
@@ -64,8 +64,8 @@ class _Given(resolver.Settings, total=False):
     referrer: tuple[str, str | None] | None
 
 
-#: The extension key by which `HttpxTransport` marks a redirected request. httpx copies the extensions to the
-#: next request.
+#: The extension key with which `HttpxTransport` marks a redirected request. httpx copies the extensions to
+#: the next request.
 _MARK = "resolver.hop"
 
 

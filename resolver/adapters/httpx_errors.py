@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class RequestRefused(resolver.Refused):
     """A refusal of an httpx request by the policy.
 
-    The class that is raised is also a `TransportError` of httpx or httpx2.
+    The raised exception is also a `TransportError` of httpx or httpx2.
     """
 
     def __init__(self, refused: resolver.Refused) -> None:
@@ -32,7 +32,7 @@ class RequestRefused(resolver.Refused):
             super().__setattr__(name, value)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Return the class of httpx too, because pickle finds only classes that a module names."""
+        """Return the data for pickle; the class itself cannot be pickled, because no module contains it."""
         if type(self) is RequestRefused:
             return super().__reduce__()
         return _restore_refusal, (type(self).__bases__[1], vars(self).copy())

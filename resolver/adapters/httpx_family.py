@@ -24,7 +24,7 @@ _NAMES = ("httpx", "httpx2")
 
 
 class HttpxFamily(Protocol):
-    """The names of a family that the transports use; the module itself is the value."""
+    """The names of a family that the transports use; the module `httpx` or `httpx2` has this type."""
 
     __name__: str
     __version__: str
@@ -62,7 +62,7 @@ def _find_family(kind: type) -> HttpxFamily:
 
 
 def join_classes(ours: type[T], theirs: type[object]) -> type[T]:
-    """Return a subclass of a class of this library and a class of a family.
+    """Return a common subclass of a class of this library and a class of a family.
 
     The clients of a family accept only bodies and exceptions of their own classes.
     """
@@ -114,8 +114,8 @@ else:
     class TransportBase(_Transport):
         """The base class of a transport for the clients of both families.
 
-        Some libraries require an instance of the transports of a family, so these classes become base
-        classes when a transport is created after the import of the family.
+        Some libraries require a subclass of a family's transport classes. So if the family was imported
+        before a transport is created, its transport classes become base classes.
         """
 
         def __new__(cls, *given, **settings):

@@ -1,9 +1,10 @@
-"""The extension `trace` of a request: a function that is called at the steps of the request, as by httpcore.
+"""The extension `trace` of a request: a function that is called at each step, as in httpcore.
 
-The steps are `connection.connect_tcp` (DNS lookup, connection and TLS together), and with the prefix `http11`
-or `http2` `send_request_headers`, `send_request_body`, `receive_response_headers` and
-`receive_response_body`. Each has the events `started`, and `complete` or `failed`. A small request body is
-sent together with the head, in one step. A pooled connection causes no step `connect_tcp`.
+The first step is `connection.connect_tcp` (DNS lookup, connection and TLS together). The other steps are
+`send_request_headers`, `send_request_body`, `receive_response_headers` and `receive_response_body`, with the
+prefix `http11` or `http2`. Each step has the event `started`, and then `complete` or `failed`. A small
+request body is sent together with the head, in one step. With a pooled connection, the step `connect_tcp`
+does not occur.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from protocols.contract import Line
     from resolver.network.stream import SocketStream
 
-#: Calls the function of the client with the name of an event and its facts.
+#: A function that passes the name of an event and its data to the function of the client.
 Report: TypeAlias = Callable[[str, Mapping[str, Any]], Awaitable[None]]
 
 _HEADERS, _BODY = "receive_response_headers", "receive_response_body"
@@ -49,7 +50,7 @@ class RequestTrace:
 
     @asynccontextmanager
     async def watch_send(self, number: int) -> AsyncIterator[None]:
-        """Report a write; later frames of HTTP/2 only manage the connection and are not reported."""
+        """Report a write; later HTTP/2 frames are not reported, because they only manage the connection."""
         if number and self._prefix == "http2":
             yield
             return
@@ -57,7 +58,7 @@ class RequestTrace:
             yield
 
     async def begin(self, step: str) -> None:
-        """Report the start of receiving, once."""
+        """Report once that the reception of a step started."""
         if self._step != step:
             self._step = step
             await self._report(f"{self._prefix}.{step}.started", {})
@@ -81,7 +82,7 @@ class RequestTrace:
         await self._report(f"{self._prefix}.{_BODY}.complete", {"return_value": None})
 
     async def fail(self, error: Exception) -> None:
-        """Report the failure of receiving."""
+        """Report that the reception of a step failed."""
         if self._step is not None:
             await self._report(f"{self._prefix}.{self._step}.failed", {"exception": error})
 

@@ -1,4 +1,4 @@
-"""The http transport for httpx and httpx2, with policy checks (SSRF), their exceptions and timeouts."""
+"""The http transport for httpx and httpx2, with policy checks (SSRF) and their timeouts and exceptions."""
 
 from __future__ import annotations
 
@@ -84,10 +84,10 @@ if TYPE_CHECKING:
 
 # Redirects that the httpx client follows, and the headers of the redirected requests (S10, S11).
 #
-# For each redirect, httpx creates a new request, which has the extensions of the redirected request. So this
-# transport stores a mark in the extensions of each request that gets a redirect response. A request with the
-# mark of another request is a redirected request. If the same request is sent again, for example for
-# authentication, it is not a redirected request.
+# For each redirect, httpx creates a new request, and copies the extensions of the old request to the new
+# request. So if a request gets a redirect response, this transport stores a mark in its extensions. If a
+# request has the mark of another request, it follows a redirect. If a request has its own mark, it is sent
+# again, for example for authentication.
 
 _MARK = "resolver.hop"
 #: The schemes of WebSocket. The first request of a connection is an http request (RFC 6455 4.1).
@@ -102,7 +102,7 @@ class _RedirectMark(NamedTuple):
         request: The request that got the redirect response.
         referrer: The URL and address of this request.
         hops: The number of redirects so far.
-        left: Whether a redirect has led to a host or port other than the first request's.
+        left: Whether a redirect has led away from the host and port of the first request.
         clock: The clock that started with the first request.
     """
 
@@ -128,10 +128,10 @@ class RequestRoute(NamedTuple):
     def retry(self, url: Url, headers: Headers, policy: Policy) -> tuple[RequestRoute, Url, Headers]:
         """Return the route, URL and headers for a redirect to `url`.
 
-        Credentials for one host and port are not sent to another. After a redirect to another host or port,
-        the credentials are not sent again, even if a later redirect leads back to the first host. httpx would
-        send a user name from the URL of a redirect, so it is removed here (S06: passwords sent without
-        encryption).
+        Credentials for one host and port are not sent to another host or port. After a redirect to another
+        host or port, the credentials are not sent again, even if a later redirect leads back to the first
+        host. A user name in the URL of a redirect is removed, because httpx would send the user name (S06:
+        passwords sent without encryption).
         """
         if self.origin != "derived" or self.referrer is None:
             return self, url, headers
@@ -191,7 +191,8 @@ class HttpxTimeouts:
     def late(self) -> Phase:
         """Return the phase of the timeout that ended the request.
 
-        While the request body is still being sent, a read timeout is not an error, so it is not recorded.
+        A read timeout is not recorded while the request body is still being sent, because it is then not an
+        error.
         """
         return self._late
 
@@ -205,7 +206,7 @@ class HttpxTimeouts:
         self._timeouts, self._until = {}, {}
 
     def begin_saying(self) -> None:
-        """Start the phase in which the request is sent and the response is read concurrently."""
+        """Start the phase in which the client concurrently sends the request and reads the response."""
         self._saying = True
         self.leave_head()
 
@@ -301,7 +302,7 @@ class TimeoutGate(UrlGate):
         return stream
 
     def translate_error(self, error: ResolveError) -> httpx.TransportError | RequestRefused:
-        """Return the exception of the client's family; for a timeout, of the phase that timed out."""
+        """Return the exception of the client's family; for a timeout, it depends on the phase."""
         return translate_error(error, self.family, self._times.late)
 
     async def enter(self, conversation: AbstractAsyncContextManager[Reply]) -> Reply:
@@ -413,8 +414,8 @@ class ResponseBody:
     async def read_ahead(self) -> bool:
         """Read up to 1 MiB that has arrived, and return whether the body is complete.
 
-        A body with an announced length may take 2 ms to arrive: a server may send it after the response head.
-        Later reads raise an error that occurs here.
+        If the length of the body is announced, the method waits up to 2 ms for the body, because a server may
+        send the body after the response head. If an error occurs, later reads raise the error.
         """
         loop = self.gate.clock.loop
         with loop.move_on_at(loop.current_time() + MOMENT if self._has_length else -_NEVER):
@@ -509,14 +510,14 @@ class HeldBody:
 class HttpxTransport(TransportBase):
     """A transport for `httpx.AsyncClient` (with trio or asyncio) or `httpx.Client` (in any thread).
 
-    The clients of httpx2 are supported too. The class of a request decides whether its response and its
-    exceptions are of httpx or of httpx2.
+    The clients of httpx2 are supported too. The class of a request determines whether its response and
+    exceptions belong to httpx or httpx2.
 
-    One transport object cannot be used with both kinds of clients; its first request determines the kind. If
-    the policy refuses a request, `RequestRefused` is raised before data is sent. `RequestRefused` is a
-    subclass of `Refused` and of the `TransportError` of the client. All other errors are exceptions of the
-    client, with the error of this library as their cause. Both the timeouts of the client and the limits of
-    this library apply.
+    A transport object cannot be used with both asynchronous and blocking clients. The first request
+    determines the kind of the client. If the policy refuses a request, `RequestRefused` is raised before data
+    is sent. `RequestRefused` is a subclass of `Refused` and of the `TransportError` of the client. All other
+    errors are exceptions of the client, with the error of this library as their cause. Both the timeouts of
+    the client and the limits of this library apply.
 
     Args:
         origin: The origin of the URLs.
@@ -717,10 +718,10 @@ def _filter_codings(value: bytes, undone: frozenset[str]) -> bytes:
 
 
 async def _read_ahead(response: httpx.Response) -> bool:
-    """Read the received part of the body in the portal call of the head: each call takes 0.1 ms."""
+    """Read the received bytes of the body in the portal call of the head; each call takes 0.1 ms."""
     body = response.stream
     assert isinstance(body, ResponseBody)
-    # A trace function would run inside the short time limit of `read_ahead`.
+    # A trace function is excluded, because it would run within the short time limit of `read_ahead`.
     return body.upgraded is None and body.gate.trace is None and await body.read_ahead()
 
 
@@ -754,7 +755,7 @@ def _goes_in_frames(request: httpx.Request, body: RequestBody) -> bool:
 
 
 def _response(reply: Reply, gate: TimeoutGate, body: ResponseBody) -> httpx.Response:
-    """Convert a response to an httpx response; httpx adds a missing reason phrase."""
+    """Convert a response to an httpx response; if the reason phrase is missing, httpx adds it."""
     facts = reply.extra or {}
     reason = str(facts["reason"]).encode("latin-1")
     upgraded = body.upgraded

@@ -1,8 +1,8 @@
-"""The connection after a response 101 (RFC 9110 15.2.2), for a library of the new protocol such as WebSocket.
+"""The connection after a 101 response (RFC 9110 section 15.2.2), for libraries such as WebSocket clients.
 
-The methods and errors are those of a network stream of httpcore, or of httpcore2 under httpx2: libraries such
-as httpx-ws take `response.extensions["network_stream"]` and catch `httpcore.ReadError`. The timeouts of http
-do not apply; each call has a timeout.
+The methods and errors are the same as for a network stream of httpcore or, with httpx2, of httpcore2.
+Libraries such as httpx-ws use `response.extensions["network_stream"]` and catch `httpcore.ReadError`. The
+timeouts of http do not apply, because each call has its own timeout.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class StreamErrors(NamedTuple):
 def _errors_of(family: HttpxFamily) -> tuple[StreamErrors, StreamErrors]:
     """Return the exception classes of a read and of a write.
 
-    The httpcore of a family is imported here, because few responses are 101.
+    The httpcore module of a family is imported lazily, because few responses have the status 101.
     """
     if family.__name__ == "httpx2":
         import httpcore2

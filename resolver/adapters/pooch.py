@@ -2,8 +2,8 @@
 
     pooch.retrieve("gopher://gopher.example/9/data.bin", known_hash="sha256:…", downloader=Downloader())
 
-pooch verifies the hash of the file. A truncated transfer is resumed, with as many attempts as the command
-`get` makes. If it stays truncated, an error is raised before the hash is verified.
+pooch verifies the hash of the file. A truncated transfer is resumed, with as many attempts as in the command
+`get`. If the last attempt is also truncated, an error is raised before the hash is verified.
 """
 
 from __future__ import annotations

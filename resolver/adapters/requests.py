@@ -4,16 +4,17 @@
     resolver.adapters.requests.mount(session)
     session.get("gopher://gopher.example/0/about.txt").text
 
-If http and https are mounted, they use `resolver.HttpxTransport`. The method, the header fields and the body
-of a request are sent unchanged. The requests session handles redirects, proxies, logins and cookies.
+If http and https are mounted, the adapter uses `resolver.HttpxTransport` for them. The method, the header
+fields and the body of a request are sent unchanged. The requests session handles redirects, proxies, logins
+and cookies.
 
 Results of other schemes are converted to http status codes: 200 for success, 404 for a missing resource, 401
 for a required login, 403 for denied access, 503 for a temporary refusal, and 502 for any other refusal. The
 message of the server is the `reason`. Only GET is supported for these schemes. The only supported header
 field is a login. Other header fields and a request body raise an error before data is sent.
 
-A failure raises an exception of requests, with the error of this library as its cause. The policy checks a
-redirect with the origin `derived` (S10), regardless of the adapter that received the redirect.
+A failure raises an exception of requests, with the error of this library as its cause. The policy checks the
+target of a redirect with the origin `derived` (S10), even if another adapter received the redirect.
 """
 
 from __future__ import annotations
@@ -120,11 +121,12 @@ class _HopMarker:
 
 
 class _Way:
-    """The origin of a redirected request; `extensions` are its extensions for `HttpxTransport`."""
+    """The origin of a redirected request; `extensions` are the request extensions for `HttpxTransport`."""
 
     def __init__(self, response: Response) -> None:
         self.referrer = response.url or response.request.url or "", None
-        #: The extensions include the redirect mark of `HttpxTransport`, which contains more than the URL.
+        #: The extensions include the redirect mark of `HttpxTransport`, which contains more data than the
+        #: URL.
         self.extensions = {
             "origin": "derived",
             "referrer": self.referrer,
@@ -225,7 +227,7 @@ class Adapter(BaseAdapter):
                 f"method {request.method} is not supported, expected GET without a body (nothing was sent)"
             )
         way = cast("_Way | None", request.hooks.get(_WAY))
-        if way is None:  # header fields for another host and port are not sent after a redirect (S11)
+        if way is None:  # after a redirect, header fields for another host and port are not sent (S11)
             said = said._replace(login=_login_of(request))
         if said not in self._resolvers:
             self._resolvers.setdefault(
@@ -258,7 +260,7 @@ class Adapter(BaseAdapter):
 
 
 class _RawHeaders(NamedTuple):
-    """The settings of a request except its URL; requests with equal settings share a connection pool."""
+    """The settings of a request. Requests with equal settings share a connection pool."""
 
     connect: float | None
     idle: float | None

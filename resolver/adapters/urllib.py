@@ -5,8 +5,8 @@
 
 After `install`, libraries that use urllib support these schemes too: pandas, numpy, xarray, feedparser. The
 handler for ftp replaces urllib's handler. By default, urllib itself handles http and https, including
-redirects; `http=True` changes this. The handlers are read-only: a request body or a method other than GET
-raises an error before data is sent.
+redirects. With `http=True`, the handlers of this module handle http and https. The handlers are read-only: a
+request body or a method other than GET raises an error before data is sent.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Handler(urllib.request.BaseHandler):
 
     def _said_by(self, request: urllib.request.Request) -> resolver.Settings:
         said = resolver.Settings()
-        if isinstance(seconds := request.timeout, (int, float)):  # otherwise a sentinel for no timeout
+        if isinstance(seconds := request.timeout, (int, float)):  # otherwise a sentinel that means no timeout
             limits = self._settings.get("limits") or resolver.Limits()
             said["limits"] = limits.waiting(seconds, seconds)
         if request.headers:  # the caller has set header fields
