@@ -1,8 +1,8 @@
 """The command-line parser, which returns a `Command`.
 
-The first argument that is not an option must be a URL or the name of a command; any other argument is an
-error. A URL always contains a colon, and the name of a command never does. The default command is `get`. This
-module checks all values, so a `Command` is always valid.
+The first argument that is not an option must be a URL or the name of a command. Any other first argument is
+an error. A URL always contains a colon, and the name of a command never contains a colon. The default command
+is `get`. This module checks all values, so a `Command` is always valid.
 """
 
 from __future__ import annotations
@@ -130,11 +130,11 @@ def _help(words: list[str]) -> Command:
 
 
 def _apply_defaults(given: dict[str, Any], verb: str) -> tuple[dict[str, Any], Configuration]:
-    """Return the values of all options, and the configuration with the source of each value.
+    """Return the values of all options, and the configuration, which contains the source of each value.
 
-    An option that is not on the command line has its configured value, or else its default. For a repeatable
-    option, values of the command line are appended to the configured values. The configured value of an
-    option that the command does not use is ignored. Raises `UsageError`.
+    If an option is not on the command line, its value is the configured value, or else the default. For a
+    repeatable option, values of the command line are appended to the configured values. If the command does
+    not use an option, the configured value of the option is ignored. Raises `UsageError`.
     """
     configuration = load(given.get("config"))
     values, sources = {}, {}
@@ -199,8 +199,8 @@ def _command(verb: str, urls: list[str], given: dict[str, Any], extracts: str | 
     return command
 
 
-#: Paths of standard output. These paths are never opened: if standard output is redirected to a file, opening
-#: the path would overwrite the file from its start.
+#: Paths that mean standard output. These paths are never opened. If standard output is redirected to a file,
+#: a new open call would overwrite the file from its start.
 _STANDARD_OUTPUT = frozenset({"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"})
 
 
@@ -239,10 +239,10 @@ def _check_listening(command: Command) -> None:
 
 
 def _check_proxy(command: Command) -> None:
-    """Check the options of `proxy`, and choose the policy `untrusted` unless another one is given."""
+    """Check the options of `proxy`; the default policy is `untrusted`."""
     if command.urls or command.lists:
         raise UsageError("proxy does not take a URL: other programs send them")
-    for row in rows():  # The user might rely on an option that has no effect here.
+    for row in rows():  # An option without an effect is an error, because the user may rely on it.
         if command.configuration.sources[row.name] == "the command line" and "proxy" not in row.verbs.split():
             raise UsageError(f"proxy does not take {row.long}")
     policy = command.configuration.given.get("policy", "untrusted")
@@ -369,7 +369,7 @@ def _check_output(command: Command) -> None:
         raise UsageError("--host-directories and --cut-dirs cannot be combined with -O FILE")
 
 
-#: Options of `get` for one file with the name of its URL.
+#: Options of `get` that apply only to a single file with the name from its URL.
 _ONE_FILE = [
     "output",
     "directory",
@@ -437,7 +437,7 @@ def _gateways(texts: list[str]) -> dict[str, str]:
 # The command line of `bulk`. Options for one process or one URL are rejected, because a cluster cannot apply
 # them.
 
-#: Concurrent slices of a worker process. Each slice has a thread, which waits for an event loop.
+#: The number of concurrent slices of a worker process. Each slice has a thread that waits for an event loop.
 THREADS = 16
 
 #: The reason why an option of other commands is not valid for `bulk`, by option name.
@@ -458,7 +458,7 @@ _NOT_HERE = {
 def _check_bulk(command: Command) -> None:
     """Check the command line of `bulk`. Raises `UsageError`.
 
-    Options without an effect in `bulk` are rejected, because the user may rely on such an option.
+    If an option has no effect in `bulk`, it is rejected, because the user may rely on it.
     """
     if not command.lists:
         raise UsageError("bulk: expected lists of URLs (files, - for standard input, or URLs)")

@@ -14,15 +14,17 @@ from rich.text import Text
 
 from resolver.cli.transfers import TransferProgress, TransferTracker, countdown, octets, octets_of
 
-#: Seconds before a transfer gets a progress bar. A user could not read the bar of a shorter transfer.
+#: The time in seconds before a transfer gets a progress bar. A user could not read the bar of a shorter
+#: transfer.
 _AGE = 0.3
 
-#: Minimum columns of the name and the bar together. Another figure is shown only if these columns are left.
+#: The minimum number of columns for the name and the bar together. A further figure is shown only if so many
+#: columns are left.
 _LEAST = 25
 _LEAST_BAR = 6
 
-#: The characters for bytes of an earlier run, received bytes and missing bytes. `_ASCII_GLYPHS` is for
-#: terminals that cannot show block characters.
+#: The characters of a bar: for bytes of an earlier run, for received bytes, and for missing bytes.
+#: `_ASCII_GLYPHS` is for terminals that cannot show block characters.
 _GLYPHS = ("▒", "█", "░")
 _ASCII_GLYPHS = ("+", "=", ".")
 _STYLES = ("cyan", "green", "bright_black")
@@ -93,7 +95,7 @@ class Bars:
     def _fit(self, text: str, width: int) -> str:
         """Pad or shorten a text to a width.
 
-        Characters are removed in the middle, because names of a series differ at the end.
+        Characters are removed in the middle, because similar names often differ at the end.
         """
         if cell_len(text) <= width:
             return set_cell_size(text, width)
@@ -115,8 +117,7 @@ def _tail(text: str, width: int) -> str:
 def _figures(transfer: TransferProgress, now: float, room: int) -> str:
     """Format the figures of a transfer, right-aligned: as many as fit in `room` columns.
 
-    The figures in order of importance are percentage, time left, rate and bytes. The percentage is always
-    shown.
+    The order of importance is percentage, time left, rate and bytes. The percentage is always shown.
     """
     rate, left, whole = transfer.rate(now), transfer.estimate_remaining(now), transfer.expected
     percent = "" if not whole else f"{min(100, transfer.received * 100 // whole)}%"

@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from resolver.cli.lists import FetchedList
 
 
-# Logins for the workers of a cluster. A login is sent only if the user configured the login for a host in a
-# list. Logins for other hosts are not sent. Workers do not prompt, run commands or read keyrings.
+# Logins for the workers of a cluster. A login is sent to the workers only if a list contains a URL with the
+# host of the login. Workers do not prompt, run commands or read keyrings.
 
 
 class PickledSecrets(CommandSecrets):
@@ -118,7 +118,7 @@ class BulkDisplay:
     def read(self, requests: Iterable[T]) -> Iterator[T]:
         """Yield the requests unchanged, and report the number of requests read so far.
 
-        The elapsed time is measured from the end of the requests.
+        The elapsed time starts after the last request was read.
         """
         for count, request in enumerate(requests, 1):
             yield request
@@ -204,13 +204,14 @@ def _list_failures(counts: Mapping[str, int]) -> list[str]:
 #   while the stack unwinds.
 # - Shells start background jobs of a script with SIGINT ignored, and Python then leaves SIGINT ignored. This
 #   handler is installed in this case, too.
-# - If a signal handler raises in a finalizer or in a callback of the garbage collector, Python drops the
-#   exception. The signal is then sent again.
-# - Closing may block, and so may the threads that Python joins at exit. A second signal therefore ends the
-#   process immediately. After the first signal, the process ends after `PATIENCE` at the latest.
+# - If a signal handler raises an exception in a finalizer or in a callback of the garbage collector, Python
+#   ignores the exception. The signal is then sent again.
+# - The close of the cluster may block, and the threads that Python joins at exit may block, too. A second
+#   signal therefore ends the process immediately. After the first signal, the process ends after `PATIENCE`
+#   at the latest.
 
-#: Maximum seconds from the first signal to the end of the process. Dask gives a worker four seconds to end,
-#: and five more seconds after a kill.
+#: The maximum time in seconds from the first signal to the end of the process. Dask waits 4 s until a worker
+#: ends, and another 5 s after it has killed the worker.
 PATIENCE = 10.0
 
 #: Seconds until a dropped signal is sent again. By then, the finalizer that dropped the signal has ended.
@@ -225,8 +226,8 @@ _Word = Literal["first", "dropped", "second", "over"]
 class Interrupts:
     """A context manager for the main thread that converts SIGINT and SIGTERM to an exit status.
 
-    After a signal, each exception that leaves the block is suppressed, because the signal caused it. `tell`
-    is then called with "interrupted" or "terminated", and `status` is the exit status.
+    After a signal, all exceptions of the block are suppressed, because the signal caused them. `tell` is then
+    called with "interrupted" or "terminated", and `status` is the exit status.
     """
 
     def __init__(self, tell: Callable[[str], object]) -> None:
@@ -298,8 +299,8 @@ class Interrupts:
     def _send_again(self) -> None:
         """Send the signal repeatedly until the handler runs.
 
-        One signal is not enough: a signal that arrives just before a blocking call does not interrupt the
-        call.
+        A single signal may have no effect: if it arrives just before a blocking call, it does not interrupt
+        the call.
         """
         self._comes_again = True
         while self._comes_again and self._words.empty():

@@ -80,8 +80,8 @@ def _loop() -> Iterator[IOLoop]:
     Worker processes inherit the blocked signal, so Ctrl-C does not interrupt them. This process handles
     Ctrl-C and ends the workers.
     """
-    # The start of the resource tracker of multiprocessing unblocks SIGINT in its thread. The tracker must
-    # therefore be started before SIGINT is blocked.
+    # When the resource tracker of multiprocessing starts, it unblocks SIGINT in the current thread. The
+    # tracker must therefore be started before SIGINT is blocked.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -93,8 +93,8 @@ def _loop() -> Iterator[IOLoop]:
     runner.stop()
 
 
-# The last action of a local worker is to cancel its task, because no process waits for the result. Dask
-# imports this module by its name (`preload`) and calls `dask_teardown`.
+# At its end, a local worker cancels its task, because no process waits for the result. Dask imports this
+# module by its name (`preload`) and calls `dask_teardown`.
 
 
 def dask_teardown(worker: object) -> None:

@@ -1,10 +1,10 @@
 """The configuration file: defaults of options, gateways, and sections for single hosts.
 
 The default path of the TOML file is in the user's configuration directory (XDG Base Directory). `--config`
-sets another path. Only one file is read, and the current directory is never searched. The file can loosen the
+sets another path. Only one file is read, and the current directory is never searched. The file can weaken the
 policy. The file must therefore belong to the user (or root), and other users must not have write permission.
-Other users must not have read permission if the file contains a password. A mistake in the file is a usage
-error; the message contains the file and the line.
+If the file contains a password, other users must not have read permission either. A mistake in the file is a
+usage error; the message contains the file and the line.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ _TABLES: Mapping[str, str] = {"gateways": "gateway", "limits": "limit"}
 #: The key of the `[[mirror]]` tables, each of which is for one URL prefix.
 MIRROR = "mirror"
 
-#: Keys of a host's section: the keys of the login, then the options that can be set for one host.
+#: The keys in the section of a host: first the keys of the login, then the options for a single host.
 _OF_A_LOGIN = ("user", "password", "password_command", "keyring")
 _WAYS_TO_A_PASSWORD = _OF_A_LOGIN[1:]
 _OF_A_HOST = (
@@ -240,7 +240,7 @@ class _ConfigurationFile:
         return Configuration(self._path, settings, hosts, dict(self._mirrors()))
 
     def _meant_a_table(self, key: str) -> bool:
-        """Return whether a key is probably a mistyped table name, not a host name without a dot."""
+        """Return whether a key is probably a mistyped table name and not a host name without a dot."""
         from difflib import get_close_matches  # lazy import: few files have such a mistake
 
         return "." not in key and bool(get_close_matches(key, _TABLES, 1))
@@ -387,7 +387,7 @@ class _ConfigurationFile:
     def _lines(self) -> Iterator[tuple[int, str | None, str]]:
         """Yield the line number, table and key of each line; used only for error messages.
 
-        A multi-line key is not found.
+        A key whose text spans several lines is not found.
         """
         table, mirrors = None, 0
         for number, line in enumerate(self._text.splitlines(), 1):
@@ -497,7 +497,7 @@ def _values(settings: Mapping[str, ConfiguredValue]) -> dict[str, Any]:
 
 
 def settings_at(host: str, port: int, configuration: Configuration) -> dict[str, ConfiguredValue]:
-    """Return the settings of the sections of a host and port, except those that the command line sets."""
+    """Return the settings from the sections of a host and port; settings of the command line are omitted."""
     found: dict[str, ConfiguredValue] = {}
     for name in reversed(names_of(host, port)):
         section = configuration.hosts.get(name, HostSection())

@@ -1,8 +1,8 @@
 """The terminal of an interactive session: its settings (termios), keyboard input and output.
 
-`leave` restores the settings at every end of a session. Standard input and output share their file status
-flags with the shell. The terminal is therefore opened again, and only the new descriptors are nonblocking.
-Without nonblocking descriptors, a stopped terminal (Ctrl-S) would block cancellation.
+`leave` restores the settings at every end of a session. The shell shares the file status flags of standard
+input and output. The terminal is therefore opened again, and only the new descriptors are nonblocking. With a
+blocking descriptor, a stopped terminal (Ctrl-S) would delay a cancellation.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class Mode(NamedTuple):
     """A terminal mode.
 
     Attributes:
-        by_characters: whether each character is sent as it is typed, not line by line.
+        by_characters: whether each character is sent immediately, instead of complete lines.
         echo: whether the terminal driver echoes typed text.
-        folds: whether the terminal driver converts LF to CR LF, because no other component does.
+        folds: whether the terminal driver converts LF to CR LF.
     """
 
     by_characters: bool
@@ -163,16 +163,16 @@ class Console:
     async def read(self) -> bytes:
         """Read typed bytes. Raises `HungUp`.
 
-        In line mode, the result is empty for `^D`. The method sets `by_lines` to whether the terminal driver
-        edited the bytes in line mode. This can be true in character mode, for bytes typed before the mode
-        changed.
+        In line mode, the result is empty for `^D`. If the terminal driver edited the bytes in line mode, the
+        method sets `by_lines` to True. This can also happen in character mode, if the bytes were typed before
+        the mode changed.
         """
         while True:
             await wait_readable(self._input)
             try:
                 typed = os.read(self._input, self._edited or _READ_AT_ONCE)
                 if not typed:
-                    # A closed terminal also returns zero bytes, but tcgetattr then fails.
+                    # For a closed terminal, a read also returns zero bytes, but tcgetattr fails.
                     termios.tcgetattr(self._input)
             except BlockingIOError:
                 continue
@@ -235,7 +235,7 @@ def _by_characters(first: list[Any], mode: Mode) -> list[Any]:
 def _by_lines(first: list[Any], mode: Mode) -> list[Any]:
     """Return the settings of line mode: the terminal driver edits lines.
 
-    The escape character also ends a line (VEOL), so that a read returns immediately.
+    The escape character also ends a line (VEOL), so that it is read immediately.
     """
     settings = _copy_settings(first)
     settings[_IN] = settings[_IN] & ~(termios.INLCR | termios.IGNCR) | termios.ICRNL

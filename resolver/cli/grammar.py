@@ -25,7 +25,7 @@ class _SwitchAction(argparse.Action):
 
 
 #: Short options of other clients that `resolve` rejects, with the equivalent option of `resolve`. For
-#: example, `-x PROXY URL` of curl must not fetch URL without the proxy.
+#: example, curl has `-x PROXY URL`. Without this error, `resolve` would fetch URL without the proxy.
 _FOREIGN = {"-x": "--proxy URL"}
 
 
@@ -88,7 +88,7 @@ def _refused(message: str) -> UsageError:
 
 
 def _parser() -> argparse.ArgumentParser:
-    # With an empty usage text, argparse does not generate a usage text of all options, which is never shown.
+    # With an empty usage text, argparse does not generate its own usage text, which is never shown.
     parser = _Parser(prog="resolve", usage="", add_help=False, allow_abbrev=False)
     parser.add_argument("urls", nargs="*")
     for flag, option in _FOREIGN.items():

@@ -46,7 +46,7 @@ def proposal(text: str) -> str | None:
 def _reason(text: str, position: int) -> str | None:
     """Explain how to percent-encode an invalid character, or return None.
 
-    Returns None for a URL with a password, because a character of the password must not be shown (S17).
+    Returns None if the URL has a password, because no character of the password must be shown (S17).
     """
     character = text[position : position + 1]
     around = character == " " and not (text[:position].strip() and text[position:].strip())

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from resolver.ledger.report import LedgerReport, PendingRow
 
 
-#: Maximum lines of a list file that are read together. Lines of a pipe are read one by one.
+#: The maximum number of lines of a list file that are read together. Lines of a pipe are read one by one.
 _AT_ONCE = 500
 
 
@@ -165,7 +165,7 @@ def _recall(how: str | None, ledger: Ledger | None, command: Command) -> LedgerR
 
 
 class EarlierRecords:
-    """A generator of the JSON records of completed targets.
+    """A generator of the JSON records of targets that earlier runs completed.
 
     These records differ only in a few members, so the common members are computed once.
     """
@@ -335,8 +335,8 @@ def _lines(found: LedgerReport) -> list[str]:
 def _list(left: Iterator[PendingRow], name: str, command: Command) -> int:
     """Write the pending targets to standard output or a file, as a list for `-i`.
 
-    With `--json`, each record includes the error. The ledger does not store passwords of URLs, so a message
-    tells the user to use the original list.
+    With `--json`, each record includes the error. The ledger does not store the passwords of URLs. If a URL
+    had a password, a message tells the user to use the original list.
     """
     hidden = 0
 

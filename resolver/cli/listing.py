@@ -141,7 +141,8 @@ def painter(environment: Mapping[str, str]) -> EntryColors:
 class EntryPrinter:
     """A formatter of entries as lines.
 
-    A call of the instance numbers entries in call order. The caller of `line` passes the number.
+    If the instance is called, it numbers the entries in the order of the calls. The caller of `line` passes
+    the number.
     """
 
     def __init__(self, command: Command, *, raw: bool) -> None:

@@ -177,7 +177,8 @@ def _file(found: ListedDigest, source: ListSource, where: str) -> ListedFile:
 
 # The selection of the mirrors that a list contains for one file.
 
-#: Maximum skipped mirrors with a separate finding, because a list may contain a thousand mirrors.
+#: The maximum number of skipped mirrors with a separate finding, because a list may contain a thousand
+#: mirrors.
 _MOST_TOLD = 5
 
 

@@ -72,7 +72,7 @@ def grant_of(command: Command) -> ToolGrant:
 def _check_given(command: Command) -> None:
     """Reject options that have no effect in `mcp`. Raises `UsageError`.
 
-    The user might rely on a rejected option. Some rejected options contain a secret, which an agent could
+    The user might rely on such an option. Some of these options also contain a secret, which an agent could
     send to any host.
     """
     for row in rows():
@@ -102,8 +102,8 @@ class _StdinReader:
     async def __anext__(self) -> bytes | None:
         """Return the next line, or None for a line that is longer than `streams.MOST_LINE`."""
         while line := await self._read_next():
-            # Only the last line may have no line end. Any other line without a line end is a part of a longer
-            # line.
+            # Only the last line of the input may lack a line end. Any other line without a line end is the
+            # start of a line that is too long.
             whole = line.endswith(b"\n") or len(line) < streams.MOST_LINE
             was_cut, self._is_cut = self._is_cut, not whole
             if not was_cut:

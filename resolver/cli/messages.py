@@ -64,7 +64,7 @@ def _way_out(error: ResolveError, text: str) -> str:
     if isinstance(error, Refused) and error.flag is not None and error.flag not in error.message:
         return f"; {error.flag} would allow it"
     if isinstance(error, TlsError) and error.certificate is not None:
-        # A host of a redirect is pinned in its section of the configuration only.
+        # A pin for the host of a redirect can only be set in the host's section of the configuration.
         pin = f"--pin {error.certificate}" if error.url == redact(text) else f'pin = "{error.certificate}"'
         words = f"{pin} if the operator of the server confirms this digest"
         return f" ({words})" if error.setting is None else f" ({_option(error.setting)}, or {words})"

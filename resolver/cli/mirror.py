@@ -70,7 +70,7 @@ class PlannedTree(NamedTuple):
 class Trees:
     """The trees of a run, with their files and directories.
 
-    Raises `NotConfigured` if `--delete` needs the user's consent and a terminal is missing.
+    Raises `NotConfigured` if `--delete` needs the user's consent but a terminal is missing.
 
     Args:
         run: the run, which reports and counts outcomes.
@@ -104,7 +104,7 @@ class Trees:
         self._is_told = command.is_quiet or not command.ignore_robots
 
     async def plant(self, target: CommandTarget) -> None:
-        """Wait until fewer than the maximum of trees are running, then start a tree.
+        """Wait until fewer than the maximum number of trees are running, and then start a tree.
 
         An error of the root URL is reported, and is not raised.
         """

@@ -62,8 +62,8 @@ _HELP = (
     "help: show this; an empty line returns to the session",
 )
 
-#: Maximum bytes of the send queue, which fills if the service does not read. The input buffer of a terminal
-#: driver is not larger.
+#: The maximum number of bytes in the send queue. The queue fills if the service does not read. The input
+#: buffer of a terminal driver is not larger.
 _MOST_WAITING = 65_536
 _BELL = b"\x07"
 _END_OF_INPUT = b"\x04"
@@ -155,7 +155,7 @@ class _TerminalUser:
 
     async def _show(self, octets: bytes) -> None:
         for data in self._connection.take(octets):
-            self._set_mode()  # before the output: a visible prompt invites the user to type
+            self._set_mode()  # before the output, because the user may type when a prompt appears
             await self._console.write(self._shown.show_data(data, binary=self._terminal.his_binary))
         self._set_mode()
         await self._connection.answer()
@@ -170,7 +170,7 @@ class _TerminalUser:
             lines, self._waiting, self._more = tuple(self._waiting), [], trio.Event()
             try:
                 await self._connection.send(*lines)
-            except Disconnected:  # output that the service sent before it disconnected must still be read
+            except Disconnected:  # the output that the service sent before must still be read
                 self._count = _MOST_WAITING
                 await trio.sleep_forever()
             self._count = 0 if not self._waiting else sum(len(line.octets) for line in self._waiting)

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 # Output to a reader that may be slow. A slow reader must not delay signals and timeouts.
 #
-# Bytes are written without blocking while the pipe buffer has space. A worker thread writes the bytes if the
-# pipe buffer was full twice, or if a nonblocking descriptor is not possible. The second case is a terminal, a
-# socket, or a pipe of another user.
+# While the pipe buffer has space, bytes are written without blocking. A worker thread writes the bytes in two
+# cases: the pipe buffer was full twice, or a nonblocking descriptor is not possible. A nonblocking descriptor
+# is not possible for a terminal, a socket, or a pipe of another user.
 
 
 class Outflow:
@@ -47,7 +47,7 @@ class Outflow:
     async def put(self, octets: bytes) -> None:
         """Write all bytes.
 
-        After a cancellation, some bytes are already written, and a thread may still wait to write others.
+        After a cancellation, some bytes are already written, and a thread may still wait to write the others.
         """
         left = memoryview(octets)
         if self._ready is not None:
@@ -265,7 +265,7 @@ async def _one_line(text: str) -> AsyncIterator[bytes]:
 
 
 # Output to a device or a pipe that `-O` names. The device or pipe is never replaced by a file (S14). Written
-# bytes are final, so another run cannot resume them. If `-O` names a directory, the result is an error.
+# bytes are final, so another run cannot resume the output. If `-O` names a directory, an error is raised.
 
 
 def is_device(path: str) -> bool:

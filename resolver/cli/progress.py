@@ -21,14 +21,16 @@ if TYPE_CHECKING:
     from protocols.location import JsonValue
     from resolver.cli.bars import Bars
 
-#: Seconds between two redraws, and seconds before the first redraw. A shorter run does not need a bar.
+#: The time in seconds between two redraws, and the time in seconds before the first redraw. A shorter run
+#: does not need a bar.
 _LOOK_EVERY = 0.1
 _BEFORE_BARS = 0.4
 
 #: Minimum seconds between two progress records of a transfer.
 _RECORD_EVERY = 0.2
 
-#: Dots per line, maximum lines for a body of known size, and bytes per dot for a body of unknown size.
+#: Three numbers: the dots per line, the maximum number of lines for a body of known size, and the bytes per
+#: dot for a body of unknown size.
 _DOTS = 50
 _MOST_LINES = 40
 _DOT = 65_536

@@ -32,7 +32,7 @@ def perform(command: Command) -> int:
     except ResolveError as error:
         streams.complain(error.message)
         return error.exit_code
-    except BaseExceptionGroup as group:  # of the task that logged a decision
+    except BaseExceptionGroup as group:  # raised by the task that logs a decision
         if group.subgroup(BrokenPipeError) is None:
             raise
         raise BrokenPipeError from group

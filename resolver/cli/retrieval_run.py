@@ -208,7 +208,7 @@ class _RetrievalRun:
     def _again(self) -> str:
         """Describe the command that resumes this run.
 
-        Without a ledger, complete files would make a second run fail, so `--exists skip` may be needed.
+        Without a ledger, a second run would fail because of complete files, so `--exists skip` may be needed.
         """
         command = self._command
         in_the_way = self._several and command.exists == "fail" and command.ledger is None
@@ -304,7 +304,7 @@ class _RetrievalRun:
         """
         command = self._command
         if command.verb == "get" and command.output != "-":
-            resting = AT_REST if command.jobs > 1 else 0  # a sequential run also reports in order
+            resting = AT_REST if command.jobs > 1 else 0  # a sequential run must report in order
             return Batch(hosts, concurrency=command.jobs, resting=resting)
         return Batch(hosts, concurrency=1, window=1)
 
@@ -389,7 +389,7 @@ class _RetrievalRun:
                 self._secrets.admit(target.parsed(self._command))
 
     async def _separate(self, number: int) -> None:
-        """Write the separator before a target, except before the first, and before one that runs again."""
+        """Write the separator before a target, except before the first target or a repeated target."""
         if number > self._separated:
             if self._separated and self._separator:
                 await put(self._separator)

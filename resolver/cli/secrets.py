@@ -1,9 +1,9 @@
 """The sources of passwords: a password file, the configuration, a netrc file, the keyring, and a prompt.
 
 Passwords are never arguments of the command line. A password is sent to the host of a URL from the user.
-After a redirect to another host, a password is sent only if two conditions are true (S11): a section or a
-netrc entry names the host (and the port, unless it is the default port), and TLS protects the connection.
-The first available source is used, in this order:
+After a redirect to another host, a password is sent only under two conditions (S11). First, a section or a
+netrc entry must name the host, and also the port if it is not the default port. Second, TLS must protect the
+connection. The first available source is used, in this order:
 
 1. `--user` with `--password-file`
 2. the section of the host in the configuration
@@ -43,7 +43,7 @@ class CommandSecrets:
         user: the user name for all admitted hosts.
         password_file: the path of a file with the password on its first line.
         sections: the logins of the configuration and of a netrc file, by host or host:port.
-        default: the login for hosts without a section, for schemes that log in by default.
+        default: the login for hosts without a section. It is used only for schemes that log in by default.
     """
 
     def __init__(
@@ -67,9 +67,9 @@ class CommandSecrets:
     async def request(self, scheme: str, host: str, port: int, user: bytes | None) -> Credentials | None:
         """Return the credentials for a host and port.
 
-        Returns None if no user name or no source of the password is available. A user name that is not from
-        the URL is used only with a password that is configured for that name or typed. Raises
-        `NotConfigured` if a configured source does not return a password.
+        Returns None if no user name or no source of the password is available. If the user name is not from
+        the URL, it is used only with a password that is typed, or that is configured for this user name.
+        Raises `NotConfigured` if a configured source does not return a password.
         """
         named = (scheme, host, port) in self._places
         if not named and not self._is_protected(scheme, host, port):

@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 # therefore not contain a URL with a token. The browser opens a local page instead, which only the user can
 # read. The page redirects to the URL with the token.
 
-#: Seconds until the redirect page is removed, and the lifetime of its token. In this time, a browser must
-#: start and read the page.
+#: The time in seconds until the redirect page is removed, which is also the lifetime of its token. Within
+#: this time, a browser must start and read the page.
 _PAGE_LASTS = 60.0
 _PAGE = """<!doctype html>
 <meta charset="utf-8">
@@ -99,7 +99,7 @@ def _page_that_leads_to(address: str) -> str | None:
 
 #: The signal on which the server prints a new entry URL.
 _ANOTHER = signal.SIGUSR1
-#: Options that do not affect the pages. If only such options are set, a running server is used.
+#: Options that do not affect the pages. If no other options are set, an already running server is used.
 _ASIDE = frozenset({"open", "quiet", "silent", "config"})
 
 
@@ -329,7 +329,7 @@ async def unregister(quiet: bool) -> None:
 
 
 def _check_places() -> None:
-    """Check that the paths are absolute. Raises `NotConfigured`; HOME is then not set."""
+    """Raise `NotConfigured` if a path is relative, because the variable HOME is not set."""
     for path in (_entry(), _state(), *_lists()):
         if not os.path.isabs(path):
             raise NotConfigured("cannot locate the desktop files: no home directory")
@@ -465,7 +465,7 @@ async def browse(session: Resolver, url: Url, target: CommandTarget, command: Co
         Refused: the URL is not from the user, and the policy refuses URLs of its origin.
         UnsupportedScheme: the extra `web` is missing.
     """
-    if target.origin != "user":  # the server treats each URL as one that the user typed
+    if target.origin != "user":  # the server treats each URL as a typed URL
         error = judge(url, session.policy, origin=target.origin).error(url)
         if error is not None:
             raise error

@@ -66,7 +66,9 @@ def header(text: str) -> tuple[bytes, bytes]:
     """
     name, colon, value = text.partition(":")
     if not (name and colon) or "\r" in text or "\n" in text or "\0" in text:
-        raise UsageError("-H: expected NAME:VALUE on one line")  # the value is often a secret
+        raise UsageError(
+            "-H: expected NAME:VALUE on one line"
+        )  # the message omits the value, which may be a secret
     return name.encode("utf-8", "surrogateescape"), value.strip().encode("utf-8", "surrogateescape")
 
 

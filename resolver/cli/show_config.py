@@ -119,7 +119,7 @@ def _proxy_for(
 ) -> dict[str, ConfiguredValue]:
     """Return the setting of the proxy that a URL uses, or an empty mapping.
 
-    Exceptions, such as `no_proxy`, are already applied.
+    Exceptions, such as `no_proxy`, are taken into account.
     """
     variables = variables_at(proxies_here(command.proxy), None if own is None else own.value)
     proxy = proxy_for(scheme, place, variables)

@@ -68,7 +68,7 @@ def write_some(fd: int, octets: memoryview) -> memoryview:
 
 
 def open_ready(fd: int) -> int | None:
-    """Return a new nonblocking descriptor for the file of `fd`, or None if that is not possible.
+    """Return a new nonblocking descriptor for the file of `fd`, or None if this is not possible.
 
     For a regular file or /dev/null, the descriptor is duplicated: writes to these files do not block. A pipe
     is opened again, because `O_NONBLOCK` on `fd` would affect all processes that share `fd`.
@@ -87,8 +87,8 @@ def open_ready(fd: int) -> int | None:
 # Messages on standard error, and the progress lines, which are redrawn below the last message.
 #
 # The progress lines are erased at the end of the run. Between writes, the cursor is at the start of the first
-# progress line. If the terminal becomes narrower, progress lines wrap, but the cursor position does not
-# change. A message overwrites the progress lines. The progress lines are then drawn again below the message.
+# progress line. So if the terminal becomes narrower and progress lines wrap, the cursor is still at the
+# correct position. A message overwrites the progress lines, which are then drawn again below the message.
 
 _FIRST = "\x1b[G"  # the first column
 _ERASE = f"{_FIRST}\x1b[J"  # from the cursor to the end of the screen
@@ -216,8 +216,8 @@ def print_line(text: str, *, raw: bool = False) -> None:
 def line_octets(text: str, *, raw: bool = False) -> bytes:
     """Encode a text as exactly one line of standard output.
 
-    Line ends in the text are escaped. On a terminal other control characters are escaped, too, unless `raw`
-    (S15).
+    Line ends in the text are escaped. On a terminal, other control characters are also escaped (S15), except
+    if `raw` is true.
     """
     if output_is_terminal() and not raw:
         line = escape_line(text)
@@ -345,7 +345,7 @@ def read_list(name: str) -> Iterator[bytes]:
 
 
 def list_lines(name: str, pieces: Iterable[bytes], end: bytes) -> Iterator[str]:
-    """Yield the lines of a list, without line ends; or its items, if `end` is NUL."""
+    """Yield the lines of a list without line ends or, if `end` is NUL, the items of the list."""
     for line in _lines(pieces, end):
         if len(line) == MOST_LINE:
             raise LocalError(f"{name}: line too long (more than {MOST_LINE} bytes)")
@@ -433,9 +433,9 @@ def read_text(name: str) -> str:
 def _reading(name: str, what: str) -> Iterator[int]:
     """Yield the descriptor of a file to read.
 
-    Standard input is not closed, because the command line may name `-` twice. Python's buffered reader is
-    not used, because it would read ahead. It would also hold a lock if the process ends while a thread waits
-    for a line.
+    Standard input is not closed, because the command line may name `-` twice. Python's buffered reader is not
+    used, because it would read ahead. If the process ended while a thread waits for a line, the reader would
+    also hold a lock.
     """
     try:
         if name != "-":
@@ -525,7 +525,7 @@ async def ask(question: str) -> bool:
 
 
 def is_conversation() -> bool:
-    """Return whether a user types the input and reads the messages, on a terminal that takes questions."""
+    """Return whether the user can be asked questions: input and messages are on a terminal."""
     return input_is_terminal() and is_terminal() and has_terminal()
 
 

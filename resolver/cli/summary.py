@@ -1,7 +1,7 @@
 """The outcomes of all URLs of a run: a summary line, JSON records, and the list of `--failed`.
 
 The list is a valid input of `-i`, and contains the origin and referrer of each URL. URLs in the list are not
-redacted, because another run must request them. Only the owner of the list file therefore has read
+redacted, because another run must request them. Therefore, only the owner of the list file has read
 permission.
 """
 
@@ -36,7 +36,7 @@ REFUSED = frozenset({9, 12, 13, 15})
 
 
 class RunSummary:
-    """The counters of outcomes of a run; only pending and failed targets are stored in memory."""
+    """The counters of the outcomes of a run. Only pending and failed targets are stored in memory."""
 
     def __init__(self, command: Command) -> None:
         self._command = command
@@ -95,7 +95,7 @@ class RunSummary:
             self._octets += max(0, saved.bytes - saved.resumed_from)
 
     def count_failed(self, number: int, error: ResolveError) -> None:
-        if self._file is None:  # without a list of failed targets
+        if self._file is None:  # no list of failed targets is written
             del self._left[number]
         self._count_failure(error)
 

@@ -176,8 +176,8 @@ class TargetNaming:
     """The file names of the targets.
 
     Names are reserved in list order, before any target is retrieved. If the ledger has a name for a target,
-    that name is used again. With `--allow-server-name`, two targets may get the same name from servers; the
-    first one to reserve the name gets it.
+    this name is used again. With `--allow-server-name`, servers may suggest the same name for two targets.
+    The target that reserves the name first gets the name.
     """
 
     def __init__(self, command: Command, ledger: Ledger | None) -> None:
@@ -202,8 +202,8 @@ class TargetNaming:
     def how(self) -> str | None:
         """Return a text that identifies the rule for file names, for the ledger.
 
-        Returns None if file names also depend on the server or on existing files, not only on the options and
-        the URLs in list order.
+        Returns None if the names depend not only on the options and the order of the URLs, but also on the
+        server or on existing files.
         """
         command = self._command
         if self._renames or command.url_options or not self._is_by_url:

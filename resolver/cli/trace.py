@@ -35,7 +35,7 @@ from resolver.network.events import (
 from resolver.transfer.plan import Plan
 from resolver.url.parsing import redact
 
-#: Maximum stored warnings, to bound the memory for a very long list of URLs.
+#: The maximum number of stored warnings, to bound the memory for a very long list of URLs.
 _MOST_WARNED = 10_000
 
 
@@ -128,7 +128,7 @@ class Watcher:
 # HTML pages with sequence diagrams of protocol exchanges (`--trace-html FILE`) and of plans (`explain
 # --html`). The pages need the extra `web`.
 
-#: Maximum stored targets: the targets of all recordings, and the targets that wait to start.
+#: The maximum number of stored targets, including targets that wait to start.
 _MOST_EXPECTED = 1000
 
 

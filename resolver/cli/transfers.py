@@ -17,14 +17,15 @@ from resolver.terminal.text import escape_line
 from resolver.transfer.naming import last_part
 from resolver.url.parsing import parse
 
-#: Seconds over which the transfer rate is averaged. A longer time would show a stall too late, and a shorter
-#: time would make the figure unsteady.
+#: The time in seconds over which the transfer rate is averaged. With a longer time, a stall would be shown
+#: too late. With a shorter time, the figure would be unsteady.
 _WINDOW = 8.0
 
 #: Minimum seconds between two samples for the transfer rate.
 _APART = 0.1
 
-#: Maximum characters of a name that are processed, because a name of combining characters has no width.
+#: The maximum number of characters of a name that are processed. Without this limit, a name of combining
+#: characters could be endless, because they have no width.
 _MOST_NAME = 200
 
 State = Literal["connecting", "receiving", "waiting", "over"]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _SIZE_FACTORS = {"k": 1024, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 _DECIMAL = r"[0-9]{1,9}(?:\.[0-9]{1,9})?|\.[0-9]{1,9}"
-#: The units of a duration, each at most once, in this order; systemd and Go use the same letters for them.
+#: Matches a duration. Each unit occurs at most once, in this order. systemd and Go use the same letters.
 _DURATION = re.compile("".join(f"(?:({_DECIMAL}){unit})?" for unit in ("d", "h", "m", "s", "ms")))
 _UNIT_SECONDS = (86_400.0, 3_600.0, 60.0, 1.0, 0.001)
 
@@ -192,7 +192,7 @@ def unescape(text: str) -> bytes:
             raise BadValue(rf"unknown escape {found[0]} (expected \n, \0, \t, \r, \xHH or \\)")
         return _BY_LETTER[code]
 
-    # Each byte is one character meanwhile, so an escape may be any byte of the text.
+    # During the conversion, each byte is one character, so an escape sequence may produce any byte.
     octets = text.encode("utf-8", "surrogateescape")
     return _ESCAPE.sub(octet, octets.decode("latin-1")).encode("latin-1")
 
@@ -208,7 +208,7 @@ def path(text: str) -> str:
 
 
 def moment(text: str) -> str:
-    """Check a UTC time of an archive, which may be shortened to a prefix, such as the year."""
+    """Check a UTC time for an archive; the time may be shortened to a prefix, such as the year."""
     from resolver.warc.archive import read_moment  # lazy import: few command lines have such a value
 
     try:

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from resolver.transfer.verification import Checksum
     from resolver.trees.walk import TreeDirectory
 
-#: Seconds that a cancelled run waits for the reader of its last record. An active reader needs less time.
+#: The time in seconds that a cancelled run waits for the reader of its last record. An active reader needs
+#: less time.
 _MOMENT = 1.0
 
 Record: TypeAlias = Callable[[dict[str, JsonValue]], Awaitable[None]]
@@ -138,8 +139,8 @@ async def _get_attachments(
 def _last_words() -> AbstractContextManager[object]:
     """Return a context manager that allows a last record to be written after a cancellation.
 
-    The run may be cancelled while a file is written to disk. Without this context manager, the record of the
-    saved file would be lost.
+    If the run is cancelled while a file is written to the disk, the record of the saved file would otherwise
+    be lost.
     """
     if trio.current_effective_deadline() > float("-inf"):
         return nullcontext()
@@ -279,8 +280,8 @@ def _reserve(url: Url, name: str | None, suffix: str, target: CommandTarget, com
 
         if opens_anything(url) or target.claim is None:
             raise
-    # A URL without a retrievable object has no file name either. With this generated name, the error is the
-    # refusal by S10, not a missing name.
+    # A URL without a retrievable object has no file name either. The generated name has the effect that the
+    # error is the refusal by S10, and not a missing name.
     return target.reserve(url, command, f"link-{target.claim.number}")
 
 
