@@ -127,6 +127,7 @@ FULL: Mapping[str, str] = {
         tests/resolver/adapters/fsspec/test_filesystem.py::test_dask_reads_tables_in_threads
         tests/resolver/adapters/guard/test_attacks.py
         tests/resolver/adapters/guard/test_niquests.py
+        tests/resolver/adapters/guard/test_services.py
         tests/resolver/adapters/test_official_clients.py
         tests/resolver/adapters/test_urllib.py::test_pandas_reads_table_from_gopher
     """,
