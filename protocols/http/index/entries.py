@@ -254,8 +254,9 @@ def _parse_local_time(text: str, found: re.Match[str]) -> CellTime | None:
 
 # Entries of a machine-readable index, and the error for a page that is not an index.
 
-#: The bytes that are percent-encoded: all except unreserved bytes (RFC 3986 2.3).
-_RESERVED = re.compile(rb"[^A-Za-z0-9._~-]")
+#: The bytes that are percent-encoded: all except unreserved bytes (RFC 3986 2.3) and `=`. pyarrow and DuckDB
+#: find the `=` in names of partitions (`year=2025`) only if it is not encoded.
+_RESERVED = re.compile(rb"[^A-Za-z0-9._~=-]")
 
 
 class IndexRecords(NamedTuple):
