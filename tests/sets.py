@@ -23,6 +23,7 @@ FULL: Mapping[str, str] = {
         tests/servers/test_gopher.py
         tests/servers/test_harness.py
         tests/servers/test_http.py
+        tests/servers/test_libraries.py
         tests/servers/test_many_servers.py
         tests/servers/test_news.py
         tests/servers/test_plugins.py
