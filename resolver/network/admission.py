@@ -170,7 +170,8 @@ class Admission:
     def may_log_in_unasked(self) -> bool:
         """Return whether credentials may be sent before the server requests them (S06).
 
-        This is safe only for a scheme whose connections use TLS from the first byte. See `may_go_unasked`.
+        Credentials without a request are safe only for a scheme whose connections use TLS from the first
+        byte. See `may_go_unasked`.
         """
         row = self._subject.row
         tls = row is not None and row.tls == "always"

@@ -160,7 +160,8 @@ class ConnectAttempts:
         """Return the error for a failed connection.
 
         If the peer resets an established connection, the error is `Disconnected`, even if the reset arrived
-        before the first check. Otherwise the class of the error would depend on the speed of the processor.
+        before the first check. With an earlier check, the class of the error would depend on the speed of the
+        processor.
         """
         if _LEFT.isdisjoint(self._codes):
             words = f"cannot connect to {self._place}: {self.reported}"

@@ -69,7 +69,7 @@ class Connector:
         """Return an idle pooled connection to an address that the policy still allows, or None (S09).
 
         The pool may contain only connections with other logins. If a batch limits the connections per host,
-        these idle connections are closed. So a new connection does not exceed the limit.
+        the idle connections with other logins are closed, so that a new connection does not exceed the limit.
         """
         if not len(self._shared.pool):
             return None

@@ -179,8 +179,9 @@ OnEvent: TypeAlias = Callable[[Event], None]
 class Listener:
     """A listener for selected types of events.
 
-    If `kinds` contains no type of the group `WIRE`, no events of this group are created. The same is true for
-    the group `PROGRESS`. All other events reach the listener, even if `kinds` does not contain their type.
+    If `kinds` contains no type of the group `WIRE`, no events of this group are created. If `kinds` contains
+    no type of the group `PROGRESS`, no events of that group are created. All other events reach the listener,
+    even if `kinds` does not contain their type.
 
     Args:
         hear: the function that is called with each event.

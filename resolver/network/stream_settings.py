@@ -221,7 +221,8 @@ class StreamSettings:
         shows_certificate: whether the user's client certificate may be sent to this host.
         certfile: the client certificate that applies only to this host.
         check_certificate: the function that checks a pinned server certificate. The function is awaited after
-            the handshake and before data is sent. None if a certificate authority must sign the certificate.
+            the handshake and before data is sent. If a certificate authority must sign the certificate,
+            `check_certificate` is None.
         least: the minimum rate of a response in bytes per second, measured after the first byte.
         mask: the mask that redacts the secrets that were sent.
         contact: the record of whether the host and port sent a byte.
