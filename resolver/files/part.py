@@ -206,7 +206,7 @@ class PartFile:
     def _was_killed_behind(self, there: os.stat_result, state: PartState | None) -> bool:
         """Return whether an earlier run was killed after the rename to the final name.
 
-        In this case, the method performs the remaining steps of the earlier run.
+        If the earlier run was killed, the method performs the remaining steps of that run.
         """
         if state is None or state.url != self._source or not (state.complete and state.mark.names(there)):
             return False
@@ -264,8 +264,8 @@ class PartFile:
     def _create(self) -> None:
         """Create a new file without write permissions for other users.
 
-        If the umask allows other users to write, another user may already have opened the new file. In this
-        case, the file is replaced by a second new file.
+        If the umask allows other users to write, another user may already have opened the new file. A file
+        that another user could have opened is replaced by a second new file.
         """
         self.fd = self.directory.create(self._part)
         self._withheld = os.fstat(self.fd).st_mode & OTHERS_WRITE
