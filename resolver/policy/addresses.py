@@ -2,8 +2,8 @@
 
 Only globally routed addresses are public. An IPv6 address that is only another form of an IPv4 address has
 the scope of the IPv4 address. For some IPv6 prefixes, a translator or a tunnel may deliver packets to the
-embedded IPv4 address. Such an address has two possible scopes. The target of a URL gets the more internal
-scope, and a referrer gets the less internal scope.
+embedded IPv4 address. An IPv6 address with such a prefix has two possible scopes. The target of a URL gets
+the more internal scope, and a referrer gets the less internal scope.
 """
 
 from __future__ import annotations

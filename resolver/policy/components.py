@@ -1,10 +1,10 @@
 """Rules on URL components: bytes (S02), forms (S03, S05), ports (S04, S13) and host names (S07).
 
 The rule on bytes prevents CRLF injection. For each component, `resolver.policy.schemes` lists the bytes that
-would end a command or a field. These bytes are forbidden.
+would end a command or a field. The listed bytes are forbidden in the component.
 
-The scheme of a plug-in may have components without a rule. Such a component must not contain a line end,
-neither as written nor after percent-decoding.
+The scheme of a plug-in may have components without a rule. A component without a rule must not contain a line
+end, neither as written nor after percent-decoding.
 
 The URL is checked before any DNS lookup, and the error message contains the position in the URL.
 `protocols.wire` checks the bytes again when a command is written. The second check guarantees the protection,

@@ -307,7 +307,7 @@ def judge_refused_text(error: InvalidUrl) -> Verdict:
 # of a host to which the program may connect.
 #
 # `guard` and the gate apply the same rules, because `guard` checks a URL with the host and the port. Both
-# refuse an invalid host, a port of another protocol and an internal address.
+# `guard` and the gate refuse an invalid host, a port of another protocol and an internal address.
 
 
 def guard(

@@ -219,9 +219,8 @@ def select_harmless(headers: Iterable[tuple[bytes, bytes]]) -> tuple[tuple[bytes
 def may_carry_credentials(from_url: Url, to_url: Url, policy: Policy) -> bool:
     """Return whether credentials for `from_url` may also be sent to `to_url` (S11, credential leak).
 
-    Both URLs must have the same origin (scheme, host and port). Otherwise, the policy must list the host of
-    `to_url`.
-    A subdomain, another port, and https instead of http are different targets.
+    Both URLs must have the same origin (scheme, host and port). If the origins differ, the policy must list
+    the host of `to_url`. A subdomain, another port, and https instead of http are different targets.
     """
     target = endpoint_of(to_url)
     if target is None or endpoint_of(from_url) is None:

@@ -101,8 +101,8 @@ class Policy:
     def untrusted(cls) -> Policy:
         """Return the policy for a service that fetches URLs of other people (protects against SSRF).
 
-        The policy is as strict as `cautious`. It allows only public addresses, and only local files below
-        `file_root`.
+        The policy is as strict as `cautious`. The policy allows only public addresses, and only local files
+        below `file_root`.
         """
         return cls(name="untrusted")
 
@@ -140,8 +140,8 @@ class Policy:
     def bound(self, limits: Limits) -> Limits:
         """Return the limits of a retrieval under this policy.
 
-        If the two time limits are not set, policy `untrusted` sets them. Otherwise, a slow server could block
-        an unattended service forever (S16).
+        If the two time limits are not set, policy `untrusted` sets them. Without these time limits, a slow
+        server could block an unattended service forever (S16).
         """
         if not self.public_only:
             return limits

@@ -85,8 +85,8 @@ class Subject(NamedTuple):
     def stays_in_place(self) -> bool:
         """Return whether the URL has the scheme, host and port of the referring URL.
 
-        The links in a group of news://S are nntp://S/… URLs. Both schemes name the same server and protocol
-        (RFC 1738 3.6, 3.7).
+        The links in a group of news://S are nntp://S/… URLs. The schemes news and nntp name the same server
+        and protocol (RFC 1738 3.6, 3.7).
         """
         if self.source is None or self.endpoint is None:
             return False
