@@ -74,8 +74,8 @@ def looks_like_text(octets: bytes) -> bool:
 def decode_text(octets: bytes, charset: str | None) -> str:
     """Decode bytes as text; never raises.
 
-    If the charset is declared and known, it is used, and invalid bytes become U+FFFD. Otherwise, valid UTF-8
-    is decoded as UTF-8, and all other text as ISO 8859-1.
+    If the charset is declared and known, it is used, and invalid bytes become U+FFFD. If the charset is
+    missing or unknown, valid UTF-8 is decoded as UTF-8, and all other text as ISO 8859-1.
     """
     codec = None if charset is None else codec_of(charset)
     if codec is not None:

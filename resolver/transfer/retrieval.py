@@ -85,8 +85,8 @@ class Retrieval:
     - The limit on the number of redirects also limits the number of requested alternatives.
 
     If `heard` is not None, the retrieval is a segment of a segmented download. The retrieval of a segment
-    does not report start, progress and end, because the segmented download reports these events. It reports
-    only policy warnings that are not in `heard`.
+    does not report start, progress and end, because the segmented download reports these events. The
+    retrieval of a segment reports only policy warnings that are not in `heard`.
     """
 
     def __init__(
@@ -211,8 +211,8 @@ class Retrieval:
     async def _enter(self, opened: AbstractAsyncContextManager[Reply], clock: Clock, limits: Limits) -> Reply:
         """Enter the context, and return the response.
 
-        If the limits set a minimum rate, the body must begin within the idle timeout. Otherwise, a server
-        could delay the body forever with single bytes (slow-loris).
+        If the limits set a minimum rate, the body must begin within the idle timeout. Without this rule, a
+        server could delay the body forever with single bytes (slow-loris).
         """
         if limits.min_rate is None and self._opening is None and not clock.is_bound:
             reply = await opened.__aenter__()

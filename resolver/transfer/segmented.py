@@ -5,7 +5,8 @@ First, the metadata of the object is requested. A segmented download is not poss
 - The object is too small.
 - The location does not support range requests.
 
-In these cases, `run` returns None, and the caller retrieves the object over one connection.
+If a segmented download is not possible, `run` returns None, and the caller retrieves the object over one
+connection.
 
 Each segment is written directly to its offset in NAME.part. If a location sends a segment of another object,
 the location is not used again. A failed segment is requested again, if possible from another location.
@@ -138,8 +139,8 @@ class SegmentedDownload:
     async def run(self, clock: Clock) -> StreamingResponse | None:
         """Retrieve the complete object into the file, and return the response with the metadata.
 
-        Returns None if the object must be retrieved over one connection. In this case, the file is truncated
-        at its first gap. Raises `ResolveError`; the received bytes stay in the file.
+        Returns None if the object must be retrieved over one connection. Before None is returned, the file is
+        truncated at its first gap. Raises `ResolveError`; the received bytes stay in the file.
         """
         self._clock, self.attempts = clock, 1
         if (turn := current()) is not None:
@@ -183,7 +184,7 @@ class SegmentedDownload:
         """Request the metadata from the first location.
 
         If the file has gaps, a failed request is retried, because a retrieval over one connection would
-        discard the bytes after the first gap. Otherwise, the method returns None after a failure, and the
+        discard the bytes after the first gap. Without gaps, the method returns None after a failure, and the
         retrieval over one connection reports the error.
         """
         request = self._first.request

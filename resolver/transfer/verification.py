@@ -234,6 +234,6 @@ def check_size(found: int, wanted: int | None, url: str) -> None:
 def _is_coded(meta: tuple[tuple[str, str], ...]) -> bool:
     """Return whether the digests in the header fields belong to the compressed content (RFC 9530 section 3).
 
-    Such digests do not apply to the bytes of the file.
+    Digests of the compressed content do not apply to the bytes of the file.
     """
     return any(name.lower() == "content-encoding" and value.lower() != "identity" for name, value in meta)
