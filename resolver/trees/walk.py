@@ -101,8 +101,8 @@ class TreeTop:
     def _judge_file(self, start: Url, target: Url) -> None:
         """Raise `Refused` (S10) if a redirect of a file leads to a URL outside the tree.
 
-        If the redirect only adds a trailing slash, the file is a directory. In this case, `NoDocument` is
-        raised.
+        If the redirect only adds a trailing slash, the file is a directory. After such a redirect,
+        `NoDocument` is raised.
         """
         self._judge(start, target)
         if target.text.endswith("/") and not start.text.endswith("/") and names_of(start) == names_of(target):
@@ -213,8 +213,8 @@ class TreeFile(TreeItem):
         """Save the file with `save`, except if robots.txt forbids the file.
 
         Returns:
-            The result of `save`, or the outcome of a forbidden file. None if the file turned out to be a
-            directory, which the walk then enters.
+            The result of `save`, or the outcome of a forbidden file. If the file turned out to be a
+            directory, the result is absent (None), and the walk enters the directory.
 
         Raises:
             ResolveError: `save` failed, or the robots.txt rules are unknown.
@@ -265,8 +265,8 @@ class TreeDirectory(TreeItem):
         """List the directory, except if robots.txt forbids it. The walk then returns its entries.
 
         Returns:
-            The listing result, or the outcome of a forbidden directory. None if the URL turned out to be a
-            file, which the walk then returns.
+            The listing result, or the outcome of a forbidden directory. If the URL turned out to be a file,
+            the result is absent (None), and the walk returns the file.
 
         Raises:
             ResolveError: The listing failed. The walk still returns the entries before the failure.
