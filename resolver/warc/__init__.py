@@ -1,9 +1,9 @@
 """Web archives of retrieved objects, in the formats WARC 1.0 and 1.1 (ISO 28500).
 
 The bytes of a WARC file are untrusted, even if this package wrote the file, so all reads have limits. The
-module `records` reads a file sequentially. It decompresses gzip members, parses record headers and reports
-damage. The module `check` compares records with their digests and lengths. These modules do not open files,
-because the caller passes a `RecordSource`.
+module `records` reads a file sequentially. The module `records` decompresses gzip members, parses record
+headers and reports damage. The module `check` compares records with their digests and lengths. These modules
+do not open files, because the caller passes a `RecordSource`.
 
 An `Archive` serves the objects of WARC files. The module `catalog` finds a record by its URL and time, reads
 blocks on demand, and joins the ranges of a resumed download. The module `metadata` reads the recorded

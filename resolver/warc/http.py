@@ -157,7 +157,7 @@ def target_of(url: Url, *, has_user: bool, hide: Callable[[str], str] = str) -> 
 
     Args:
         url: The URL.
-        has_user: Whether the user name stays.
+        has_user: Whether the user name of the URL is included.
         hide: A function that masks secrets in text.
     """
     absent: dict[str, Any] = {

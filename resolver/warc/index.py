@@ -1,8 +1,9 @@
 """Indexes of archives in the formats CDXJ and CDX, and the search for equal payloads (revisits).
 
 An index is written next to each archive. Indexes of other programs are read. The key of a record (SURT) is
-the URL with reversed host labels. The key is in lower case. It omits the scheme, the user, `www.` and session
-IDs, because they seldom distinguish objects. Other programs search by this key, but this package does not.
+the URL with reversed host labels. The key is in lower case. The key omits the scheme, the user, `www.` and
+session IDs, because they seldom distinguish objects. Other programs search by this key, but this package does
+not.
 """
 
 from __future__ import annotations
@@ -423,7 +424,7 @@ def _faults() -> Iterator[None]:
 def _places(directory: str) -> Iterator[str]:
     """Yield the directories in which the files of an index are searched.
 
-    These are the directory of the index, and the archive directory of pywb.
+    The searched directories are the directory of the index, and the archive directory of pywb.
     """
     yield directory
     if os.path.basename(os.path.abspath(directory)) == "indexes":

@@ -86,7 +86,7 @@ class WarcVolume:
     def open_transaction(self) -> Iterator[None]:
         """Start a transaction; after an error, no record of the `with` block stays in the file.
 
-        Otherwise a full disk could leave an incomplete record in the middle of the file.
+        Without transactions, a full disk could leave an incomplete record in the middle of the file.
         """
         begin, rows = self._file.size, len(self._rows)
         try:
