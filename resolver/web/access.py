@@ -263,7 +263,7 @@ def _user_of(ends: Endpoints) -> int | None:
 
     The table of all connections (/proc/net/tcp) is not read. After thousands of connections have ended, this
     would take longer than the generation of a page. A socket that was closed by its process has user 0 and
-    inode 0. In this case, user 0 does not mean root.
+    inode 0. For a socket with inode 0, user 0 does not mean root.
     """
     packed = _pack_ends(ends)
     family = socket.AF_INET if len(packed[0]) == 4 else socket.AF_INET6
@@ -411,8 +411,8 @@ class EntryRequest(NamedTuple):
     def get_header(self, name: bytes) -> bytes | None:
         """Return the value of a header, or None if the header is absent.
 
-        The values of duplicate headers are joined by commas. Such a value is never valid, so requests with
-        duplicate headers are refused.
+        The values of duplicate headers are joined by commas. A value that is joined from duplicate headers is
+        never valid, so the request is refused.
         """
         found = self.headers.get(name, ())
         return None if not found else found[0] if len(found) == 1 else b", ".join(found)

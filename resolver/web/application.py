@@ -83,8 +83,8 @@ class Gateway:
     def _why_not(self, request: Request, secret: str) -> str | None:
         """Return the reason to refuse the request, or None.
 
-        Browsers do not send `Sec-Fetch-*` headers over http to an address other than loopback. In this case,
-        the session cookie identifies the browser of the web UI.
+        Browsers do not send `Sec-Fetch-*` headers over http to an address other than loopback. Without these
+        headers, the session cookie identifies the browser of the web UI.
         """
         keys = self._house.keys
         strange = [name for name in request.headers if name.startswith("sec-fetch-") or name == "origin"]

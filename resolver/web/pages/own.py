@@ -124,8 +124,8 @@ def transfers_page(
 ) -> WebPage:
     """Return the transfers page.
 
-    If JavaScript is disabled, the page reloads every few seconds while a transfer runs. Otherwise a script
-    receives all changes after the change number `change`.
+    If JavaScript is disabled, the page reloads every few seconds while a transfer runs. If JavaScript is
+    enabled, a script receives all changes after the change number `change`.
 
     Args:
         place: The page's address bar.

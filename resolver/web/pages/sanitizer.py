@@ -2,8 +2,8 @@
 
 The Content-Security-Policy of a document (`headers.make_content_headers`) blocks network requests, but for
 frames the block takes effect too late. Chromium 156 connects to the host of an `iframe` or a `frame` before
-it applies the Content-Security-Policy. The same is true in SVG, XML, `srcdoc`, `noscript` and shadow trees.
-In a measurement, 11 of 71 kinds of references to a host caused a connection.
+it applies the Content-Security-Policy. Chromium also connects too early in SVG, XML, `srcdoc`, `noscript` and
+shadow trees. In a measurement, 11 of 71 kinds of references to a host caused a connection.
 
 So the document is rewritten with only the allowed elements and attributes below. Text and attribute values
 are escaped. If this module and the browser parse the original document differently (mutation XSS), the
