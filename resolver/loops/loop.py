@@ -109,10 +109,11 @@ class Loop:
 
     - `run` returns an object that identifies the current run of the loop.
     - `cancelled` is the exception that a cancellation raises.
-    - `notify_closing` must be called before a descriptor is closed. It raises `closed` in all tasks that wait
-      for the descriptor.
-    - `readable_by` and `writable_by` wait for a descriptor until a deadline. They do not use a cancel scope,
-      because a scope is slower than the wait. One task may wait to read while another task waits to write.
+    - `notify_closing` must be called before a descriptor is closed. `notify_closing` raises `closed` in all
+      tasks that wait for the descriptor.
+    - `readable_by` and `writable_by` wait for a descriptor until a deadline. These two functions do not use a
+      cancel scope, because a cancel scope is slower than the wait. One task may wait to read while another
+      task waits to write.
     """
 
     run: Callable[[], object]

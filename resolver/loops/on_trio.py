@@ -28,7 +28,7 @@ class DescriptorWatch:
     """The waits for descriptors in one run, and a system task that ends each wait at its deadline.
 
     The system task sleeps until the earliest deadline. If a wait with an earlier deadline starts, the system
-    task is woken. This is rare, because most waits have the same timeout.
+    task is woken. An earlier deadline is rare, because most waits have the same timeout.
     """
 
     def __init__(self) -> None:
