@@ -9,8 +9,8 @@ bytes that are sent after any request (`OctetScript`), or a value for each step 
 still unsent or unread at the end, the test fails.
 
 `resolver.testing.contract` contains the contract as a test class. `resolver.testing.plugin` is the plug-in
-for pytest. Both need the extra `testing`; the other modules do not. `import resolver` does not import this
-package.
+for pytest. The modules `contract` and `plugin` need the extra `testing`; the other modules do not. `import
+resolver` does not import this package.
 """
 
 from __future__ import annotations
