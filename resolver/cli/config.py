@@ -27,7 +27,7 @@ from resolver.policy.environment import own_folder
 from resolver.policy.schemes import check_gateway
 from resolver.policy.settings import Host, Policy, names_of, normal_name
 
-# Checks of single configured values, so that an error message can name the file and the line.
+# Each configured value is checked separately, so that an error message can name the file and the line.
 #
 # The same checks are later applied to the merged command line. Modules are imported only if the file has a
 # value that needs them.

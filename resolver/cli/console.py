@@ -164,8 +164,8 @@ class Console:
         """Read typed bytes. Raises `HungUp`.
 
         In line mode, the result is empty for `^D`. If the terminal driver edited the bytes in line mode, the
-        method sets `by_lines` to True. This can also happen in character mode, if the bytes were typed before
-        the mode changed.
+        method sets `by_lines` to True. `by_lines` can also be True in character mode, if the bytes were typed
+        before the mode changed.
         """
         while True:
             await wait_readable(self._input)

@@ -43,7 +43,8 @@ class CommandSecrets:
         user: the user name for all admitted hosts.
         password_file: the path of a file with the password on its first line.
         sections: the logins of the configuration and of a netrc file, by host or host:port.
-        default: the login for hosts without a section. It is used only for schemes that log in by default.
+        default: the login for hosts without a section. The default login is used only for schemes that log in
+            by default.
     """
 
     def __init__(
