@@ -273,13 +273,18 @@ def test_guarded_client_verifies_certificate_for_the_name(tmp_path: Path, names:
         listening = await asyncio.start_server(say, PUBLIC, 0, ssl=context)
         async with listening:
             port = listening.sockets[0].getsockname()[1]
-            return [await asyncio.to_thread(ask, port), await ask_streams(port)]
+            by_threads = [await asyncio.to_thread(each, port) for each in (ask, ask_urllib3)]
+            return [*by_threads, await ask_streams(port)]
 
     def ask(port: int) -> object:
         with requests.Session() as session:
             session.mount("https://", GuardedAdapter(POLICY))
             authorities = str(tmp_path / "ca.pem")
             return session.get(f"https://outside.example:{port}/", verify=authorities).content
+
+    def ask_urllib3(port: int) -> object:
+        with GuardedPoolManager(POLICY, ca_certs=str(tmp_path / "ca.pem")) as manager:
+            return manager.request("GET", f"https://outside.example:{port}/").data
 
     async def ask_streams(port: int) -> object:
         trusting = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
@@ -289,8 +294,8 @@ def test_guarded_client_verifies_certificate_for_the_name(tmp_path: Path, names:
         writer.close()
         return octets[-5:]
 
-    assert asyncio.run(run()) == [b"hello", b"hello"]
-    assert asked == ["outside.example", "outside.example"]
+    assert asyncio.run(run()) == [b"hello"] * 3
+    assert asked == ["outside.example"] * 3
 
 
 def test_guarded_getaddrinfo_returns_infos_like_the_loop(names: Names) -> None:

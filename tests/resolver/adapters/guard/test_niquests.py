@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import pickle
 import socket
+import ssl
+import threading
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import niquests
 import pytest
+import trustme
 from niquests.packages.urllib3.contrib.resolver.system import SystemResolver
 
 import resolver
@@ -77,3 +82,31 @@ def test_guarded_niquests_refuses_other_schemes(scheme: str) -> None:
     lacks = (niquests.exceptions.InvalidSchema, niquests.exceptions.InvalidURL)
     with GuardedSession(POLICY) as session, pytest.raises((resolver.UnsupportedScheme, *lacks)):
         session.get(f"{scheme}://%2Frun%2Fdocker.sock/")
+
+
+def test_guarded_niquests_verifies_certificate_for_the_name(tmp_path: Path, names: Names) -> None:
+    authority = trustme.CA()
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("outside.example").configure_cert(context)
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    asked: list[str | None] = []
+    context.sni_callback = lambda _, name, __: asked.append(name)
+
+    def serve() -> None:
+        for _ in range(2):
+            accepted, _address = listener.accept()
+            with suppress(ssl.SSLError), context.wrap_socket(accepted, server_side=True) as connection:
+                connection.recv(4096)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello")
+
+    with socket.create_server((PUBLIC, 0)) as listener:
+        port = listener.getsockname()[1]
+        thread = threading.Thread(target=serve)
+        thread.start()
+        trusted = str(tmp_path / "ca.pem")
+        with GuardedSession(POLICY, timeout=HANG) as session:
+            assert session.get(f"https://outside.example:{port}/", verify=trusted).content == b"hello"
+            with pytest.raises(niquests.exceptions.SSLError):
+                session.get(f"https://both.example:{port}/", verify=trusted)
+        thread.join()
+    assert asked == ["outside.example", "both.example"]
