@@ -53,7 +53,8 @@ async def getaddrinfo(
             host, [str(info[4][0]) for info in found], port=port, scheme=scheme, policy=policy
         )
         return [info for info in found if info[4][0] in left]
-    return [info for address in wanted for info in await find(address)]
+    of_family = [each for each in wanted if family in (0, socket.AF_INET6 if ":" in each else socket.AF_INET)]
+    return [info for address in of_family or wanted for info in await find(address)]
 
 
 async def open_connection(

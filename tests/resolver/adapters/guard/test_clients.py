@@ -298,6 +298,18 @@ def test_guarded_client_verifies_certificate_for_the_name(tmp_path: Path, names:
     assert asked == ["outside.example"] * 3
 
 
+def test_guarded_getaddrinfo_returns_addresses_of_the_family() -> None:
+    policy = resolver.Policy(allow_address=frozenset({"127.0.0.1", "::1"}))
+
+    async def find(host: str) -> list[object]:
+        infos = await streams.getaddrinfo(host, 80, family=socket.AF_INET, policy=policy)
+        return [info[4] for info in infos]
+
+    assert asyncio.run(find("localhost")) == [("127.0.0.1", 80)]
+    with pytest.raises(socket.gaierror):
+        asyncio.run(find("::1"))
+
+
 def test_guarded_getaddrinfo_returns_infos_like_the_loop(names: Names) -> None:
     infos = asyncio.run(streams.getaddrinfo("both.example", 80, policy=POLICY))
     assert [(info[1], info[4]) for info in infos] == [(socket.SOCK_STREAM, (PUBLIC, 80))]
