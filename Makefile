@@ -31,7 +31,7 @@ LOWEST =
 VENV = $(if $(LOWEST),.venv-lowest,.venv)
 RUN = $(VENV)/bin/python
 PIP = -m pip install -q --disable-pip-version-check
-SOURCES = protocols resolver manual fixtures bench tests tools docs/conf.py
+SOURCES = protocols resolver manual fixtures bench tests tools docs/conf.py packaging/snakemake
 # One more than there are processors: many tests wait for a server.
 WORKERS = $$($(RUN) -c 'import os; print((os.cpu_count() or 1) + 1)')
 LINT = $(RUN) -m ruff format --check -q $(SOURCES) && $(RUN) -m ruff check -q $(SOURCES) && $(RUN) -m codespell_lib $(SOURCES) docs *.md

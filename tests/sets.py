@@ -28,6 +28,7 @@ FULL: Mapping[str, str] = {
         tests/servers/test_news.py
         tests/servers/test_plugins.py
         tests/servers/test_proxies.py
+        tests/servers/test_snakemake.py
         tests/servers/test_telnet.py
         tests/servers/test_trees.py
         tests/window

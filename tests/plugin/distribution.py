@@ -15,15 +15,15 @@ CHECKOUT = Path(__file__).parents[2]
 PLUGINS = CHECKOUT / "fixtures/plugins"
 
 
-def install(folder: Path) -> Path:
-    """Build the wheel, unpack it into a folder of the module path, and return the folder.
+def install(folder: Path, source: Path = PLUGINS) -> Path:
+    """Build the wheel of a distribution, unpack it into a folder of the module path, and return the folder.
 
     A wheel of Python modules needs no other installation.
     """
     wheels, site = folder / "wheels", folder / "site"
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(wheels)],
-        cwd=PLUGINS,
+        cwd=source,
         capture_output=True,
         check=True,
         timeout=HANG,

@@ -1,0 +1,189 @@
+"""A storage plug-in of Snakemake that reads the URLs of url-resolver.
+
+    storage.resolve("ftp://ftp.example/pub/table.csv")
+
+Snakemake finds the plug-in by the name of this package. It reads `StorageProviderSettings`, `StorageProvider`
+and `StorageObject`.
+"""
+
+import atexit
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any, Optional, cast
+from urllib.parse import quote
+
+from snakemake_interface_common.exceptions import WorkflowError
+from snakemake_interface_storage_plugins.common import Operation
+from snakemake_interface_storage_plugins.io import (
+    WILDCARD_REGEX,
+    IOCacheStorageInterface,
+    Mtime,
+    get_constant_prefix,
+)
+from snakemake_interface_storage_plugins.settings import StorageProviderSettingsBase
+from snakemake_interface_storage_plugins.storage_object import StorageObjectGlob, StorageObjectRead
+from snakemake_interface_storage_plugins.storage_provider import (
+    ExampleQuery,
+    QueryType,
+    StorageProviderBase,
+    StorageQueryValidationResult,
+)
+
+import resolver
+
+#: Settings of Snakemake, which are no settings of a `Resolver`.
+_OF_SNAKEMAKE = frozenset({"max_requests_per_second", "keep_local", "retrieve"})
+#: Segments of a URL that are not valid as file names. A lone percent sign cannot be part of a URL.
+_FILE_NAMES = {"": "%", ".": "%.", "..": "%.."}
+
+
+# Snakemake reads the types of the fields, and does not understand `str | None`.
+@dataclass
+class StorageProviderSettings(StorageProviderSettingsBase):
+    """The options of the command; a Snakefile may pass every setting of a `Resolver`."""
+
+    policy: Optional[str] = field(  # noqa: UP045
+        default=None, metadata={"help": "policy for all requests (default or untrusted)", "required": False}
+    )
+    proxy: Optional[str] = field(  # noqa: UP045
+        default=None, metadata={"help": "URL of the proxy, or none", "required": False}
+    )
+    cafile: Optional[str] = field(  # noqa: UP045
+        default=None, metadata={"help": "PEM file of additional certificate authorities", "required": False}
+    )
+
+
+class StorageProvider(StorageProviderBase):
+    """A provider whose queries are URLs; its connections are shared by all objects."""
+
+    def __post_init__(self) -> None:
+        given = vars(self.settings) if self.settings else {}
+        settings: Any = {name: given[name] for name in given.keys() - _OF_SNAKEMAKE}
+        try:
+            self.session = resolver.blocking.Resolver(**settings)
+        except (TypeError, ValueError) as error:
+            raise WorkflowError(f"storage provider resolve: {error}") from None
+        self.session.__enter__()
+        atexit.register(self.session.close)
+
+    @classmethod
+    def example_queries(cls) -> list[ExampleQuery]:
+        query, description = "ftp://ftp.example/pub/table.csv", "A file of an FTP server"
+        return [ExampleQuery(query=query, description=description, type=QueryType.INPUT)]
+
+    def rate_limiter_key(self, query: str, operation: Operation) -> str:
+        return query.split("/")[2].rpartition("@")[2]
+
+    def default_max_requests_per_second(self) -> float:
+        return 10.0
+
+    def use_rate_limiter(self) -> bool:
+        return bool(self.settings and self.settings.max_requests_per_second)
+
+    @classmethod
+    def is_valid_query(cls, query: str) -> StorageQueryValidationResult:
+        try:
+            url = _parse(query)
+        except resolver.InvalidUrl as error:
+            return StorageQueryValidationResult("URL", False, error.message)
+        valid = url.scheme in resolver.schemes() and isinstance(url, resolver.HostUrl)
+        reason = None if valid else f"scheme {url.scheme} is not supported (use ftp, http or gopher)"
+        return StorageQueryValidationResult(url.shown, valid, reason)
+
+    def safe_print(self, query: str) -> str:
+        return _parse(query).shown
+
+
+class StorageObject(StorageObjectRead, StorageObjectGlob):
+    """A remote file. If the server does not report a date, the file is older than all local files."""
+
+    def local_suffix(self) -> str:
+        """Return the URL as a relative path that needs no quotes in a shell, without the password."""
+        segments = _parse(self.query).shown.replace("://", "/", 1).split("/")
+        return "/".join(_FILE_NAMES.get(each) or quote(each, safe="%{}") for each in segments)
+
+    async def inventory(self, cache: IOCacheStorageInterface) -> None:
+        key = self.cache_key()
+        if key in cache.exists_in_storage:
+            return
+        entry = self._find()
+        cache.exists_in_storage[key] = entry is not None
+        if entry is not None:
+            cache.mtime[key] = Mtime(storage=_time_of(entry))
+            cache.size[key] = entry.size or 0
+
+    def get_inventory_parent(self) -> str | None:
+        return None
+
+    def cleanup(self) -> None:
+        """Keep a partial file, which the next run resumes."""
+
+    def exists(self) -> bool:
+        return self._find() is not None
+
+    def mtime(self) -> float:
+        return _time_of(self._info())
+
+    def size(self) -> int:
+        return self._info().size or 0
+
+    def retrieve_object(self) -> None:
+        self.provider.session.save(self.query, self.local_path(), exists="replace")
+
+    def list_candidate_matches(self) -> Iterator[str]:
+        """Return the files in the listings; a wildcard stands for a part of one segment of the path.
+
+        Subfolders that the server does not list are skipped with a warning.
+        """
+        start: str = get_constant_prefix(self.query, strip_incomplete_parts=True)
+        with _errors_of_workflow():
+            found = self._list(start)
+            for _ in range(WILDCARD_REGEX.sub("", self.query).count("/") - start.count("/")):
+                folders = [f"{url.rstrip('/')}/" for url, kind in found if kind is resolver.Kind.DIRECTORY]
+                found = list(chain.from_iterable(map(self._list_subfolder, folders)))
+        return (url for url, kind in found if kind is resolver.Kind.DOCUMENT)
+
+    def _list_subfolder(self, folder: str) -> list[tuple[str, resolver.Kind]]:
+        try:
+            return self._list(folder)
+        except (resolver.AccessDenied, resolver.NotFound) as error:
+            self.provider.logger.warning("skipped folder: %s", error)
+            return []
+
+    def _list(self, folder: str) -> list[tuple[str, resolver.Kind]]:
+        with self.provider.session.entries(folder) as found:
+            return [(each.url, each.kind) for each in found if (each.url or "").startswith(folder)]
+
+    def _info(self) -> resolver.Entry:
+        entry = self._find()
+        if entry is None:
+            raise WorkflowError(f"{self.print_query}: not found")
+        return entry
+
+    def _find(self) -> resolver.Entry | None:
+        """Return the metadata of the object, or None if it does not exist."""
+        with _errors_of_workflow():
+            try:
+                return cast(resolver.Entry, self.provider.session.info(self.query))
+            except resolver.NotFound:
+                return None
+
+
+@contextmanager
+def _errors_of_workflow() -> Iterator[None]:
+    """Raise errors of the library as errors that Snakemake shows without a traceback."""
+    try:
+        yield
+    except resolver.ResolveError as error:
+        raise WorkflowError(str(error)) from error
+
+
+def _parse(query: str) -> resolver.Url:
+    """Return the URL of a query whose wildcards have no constraints."""
+    return resolver.parse(WILDCARD_REGEX.sub(r"{\g<name>}", query))
+
+
+def _time_of(entry: resolver.Entry) -> float:
+    return 0.0 if entry.modified is None else entry.modified.timestamp()
