@@ -32,11 +32,13 @@ from resolver.adapters.fsspec.listings import (
     login_of,
     no_file,
     parent,
+    password_in,
     place,
     read_only,
     settings_of,
     strip_scheme,
     translate_errors,
+    written,
 )
 
 #: The fsspec callback that receives the progress of the current task.
@@ -49,10 +51,14 @@ class UrlFileSystem(Walks):
     At most `batch_size` objects are read concurrently; the default is `connections`.
 
     The storage options are the settings of a `Resolver` (`policy`, `limits`, `timeout`, `headers`, `proxy`,
-    …), the options of fsspec, and `host`, `port`, `username` and `password`. `policy` may be the name of a
-    policy. The password is sent only to `host`. With `host`, paths may begin with a slash. Credentials in the
-    URL that opens the file system have the same effect as these options. `block_size` (`default_block_size`),
-    `cache_type` and `cache_options` are the defaults of `open`.
+    …), the options of fsspec, and these:
+    - `host`, `port`, `username` and `password`: the password is sent only to `host`. With `host`, paths may
+      begin with a slash. Credentials in the URL that opens the file system have the same effect.
+    - `password_env`: the name of the environment variable with the password.
+    - `block_size` (`default_block_size`), `cache_type` and `cache_options`: the defaults of `open`.
+
+    `policy` may be the name of a policy. `policy`, `limits`, `options` and `patience` may be mappings of
+    their fields.
     """
 
     #: The default number of objects that are read concurrently. `save_all` has as many ftp connections to one
@@ -66,6 +72,7 @@ class UrlFileSystem(Walks):
         username: str | None = None,
         password: str | None = None,
         *,
+        password_env: str | None = None,
         block_size: int | None = None,
         cache_type: str = "readahead",
         cache_options: dict[str, object] | None = None,
@@ -74,6 +81,8 @@ class UrlFileSystem(Walks):
     ) -> None:
         super().__init__(**{**options, "batch_size": options.get("batch_size") or self.connections})
         self._settings = settings_of(options)
+        if password is None and password_env is not None:
+            password = password_in(password_env)
         self._settings["on_event"] = self._heard
         login = login_of(self.scheme, host, port, username, password)
         if login is not None:
@@ -85,6 +94,17 @@ class UrlFileSystem(Walks):
         self._cache_type, self._cache_options = cache_type, cache_options
         self._opened = {}
         resolver.Resolver(**self._settings)  # raise errors of invalid settings early
+
+    def to_dict(self, *, include_password: bool = True) -> dict[str, Any]:
+        """Return the storage options for JSON, with mappings for the policy and other values with fields."""
+        secrets = () if include_password else ("password", "certfile_password")
+        given = self.storage_options.items()
+        return {
+            "cls": f"{type(self).__module__}:{type(self).__name__}",
+            "protocol": self.protocol[0],
+            "args": list(self.storage_args),
+            **{name: written(name, value) for name, value in given if name not in secrets},
+        }
 
     # Bytes
 
@@ -312,14 +332,15 @@ def _expand_per_path(given: int | Sequence[int | None] | None, count: int) -> Se
     return each
 
 
-def _found_by(protocol: str) -> tuple[str, str]:
-    return protocol.partition("+")[2], protocol
+def _protocols_of(protocol: str) -> tuple[str, str, str]:
+    prefix, _, scheme = protocol.partition("+")
+    return scheme, f"{prefix}{scheme}", protocol
 
 
 class FtpFileSystem(UrlFileSystem):
     """Files of FTP servers. If a listing does not state the target type of a symlink, it is requested."""
 
-    protocol = _found_by("resolve+ftp")
+    protocol = _protocols_of("resolve+ftp")
     ranges = True
     slashed = True
 
@@ -327,13 +348,13 @@ class FtpFileSystem(UrlFileSystem):
 class FtpsFileSystem(FtpFileSystem):
     """Files of FTP servers with implicit TLS."""
 
-    protocol = _found_by("resolve+ftps")
+    protocol = _protocols_of("resolve+ftps")
 
 
 class HttpFileSystem(UrlFileSystem):
     """Documents of web servers; an index page is a directory that contains the linked URLs below it."""
 
-    protocol = _found_by("resolve+http")
+    protocol = _protocols_of("resolve+http")
     #: As many as the connections of aiohttp, which fsspec's own file system uses.
     connections = 100
     ranges = True
@@ -345,7 +366,7 @@ class HttpFileSystem(UrlFileSystem):
 class HttpsFileSystem(HttpFileSystem):
     """Documents of web servers over TLS."""
 
-    protocol = _found_by("resolve+https")
+    protocol = _protocols_of("resolve+https")
 
 
 class GopherFileSystem(UrlFileSystem):
@@ -356,7 +377,7 @@ class GopherFileSystem(UrlFileSystem):
     selector and Gopher+ text after the selector are also ignored.
     """
 
-    protocol = _found_by("resolve+gopher")
+    protocol = _protocols_of("resolve+gopher")
 
     @classmethod
     def key(cls, name: str) -> str:
@@ -386,26 +407,26 @@ def _selector(path: str) -> str:
 class GophersFileSystem(GopherFileSystem):
     """Gopher menus over TLS."""
 
-    protocol = _found_by("resolve+gophers")
+    protocol = _protocols_of("resolve+gophers")
 
 
 class NntpFileSystem(UrlFileSystem):
     """Newsgroups as directories, and articles as files."""
 
-    protocol = _found_by("resolve+nntp")
+    protocol = _protocols_of("resolve+nntp")
 
 
 class WaisFileSystem(UrlFileSystem):
     """Search results (`server/database?words`) as directories, and the found documents as files."""
 
-    protocol = _found_by("resolve+wais")
+    protocol = _protocols_of("resolve+wais")
     magic = "*["
 
 
 class ProsperoFileSystem(UrlFileSystem):
     """Directories and files of Prospero servers."""
 
-    protocol = _found_by("resolve+prospero")
+    protocol = _protocols_of("resolve+prospero")
 
 
 def clobber() -> None:

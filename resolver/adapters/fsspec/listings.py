@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import datetime
 from errno import ELOOP
 from os import PathLike
@@ -47,11 +47,47 @@ def settings_of(options: Mapping[str, Any]) -> resolver.Settings:
         TypeError: An option has the wrong type.
         ValueError: An option has an invalid value.
     """
-    given = {name: value for name, value in options.items() if name not in _FSSPEC}
+    given = {name: _value_of(name, value) for name, value in options.items() if name not in _FSSPEC}
     _check_written(given)
     settings = cast(resolver.Settings, given)  # the `Resolver` checks the names
     settings["options"] = replace(settings.get("options") or resolver.Options(), keep=True, detailed=True)
     return settings
+
+
+#: Settings with several fields, which may also be mappings of these fields, as in JSON and YAML.
+_CLASSES: Mapping[str, type[Any]] = {
+    "policy": resolver.Policy,
+    "limits": resolver.Limits,
+    "options": resolver.Options,
+    "patience": resolver.RetryPolicy,
+}
+
+
+def _value_of(name: str, value: object) -> object:
+    return _CLASSES[name](**value) if name in _CLASSES and isinstance(value, Mapping) else value
+
+
+def written(name: str, value: Any) -> Any:
+    """Return a storage option for JSON: a mapping of the fields without their default values."""
+    if name not in _CLASSES or not isinstance(value, _CLASSES[name]):
+        return value
+    changed = {each.name: getattr(value, each.name) for each in fields(value)}
+    return {
+        field: sorted(found) if isinstance(found, frozenset) else found
+        for field, found in changed.items()
+        if found != getattr(_CLASSES[name](), field)
+    }
+
+
+def password_in(variable: str) -> str:
+    """Return the password in an environment variable.
+
+    Raises:
+        ValueError: The variable is not set.
+    """
+    if (password := os.environ.get(variable)) is None:
+        raise ValueError(f"password_env: the environment variable {variable} is not set")
+    return password
 
 
 def _check_written(settings: Mapping[str, Any]) -> None:
@@ -195,7 +231,7 @@ class NamedByUrls(AsyncFileSystem):
 
     cacheable = True
     root_marker = ""
-    #: The protocol names in the registry of fsspec; the last protocol name is `resolve+` with the scheme.
+    #: The protocol names in the registry of fsspec: the scheme alone, after `resolve`, and after `resolve+`.
     protocol: ClassVar[tuple[str, ...]]
     #: Whether the scheme supports random access (range requests).
     ranges: ClassVar[bool] = False

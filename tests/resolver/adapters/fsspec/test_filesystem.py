@@ -45,7 +45,9 @@ from tests.fresh import run_alone
 from tests.resolver.adapters.fsspec.conftest import TABLE, Make
 
 OURS = ["gopher", "gophers", "nntp", "wais", "prospero", "ftps"]
-BESIDE = [f"resolve+{scheme}" for scheme in (*OURS, "ftp", "http", "https")]
+BESIDE = [
+    f"{prefix}{scheme}" for prefix in ("resolve", "resolve+") for scheme in (*OURS, "ftp", "http", "https")
+]
 
 
 def put(server: MockFtp, folder: bytes, files: Mapping[bytes, bytes]) -> str:
@@ -531,3 +533,51 @@ def test_equals_sign_in_names_is_decoded(make: Make) -> None:
         assert fs.cat_file(file) == TABLE
     assert HttpFileSystem._strip_protocol("http://h/k%3d0?a%3Db") == "h/k=0?a%3Db"
     assert WaisFileSystem._strip_protocol("wais://h/k%3D0") == "h/k%3D0"
+
+
+# Storage options that other processes read: JSON, pickle, and secrets by reference.
+
+STORED: list[dict[str, Any]] = [
+    {"policy": "untrusted", "timeout": 3.0, "headers": {"A": "b"}},
+    {"policy": {"name": "cautious", "allow_port": [8021], "allow_password": True}},
+    {"policy": resolver.Policy(name="cautious", allow_port={8021}, allow_address={"10.0.0.0/8"})},
+    {"limits": resolver.Limits(body=9, total=2.0), "patience": resolver.RetryPolicy(tries=3)},
+    {"options": resolver.Options(mlsd=True), "cache_type": "bytes", "block_size": 5},
+    {"host": "h.example", "port": 8021, "username": "u", "password_env": "TEST_FTP_PASSWORD"},
+]
+
+
+@pytest.mark.parametrize("options", STORED)
+@pytest.mark.parametrize(
+    "copy",
+    [
+        lambda fs: pickle.loads(pickle.dumps(fs)),
+        lambda fs: fsspec.AbstractFileSystem.from_json(fs.to_json()),
+        lambda fs: fsspec.AbstractFileSystem.from_dict(fs.to_dict(include_password=False)),
+    ],
+    ids=["pickle", "json", "dict"],
+)
+def test_stored_options_give_the_same_file_system(
+    options: dict[str, Any], copy: Callable[[Any], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_FTP_PASSWORD", "s3cret")
+    fs = FtpFileSystem(**options)
+    again = copy(fs)
+    assert type(again) is FtpFileSystem
+    for name in ("policy", "limits", "patience", "options", "headers", "timeout", "credentials"):
+        assert again._settings.get(name) == fs._settings.get(name)
+    assert (again._block_size, again._cache_type) == (fs._block_size, fs._cache_type)
+    assert copy(again) == again
+    assert "s3cret" not in fs.to_json() + repr(fs) + repr(pickle.dumps(fs))
+
+
+def test_password_is_stored_only_on_request() -> None:
+    fs = FtpFileSystem(host="h.example", username="u", password="s3cret")
+    assert "s3cret" in fs.to_json()
+    assert "s3cret" not in fs.to_json(include_password=False)
+
+
+def test_password_env_without_variable_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TEST_FTP_PASSWORD", raising=False)
+    with pytest.raises(ValueError, match=r"password_env: .*TEST_FTP_PASSWORD"):
+        FtpFileSystem(host="h.example", username="u", password_env="TEST_FTP_PASSWORD")
