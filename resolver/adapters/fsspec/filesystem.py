@@ -230,13 +230,20 @@ class UrlFileSystem(Walks):
             await self._pour(rpath, target, callback)
             return
         name, local = self._resolve_name(rpath), LocalFileSystem()
-        if await self._isdir(name):
+        local.makedirs(local._parent(lpath), exist_ok=True)
+        # A directory is refused, so its kind is requested only afterwards. An index page would be saved.
+        if (self.pages or self._find_known(name) is not None) and await self._isdir(name):
             local.makedirs(lpath, exist_ok=True)
             return
-        local.makedirs(local._parent(lpath), exist_ok=True)
-        with translate_errors(name), _report_to(callback):
-            session = await self._session()
-            saved = await session.save(self._url(name), lpath, exists="replace", listings=self.pages)
+        try:
+            with translate_errors(name), _report_to(callback):
+                session = await self._session()
+                saved = await session.save(self._url(name), lpath, exists="replace", listings=self.pages)
+        except PermissionError:
+            if not await self._isdir(name):
+                raise
+            local.makedirs(lpath, exist_ok=True)
+            return
         callback.set_size(saved.bytes)
         callback.absolute_update(saved.bytes)
 

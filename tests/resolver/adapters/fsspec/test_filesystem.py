@@ -11,12 +11,14 @@ import tarfile
 import threading
 import zipfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import pytest
+import trio
 
 import fixtures.ftp
 import fixtures.ftp.listings
@@ -533,6 +535,39 @@ def test_equals_sign_in_names_is_decoded(make: Make) -> None:
         assert fs.cat_file(file) == TABLE
     assert HttpFileSystem._strip_protocol("http://h/k%3d0?a%3Db") == "h/k=0?a%3Db"
     assert WaisFileSystem._strip_protocol("wais://h/k%3D0") == "h/k%3D0"
+
+
+def test_get_file_asks_for_size_and_date_once(make: Make, tmp_path: Path) -> None:
+    with served(fixtures.ftp.serve) as server:
+        name = put(server, b"pub", {b"file": TABLE})
+        fs = make(FtpFileSystem, server.port)
+        fs.get_file(f"{name}/file", str(tmp_path / "file"))
+        for command in (b"SIZE", b"MDTM", b"RETR"):
+            assert sum(line.startswith(command) for line in server.commands) == 1
+        fs.get_file(name, str(tmp_path / "directory"))
+        assert (tmp_path / "directory").is_dir()
+        assert (tmp_path / "file").read_bytes() == TABLE
+
+
+def test_cat_file_of_unknown_size_is_limited_in_memory(make: Make) -> None:
+    body = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"400\r\n%b\r\n" % bytes(1_024) * 64
+
+    async def answer(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        with suppress(trio.BrokenResourceError):
+            await stream.send_all(body)
+
+    async def serve(nursery: trio.Nursery) -> int:
+        (listener,) = await nursery.start(partial(trio.serve_tcp, host="127.0.0.1"), answer, 0)
+        port: int = listener.socket.getsockname()[1]
+        return port
+
+    with served(serve) as port:
+        fs = make(HttpFileSystem, port, limits=resolver.Limits(body=10_000))
+        assert fs.cat_file(f"127.0.0.1:{port}/endless", 2, 9) == bytes(7)
+        with pytest.raises(OSError, match="10000 bytes") as caught:
+            fs.cat_file(f"127.0.0.1:{port}/endless")
+        assert isinstance(caught.value.__cause__, resolver.LimitExceeded)
 
 
 # Storage options that other processes read: JSON, pickle, and secrets by reference.
