@@ -8,6 +8,7 @@
 #   make test-all    the gate with every Python from 3.11 on that is on this machine, then with LOWEST=1
 #   make coverage    lines and branches that some test runs; what it leaves tells make mutants which tests run a line
 #   make fuzz        search inputs that break a parser, guided by coverage (MINUTES=10 for each, NAMES="ftp url")
+#   make test-guests the test suites of requests, httpx and pywb with the adapters in place; needs a network (GUESTS="requests httpx")
 #   make mutants     what the tests notice of 300 changes to the sources (MUTANTS=N SEED=N, GATE=1: of the gate alone), and what got through
 #   make bench       measure beside other clients, in turn, under ten minutes: start-up, small and large bodies, saved files, trees, memory; count the calls of a fetch (ROWS="http tls" JSON=FILE ROUNDS=N)
 #   make bench-long  what takes longer: trees that are far away, archives, segments, calls of threads, lists of very many with a ledger, long listings in a browser
@@ -24,7 +25,7 @@
 # dependencies that pyproject.toml allows, in an environment beside the other one.
 
 .SUFFIXES:
-.PHONY: installed demo check test test-full test-all coverage fuzz mutants bench bench-long speed plots servers docs reference api-diff sdist clean
+.PHONY: installed demo check test test-full test-all test-guests coverage fuzz mutants bench bench-long speed plots servers docs reference api-diff sdist clean
 
 PYTHON ?=
 LOWEST =
@@ -64,6 +65,11 @@ test-full: $(VENV)/.full
 	@seed=$(or $(SEED),$$(date +%s)); echo "seed $$seed (make test-full SEED=$$seed tries the same again)"; \
 	RESOLVE_TESTS=full RESOLVE_SEED=$$seed FTP_FUZZ=40000 GOPHER_FUZZ=200 PROSPERO_FUZZ=8000 TELNET_FUZZ=15000 WAIS_FUZZ=10000 \
 	$(RUN) $(PYTEST) --hypothesis-seed=$$seed
+
+# The environments and the sources are in build/guests. The table tools/guests/guests.toml has the budgets.
+GUESTS =
+test-guests: $(VENV)/.installed
+	@$(RUN) -m tools.guests $(GUESTS)
 
 # A test that fails is told and does not keep the figures back. What is measured runs at half the speed.
 coverage: $(VENV)/.full

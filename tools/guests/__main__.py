@@ -1,0 +1,182 @@
+"""Run the test suites of other libraries with the adapters in place: `python -m tools.guests [NAME...]`.
+
+`guests.toml` has a table for each suite: its source distribution, its budget (the number of tests that must
+pass, which may only rise), and the tests that cannot apply, with the reasons. Each suite has its own virtual
+environment below build/guests.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tarfile
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+
+HERE = Path(__file__).parent
+CHECKOUT = HERE.parents[1]
+BUILD = CHECKOUT / "build" / "guests"
+#: Seconds after which a test is stopped.
+_MAX_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Guest:
+    """A test suite.
+
+    Attributes:
+        name: the name of the suite, and of its folder, which is its environment.
+        source: the source distribution that has the tests, as `name==version`; empty for our own tests.
+        sha256: the digest of the source distribution.
+        tests: the files and folders of the tests.
+        budget: the number of tests that must pass.
+        plugin: the pytest plugin in this folder that puts the adapter in place.
+        extra: the extras of this project in the environment; without extras, the project is not installed.
+        requires: the other requirements of the environment.
+        rename: the replacements in the sources of the tests.
+        not_applicable: the tests that are not run, by the reason.
+    """
+
+    name: str
+    tests: list[str]
+    budget: int
+    source: str = ""
+    sha256: str = ""
+    plugin: str = ""
+    extra: str = ""
+    requires: list[str] = field(default_factory=list)
+    rename: Mapping[str, str] = field(default_factory=dict)
+    not_applicable: Mapping[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def left_out(self) -> list[str]:
+        return [test for tests in self.not_applicable.values() for test in tests]
+
+    def run(self) -> Counts:
+        """Run the suite in its environment, and return the counts."""
+        folder = BUILD / self.name
+        python = make_environment(folder, self.requires, self.extra)
+        report, output = folder / "report.xml", folder / "output.txt"
+        report.unlink(missing_ok=True)
+        words = ["-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
+        words += [f"--deselect={test}" for test in self.left_out]
+        environment = {
+            name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")
+        }
+        if self.source:
+            where = unpack(self.source, self.sha256, folder, python)
+            replace_text(where, self.rename)
+            words += ["-p", self.plugin, f"--timeout={_MAX_SECONDS}"]
+            environment["PYTHONPATH"] = str(HERE)
+        else:
+            where, python = CHECKOUT, Path(sys.executable)
+            environment["RESOLVE_SERVERS_ROOT"] = str(BUILD)
+        command = [str(python), "-m", "pytest", *words, *self.tests]
+        with output.open("w") as file:
+            subprocess.run(command, cwd=where, env=environment, stdout=file, check=False)
+        if not report.exists():
+            raise SystemExit(f"{self.name}: pytest wrote no report (see {output})")
+        return Counts.read(report)
+
+
+@dataclass(frozen=True)
+class Counts:
+    """The results of a suite; `broken` has the names of the tests that failed."""
+
+    passed: int
+    skipped: int
+    broken: list[str]
+
+    @classmethod
+    def read(cls, report: Path) -> Counts:
+        """Read the report of pytest in the format of JUnit."""
+        cases = list(ElementTree.parse(report).iter("testcase"))
+        broken = [
+            case for case in cases if case.find("failure") is not None or case.find("error") is not None
+        ]
+        skipped = sum(case.find("skipped") is not None for case in cases)
+        names = [f"{case.get('classname')}.{case.get('name')}" for case in broken]
+        return cls(len(cases) - skipped - len(broken), skipped, names)
+
+
+def make_environment(folder: Path, requires: list[str], extra: str) -> Path:
+    """Make a virtual environment with this project and the requirements, and return its Python."""
+    python = folder / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    ours = [] if not extra else ["-e", f"{CHECKOUT}[{extra}]", "pytest>=9", "pytest-timeout>=2.4"]
+    install(python, *ours, *requires)
+    return python
+
+
+def install(python: Path, *words: str) -> None:
+    """Install requirements with pip."""
+    subprocess.run(
+        [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *words],
+        check=True,
+    )
+
+
+def unpack(source: str, sha256: str, folder: Path, python: Path) -> Path:
+    """Download a source distribution with this digest, and return its unpacked folder."""
+    name, _, version = source.partition("==")
+    pinned = folder / "source.txt"
+    pinned.write_text(f"{source} --hash=sha256:{sha256}\n")
+    flags = ["--require-hashes", "--no-deps", "--no-binary", name, "-d", str(folder), "-r", str(pinned)]
+    archive = folder / f"{name}-{version}.tar.gz"
+    if not archive.exists():
+        words = [str(python), "-m", "pip", "download", "-q", "--disable-pip-version-check", *flags]
+        subprocess.run(words, check=True)
+    with tarfile.open(archive) as tar:
+        tar.extractall(folder, filter="data")
+    return folder / f"{name}-{version}"
+
+
+def replace_text(where: Path, rename: Mapping[str, str]) -> None:
+    """Replace texts in the sources of the tests."""
+    for path in sorted((where / "tests").rglob("*.py")) if rename else ():
+        text = path.read_text("utf-8")
+        for old, new in rename.items():
+            text = text.replace(old, new)
+        path.write_text(text, "utf-8")
+
+
+def read_guests(path: Path = HERE / "guests.toml") -> Iterator[Guest]:
+    """Yield the suites of the table."""
+    for name, row in tomllib.loads(path.read_text("utf-8")).items():
+        yield Guest(name=name, **row)
+
+
+def main(names: list[str]) -> int:
+    """Run the suites, print their counts, and return the exit status."""
+    guests = {guest.name: guest for guest in read_guests()}
+    if unknown := set(names) - set(guests):
+        print(f"no suite {min(unknown)}: expected one of {', '.join(guests)}", file=sys.stderr)
+        return 2
+    fallen = []
+    for guest in (guests[name] for name in names or guests):
+        counts = guest.run()
+        print(
+            f"{guest.name}: {counts.passed} passed, {len(counts.broken)} failed,"
+            f" {counts.skipped} skipped by the suite, {len(guest.left_out)} not run"
+        )
+        for reason, tests in guest.not_applicable.items():
+            print(f"    {len(tests)} not run: {reason}")
+        for test in counts.broken:
+            print(f"    failed: {test}")
+        if counts.passed > guest.budget:
+            print(f"    raise the budget from {guest.budget} to {counts.passed} in guests.toml")
+        sys.stdout.flush()
+        if counts.passed < guest.budget:
+            fallen.append(f"{guest.name}: {counts.passed} tests passed, expected {guest.budget}")
+    for complaint in fallen:
+        print(complaint, file=sys.stderr)
+    return 1 if fallen else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

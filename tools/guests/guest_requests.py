@@ -1,0 +1,37 @@
+"""A plugin of pytest: every session of requests has the adapter for http and https."""
+
+from __future__ import annotations
+
+import socket
+from functools import wraps
+from typing import Any
+
+import requests
+
+import resolver
+from resolver.adapters.requests import mount
+
+#: The servers of the suite are on this machine, and the suite connects to port 1 and leaves TLS on purpose.
+_POLICY = resolver.Policy(allow_port={1}, allow_address={"127.0.0.0/8", "::1"}, allow_redirect={"http"})
+#: The suite asks a proxy on this machine for this host, and a SOCKS5 client resolves the name first.
+_NAMES = {b"httpbin.org": "8.8.8.8"}
+
+_make_session = requests.Session.__init__
+_look_up = socket.getaddrinfo
+
+
+@wraps(_make_session)
+def _make_mounted(self: requests.Session) -> None:
+    _make_session(self)
+    web = dict(self.adapters)
+    mount(self, http=True, policy=_POLICY)
+    for prefix in set(self.adapters) - set(web):  # the suite counts the adapters of a session
+        del self.adapters[prefix]
+
+
+def _look_up_without_network(host: Any, *args: Any, **kwargs: Any) -> Any:
+    return _look_up(_NAMES.get(host, host), *args, **kwargs)
+
+
+requests.Session.__init__ = _make_mounted  # type: ignore[method-assign]
+socket.getaddrinfo = _look_up_without_network
