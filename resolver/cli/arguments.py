@@ -251,6 +251,19 @@ def _check_proxy(command: Command) -> None:
     command.policy = policy
 
 
+def _check_mcp(command: Command) -> None:
+    """Check the options of `mcp`, which listens only on loopback: the token would be sent unencrypted."""
+    if command.urls or command.lists:
+        raise UsageError("mcp does not take a URL: agents send them")
+    sources = command.configuration.sources
+    if sources["listen"] != "the command line":  # a configured address is for `serve`
+        command.listen = None
+        if sources["port"] == "the command line":
+            raise UsageError("mcp: --port needs --listen")
+    if listens_to_others(command):
+        raise UsageError("mcp: --listen needs a loopback address, such as 127.0.0.1")
+
+
 def listens_to_others(command: Command) -> bool:
     """Return whether the address to listen on is not a loopback address."""
     from ipaddress import ip_address  # lazy import: few command lines are for `serve`
@@ -324,8 +337,8 @@ def _check_words(command: Command) -> None:
         _check_listening(command)
     if verb == "proxy":
         _check_proxy(command)
-    if verb == "mcp" and (urls or command.lists):
-        raise UsageError("mcp does not take a URL: agents send them")
+    if verb == "mcp":
+        _check_mcp(command)
     if command.register and command.unregister:
         raise UsageError("--register and --unregister cannot be combined")
     if verb == "serve" and (urls or command.lists):

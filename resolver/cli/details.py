@@ -71,10 +71,12 @@ OF_COMMANDS: Mapping[str, str] = {
     ),
     "mcp": (
         "The server offers the read-only tools `fetch`, `list`, `info`, `explain` and `check` to one "
-        "client, until the client closes standard input. The policy is always `untrusted`; only "
+        "client, until the client closes standard input. With `--listen`, the server uses HTTP (Streamable "
+        "HTTP) on loopback until it is interrupted, and prints the URL and the header with the bearer token "
+        "that each request needs. The policy is always `untrusted`; only "
         "`--allow-...` and `--file-root`, on this command line or in the configuration, override its rules. "
         "A retrieved object has at most 8 MiB unless `--max-size` sets another limit. Logins, cookies and "
-        "certificates of the user are not used. The command needs the extra `mcp`."
+        "certificates of the user are not used; the command needs the extra `mcp`, and `web` for HTTP."
     ),
     "serve": (
         "The command serves the web UI on loopback until it is interrupted, and prints a login URL that "
@@ -601,7 +603,7 @@ OF_OPTIONS: Mapping[str, str] = {
     "--listen": (
         "ADDRESS is a numeric address of this machine. All users of the web UI share the history and the "
         "saved files. Local files are not served. An address that is not loopback needs `--listen-cert` or "
-        "`--insecure`."
+        "`--insecure`. `mcp` accepts only a loopback address, and only on the command line."
     ),
     "--listen-cert": (
         "FILE has the certificate and its key in PEM format; CERT,KEY names two files. The option needs "

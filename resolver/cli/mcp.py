@@ -1,8 +1,8 @@
 """The command `mcp`: a server of the Model Context Protocol, with tools for AI agents.
 
 The server runs until the client closes standard input. Only messages of the protocol are written to standard
-output. The policy is `untrusted`, and only options of this command line override its rules. Logins of the
-user are never used.
+output. With `--listen`, the server uses HTTP and runs until a signal arrives. The policy is `untrusted`, and
+only options of this command line override its rules. Logins of the user are never used.
 """
 
 from __future__ import annotations
@@ -43,10 +43,41 @@ def perform(command: Command) -> int:
     except ModuleNotFoundError:
         streams.complain(f"mcp needs {missing_libraries('mcp')}")
         return MISSING_EXTRA
+    if command.listen is not None:
+        return _perform_http(command, command.listen)
     serving = _McpServer(partial(serve, grant_of(command), version=VERSION))
     if streams.input_is_terminal():  # without this message, a user at a terminal would see no output
         streams.complain("mcp: waiting for an MCP client on standard input (Ctrl-D ends it)")
     return trio.run(serving.run_supervised)
+
+
+def _perform_http(command: Command, address: str) -> int:
+    """Serve MCP clients over HTTP until a signal arrives, and return the exit status."""
+    try:
+        import resolver.web.server  # noqa: F401
+    except ModuleNotFoundError:
+        streams.complain(f"mcp --listen needs {missing_libraries('web')}")
+        return MISSING_EXTRA
+    try:
+        return trio.run(_serve_http, grant_of(command), address, command.port)
+    except LocalError as error:
+        streams.complain(error.message)
+        return error.exit_code
+
+
+async def _serve_http(grant: ToolGrant, address: str, port: int) -> int:
+    from resolver.adapters.mcp import http_application
+    from resolver.web.server import run_program_server
+
+    application = http_application(grant, version=VERSION)
+    with trio.open_signal_receiver(*STATUS_BY_SIGNAL) as signals:
+        async with run_program_server(application, address, port, streams.complain) as running:
+            streams.print_line(f"{running.origin}/mcp")
+            streams.print_line(f"Authorization: Bearer {running.token}")
+            streams.flush()
+            async for number in signals:
+                return STATUS_BY_SIGNAL[signal.Signals(number)]
+    return 0
 
 
 def grant_of(command: Command) -> ToolGrant:

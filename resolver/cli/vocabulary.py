@@ -113,7 +113,7 @@ VERBS = (
     CommandVerb(
         "mcp",
         "",
-        "run an MCP server for AI agents on standard input and output",
+        "run an MCP server for AI agents on standard input and output, or HTTP",
         "resolve mcp --allow-address 192.0.2.0/24 --max-size 1M",
         "mcp:perform",
         online=True,

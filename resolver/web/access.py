@@ -513,6 +513,68 @@ def origin(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
     return None
 
 
+def bearer(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
+    """Refuse requests without the bearer token (RFC 6750), which is the start secret of the session."""
+    kind, _, token = (visit.get_header(b"authorization") or b"").partition(b" ")
+    if kind.lower() == b"bearer" and house.keys.is_start(token.strip().decode("latin-1")):
+        return None
+    return EntryRefusal(401, "no valid bearer token", "missing or invalid bearer token\n")
+
+
+class BearerEntrance:
+    """ASGI middleware for an application whose clients are programs of the user, with a bearer token.
+
+    Args:
+        inside: The application to protect.
+        house: The settings of the server; the start secret is the token.
+    """
+
+    def __init__(self, inside: Application, house: SiteSettings) -> None:
+        self._inside = inside
+        self._house = house
+        self._requests = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._inside(scope, receive, send)
+        elif scope["type"] == "http":
+            await self._serve(scope, receive, send)
+        else:
+            self._house.tell(f"refused a {scope['type']} connection")
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        visit = visit_of(scope)
+        for check in (peer, version, host, _own_origin, bearer):
+            if (refusal := check(visit, self._house)) is not None:
+                return await _refuse_program(visit, refusal, self._house, send)
+        if self._requests >= MOST_REQUESTS:
+            busy = EntryRefusal(503, "too many concurrent requests")
+            return await _refuse_program(visit, busy, self._house, send)
+        self._requests += 1
+        try:
+            await self._inside(scope, receive, send)
+        finally:
+            self._requests -= 1
+
+
+async def _refuse_program(
+    visit: EntryRequest, refusal: EntryRefusal, house: SiteSettings, send: Send
+) -> None:
+    house.tell(f"refused {visit.shown}: {refusal.why}")
+    challenge = {"www-authenticate": "Bearer"} if refusal.status == 401 else {}
+    more = {"connection": "close", **challenge}
+    await answer(send, refusal.status, refusal.words.encode(), headers.TEXT, more)
+
+
+def _own_origin(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
+    """Refuse requests of web pages from other sites; programs send no `Origin` header."""
+    given = visit.get_header(b"origin")
+    if given in (None, house.origin.encode("ascii")):
+        return None
+    return EntryRefusal(403, f"Origin: {(given or b'').decode('latin-1')!r}")
+
+
 #: The access checks in order. The CSRF token of a form is checked later, because it is in the request body.
 CHECKS: tuple[Check, ...] = (peer, version, host, method, program, site, cookie, origin)
 

@@ -1,4 +1,7 @@
-"""The server of the web UI, with one port for pages and one port for untrusted content."""
+"""The server of the web UI, with one port for pages and one port for untrusted content.
+
+`run_program_server` is another server, for clients that are programs.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ from resolver.web.access import (
     FORM_LASTS,
     LOOPBACK,
     Application,
+    BearerEntrance,
     Certificate,
     Check,
     Entrance,
@@ -152,6 +156,46 @@ async def run_server(wishes: ServeOptions) -> AsyncIterator[WebServer]:
                 stop.set()
                 events.end()
         hands.cancel_scope.cancel()  # A later run can resume incomplete transfers.
+
+
+class ProgramServer(NamedTuple):
+    """A running server for programs of the user: its origin, and the bearer token of each request."""
+
+    origin: str
+    token: str
+
+
+@asynccontextmanager
+async def run_program_server(
+    application: Application, address: str, port: int, tell: Callable[[str], None]
+) -> AsyncIterator[ProgramServer]:
+    """Serve an ASGI application at a loopback address during the `async with` block.
+
+    Requests need the bearer token, a `Host` header with the address, and no `Origin` header of another site.
+
+    Args:
+        application: The application; it must support the ASGI lifespan protocol.
+        address: The loopback address.
+        port: The port; 0 means a free port.
+        tell: Writes a line to the log.
+
+    Raises:
+        LocalError: The address or port cannot be bound.
+    """
+    listener = bind_socket(address, port)
+    own = port_of(listener)
+    house = SiteSettings(
+        place_of("http", address, own), own, SessionKeys(own, trio.current_time), tell, "http", False
+    )
+    config = _HypercornConfig({}, tell, None)
+    config.bind = [f"fd://{listener.detach()}"]
+    stop = trio.Event()
+    async with trio.open_nursery() as nursery:
+        await nursery.start(partial(_run, BearerEntrance(application, house), config, stop))
+        try:
+            yield ProgramServer(house.origin, house.keys.start)
+        finally:
+            stop.set()
 
 
 def _hear(event: Event) -> None:

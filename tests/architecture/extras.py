@@ -37,7 +37,7 @@ _PARTS = {
     "distributed": words("dask"),
     "h2": words("hpack"),
     "jinja2": words("markupsafe"),
-    "mcp": words("mcp_types"),
+    "mcp": words("mcp_types starlette"),
     "requests": words("urllib3"),
 }
 

@@ -5,10 +5,11 @@ SSRF). So the policy is always `untrusted`. Only the operator of the server can 
 (`ToolGrant`). The size of results is limited, with pagination. Text is escaped for display (S15).
 
 `serve` is a server for newline-delimited JSON over any streams; `resolve mcp` uses standard input and output.
-`server` returns a `Server` of the official SDK, for other transports.
+`server` returns a `Server` of the official SDK, for other transports. `http_application` returns an ASGI
+application for an HTTP server.
 """
 
-from resolver.adapters.mcp.server import serve, server
+from resolver.adapters.mcp.server import http_application, serve, server
 from resolver.adapters.mcp.tools import ToolGrant, limit_body
 
-__all__ = ["ToolGrant", "limit_body", "serve", "server"]
+__all__ = ["ToolGrant", "http_application", "limit_body", "serve", "server"]

@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 import anyio
+
+if find_spec("turbohtml") is None:  # only the worker imports it
+    raise ModuleNotFoundError("Markdown needs turbohtml (the extra mcp)", name="turbohtml")
 
 _WORKER = str(Path(__file__).with_name("markdown_worker.py"))
 _HTML = ("text/html", "application/xhtml+xml")

@@ -19,6 +19,7 @@ from anyio.streams.memory import MemoryObjectSendStream
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.message import SessionMessage
 from mcp_types import (
     INVALID_PARAMS,
@@ -49,6 +50,7 @@ from mcp_types import (
     TextResourceContents,
     jsonrpc_message_adapter,
 )
+from starlette.applications import Starlette
 
 import resolver
 from resolver.adapters.mcp.tools import (
@@ -64,6 +66,8 @@ from resolver.adapters.mcp.tools import (
 
 #: Maximum number of concurrent tool calls; further calls wait.
 AT_ONCE = 8
+#: Maximum number of clients of one HTTP server. The client of a session may disappear without a message.
+_MAX_SESSIONS = 64
 #: Minimum number of bytes between two progress notifications of a call.
 _STEP = 65_536
 
@@ -104,6 +108,22 @@ def server(grant: ToolGrant, *, version: str = "") -> Server[_McpSession]:
         on_list_resources=_list_resources,
         on_list_resource_templates=_list_resource_templates,
         on_read_resource=_read_resource,
+    )
+
+
+def http_application(grant: ToolGrant, *, version: str = "") -> Starlette:
+    """Return an ASGI application that serves the tools at `/mcp` (Streamable HTTP).
+
+    The application accepts every request. Its server must check the client, and the headers `Host` and
+    `Origin`.
+
+    Args:
+        grant: The permissions of the agents.
+        version: The version that the server reports.
+    """
+    unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    return server(grant, version=version).streamable_http_app(
+        transport_security=unchecked, max_sessions=_MAX_SESSIONS
     )
 
 

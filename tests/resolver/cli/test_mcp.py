@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -309,6 +312,45 @@ def test_mcp_with_closed_stdout_exits_silently() -> None:
         program.stdin.flush()
         assert program.wait() == 141
         assert program.stderr.read() == b""
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_mcp_listen_prints_url_and_token_until_signal(number: int, status: int) -> None:
+    words = ["mcp", "--config", "none", "--listen", "127.0.0.1"]
+    with Program(words, loaded=AGENTS, environment=environment(), stdin=None) as program:
+        url = program.stdout.readline().decode().strip()
+        name, _, token = program.stdout.readline().decode().strip().partition(": ")
+        assert re.fullmatch(r"http://127\.0\.0\.1:[0-9]+/mcp", url)
+        assert (name, token[:7]) == ("Authorization", "Bearer ")
+        for headers, code in (({}, 401), ({name: token}, 400)):
+            request = urllib.request.Request(url, b"{}", {**headers, "Content-Type": "application/json"})
+            with pytest.raises(urllib.error.HTTPError) as refused, urllib.request.urlopen(request):
+                pass
+            with refused.value:
+                assert refused.value.code in (code, 406)
+                assert (refused.value.code == 401) == (code == 401)
+        os.kill(program.pid, number)
+        assert program.wait() == status
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--listen", "192.0.2.1"], "loopback"),
+        (["--listen", "0.0.0.0"], "one address of this machine"),
+        (["--port", "8080"], "--port needs --listen"),
+    ],
+)
+def test_mcp_listen_needs_loopback_address(options: list[str], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        read(["mcp", "--config", "none", *options])
+
+
+def test_mcp_ignores_configured_listen_address(tmp_path: Path) -> None:
+    (tmp_path / "config").write_text('listen = "127.0.0.1"\nport = 8080\n')
+    command = read(["mcp", "--config", str(tmp_path / "config")])
+    assert command is not None
+    assert command.listen is None
 
 
 def test_mcp_on_terminal_prints_hint() -> None:
