@@ -152,7 +152,7 @@ def sentence(verdict: Verdict) -> str:
         wanted = f"at most {verdict['most']:g}"
     what = f"{verdict['of']} / {verdict['to']}" if verdict["to"] else verdict["of"]
     found = "reached" if verdict["reached"] else "not reached"
-    return f"{what}: {verdict['value']:.2f}, {found} ({wanted} is aimed at)"
+    return f"{what}: {verdict['value']:.2f}; the target ({wanted}) is {found}"
 
 
 def number(found: float) -> str:

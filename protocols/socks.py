@@ -155,7 +155,7 @@ def _pair(version: int, proxy: str) -> Reader[bytes]:
 
 
 def _reply(proxy: str) -> Reader[bytes]:
-    """Return a reader for the reply to a command, up to the last byte of its address and port."""
+    """Return a reader for the complete reply to a command, including the bound address and port."""
 
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
         yield from _wait_for(buffer, 5, proxy)

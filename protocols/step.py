@@ -378,7 +378,7 @@ class DatagramReply(NamedTuple):
 class StartBody(NamedTuple):
     """Pass on the metadata; the following steps emit the body. Each dialogue yields this step once.
 
-    Afterwards, the dialogue may still add to the reply's `findings` and `verified`.
+    After this step, the dialogue may still add items to `findings` and `verified` of the reply.
     """
 
     reply: Reply

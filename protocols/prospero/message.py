@@ -285,8 +285,8 @@ def _report(reported: list[str], what: str) -> None:
         reported.append(what)
 
 
-#: The name of the client and of the user in a request. The names must not form `VERSION 1` (6.1), the text by
-#: which servers detect the oldest clients.
+#: The name of the client and of the user in a request. The names must not form `VERSION 1` (6.1): servers
+#: detect the oldest clients by this text.
 SOFTWARE = b"url-resolver"
 NAME = b"anonymous"
 

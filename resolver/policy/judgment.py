@@ -254,7 +254,7 @@ def check(
 ) -> Verdict:
     """Return the policy's verdict on a URL, without any I/O.
 
-    Text that is not a URL does not raise an error; rule S01 refuses the text.
+    The function never raises an error for text that is not a URL: rule S01 refuses the text.
 
     Args:
         url: the URL, as text or parsed.

@@ -182,7 +182,7 @@ class EntrySpool:
         return int(str(found[0][0])) if found else 0
 
     def take(self, parent: int, numbers: Mapping[str, int]) -> None:
-        """Store the last assigned number of each name key."""
+        """Store the last number that was assigned to each name key."""
         values = [(parent, key, number) for key, number in numbers.items()]
         with self._open_transaction():
             self._database.executemany("INSERT OR REPLACE INTO taken VALUES (?, ?, ?)", values)

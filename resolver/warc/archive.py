@@ -107,7 +107,7 @@ class Archive:
             raise LocalError(f"{path}: {error.message}") from error
 
     def gate(self, admission: Admission) -> UrlGate:
-        """Return a gate that responds from the archive instead of the network."""
+        """Return a gate that reads responses from the archive and not from the network."""
         from resolver.warc.replay import ArchiveGate  # Imported lazily: the module needs the extra `warc`.
 
         return ArchiveGate(admission, self.find)
