@@ -352,6 +352,20 @@ def test_guarded_connector_passes_keywords_on(server: Server, names: Names) -> N
     assert made == [PUBLIC]
 
 
+def test_guarded_connector_checks_addresses_of_another_resolver(server: Server, names: Names) -> None:
+    """The last check is before the socket is made."""
+
+    async def ask() -> None:
+        connector = GuardedConnector(POLICY)
+        connector._resolver = aiohttp.ThreadedResolver()
+        async with aiohttp.ClientSession(connector=connector) as session:
+            with pytest.raises(resolver.Refused):
+                await session.get(f"http://inside.example:{server.port}/")
+
+    asyncio.run(ask())
+    assert server.visits == []
+
+
 def test_guarded_connector_with_resolver_raises() -> None:
     async def make() -> None:
         with pytest.raises(TypeError, match="lookups"):
