@@ -160,8 +160,8 @@ def test_row_figures_and_aims_are_evaluated() -> None:
         "  ours       500 /s  (250 to 1,000); 1.00 ms of the processor each",
         "  peer       500 /s  (500 to 500); 1.00 ms of the processor each",
         "  gone: not measured: not installed",
-        "  ours / peer: 1.00, reached (at least 0.4 is aimed at)",
-        "  ours / peer: 1.00, reached (at least 0.6 is aimed at)",
+        "  ours / peer: 1.00; the target (at least 0.4) is reached",
+        "  ours / peer: 1.00; the target (at least 0.6) is reached",
     ]
 
 
