@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import fsspec
 import pytest
 
 import resolver
@@ -98,7 +99,8 @@ def test_example_reads_data_from_server(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     before = served.requested(scheme)
-    exec(EXAMPLES[library], {"url": served.url(scheme), "options": served.options})  # noqa: S102
+    names = {"fsspec": fsspec, "url": served.url(scheme), "options": served.options}
+    exec(EXAMPLES[library], names)  # noqa: S102
     assert capsys.readouterr().out.split("\n")[:-1] == re.findall(
         r"  # (\S+)$", EXAMPLES[library], re.MULTILINE
     )
@@ -122,7 +124,6 @@ def test_example_reads_data_from_server(
 def test_partitions_are_selected_by_their_names(place: str, served: Served) -> None:
     """The names of hive partitions contain `=`."""
     import duckdb
-    import fsspec
     import pyarrow.compute
     import pyarrow.dataset
 
