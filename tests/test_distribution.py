@@ -120,6 +120,7 @@ def test_wheel_has_sbom_of_dependencies(info: Mapping[str, str]) -> None:
         ("CITATION.cff", r"^version: (.*)$"),
         ("packaging/conda/recipe.yaml", r'^  version: "(.*)"$'),
         ("packaging/debian/changelog", r"\A\S+ \((.*)-\d+\)"),
+        ("packaging/snakemake/pyproject.toml", r'^version = "(.*)"$'),
     ],
 )
 def test_version_equals_pyproject(path: str, pattern: str) -> None:
