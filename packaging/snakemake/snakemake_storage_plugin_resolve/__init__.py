@@ -33,7 +33,7 @@ from snakemake_interface_storage_plugins.storage_provider import (
 
 import resolver
 
-#: Settings of Snakemake, which are no settings of a `Resolver`.
+#: The settings of Snakemake, which a `Resolver` does not have.
 _OF_SNAKEMAKE = frozenset({"max_requests_per_second", "keep_local", "retrieve"})
 #: Segments of a URL that are not valid as file names. A lone percent sign cannot be part of a URL.
 _FILE_NAMES = {"": "%", ".": "%.", "..": "%.."}
