@@ -19,9 +19,12 @@ Place: TypeAlias = tuple[str, str, int]
 Answer: TypeAlias = Awaitable[resolver.Credentials | None] | resolver.Credentials | None
 Given: TypeAlias = Callable[[str, str, int, bytes | None], Answer] | Mapping[Place, resolver.Credentials]
 
-#: Header fields that can be ignored. The URL and the connection determine `host` and `connection`, and a
-#: response without a content coding satisfies `accept-encoding`.
-_SATISFIED = frozenset({"host", "connection", "accept-encoding"})
+#: Header fields that can be ignored: the URL and the connection determine the first two fields. A complete
+#: response without a content coding, which no cache has stored, satisfies the other fields (RFC 9110 13.1,
+#: RFC 9111 5.2.1). A client with a cache sends these fields to revalidate a stored response.
+_SATISFIED = frozenset(
+    {"host", "connection", "accept-encoding", "cache-control", "if-modified-since", "if-none-match"}
+)
 
 
 class PlaceLogin(NamedTuple):

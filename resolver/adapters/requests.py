@@ -309,7 +309,17 @@ def _settings_of_http(settings: resolver.Settings) -> resolver.NetworkSettings:
 
 
 def _login_of(request: PreparedRequest) -> PlaceLogin | None:
+    """Return the login in the header fields of a request.
+
+    A session adds the cookies of http servers to every URL of their host. They are left out.
+    """
+    served = {f"{cookie.name}={cookie.value}" for cookie in request._cookies or () if cookie.domain}
     fields = [(name, _octets(value).decode("latin-1")) for name, value in request.headers.items()]
+    fields = [
+        (name, value)
+        for name, value in fields
+        if name.lower() != "cookie" or not served.issuperset(value.split("; "))
+    ]
     try:
         return login_of(request.url or "", fields, default_user_agent())
     except ValueError as error:

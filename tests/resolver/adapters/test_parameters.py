@@ -132,6 +132,14 @@ def test_requests_invalid_timeout_is_a_value_error(timeout: Any, gopher: GopherS
     assert not gopher.requests
 
 
+@pytest.mark.parametrize("name", ["If-None-Match", "If-Modified-Since", "Cache-Control"])
+def test_requests_revalidation_of_gopher_is_a_complete_response(name: str, gopher: GopherServer) -> None:
+    url = f"gopher://127.0.0.1:{gopher.port}/0table.csv"
+    with mount(requests.Session(), policy=allowing(gopher)) as session:
+        response = session.get(url, headers={name: "*"})
+    assert (response.status_code, response.content) == (200, TABLE)
+
+
 @pytest.mark.parametrize("auth", [("bob", "secret pw"), ("bob", "wrong")])
 def test_requests_auth_logs_in_to_ftp(auth: tuple[str, str], ftp: MockFtp) -> None:
     url = f"ftp://127.0.0.1:{ftp.port}/%2Fpub/a.txt"
@@ -185,6 +193,19 @@ def test_requests_redirect_is_followed_by_the_session(site: HttpServer) -> None:
         assert answered.url == site.url("/moved")
         assert site.requests[-1].values("cookie") == ["a=1; b=2"]
         assert pickle.loads(pickle.dumps(response)).content == TABLE
+
+
+def test_requests_cookies_of_http_servers_do_not_hinder_ftp(site: HttpServer, ftp: MockFtp) -> None:
+    url = f"ftp://127.0.0.1:{ftp.port}/pub/a.txt"
+    with mount(requests.Session(), http=True, policy=allowing(site, ftp)) as session:
+        session.get(site.url("/cookies"))
+        assert session.cookies.get_dict() == {"a": "1", "b": "2"}
+        assert session.get(url).ok
+        sent = len(ftp.commands)
+        for wanted in ({"cookies": {"c": "3"}}, {"headers": {"Cookie": "c=3"}}):
+            with pytest.raises(requests.exceptions.InvalidHeader, match="Cookie"):
+                session.get(url, **wanted)  # type: ignore[arg-type]
+        assert len(ftp.commands) == sent
 
 
 @pytest.mark.parametrize("http", [False, True])

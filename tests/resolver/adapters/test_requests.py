@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
+
 import pytest
 import requests
 
+import fixtures.ftp
 import resolver
-from fixtures.ftp import MockFtp
+from fixtures.ftp import Behavior, MockFtp
 from fixtures.gopher import GopherServer
 from fixtures.http import HttpServer
 from resolver.adapters.requests import mount
+from tests.elsewhere import served
 from tests.resolver.adapters.conftest import DATA, SOON, TABLE, allowing
 
 
@@ -54,6 +59,40 @@ def test_requests_failure_is_a_requests_exception(gopher: GopherServer, unused_p
         assert isinstance(broken.value.__cause__, resolver.Truncated)
         with pytest.raises(requests.Timeout):
             session.get(f"gopher://127.0.0.1:{gopher.port}/0silent", timeout=SOON)
+
+
+#: The fault of an ftp server, the exception, and its cause.
+FAULTS: Mapping[str, tuple[Behavior, type[requests.RequestException], type[resolver.ResolveError]]] = {
+    "no ftp": (
+        Behavior(greeting=b"HTTP/1.1 400 Bad Request\r\n"),
+        requests.ConnectionError,
+        resolver.ProtocolError,
+    ),
+    "no login": (Behavior(hangs_up=frozenset({b"USER"})), requests.ConnectionError, resolver.NetworkError),
+    "cut": (Behavior(most=4), requests.exceptions.ChunkedEncodingError, resolver.Truncated),
+    "silent": (Behavior(mute=frozenset({b"RETR"})), requests.exceptions.ReadTimeout, resolver.TimedOut),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_requests_ftp_fault_is_a_requests_exception(fault: str) -> None:
+    behavior, error, cause = FAULTS[fault]
+    limits = resolver.Limits(idle=SOON)
+    with (
+        served(partial(fixtures.ftp.serve, behavior=behavior)) as server,
+        mount(requests.Session(), policy=allowing(server), limits=limits) as session,
+        pytest.raises(error) as caught,
+    ):
+        session.get(f"ftp://127.0.0.1:{server.port}/%2Fpub/a.txt", auth=("bob", "secret pw"))
+    assert isinstance(caught.value.__cause__, cause)
+    assert "secret pw" not in str(caught.value)
+
+
+@pytest.mark.parametrize("password", ["a\r\nDELE x", "a\0b"])
+def test_requests_login_that_ends_a_line_is_not_sent(password: str, ftp: MockFtp) -> None:
+    with mount(requests.Session(), policy=allowing(ftp)) as session, pytest.raises(requests.RequestException):
+        session.get(f"ftp://127.0.0.1:{ftp.port}/pub/a.txt", auth=("bob", password))
+    assert ftp.commands == [b"USER bob"]
 
 
 def test_requests_unsupported_request_sends_nothing(gopher: GopherServer) -> None:

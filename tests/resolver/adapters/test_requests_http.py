@@ -22,10 +22,11 @@ import resolver
 from fixtures.http import HttpServer, Page
 from resolver.adapters.requests import mount
 from tests.elsewhere import served
+from tests.hang import HANG
 from tests.resolver.adapters.conftest import DATA, SOON, TABLE, allowing
 from tests.resolver.network.peers import start
 
-PACKED = gzip.compress(TABLE)
+PACKED = gzip.compress(TABLE, mtime=0)
 CONFLICT = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nxy"
 DIGEST = 'Digest realm="r", nonce="n", qop="auth"'
 SITE = {
@@ -102,7 +103,7 @@ def test_requests_chunks_are_given_as_they_arrive(session: requests.Session) -> 
 
     with served(partial(start, serve=begin)) as port:
         mount(session, http=True, policy=resolver.Policy(allow_port={port}))
-        with session.get(f"http://127.0.0.1:{port}/", stream=True, timeout=5) as response:
+        with session.get(f"http://127.0.0.1:{port}/", stream=True, timeout=HANG) as response:
             assert next(response.iter_content(512)) == b"data: 1\n\n"
 
 
