@@ -30,7 +30,8 @@ class Guest:
 
     Attributes:
         name: the name of the suite, and of its folder, which is its environment.
-        source: the source distribution that has the tests, as `name==version`; empty for our own tests.
+        source: the source distribution that has the tests, as `name==version`; empty for tests of this
+            project, which look for the environment as for a server.
         sha256: the digest of the source distribution.
         tests: the files and folders of the tests.
         budget: the number of tests that must pass.
@@ -59,7 +60,10 @@ class Guest:
     def run(self) -> Counts:
         """Run the suite in its environment, and return the counts."""
         folder = BUILD / self.name
-        python = make_environment(folder, self.requires, self.extra)
+        folder.mkdir(parents=True, exist_ok=True)
+        python = (
+            make_environment(folder, self.requires, self.extra) if self.requires else Path(sys.executable)
+        )
         report, output = folder / "report.xml", folder / "output.txt"
         report.unlink(missing_ok=True)
         words = ["-q", "-p", "no:cacheprovider", f"--junitxml={report}"]
@@ -74,7 +78,8 @@ class Guest:
             environment["PYTHONPATH"] = str(HERE)
         else:
             where, python = CHECKOUT, Path(sys.executable)
-            environment["RESOLVE_SERVERS_ROOT"] = str(BUILD)
+            if self.requires:
+                environment["RESOLVE_SERVERS_ROOT"] = str(BUILD)
         command = [str(python), "-m", "pytest", *words, *self.tests]
         with output.open("w") as file:
             subprocess.run(command, cwd=where, env=environment, stdout=file, check=False)
