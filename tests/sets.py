@@ -131,6 +131,7 @@ FULL: Mapping[str, str] = {
         tests/resolver/adapters/guard/test_niquests.py
         tests/resolver/adapters/guard/test_services.py
         tests/resolver/adapters/test_official_clients.py
+        tests/resolver/adapters/test_requests_cache.py
         tests/resolver/adapters/test_urllib.py::test_pandas_reads_table_from_gopher
     """,
     "programs that are built, installed or started again and again": """
