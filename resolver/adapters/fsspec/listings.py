@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple, NoReturn, Protocol, TypeAlias, cast
 from urllib.parse import quote, unquote
 
-from fsspec.asyn import AsyncFileSystem, get_loop, sync_wrapper
+from fsspec.asyn import AsyncFileSystem, get_loop, reset_lock, sync_wrapper
 from fsspec.utils import glob_translate, stringify_path
 
 import resolver
@@ -365,6 +365,10 @@ def record_of(
         "type": "directory" if is_directory else "other" if kind in _OTHERS else FILE,
         "modified": modified,
     }
+
+
+# fsspec 2025.3 keeps the loop of the parent process in a forked process, which does not have its thread.
+os.register_at_fork(after_in_child=reset_lock)
 
 
 class FileSystemListings(NamedByUrls):
