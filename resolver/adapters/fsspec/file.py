@@ -6,7 +6,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import Any, Protocol
 
 from fsspec.asyn import sync
@@ -174,8 +174,10 @@ class RemoteObject:
         return resolver.Changed(f"object changed after it was opened: {words}", url=self._url)
 
     async def finish(self) -> None:
-        if self.size is not None and 0 < self.size - self._at <= NEAR and self._body is not None:
-            await self._read_all(self._at, self.size)
+        if self.size is not None and self.size - self._at <= NEAR:
+            with suppress(resolver.ResolveError):
+                while await self._next():
+                    pass
 
     async def aclose(self) -> None:
         async with self._lock:
@@ -226,8 +228,17 @@ class UrlFile(AbstractBufferedFile):
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         with translate_errors(self.path):
+            if not self._is_own:
+                raise RuntimeError(
+                    "the file was opened before the process forked: open it again in the child"
+                )
             octets: bytes = sync(self._loop, self._octets.read, start, end)
             return octets
+
+    @property
+    def _is_own(self) -> bool:
+        """Return whether this process opened the file; a forked process does not have the event loop."""
+        return self._loop is self.fs.loop
 
     def seek(self, loc: int, whence: int = 0) -> int:
         if self._lock.locked():
@@ -249,7 +260,8 @@ class UrlFile(AbstractBufferedFile):
         with self._lock:
             if not self.closed:
                 super().close()
-                sync(self._loop, self._octets.aclose)
+                if self._is_own:
+                    sync(self._loop, self._octets.aclose)
 
     def __del__(self) -> None:
         """Release the connection without blocking, because the garbage collector may run in any thread."""

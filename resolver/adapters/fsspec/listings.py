@@ -406,8 +406,7 @@ class FileSystemListings(NamedByUrls):
     close = sync_wrapper(_close)
 
     def _close_at_exit(self) -> None:
-        loop = self.loop
-        if loop is not None and loop in self._opened and loop.is_running():
+        if self._pid == os.getpid() and self._loop in self._opened and self._loop.is_running():
             self.close()
 
     async def _ls(self, path: str, detail: bool = True, refresh: bool = False, **kwargs: Any) -> list[Any]:

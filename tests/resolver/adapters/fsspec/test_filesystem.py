@@ -238,8 +238,13 @@ warnings.simplefilter("ignore", ResourceWarning)  # for objects that the child d
 fs = fsspec.filesystem("resolve+ftp", policy=resolver.Policy(allow_port={int(sys.argv[1])}))
 name = f"127.0.0.1:{sys.argv[1]}/pub/file"
 first = fs.cat(name)
+file = fs.open(name)
 if (child := os.fork()) == 0:
-    os._exit(0 if fs.cat(name) == first else 1)
+    try:
+        file.read(1)
+    except RuntimeError:
+        file.close()
+        os._exit(0 if fs.cat(name) == first else 1)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), len(fs.cat(name)))
 """
     put(ftp, b"pub", {b"file": TABLE})
