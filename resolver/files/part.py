@@ -289,8 +289,8 @@ class PartFile:
         if not is_guarded(os.fstat(self.fd)) or (state is None and not has_mark(self.fd)):
             raise self.directory.make_foreign_error(self._part)
         if state is None:
-            # The state file is not synced, so a loss of power may leave an empty state file. The token shows
-            # that this package created NAME.part, but the version of the object is unknown.
+            # The state file is not synced, so a loss of power may leave an empty state file. The version of
+            # the object is then unknown. The token shows that this package created NAME.part.
             self.dropped = "the state of the existing part is lost"
             self.restart()
         elif state.mark.is_on(self.fd):
