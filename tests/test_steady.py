@@ -20,6 +20,7 @@ TESTS = modules(CHECKOUT, "tests", "fixtures")
 
 #: Modules that may read a clock of the machine.
 CLOCKS = {
+    "tests.world.__main__": "the number of transfers a minute that make world prints",
     "tests.scheduled": "makes the clock that the others have",
     "tests.bulk.front": "writes down when requests came, as servers do",
     "tests.faults.killed_at_random": "chooses the moment of a kill",

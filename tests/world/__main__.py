@@ -7,11 +7,11 @@ import sys
 import time
 
 from resolver.testing.world import shrink
-from tests.world.scenario import attempt, describe, draw, failure_of
+from tests.world.runs import attempt, describe, draw, failure_of
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tests.world", description="Run schedules of faults.")
     parser.add_argument(
         "--runs", type=int, default=200, metavar="N", help="number of schedules (default: 200)"
     )
@@ -20,20 +20,20 @@ def main() -> int:
         "--failures", type=int, default=3, metavar="N", help="stop after N failures (default: 3)"
     )
     given = parser.parse_args()
-    began, transfers, failures, runs = time.monotonic(), 0, 0, 0
-    for seed in range(given.seed, given.seed + given.runs):
-        runs += 1
-        schedule = draw(seed)
+    began, worked = time.monotonic(), time.process_time()
+    transfers = failures = runs = 0
+    while runs < given.runs and failures < given.failures:
+        schedule = draw(given.seed + runs)
         words, count = attempt(schedule)
+        runs += 1
         transfers += count
         if words is not None:
             failures += 1
             shorter = shrink(schedule, lambda each: failure_of(each) is not None)
             print(describe(shorter, failure_of(shorter) or words), flush=True)
-            if failures >= given.failures:
-                break
-    minutes = (time.monotonic() - began) / 60
-    print(f"{runs} schedules, {failures} failures, {transfers} transfers, {transfers / minutes:.0f} a minute")
+    minutes, of_work = (time.monotonic() - began) / 60, (time.process_time() - worked) / 60
+    print(f"{runs} schedules, {failures} failures, {transfers} transfers")
+    print(f"{transfers / minutes:.0f} transfers a minute, {transfers / of_work:.0f} a minute of CPU time")
     return 1 if failures else 0
 
 

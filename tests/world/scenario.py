@@ -1,4 +1,4 @@
-"""Runs of the session in a simulated world: what is fetched from which servers, and what must hold.
+"""Runs of the session in a simulated world: the servers, the fetched objects, and the invariants.
 
 A run is a list of lives. Each life fetches the same objects to the same directory. Its faults may kill it.
 The last life has no faults, and must complete the work.
@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 import random
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal
 from unittest import mock
 
@@ -23,18 +22,12 @@ from fixtures.ftp.tree import File, Folder
 from fixtures.http.server import HttpServer
 from fixtures.http.site import Page
 from resolver import Event, Limits, Outcome, Policy, ResolveError, Resolver, RetryPolicy
-from resolver.testing.world import Fault, Kind, Network, Schedule, World
+from resolver.testing.world import Network, Schedule, World
 
 HOSTS = {"one.example": ("93.184.216.1", "93.184.216.11"), "two.example": ("93.184.216.2",)}
 SECRETS = (b"secret pw", b"secret%20pw", b"secret+pw")
 _SIZES = (0, 1, 700, 5_000, 40_000, 66_000, 130_000)
 _OWN = (".part", ".part-state", ".part-state.new")
-KINDS: tuple[Kind, ...] = (
-    *("refuse", "blackhole", "cut", "cut", "cut", "reset", "reset", "hang", "lag", "drip"),
-    *("unnamed", "moved"),
-    *("ENOSPC", "EDQUOT", "EIO", "EMFILE", "short"),
-    *("kill", "kill", "power", "power"),
-)
 
 
 @dataclass(frozen=True)
@@ -51,7 +44,7 @@ class Wanted:
 
 @dataclass
 class Plan:
-    """What a run fetches, and with which settings."""
+    """The objects and the settings of a run."""
 
     wanted: list[Wanted]
     ledger: bool
@@ -60,26 +53,29 @@ class Plan:
     sync: Any
     segments: int
     digest: bool
+    twice: bool
 
 
 def plan_of(seed: int) -> Plan:
     """Return the plan of a seed."""
     source = random.Random(f"plan {seed}")
     wanted = [_wanted(source, number) for number in range(source.randint(1, 6))]
+    twice = random.Random(f"twice {seed}").random() < 0.15
     return Plan(
         wanted,
-        source.random() < 0.6,
+        source.random() < 0.6 and not twice,
         source.randint(1, 4),
         source.randint(1, 3),
         source.choice(("group", "group", "always")),
         source.choice((1, 1, 1, 3)),
         source.random() < 0.2,
+        twice,
     )
 
 
 def _wanted(source: random.Random, number: int) -> Wanted:
     name, size, host = f"o{number}.bin", source.choice(_SIZES), source.choice(tuple(HOSTS))
-    content = b"".join(b"%s %07d\n" % (name.encode(), line) for line in range(size // 8 + 1))[:size]
+    content = content_of(name, size)
     if source.random() < 0.5:
         login = "bob:secret%20pw@" if source.random() < 0.5 else ""
         return Wanted(f"ftp://{login}{host}/{name}", name, content, host, "ftp")
@@ -88,6 +84,12 @@ def _wanted(source: random.Random, number: int) -> Wanted:
     parts = framing == "length" and source.random() < 0.7
     page = Page(content, "application/octet-stream", headers=headers, framing=framing, parts=parts)
     return Wanted(f"http://{host}/{name}", name, content, host, "http", page)
+
+
+@cache
+def content_of(name: str, size: int) -> bytes:
+    """Return bytes that no other object has."""
+    return b"".join(b"%s %07d\n" % (name.encode(), line) for line in range(size // 8 + 1))[:size]
 
 
 class WorldPort:
@@ -162,7 +164,7 @@ class Servers:
 
 @dataclass
 class Life:
-    """What a life of the program reported."""
+    """The outcomes and events of a life of the program."""
 
     outcomes: list[Outcome] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
@@ -185,7 +187,7 @@ async def fetch_all(plan: Plan, folder: str, life: Life) -> None:
             concurrency=plan.concurrency,
             per_host=plan.per_host,
             digest=plan.digest,
-            exists="fail" if plan.ledger else "resume",
+            exists="fail" if plan.ledger else "replace" if plan.twice else "resume",
         )
         async for outcome in batch:
             life.outcomes.append(outcome)
@@ -217,11 +219,11 @@ class Run:
             self._live(calm=True)
 
     def _live(self, *, calm: bool) -> None:
-        plan, world, life = self.plan, self.world, Life()
+        plan, world, life, other = self.plan, self.world, Life(), Life()
         before = self._complete()
         error: BaseException | None = None
         try:
-            world.live(lambda: fetch_all(plan, world.path, life))
+            world.live(lambda: self.fetch(life, other))
         except ResolveError as raised:
             error = raised
         self.transfers += len(life.outcomes)
@@ -236,7 +238,18 @@ class Run:
             again = sorted(before.intersection(asked))
             self._check(not again, f"complete objects were requested again: {again}")
         if not world.was_killed:
-            self._check_outcomes(life, error, calm=calm)
+            self._check_outcomes(life, error, calm=calm and not plan.twice)
+        if calm:
+            self._check(len(self._complete()) == len(plan.wanted), "incomplete without a fault")
+
+    async def fetch(self, life: Life, other: Life) -> None:
+        """Fetch all objects once, or twice at the same time."""
+        if not self.plan.twice:
+            return await fetch_all(self.plan, self.world.path, life)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fetch_all, self.plan, self.world.path, life)
+            nursery.start_soon(fetch_all, self.plan, self.world.path, other)
+        return None
 
     def _check(self, holds: bool, words: str) -> None:
         if not holds:
@@ -246,18 +259,16 @@ class Run:
         return os.path.join(self.world.path, "files", name)
 
     def _complete(self) -> set[str]:
-        return {each.name for each in self.plan.wanted if _read(self._path(each.name)) == each.content}
+        return {each.name for each in self.plan.wanted if read(self._path(each.name)) == each.content}
 
     def _check_files(self, *, killed: bool, calm: bool) -> None:
         contents = {each.name: each.content for each in self.plan.wanted}
-        for path in _walk(self.world.path):
+        for path in walk(self.world.path):
             short = os.path.relpath(path, self.world.path)
             name = os.path.basename(path)
             if name in contents:
-                found = _read(path) or b""
-                differs = _first(found, contents[name])
-                words = f"{short} has {len(found)} of {len(contents[name])} bytes, {differs}"
-                self._check(found == contents[name], words)
+                found = read(path) or b""
+                check_content(short, found, contents[name])
             elif short not in ("ledger", "ledger-wal", "ledger-shm"):
                 base, _, suffix = name.partition(".bin")
                 own = suffix in _OWN and base + ".bin" in contents
@@ -265,19 +276,19 @@ class Run:
                 # Without a descriptor, or after an error of the disk, the removal of a state file may fail.
                 self._check(not calm or self._has_disk_errors, f"{short} is left")
                 if suffix == ".part" and self.plan.segments == 1:
-                    octets = _read(path) or b""
+                    octets = read(path) or b""
                     self._check(contents[base + ".bin"].startswith(octets), f"{short} has other bytes")
 
     def _check_secrets(self, life: Life, error: BaseException | None) -> None:
         said = repr((life.outcomes, life.events, error, [each.as_json() for each in life.outcomes])).encode()
         said += repr([(each.error, each.error and each.error.message) for each in life.outcomes]).encode()
-        held = [(_read(path) or b"") + path.encode() for path in _walk(self.world.path)]
+        held = [(read(path) or b"") + path.encode() for path in walk(self.world.path)]
         for secret in SECRETS:
             self._check(not any(secret in each for each in (said, *held)), f"the secret {secret!r} is shown")
 
     def _check_limits(self) -> None:
         for (address, port), most in self.world.network.most.items():
-            allowed = self.plan.per_host
+            allowed = self.plan.per_host * (1 + self.plan.twice)
             if port in (21, 80) and self.plan.segments == 1:
                 self._check(most <= allowed, f"{most} connections to {address}:{port}, not {allowed}")
 
@@ -296,13 +307,15 @@ class Run:
                 self._check(each.path is not None and os.path.basename(each.path) in self._complete(), words)
 
 
-def _first(found: bytes, right: bytes) -> str:
-    """Return the offset of the first difference."""
-    pairs = enumerate(zip(found, right, strict=False))
-    return f"first difference at {next((at for at, (a, b) in pairs if a != b), min(len(found), len(right)))}"
+def check_content(name: str, found: bytes, right: bytes) -> None:
+    """Raise `Broken` with the offset of the first difference if a file has other content."""
+    if found != right:
+        pairs = enumerate(zip(found, right, strict=False))
+        first = next((at for at, (a, b) in pairs if a != b), min(len(found), len(right)))
+        raise Broken(f"{name} has {len(found)} of {len(right)} bytes, first difference at {first}")
 
 
-def _read(path: str) -> bytes | None:
+def read(path: str) -> bytes | None:
     try:
         with open(path, "rb") as file:
             return file.read()
@@ -310,43 +323,7 @@ def _read(path: str) -> bytes | None:
         return None
 
 
-def _walk(top: str) -> Iterator[str]:
+def walk(top: str) -> Iterator[str]:
     for above, _, names in os.walk(top):
         for name in names:
             yield os.path.join(above, name)
-
-
-@contextmanager
-def _directory() -> Iterator[str]:
-    memory = "/dev/shm"
-    place = memory if os.access(memory, os.W_OK) else None
-    with tempfile.TemporaryDirectory(dir=place) as directory:
-        yield directory
-
-
-def failure_of(schedule: Schedule) -> str | None:
-    """Run a schedule, and return what does not hold, or None."""
-    return attempt(schedule)[0]
-
-
-def attempt(schedule: Schedule) -> tuple[str | None, int]:
-    """Run a schedule; return what does not hold, or None, and the number of outcomes."""
-    with _directory() as directory:
-        run = Run(schedule, directory)
-        try:
-            run.run()
-        except Exception as error:  # noqa: BLE001 - each exception is a failure of the run
-            return f"{type(error).__name__}: {error}", run.transfers
-        return None, run.transfers
-
-
-def draw(seed: int) -> Schedule:
-    """Return the schedule of a seed."""
-    lives = random.Random(f"lives {seed}").randint(0, 3)
-    return Schedule.draw(seed, kinds=KINDS, lives=lives)
-
-
-def describe(schedule: Schedule, words: str) -> str:
-    """Return the lines that reproduce a failure."""
-    faults: Sequence[Fault] = schedule.faults
-    return f"seed {schedule.seed}: {words}\n    {Schedule(schedule.seed, tuple(faults))!r}"

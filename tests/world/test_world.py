@@ -6,14 +6,14 @@ import pytest
 
 from resolver.testing.world import Fault, Schedule, shrink
 from tests.sampled import FULL, SEED
-from tests.world.scenario import attempt, describe, draw, failure_of
+from tests.world.runs import attempt, describe, draw, failure_of, new_directory
+from tests.world.scenario import Life, Run
 
 #: Schedules that found a fault of this package, shortened.
 FOUND: dict[str, Schedule] = {
-    "the state file is lost by a loss of power": Schedule(129, (Fault("power", 118),)),
-    "the state file is lost between link and unlink": Schedule(
-        428, (Fault("power", 73), Fault("cut", 1, 92_582))
-    ),
+    "the state of a partial file is lost": Schedule(134, (Fault("power", 37),)),
+    "the state is lost before its rename": Schedule(428, (Fault("power", 20),)),
+    "the state is lost between link and unlink": Schedule(16, (Fault("power", 85),)),
 }
 
 
@@ -36,6 +36,21 @@ def test_world_holds_invariants_for_many_seeds(part: int) -> None:
         if words is not None:
             shorter = shrink(schedule, lambda each: failure_of(each) is not None)
             pytest.fail(describe(shorter, failure_of(shorter) or words))
+
+
+def test_world_repeats_run_of_seed_exactly() -> None:
+    schedule = Schedule(5, (Fault("reset", 2, 300), Fault("power", 60)))
+    first, second = (_events_of(schedule) for _ in range(2))
+    assert first == second
+    assert len(first) > 10
+
+
+def _events_of(schedule: Schedule) -> list[str]:
+    with new_directory() as directory:
+        run = Run(schedule, directory)
+        life, other = Life(), Life()
+        run.world.live(lambda: run.fetch(life, other))
+        return [f"{type(event).__name__} {run.world.steps}" for event in life.events]
 
 
 def test_shrink_keeps_only_faults_that_failure_needs() -> None:

@@ -1,8 +1,8 @@
 """A world in one process: the real session, gate, disk code and ledger against simulated faults.
 
 A `World` has a virtual clock, a network in memory, and a directory on a disk that can fail. A `Schedule`
-lists the faults of a run. `Schedule.draw` derives all faults from one seed, and the same seed gives the same run.
-`shrink` removes the faults of a failing schedule that the failure does not need.
+lists the faults of a run. `Schedule.draw` derives all faults from one seed, and the same seed gives the same
+run. `shrink` removes the faults of a failing schedule that the failure does not need.
 
 The world replaces few names, and only during `World.live`:
 

@@ -262,7 +262,7 @@ class Disk:
             self._descriptors.discard(fd)
         return open(fd, mode, **more)
 
-    # -- what a loss of power leaves
+    # -- loss of power
 
     def _record(self, undo: Callable[[], None]) -> None:
         self._journal.append(_Change(undo))
@@ -361,7 +361,7 @@ class Disk:
 
 
 class Database(sqlite3.Connection):
-    """A database whose statements are steps and whose commits are recorded."""
+    """A database with its statements as steps and a record of its commits."""
 
     disk: Disk
     path = ""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
-#: Faults of a connection, whose number is `Fault.at`:
+#: Faults of a connection; `Fault.at` is the number of the connection:
 #:
 #: - `refuse`: the connection is refused; `blackhole`: no packet is answered
 #: - `cut`: the peer closes the connection after `Fault.octets` bytes; `reset`: the connection is reset there
@@ -15,11 +15,11 @@ from typing import Literal, TypeAlias, get_args
 #: - `lag`: no byte arrives for 45 s; `drip`: three single bytes arrive, each after 20 s
 NetworkKind: TypeAlias = Literal["refuse", "blackhole", "cut", "reset", "hang", "lag", "drip"]
 
-#: Faults of a DNS lookup, whose number is `Fault.at`: the name server fails, or the host gets another
-#: address.
+#: Faults of a DNS lookup; `Fault.at` is the number of the lookup. The name server fails, or the host gets
+#: another address.
 NameKind: TypeAlias = Literal["unnamed", "moved"]
 
-#: Faults of a call that changes the disk, whose number is `Fault.at`; `short` writes only some bytes.
+#: Errors of a call that changes the disk; `Fault.at` is the number of the call. `short` writes some bytes.
 DiskKind: TypeAlias = Literal["ENOSPC", "EDQUOT", "EIO", "EMFILE", "short"]
 
 #: The end of a life at the step `Fault.at`, which is a call of the disk or a packet of the network. After
@@ -43,7 +43,7 @@ class Fault:
     """A fault.
 
     Attributes:
-        kind: What fails.
+        kind: The kind of the fault.
         at: The number of the connection, lookup, disk call or step that fails, from 1.
         octets: The number of bytes after which a connection fails.
         life: The life in which the numbers are counted, from 0.
@@ -104,6 +104,12 @@ def shrink(schedule: Schedule, fails: Callable[[Schedule], bool]) -> Schedule:
     Args:
         schedule: A schedule that fails.
         fails: A function that runs a schedule and returns whether the run fails.
+
+    Examples:
+        >>> from resolver.testing.world import Fault, Schedule, shrink
+        >>> schedule = Schedule(7, (Fault("refuse", 1), Fault("cut", 2, octets=300)))
+        >>> shrink(schedule, lambda shorter: Fault("cut", 2, octets=300) in shorter.faults).faults
+        (Fault(kind='cut', at=2, octets=300, life=0),)
     """
     number = len(schedule.faults) - 1
     while number >= 0:

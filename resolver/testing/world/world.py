@@ -32,6 +32,9 @@ T = TypeVar("T")
 _LONGEST = 1_000_000.0
 _MOST_STEPS = 200_000
 
+#: The seconds that a worker thread waits before and after its work.
+_THREAD_DELAYS = (0.0, 0.0, 0.001, 0.1)
+
 
 class Hung(AssertionError):
     """A life that does not end."""
@@ -80,6 +83,29 @@ class World:
         with self.begun():
             try:
                 return trio.run(self._run, main, clock=trio.testing.MockClock(autojump_threshold=0))
+            except BaseException:
+                if not self.was_killed:
+                    raise
+                return None
+
+    def command(self, call: Callable[[], int]) -> int | None:
+        """Run a command, which starts event loops itself, as a life.
+
+        Args:
+            call: A function that runs the command and returns its exit status.
+
+        Returns:
+            The exit status, or None if the life was killed.
+        """
+        start = trio.run
+
+        def run(work: Callable[..., Awaitable[Any]], *arguments: Any, **_: object) -> Any:
+            clock = trio.testing.MockClock(autojump_threshold=0)
+            return start(self._run, partial(work, *arguments), clock=clock)
+
+        with self.begun(), _set(trio, "run", run):
+            try:
+                return call()
             except BaseException:
                 if not self.was_killed:
                     raise
@@ -198,6 +224,14 @@ def _set(owner: Any, name: str, value: object) -> Iterator[None]:
 
 
 async def _run_inline(function: Callable[..., T], *arguments: Any, **_: object) -> T:
-    """Run the function of a worker thread immediately: the virtual clock does not wait for threads."""
-    await trio.lowlevel.checkpoint()
-    return partial(function, *arguments)()
+    """Run the function of a worker thread in the thread of the event loop.
+
+    The virtual clock does not wait for threads. As with a thread, other tasks run before and after the
+    function, and a cancellation waits for its end.
+    """
+    with trio.CancelScope(shield=True):
+        await trio.sleep(random.choice(_THREAD_DELAYS))
+        result = partial(function, *arguments)()
+        await trio.sleep(random.choice(_THREAD_DELAYS))
+    await trio.lowlevel.checkpoint_if_cancelled()
+    return result

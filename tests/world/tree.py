@@ -1,0 +1,156 @@
+"""Runs of the command `get -r --delete` in a simulated world: a mirror of a tree over ftp or http."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+from fixtures.ftp.behavior import Behavior
+from fixtures.ftp.server import MockFtp
+from fixtures.ftp.tree import File, Folder
+from fixtures.http.server import HttpServer
+from fixtures.http.site import Page
+from resolver.cli import main as resolve
+from resolver.testing.world import Schedule, World
+from tests.world.scenario import Broken, WorldPort, check_content, content_of, read, walk
+
+_HOST, _ADDRESS = "one.example", "93.184.216.1"
+_NAMES = ("a.bin", "b.bin", "c.bin", "sub/d.bin", "sub/e.bin", "sub/deep/f.bin", "g/h.bin")
+_SURPLUS = ("gone.bin", "sub/gone.bin", "old/gone.bin")
+_SIZES = (0, 1, 700, 5_000, 70_000)
+_OWN = (".part", ".part-state", ".part-state.new")
+#: Exit statuses of a run without a fault of the program: success, and the classes of errors.
+_STATUSES = range(16)
+
+
+class TreeRun:
+    """A run of a schedule in a new directory; the local tree is partly complete and has surplus files."""
+
+    def __init__(self, schedule: Schedule, directory: str) -> None:
+        source = random.Random(f"tree {schedule.seed}")
+        names = source.sample(_NAMES, source.randint(1, len(_NAMES)))
+        self._wanted = {name: content_of(f"t{_NAMES.index(name)}", source.choice(_SIZES)) for name in names}
+        self._surplus = dict.fromkeys(_SURPLUS, b"surplus")
+        self._scheme = source.choice(("ftp", "http"))
+        self._jobs = source.randint(1, 4)
+        self.world = World(directory, schedule)
+        self._out = os.path.join(directory, "out")
+        self._has_disk_errors = any(fault.kind in ("EIO", "EMFILE") for fault in schedule.faults)
+        self._first = [name for name in names if source.random() < 0.5]
+        held = {name: self._wanted[name] for name in self._first}
+        for name, content in {**self._surplus, **held}.items():
+            path = self._path(name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "wb") as file:
+                file.write(content)
+        self.transfers = 0
+        self._serve()
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.world.path, "tree", name)
+
+    def _serve(self) -> None:
+        network = self.world.network
+        network.name(_HOST, _ADDRESS)
+        root: dict[bytes, Any] = {}
+        pages: dict[str, Page] = {}
+        for name, content in self._wanted.items():
+            *above, last = name.split("/")
+            folder = root
+            for part in above:
+                folder = folder.setdefault(part.encode(), Folder()).items
+            folder[last.encode()] = File(content)
+            pages[f"/tree/{name}"] = Page(
+                content, "application/octet-stream", headers=(("ETag", f'"{name}"'),)
+            )
+        _add_indexes(pages, "/tree/", root)
+        self._ftp = MockFtp(Behavior(), root=Folder({b"tree": Folder(root)}))
+        network.listen(_HOST, 21, self._ftp.attend)
+        network.listen(_HOST, 80, HttpServer(pages, {}, None, 80).handle)
+
+    def run(self) -> None:
+        """Run all lives. Raises `Broken` if an invariant does not hold."""
+        lives = 1 + max((fault.life for fault in self.world.schedule.faults), default=-1)
+        WorldPort.network = self.world.network
+        with mock.patch("fixtures.ftp.session.DataPort", WorldPort):
+            for _ in range(lives):
+                self._live(calm=False)
+            self.world.calm()
+            self._live(calm=True)
+
+    def _live(self, *, calm: bool) -> None:
+        words = ["get", "-r", "--delete", "--yes", "-q", "--json", "--progress", "none", "--exists", "resume"]
+        words += ["-t", "3", "--idle-timeout", "20", "--connect-timeout", "20", "-j", str(self._jobs)]
+        words += ["-d", self.world.path, f"{self._scheme}://{_HOST}/tree/"]
+        before = self._complete()
+        with _output(self._out):
+            status = self.world.command(lambda: resolve(words))
+        now = self._complete()
+        kept = self._first if self.world.lost_power else before
+        self.transfers += len(self._wanted)
+        # A killed run leaves an existing file, which it compares with the server, under the name NAME.part.
+        parted = {
+            name for name, content in self._wanted.items() if read(f"{self._path(name)}.part") == content
+        }
+        if lost := sorted(set(kept) - now - parted):
+            raise Broken(f"the run removed or changed complete files that the server lists: {lost}")
+        self._check_files(calm=calm)
+        if self.world.network.problems or self._ftp.violations or self.world.left:
+            raise Broken(f"{self.world.network.problems} {self._ftp.violations} {self.world.left}")
+        if status is not None and (status not in _STATUSES or (status == 0 and now != set(self._wanted))):
+            raise Broken(f"exit status {status} with {len(now)} of {len(self._wanted)} files")
+        if calm and status != 0:
+            raise Broken(f"exit status {status} without a fault: {(read(self._out) or b'')[-500:]!r}")
+
+    def _complete(self) -> set[str]:
+        return {name for name, content in self._wanted.items() if read(self._path(name)) == content}
+
+    def _check_files(self, *, calm: bool) -> None:
+        for path in walk(self.world.path):
+            name = os.path.relpath(path, self._path(""))
+            base, _, suffix = name.partition(".bin")
+            if name in self._wanted:
+                check_content(name, read(path) or b"", self._wanted[name])
+            elif name in self._surplus:
+                if calm:
+                    raise Broken(f"{name} was not deleted")
+            elif suffix not in _OWN or base + ".bin" not in self._wanted:
+                raise Broken(f"unknown file {name}")
+            elif calm and not self._has_disk_errors:
+                raise Broken(f"{name} is left")
+
+
+def _add_indexes(pages: dict[str, Page], path: str, items: dict[bytes, Any]) -> None:
+    """Add the index pages of a directory and its subdirectories, as nginx writes them."""
+    lines = [f"<html><head><title>Index of {path}</title></head><body><h1>Index of {path}</h1><hr><pre>"]
+    lines.append('<a href="../">../</a>')
+    for name, node in items.items():
+        text = name.decode() + "/" * isinstance(node, Folder)
+        size = "-" if isinstance(node, Folder) else str(len(node.content))
+        lines.append(f'<a href="{text}">{text}</a>  06-Nov-1994 08:49  {size}')
+        if isinstance(node, Folder):
+            _add_indexes(pages, path + text, node.items)
+    pages[path] = Page("\n".join([*lines, "</pre><hr></body></html>"]).encode(), "text/html")
+
+
+@contextmanager
+def _output(path: str) -> Iterator[None]:
+    """Redirect standard output and standard error to a file."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    held = [os.dup(1), os.dup(2)]
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.dup2(fd, 1)
+        os.dup2(fd, 2)
+        yield
+    finally:
+        for number, each in enumerate(held, 1):
+            os.dup2(each, number)
+            os.close(each)
+        os.close(fd)
