@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import sys
 
-from tests.fuzz.harnesses import HARNESSES
-
 if len(sys.argv) > 1:
-    from tests.fuzz.search import collect_seeds, search  # atheris is in the dependency group fuzz alone
+    # This import must be the first of the sources, because atheris instruments modules when they are
+    # imported. Only the dependency group `fuzz` has atheris.
+    from tests.fuzz.search import collect_seeds, search
 
     name, *options = sys.argv[1:]
     search(name, *options, str(collect_seeds(name)))
 else:
+    from tests.fuzz.harnesses import HARNESSES
+
     print("\n".join(HARNESSES))
