@@ -423,7 +423,7 @@ class NotConfigured(LocalError):
 
 # The missing libraries of an extra, in the form for messages.
 #
-# A message names the missing libraries, and never `url-resolver[extra]`. Before the first release, anyone can
+# A message names the missing libraries, and never the extra of this distribution. Before the first release, anyone can
 # register the name `url-resolver` in the package index. Users would then install the code of that person
 # (dependency confusion).
 

@@ -22,16 +22,17 @@ from resolver import ProtocolError, Refused, ResolveError, TryLater, Unsupported
 from resolver.adapters.httpx_errors import RequestRefused
 from resolver.transfer.redirects import NoDocument
 
-#: This module imports Dask, which takes 0.5 s in each worker that collects this file.
-_HEAVY = "resolver.cli.cluster"
+#: The first module imports Dask, which takes 0.5 s in each worker that collects this file. The second needs a
+#: library that only the group `full` has. Both define no errors.
+_NOT_IMPORTED = ("resolver.cli.cluster", "resolver.adapters.guard.niquests")
 
 
-def _import_all(but: str = "") -> None:
+def _import_all() -> None:
     checkout = Path(resolver.__file__).parents[1]
     for package in (protocols, resolver):
         for path in sorted(Path(package.__path__[0]).rglob("*.py")):
             name = ".".join(path.relative_to(checkout).with_suffix("").parts).removesuffix(".__init__")
-            if name != but:
+            if name not in _NOT_IMPORTED:
                 importlib.import_module(name)
 
 
@@ -46,7 +47,7 @@ def all_classes(root: type[ResolveError] = ResolveError) -> list[type[ResolveErr
     return [root, *(each for child in children for each in all_classes(child))]
 
 
-_import_all(but=_HEAVY)
+_import_all()
 
 KINDS = all_classes()
 
