@@ -48,6 +48,7 @@ def convert(source: str, url: str) -> dict[str, str | None]:
         for element in page.select(f"[{name}]"):
             if _NO_LINK.match(str(element.attrs.get(name))):
                 del element.attrs[name]
+    _unwrap_layout_tables(page)
     parts = []
     main = page.select_one(_MAIN) or page.main_content()
     if main is not None:
@@ -56,6 +57,26 @@ def convert(source: str, url: str) -> dict[str, str | None]:
     parts.append(page.to_markdown())  # the rest: navigation, sidebars, footers
     text = "\n\n---\n\n".join(filter(None, parts))
     return {"text": text, "title": None if title is None else " ".join(title.text.split())[:1_000] or None}
+
+
+def _unwrap_layout_tables(page: turbohtml.Document) -> None:
+    """Replace tables that arrange a page by their content: tables with tables in their cells.
+
+    Markdown has no tables inside of cells, so the content of such a table would be HTML.
+    """
+    layout = {
+        outer
+        for table in page.select("table")
+        if table.parent is not None and (outer := table.parent.closest("table")) is not None
+    }
+    if not layout:
+        return
+    for part in page.select("td, th, tr, tbody, thead, tfoot, caption"):
+        if part.closest("table") in layout:
+            part.wrap_children(turbohtml.Element("div"))
+            part.unwrap()
+    for table in layout:
+        table.unwrap()
 
 
 def main() -> int:

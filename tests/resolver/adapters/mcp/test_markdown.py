@@ -29,6 +29,10 @@ URL = "http://h.example/dir/page.html"
         ('<img src="/i.png" alt="pic">', "![pic](http://h.example/i.png)"),
         ("<ul><li>a<ul><li>b</ul></ul><ol start=3><li>c</ol>", "- a\n  - b\n\n3. c"),
         ("<table><tr><th>a<th>b<tr><td>1|2<td>3</table>", "| a | b |\n| --- | --- |\n| 1\\|2 | 3 |"),
+        (
+            "<table><tr><td><h1>T</h1><td><p>a<table><tr><th>b<th>c<tr><td>1<td>2</table></table>",
+            "# T\n\na\n\n| b | c |\n| --- | --- |\n| 1 | 2 |",
+        ),
         ('<pre><code class="language-py">a  = 1\n</code></pre>', "```py\na  = 1\n```"),
         ("<p>use <code>x</code>, <b>not</b> <i>y</i></p>", "use `x`, **not** *y*"),
         ("<p>a</p><script>alert(1)</script><style>b{}</style><template>c</template>", "a"),
