@@ -137,6 +137,7 @@ FULL: Mapping[str, str] = {
     "programs that are built, installed or started again and again": """
         tests/manual/test_files.py
         tests/resolver/cli/test_mcp.py::test_mcp_listen_prints_url_and_token_until_signal
+        tests/resolver/cli/test_mcp.py::test_mcp_listen_without_output_fails
         tests/resolver/cli/test_mcp.py::test_mcp_process_answers_tools_and_cancellation
         tests/resolver/cli/test_plugin.py
         tests/resolver/cli/test_register.py

@@ -70,13 +70,20 @@ async def _serve_http(grant: ToolGrant, address: str, port: int) -> int:
     from resolver.web.server import run_program_server
 
     application = http_application(grant, version=VERSION)
+    fault: Exception | None = None
     with trio.open_signal_receiver(*STATUS_BY_SIGNAL) as signals:
         async with run_program_server(application, address, port, streams.complain) as running:
-            streams.print_line(f"{running.origin}/mcp")
-            streams.print_line(f"Authorization: Bearer {running.token}")
-            streams.flush()
-            async for number in signals:
-                return STATUS_BY_SIGNAL[signal.Signals(number)]
+            try:
+                streams.print_line(f"{running.origin}/mcp")
+                streams.print_line(f"Authorization: Bearer {running.token}")
+                streams.flush()
+            except (BrokenPipeError, OutputFault) as error:
+                fault = error  # raised below, because the server would wrap it in an exception group
+            else:
+                async for number in signals:
+                    return STATUS_BY_SIGNAL[signal.Signals(number)]
+    if fault is not None:
+        raise fault
     return 0
 
 

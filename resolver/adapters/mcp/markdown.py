@@ -34,12 +34,21 @@ def is_html(media_type: str | None) -> bool:
     return (media_type or "").partition(";")[0].strip().lower() in _HTML
 
 
-async def convert_html(source: str, url: str) -> MarkdownPage | None:
+class ConversionLimit:
+    """The limit of concurrent conversions of a server; further conversions wait."""
+
+    def __init__(self) -> None:
+        # Each conversion may need 768 MiB.
+        self.turns = anyio.CapacityLimiter(2)
+
+
+async def convert_html(source: str, url: str, limit: ConversionLimit) -> MarkdownPage | None:
     """Convert a page to Markdown with absolute links; the main text of the page comes first.
 
     Args:
         source: The HTML source.
         url: The URL of the page.
+        limit: The limit of concurrent conversions.
 
     Returns:
         The page, or None if the page exceeds a limit or cannot be converted.
@@ -49,7 +58,8 @@ async def convert_html(source: str, url: str) -> MarkdownPage | None:
     given = json.dumps({"url": url, "source": source}).encode()
     converted = None
     try:
-        done = await anyio.run_process(command, input=given, check=False)
+        async with limit.turns:
+            done = await anyio.run_process(command, input=given, check=False)
         if done.returncode == 0:
             converted = MarkdownPage(**json.loads(done.stdout))
     except* (OSError, anyio.BrokenResourceError):  # the process cannot start, or it ended before its input

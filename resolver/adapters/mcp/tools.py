@@ -19,7 +19,7 @@ from typing import Literal, NamedTuple, TypeAlias, TypeVar
 from mcp_types import Tool, ToolAnnotations
 
 import resolver
-from resolver.adapters.mcp.markdown import MarkdownPage, convert_html, is_html
+from resolver.adapters.mcp.markdown import ConversionLimit, MarkdownPage, convert_html, is_html
 from resolver.adapters.mcp.schemas import OUTPUT_SCHEMAS
 
 # Untrusted text is escaped for an agent and its user (prompt injection).
@@ -425,6 +425,7 @@ class Tools:
         self._grant = grant
         self._session = session
         self._shelf = ResultStore()
+        self._conversions = ConversionLimit()
         self._tools: Mapping[str, tuple[ToolFunction, str]] = {
             "fetch": (self._fetch, "url cursor characters entries raw"),
             "list": (self._list, "url cursor characters entries"),
@@ -455,7 +456,7 @@ class Tools:
         response = await self._session.fetch(arguments.url)
         page = None
         if not raw and response.entries is None and response.text and is_html(response.media_type):
-            page = await convert_html(response.text, response.url)
+            page = await convert_html(response.text, response.url, self._conversions)
         return _make_answer(self._shelf.store_first_page(_make_stored_result(response, page), length, width))
 
     async def _list(self, arguments: Arguments) -> ToolAnswer:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
+import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -331,6 +333,20 @@ def test_mcp_listen_prints_url_and_token_until_signal(number: int, status: int) 
                 assert (refused.value.code == 401) == (code == 401)
         os.kill(program.pid, number)
         assert program.wait() == status
+
+
+@pytest.mark.parametrize(
+    ("output", "words"), [(" > /dev/full", "No space left on device"), (" >&-", "it is closed")]
+)
+def test_mcp_listen_without_output_fails(output: str, words: str) -> None:
+    program = [sys.executable, "-W", "error", "-m", "resolver", "mcp", "--config", "none"]
+    line = shlex.join([*program, "--listen", "127.0.0.1"]) + output
+    done = subprocess.run(
+        ["sh", "-c", line], cwd=CHECKOUT, env=environment(), stderr=subprocess.PIPE, text=True, check=False
+    )
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.returncode == 3
 
 
 @pytest.mark.parametrize(

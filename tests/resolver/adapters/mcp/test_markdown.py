@@ -13,11 +13,15 @@ import pytest
 import trio
 
 from resolver.adapters.mcp import markdown
-from resolver.adapters.mcp.markdown import convert_html, is_html
+from resolver.adapters.mcp.markdown import ConversionLimit, MarkdownPage, convert_html, is_html
 from resolver.adapters.mcp.markdown_worker import convert
 from tests.hang import HANG
 
 URL = "http://h.example/dir/page.html"
+
+
+async def converted(source: str, url: str) -> MarkdownPage | None:
+    return await convert_html(source, url, ConversionLimit())
 
 
 @pytest.mark.parametrize(
@@ -82,7 +86,7 @@ def test_is_html_reads_type_without_parameters(media_type: str | None, expected:
 
 @pytest.mark.parametrize("loop", ["trio", "asyncio"])
 def test_convert_html_in_process_returns_page(loop: str) -> None:
-    page = anyio.run(convert_html, "<title>T</title><p>\ud800é</p>", URL, backend=loop)
+    page = anyio.run(converted, "<title>T</title><p>\ud800é</p>", URL, backend=loop)
     assert page is not None
     assert (page.title, page.text) == ("T", "?é")
 
@@ -104,7 +108,7 @@ HOSTILE: dict[str, Callable[[], str]] = {
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_convert_html_of_hostile_page_is_bounded(name: str) -> None:
     """The worker ends by itself within its limits: memory, processor time and size of the output."""
-    page = await convert_html(HOSTILE[name](), URL)
+    page = await converted(HOSTILE[name](), URL)
     assert page is None or len(page.text) <= 8_388_608
 
 
@@ -123,13 +127,13 @@ async def test_convert_html_after_crash_returns_none(
     body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(markdown, "_WORKER", make_worker(tmp_path, body))
-    assert await convert_html("<p>a" * 100_000, URL) is None
+    assert await converted("<p>a" * 100_000, URL) is None
     capfd.readouterr()
 
 
 async def test_convert_html_without_interpreter_returns_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/nonexistent/python")
-    assert await convert_html("<p>a", URL) is None
+    assert await converted("<p>a", URL) is None
 
 
 async def test_convert_html_cancelled_ends_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,10 +148,34 @@ async def test_convert_html_cancelled_ends_worker(tmp_path: Path, monkeypatch: p
 
     with trio.fail_after(HANG):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(convert_html, "<p>a", URL)
+            nursery.start_soon(converted, "<p>a", URL)
             file = await trio.to_thread.run_sync(pipe.open, "rb", 0)
             with file:
                 assert await trio.to_thread.run_sync(file.read, 1) == b"x"
                 nursery.cancel_scope.cancel()
                 with trio.CancelScope(shield=True):  # the pipe ends when the worker has ended
                     assert await trio.to_thread.run_sync(file.read) == b""
+
+
+async def test_convert_html_runs_two_processes_at_most(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    body = (
+        f"file = open({str(pipe)!r}, 'wb', 0); file.write(b'x'); sys.stdin.read(); os.kill(os.getpid(), 19)"
+    )
+    monkeypatch.setattr(markdown, "_WORKER", make_worker(tmp_path, body))
+    limit = ConversionLimit()
+    with trio.fail_after(HANG):
+        async with trio.open_nursery() as nursery:
+            for _ in range(3):
+                nursery.start_soon(convert_html, "<p>a", URL, limit)
+            file = await trio.to_thread.run_sync(pipe.open, "rb", 0)
+            with file:
+                started = b""
+                while len(started) < 2:
+                    started += await trio.to_thread.run_sync(file.read, 1)
+                statistics = limit.turns.statistics()
+                assert (statistics.borrowed_tokens, statistics.tasks_waiting) == (2, 1)
+                nursery.cancel_scope.cancel()

@@ -209,7 +209,7 @@ async def test_fetch_html_raw_returns_source(nursery: trio.Nursery) -> None:
 async def test_fetch_html_above_limits_returns_source(
     nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def convert(source: str, url: str) -> None:
+    async def convert(source: str, url: str, limit: object) -> None:
         return None
 
     monkeypatch.setattr(tools, "convert_html", convert)
