@@ -84,7 +84,7 @@ class _McpSession:
 def server(grant: ToolGrant, *, version: str = "") -> Server[_McpSession]:
     """Return an MCP server with the tools, for any transport of the SDK.
 
-    Each session has a separate connection pool.
+    Each session has a separate connection pool; over HTTP, all sessions of the server share one.
 
     Args:
         grant: The permissions of the agents.
@@ -173,7 +173,7 @@ async def _report_progress(
     reported = -_STEP
     async with events:
         async for event in events:
-            if event.received >= reported + _STEP or event.received == event.expected != reported:
+            if event.received >= reported + _STEP or reported < event.received == event.expected:
                 reported = event.received
                 await context.session.report_progress(event.received, event.expected, "bytes received")
 

@@ -344,8 +344,7 @@ def hear_progress(hear: Callable[[resolver.Progress], None]) -> Iterator[None]:
 
 
 def _hear(event: object) -> None:
-    hear = _HEARS.get() if isinstance(event, resolver.Progress) else None
-    if hear is not None and isinstance(event, resolver.Progress):
+    if isinstance(event, resolver.Progress) and (hear := _HEARS.get()) is not None:
         hear(event)
 
 

@@ -18,6 +18,7 @@ import fixtures.http
 import resolver
 from fixtures.http import HttpServer, Page, moved
 from resolver.adapters.mcp import ToolGrant, server
+from resolver.adapters.mcp.server import _report_progress
 from resolver.adapters.mcp.tools import MOST_LENGTH, TOOLS
 from tests.hang import HANG
 from tests.resolver.adapters.guard.network import POLICY, PUBLIC, servers
@@ -116,6 +117,27 @@ async def test_fetch_reports_progress(nursery: trio.Nursery) -> None:
     assert reports == sorted(set(reports))
     assert {total for _, total in reports} == {LONG}
     assert all(0 <= progress <= LONG for progress, _ in reports)
+
+
+class Reports:
+    """The session of a request, which records the progress notifications."""
+
+    def __init__(self) -> None:
+        self.session = self
+        self.numbers: list[float] = []
+
+    async def report_progress(self, progress: float, total: float | None, message: str) -> None:
+        self.numbers.append(progress)
+
+
+async def test_progress_increases_also_after_a_retry() -> None:
+    sender, receiver = anyio.create_memory_object_stream[resolver.Progress](20)
+    with sender:
+        for received in (0, 10, 65_536, 130_000, 0, 65_536, 131_072, 131_080, 131_080):
+            sender.send_nowait(resolver.Progress("http://h/", received, 131_080))
+    context: Any = Reports()
+    await _report_progress(context, receiver)
+    assert context.numbers == [0, 65_536, 131_072, 131_080]
 
 
 async def test_cancelled_call_closes_connection_during_body(nursery: trio.Nursery) -> None:
