@@ -16,12 +16,13 @@ from unittest import mock
 
 import trio
 
+from fixtures.faulty import FaultyServer, Manner
 from fixtures.ftp.behavior import Behavior
 from fixtures.ftp.server import MockFtp
 from fixtures.ftp.tree import File, Folder
 from fixtures.http.server import HttpServer
 from fixtures.http.site import Page
-from resolver import Event, Limits, Outcome, Policy, ResolveError, Resolver, RetryPolicy
+from resolver import Event, Limits, Outcome, Policy, ResolveError, Resolver, RetryPolicy, SaveRequest
 from resolver.testing.world import Network, Schedule, World
 
 HOSTS = {"one.example": ("93.184.216.1", "93.184.216.11"), "two.example": ("93.184.216.2",)}
@@ -60,6 +61,8 @@ def plan_of(seed: int) -> Plan:
     """Return the plan of a seed."""
     source = random.Random(f"plan {seed}")
     wanted = [_wanted(source, number) for number in range(source.randint(1, 6))]
+    others = random.Random(f"others {seed}")
+    wanted += [_other(others, len(wanted)) for _ in range(others.choice((0, 0, 1)))]
     twice = random.Random(f"twice {seed}").random() < 0.15
     return Plan(
         wanted,
@@ -84,6 +87,14 @@ def _wanted(source: random.Random, number: int) -> Wanted:
     parts = framing == "length" and source.random() < 0.7
     page = Page(content, "application/octet-stream", headers=headers, framing=framing, parts=parts)
     return Wanted(f"http://{host}/{name}", name, content, host, "http", page)
+
+
+def _other(source: random.Random, number: int) -> Wanted:
+    """Return an object of a scheme whose server has only this object."""
+    name, size, host = f"o{number}.bin", source.choice(_SIZES[2:]), f"other{number}.example"
+    scheme, path = source.choice((("gopher", "9object.bin%09%09+"), ("nntp", "group/1")))
+    content = b"Subject: a test\r\n\r\n" + content_of(name, size).replace(b"\n", b"\r\n") + b"\r\n"
+    return Wanted(f"{scheme}://{host}/{path}", name, content, host, scheme)
 
 
 @cache
@@ -124,6 +135,7 @@ class Servers:
 
     http: dict[str, HttpServer] = field(default_factory=dict)
     ftp: dict[str, MockFtp] = field(default_factory=dict)
+    others: dict[str, FaultyServer] = field(default_factory=dict)
 
     def serve(self, network: Network, plan: Plan) -> None:
         for host, addresses in HOSTS.items():
@@ -140,6 +152,14 @@ class Servers:
             network.listen(host, 80, self.http[host].handle)
             network.listen(host, 21, self.ftp[host].attend)
 
+        for number, each in enumerate(plan.wanted):
+            if each.host not in HOSTS:
+                network.name(each.host, f"93.184.217.{number}")
+                # The world listens, so the server has no listener.
+                server = FaultyServer(each.scheme, each.content, Manner(), None)  # type: ignore[arg-type]
+                self.others[each.name] = server
+                network.listen(each.host, 70 if each.scheme == "gopher" else 119, server.attend)
+
     def requested(self) -> list[str]:
         """Return the names of the requested objects, and forget them."""
         names = []
@@ -149,6 +169,9 @@ class Servers:
         for ftp in self.ftp.values():
             names += [line[5:].decode() for line in ftp.commands if line.startswith(b"RETR ")]
             ftp.sessions.clear()
+        for name, other in self.others.items():
+            names += [name for line in other.heard if line.startswith((b"ARTICLE", b"object.bin"))]
+            other.heard.clear()
         return names
 
     @property
@@ -181,7 +204,7 @@ async def fetch_all(plan: Plan, folder: str, life: Life) -> None:
         on_event=life.events.append,
     ) as session:
         batch = session.save_all(
-            [each.url for each in plan.wanted],
+            [SaveRequest(each.url, each.name) for each in plan.wanted],
             directory=os.path.join(folder, "files"),
             ledger=os.path.join(folder, "ledger") if plan.ledger else None,
             concurrency=plan.concurrency,
