@@ -318,7 +318,11 @@ class GroupCommit:
     async def _work(self, group: _CommitGroup) -> None:
         async with self._turn:
             self._gathering = None
-            await running().in_thread(_perform, group.steps, self._sync)
+            try:
+                await running().in_thread(_perform, group.steps, self._sync)
+            except OSError as error:  # The system has no thread left.
+                for step in group.steps:
+                    step.error = error
             group.is_over = True
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -72,9 +74,18 @@ class InThread(Protocol):
 
     After the end of the thread, this function or the caller's next checkpoint raises the caller's
     cancellation.
+
+    Raises:
+        OSError: The system has no thread left (EAGAIN).
     """
 
     async def __call__(self, function: Callable[..., T], *args: object) -> T: ...
+
+
+def raise_without_thread(error: RuntimeError) -> None:
+    """Raise `OSError` (EAGAIN) if the error is the one of Python for a thread that cannot be started."""
+    if str(error) == "can't start new thread":
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN)) from error
 
 
 #: The result of `socket.getaddrinfo`.

@@ -22,7 +22,7 @@ from typing import NoReturn, TypeVar, cast
 import anyio
 import anyio.lowlevel
 
-from resolver.loops.loop import CancelScope, Descriptor, Found, Loop, Nursery
+from resolver.loops.loop import CancelScope, Descriptor, Found, Loop, Nursery, raise_without_thread
 
 T = TypeVar("T")
 
@@ -158,7 +158,11 @@ def _begin(function: Callable[[], T], *, daemon: bool) -> asyncio.Future[T]:
         with suppress(RuntimeError):  # the loop is closed, so the result is not needed
             loop.call_soon_threadsafe(tell, given, problem)
 
-    threading.Thread(target=work, name="url-resolver", daemon=daemon).start()
+    try:
+        threading.Thread(target=work, name="url-resolver", daemon=daemon).start()
+    except RuntimeError as error:
+        raise_without_thread(error)
+        raise
     return result
 
 

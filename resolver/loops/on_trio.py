@@ -6,11 +6,13 @@ import math
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import copy_context
 from functools import partial
-from typing import cast
+from typing import TypeVar, cast
 
 import trio
 
-from resolver.loops.loop import Descriptor, GetAddrInfo, InThread, Loop
+from resolver.loops.loop import Descriptor, GetAddrInfo, Loop, raise_without_thread
+
+T = TypeVar("T")
 
 
 class DescriptorWait:
@@ -118,6 +120,15 @@ class TrioBackground:
             await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
 
 
+async def in_thread(function: Callable[..., T], *args: object) -> T:
+    """Implement `InThread`."""
+    try:
+        return await trio.to_thread.run_sync(function, *args)
+    except RuntimeError as error:
+        raise_without_thread(error)
+        raise
+
+
 LOOP = Loop(
     run=trio.lowlevel.current_trio_token,
     current_time=trio.current_time,
@@ -135,7 +146,7 @@ LOOP = Loop(
     writable_by=partial(_wait_by, trio.lowlevel.wait_writable),
     notify_closing=trio.lowlevel.notify_closing,
     in_background=TrioBackground,
-    in_thread=cast(InThread, trio.to_thread.run_sync),
+    in_thread=in_thread,
     getaddrinfo=cast(GetAddrInfo, trio.socket.getaddrinfo),
     cancelled=trio.Cancelled,
     closed=trio.ClosedResourceError,

@@ -17,6 +17,7 @@ from resolver.files import local as file
 from resolver.files.commit import UnopenedPart
 from resolver.files.part import PartFile
 from resolver.files.partial_file import PartialFile
+from resolver.loops import running
 from tests.fresh import environment
 from tests.hang import HANG
 from tests.loops.cancels import turns
@@ -171,3 +172,15 @@ def test_lookup_may_end_after_run(run: Run, monkeypatch: pytest.MonkeyPatch) -> 
         thread.join(HANG)
         assert not thread.is_alive()
     assert gate.passed
+
+
+def test_thread_that_cannot_start_is_a_system_error(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def main() -> None:
+        monkeypatch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(BlockingIOError):
+            await running().in_thread(os.getpid)
+
+    run(main())

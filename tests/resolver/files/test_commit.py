@@ -392,3 +392,23 @@ def test_bring_syncs_real_files(tmp_path: Path) -> None:
     for fd in fds:
         os.close(fd)
     durable._sync_file_system.cache_clear()
+
+
+@pytest.mark.parametrize("sync", ["group", "always"])
+async def test_commit_without_free_thread_is_a_local_error(
+    sync: Sync, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both files fail, and a later commit of the same session succeeds."""
+    commits = GroupCommit(sync)
+
+    def refuse(*arguments: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("trio.to_thread.run_sync", refuse)
+        said = await save_concurrently(tmp_path, commits, b"one", b"two")
+    assert len(said) == 2
+    assert all(os.strerror(errno.EAGAIN).lower() in each for each in said)
+    assert {"one", "two"}.isdisjoint(os.listdir(tmp_path))
+    await save(tmp_path / "three", b"three", commits)
+    assert "three" in os.listdir(tmp_path)
