@@ -18,6 +18,7 @@ from importlib import import_module
 from protocols.errors import ResolveError
 from resolver.cli import streams
 from resolver.cli.vocabulary import INTERRUPTED, READER_GONE, USAGE, VERBS
+from resolver.files.faults import exhaustion_fault
 from resolver.version import VERSION
 
 
@@ -50,6 +51,11 @@ def _run_and_flush(argv: list[str]) -> int:
     except ResolveError as error:
         streams.complain(error.message)
         status = error.exit_code
+    except (OSError, BaseExceptionGroup) as error:
+        if (fault := exhaustion_fault(error)) is None:
+            raise
+        streams.complain(fault.message)
+        status = fault.exit_code
     try:
         streams.flush()
     except ResolveError as error:

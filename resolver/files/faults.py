@@ -32,6 +32,7 @@ _REMEDIES = {
     errno.EISDIR: "this is the name of a directory",
     errno.ENAMETOOLONG: "choose a shorter name",
     errno.EMFILE: "use fewer concurrent transfers",
+    errno.EAGAIN: "the system may have no process or thread left, see ulimit -u",
 }
 
 
@@ -65,6 +66,24 @@ def writing_fault(error: OSError, path: str) -> LocalError:
     """Return the error for a file that this package cannot write, with the cause, the path and the fix."""
     remedy = _REMEDIES.get(error.errno or 0)
     return LocalError(f"cannot write {path!r}: {reason(error)}" + (f" ({remedy})" if remedy else ""))
+
+
+#: `errno` codes of a process or a machine without a resource.
+_EXHAUSTED = _FULL | {errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+
+
+def exhaustion_fault(error: BaseException) -> LocalError | None:
+    """Return the error for a run that ended because a resource of the machine is exhausted.
+
+    Return None if the exception, or another exception of the group, has another cause.
+    """
+    if isinstance(error, BaseExceptionGroup):
+        found = [exhaustion_fault(each) for each in error.exceptions]
+        return None if None in found else found[0]
+    if not isinstance(error, OSError) or error.errno not in _EXHAUSTED:
+        return None
+    remedy = _REMEDIES.get(error.errno)
+    return LocalError(f"the run ended early: {reason(error)}" + (f" ({remedy})" if remedy else ""))
 
 
 # The reserve of file descriptors. Connections and partial files do not use the last free descriptors of a

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shlex
 import subprocess
 import sys
@@ -14,6 +16,7 @@ import fixtures.http
 from fixtures.http import Page
 from tests.elsewhere import served
 from tests.hang import HANG
+from tests.resolver.cli.command import resolve
 
 CHECKOUT = Path(__file__).parents[3]
 COUNT = 120
@@ -38,3 +41,12 @@ def test_get_with_few_descriptors_fetches_all_and_warns_once(more: list[str], tm
     assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr.decode()
     assert done.stderr.count(b"descriptors are all in use") == 1
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(map(str, range(COUNT)))
+
+
+def test_get_without_descriptor_for_loop_is_a_local_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("trio.run", refuse)
+    done = resolve("get", "-q", "file:///nowhere")
+    assert (done.status, "too many open files" in done.messages) == (3, True)

@@ -12,7 +12,14 @@ import pytest
 
 from protocols.errors import LocalError
 from resolver.files.directory import DirectoryHandle
-from resolver.files.faults import SPARE, is_scarce, most_descriptors, spare_descriptor, writing_fault
+from resolver.files.faults import (
+    SPARE,
+    exhaustion_fault,
+    is_scarce,
+    most_descriptors,
+    spare_descriptor,
+    writing_fault,
+)
 from resolver.network.connecting import ConnectAttempts
 from resolver.network.stream import SplicePipe
 
@@ -66,3 +73,24 @@ def test_files_and_pipes_without_descriptors_are_refused(scarce: None, tmp_path:
         DirectoryHandle(str(tmp_path), make=False).hold()
     with open(tmp_path / "late", "w") as late:  # a plain open() is not limited to unreserved descriptors
         assert late.fileno() > 0
+
+
+def test_exhaustion_fault_of_group_is_a_local_error() -> None:
+    """A nursery raises a group, and a run without descriptors ends with a message instead of a traceback."""
+    error = OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    found = exhaustion_fault(BaseExceptionGroup("", [ExceptionGroup("", [error])]))
+    assert isinstance(found, LocalError)
+    assert "ended early: too many open files (" in found.message
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError(),
+        OSError(errno.EBADF, os.strerror(errno.EBADF)),
+        ExceptionGroup("", [OSError(errno.EMFILE, ""), ValueError()]),
+    ],
+    ids=["no system error", "defect of the program", "group with a defect"],
+)
+def test_exhaustion_fault_of_defect_is_none(error: Exception) -> None:
+    assert exhaustion_fault(error) is None
