@@ -382,9 +382,12 @@ class OutputDirectory:
             there = os.stat(self._path)
             if self._fd == -1:
                 self._fd = os.open(self._path, _HELD)
-        except OSError:
-            there = None
-        if self._fd != -1 and (there is None or not os.path.samestat(there, os.fstat(self._fd))):
+            is_same = os.path.samestat(there, os.fstat(self._fd))
+        except (FileNotFoundError, NotADirectoryError):
+            is_same = self._fd == -1
+        except OSError:  # Without memory, for example, nothing is known about the directory.
+            is_same = True
+        if not is_same:
             raise DirectoryGone(
                 f"the directory {self._path!r} was removed or replaced during the run, with all its files"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resolver import LocalError, Validators
-from resolver.files.directory import DirectoryHandle
+from resolver.files.directory import DirectoryGone, DirectoryHandle, OutputDirectory
 from resolver.files.names import make_directory
 from resolver.files.partial_file import PartialFile
 
@@ -132,3 +133,22 @@ async def test_file_as_directory_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(LocalError, match="host"):
         async with file_of(tmp_path, "host/ab/name", is_below=False):
             pass
+
+
+def test_output_directory_check_ignores_error_of_system(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A system without memory does not mean that the directory was removed."""
+    directory = OutputDirectory(str(tmp_path))
+    directory.check()
+
+    def fail(fd: int) -> None:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fstat", fail)
+        directory.check()
+    tmp_path.rmdir()
+    with pytest.raises(DirectoryGone):
+        directory.check()
+    directory.close()
