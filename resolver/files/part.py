@@ -273,7 +273,11 @@ class PartFile:
             self.directory.forget(self._part)
             os.close(self.fd)
             self.fd = self.directory.create(self._part, 0o666 & ~OTHERS_WRITE)
-        self._lock(self._part)
+        try:
+            self._lock(self._part)
+        except OSError:
+            self.directory.forget(self._part)
+            raise
 
     def _check_free(self) -> None:
         """Raise an error if another run has created a file with the final name since the first check."""

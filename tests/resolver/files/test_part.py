@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -369,3 +370,13 @@ async def test_user_file_with_state_name_is_refused_and_unchanged(
         await run()
     assert own.read_text() == "mine"
     assert "got" not in os.listdir(tmp_path)
+
+
+async def test_part_that_cannot_be_locked_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(fd: int) -> bool:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("resolver.files.part.lock", fail)
+    with pytest.raises(LocalError, match=r"(?i)no locks available"):
+        await begin(tmp_path / "got")
+    assert os.listdir(tmp_path) == []
