@@ -308,13 +308,23 @@ class SocketStream:
         if self._settings.bounds is not None:
             self._settings.bounds.begin("write")
         while left:
-            left = left[await self._perform(partial(self._sock.send, left), self._wait_writable, "write") :]
+            left = left[await self._perform(partial(self._push, left), self._wait_writable, "write") :]
         if self._pace is not None:
             self._pace.begin()
         if self._settings.report is not None:
             self._report_kept()
             shown = self._settings.mask.hide(b"".join(line.shown for line in lines))
             self._settings.report(Sent(self._settings.url, shown))
+
+    def _push(self, view: memoryview) -> int:
+        try:
+            return self._sock.send(view)
+        # A peer that reset the connection may have sent a response, which is read next.
+        except (ssl.SSLError, BlockingIOError, ConnectionError):
+            raise
+        except OSError as error:  # The request is incomplete, so a read would wait for a response in vain.
+            self._held = error
+            raise
 
     def _check_secret(self, line: Line) -> None:
         """Check whether the policy allows the secret for the host, and for a proxy on the path."""
@@ -572,7 +582,8 @@ class SocketStream:
 
     def _wait_readable(self, phase: Phase) -> Awaitable[None]:
         if _QUICKACK is not None:
-            self._sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
+            with suppress(OSError):  # The option only makes the transfer faster.
+                self._sock.setsockopt(socket.IPPROTO_TCP, _QUICKACK, 1)
         return self._wait(self.loop.readable_by, phase)
 
     def _wait_writable(self, phase: Phase) -> Awaitable[None]:
@@ -590,6 +601,8 @@ class SocketStream:
             in_time = await wait(self._sock, until)
         except self.loop.closed as error:
             raise Disconnected("the connection was closed locally") from error
+        except OSError as error:  # The system cannot watch one more socket.
+            raise connection_fault(error, self.peer) from error
         finally:
             self._waiting -= 1
         if not in_time:
@@ -612,7 +625,10 @@ class TappedStream(SocketStream):
         self, sock: socket.socket, peer: str, settings: StreamSettings, *, first: SocketStream | None = None
     ) -> None:
         super().__init__(sock, peer, settings, first=first)
-        self._port: int = sock.getpeername()[1]
+        try:
+            self._port: int = sock.getpeername()[1]
+        except OSError as error:  # The peer may already have reset the connection.
+            raise connection_fault(error, peer) from error
         self._report_connected(reused=False)
 
     def _report_connected(self, *, reused: bool) -> None:

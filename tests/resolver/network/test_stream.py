@@ -23,7 +23,15 @@ from protocols.contract import FirstResult, Line
 from protocols.wire import Secret, encode_line
 from resolver import Closed, Connected, Disconnected, Event, Policy, Received, Refused, Sent, TimedOut
 from resolver.network import stream as stream_module
-from resolver.network.stream import RECEIVE_SIZE, ROOM, SPLICE_FROM, SocketStream, SplicePipe, spliceable
+from resolver.network.stream import (
+    RECEIVE_SIZE,
+    ROOM,
+    SPLICE_FROM,
+    SocketStream,
+    SplicePipe,
+    TappedStream,
+    spliceable,
+)
 from tests.hang import HANG
 from tests.resolver.network.peers import admit, echo, reset, start, start_tls, stay_silent
 from tests.resolver.network.transfers import FileSink, file_sink
@@ -607,3 +615,58 @@ async def test_socket_stream_has_the_members_of_the_contract(nursery: trio.Nurse
     async with admit(f"gopher://127.0.0.1:{port}/").connect(tls=False) as stream:
         assert type(stream) is SocketStream
         assert {name for name in vars(Contract) if not name.startswith("_")} <= set(dir(stream))
+
+
+async def test_stream_send_without_memory_fails_and_later_reads_too(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The peer has not got the request, so a read would wait for the idle limit."""
+
+    class Full(socket.socket):
+        def send(self, *arguments: object) -> int:
+            raise OSError(errno.ENOBUFS, os.strerror(errno.ENOBUFS))
+
+    port = await start(nursery, stay_silent)
+    async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
+        own = stream._sock
+        assert isinstance(own, socket.socket)
+        with Full(fileno=os.dup(own.fileno())) as full:
+            full.setblocking(False)
+            monkeypatch.setattr(stream, "_sock", full)
+            for action in (stream.send(HELLO), stream.receive()):
+                with pytest.raises(Disconnected, match=r"(?i)no buffer space"):
+                    await action
+        monkeypatch.undo()
+
+
+async def test_stream_wait_ignores_refused_tcp_quickack(nursery: trio.Nursery) -> None:
+    class Refusing(socket.socket):
+        def setsockopt(self, *arguments: object) -> None:
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    port = await start(nursery, echo)
+    async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
+        own = stream._sock
+        assert isinstance(own, socket.socket)
+        with Refusing(fileno=os.dup(own.fileno())) as refusing:
+            refusing.setblocking(False)
+            stream._sock = refusing
+            await stream.send(HELLO)
+            assert await stream.receive() == HELLO.octets
+            stream._sock = own
+
+
+async def test_tapped_stream_of_reset_connection_is_disconnected(nursery: trio.Nursery) -> None:
+    """The system has no peer address for a connection that the peer has already reset."""
+
+    async def serve(stream: trio.SocketStream) -> None:
+        reset(stream)
+
+    port = await start(nursery, serve)
+    async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
+        with pytest.raises(Disconnected):
+            await stream.receive()
+        sock = stream._sock
+        assert isinstance(sock, socket.socket)
+        with pytest.raises(Disconnected, match=r"(?i)not connected"):
+            TappedStream(sock, "127.0.0.1", stream._settings)
