@@ -142,7 +142,10 @@ class ArchiveOutput:
 
     def close(self) -> None:
         """Close the archive and release the lock."""
-        os.close(self._fd)
+        try:
+            os.close(self._fd)
+        except OSError as error:  # A network file system reports some write errors here.
+            raise writing_fault(error, self.path) from error
 
 
 def put_beside(path: str, lines: Iterable[bytes], mode: int) -> None:

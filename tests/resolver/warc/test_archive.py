@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import pytest
 
 from protocols.contract import JsonValue
 from resolver import LocalError, ProtocolError
+from resolver.files.archive import ArchiveOutput
 from resolver.url.parsing import parse
 from resolver.warc.archive import Archive
 from resolver.warc.catalog import RecordPosition, open_block
@@ -70,3 +72,11 @@ def test_status_from_end_of_fetch_has_size(
 ) -> None:
     end: dict[str, JsonValue] = {} if announced is None else {"announced": announced}
     assert status_from(end, 5, is_directory=is_directory).size == expected
+
+
+def test_archive_output_close_error_is_a_local_error(tmp_path: Path) -> None:
+    """A network file system may report a write error when the file is closed."""
+    output = ArchiveOutput(str(tmp_path / "a.warc"), 0o600)
+    os.close(output._fd)
+    with pytest.raises(LocalError, match="cannot write .*a\\.warc"):
+        output.close()
