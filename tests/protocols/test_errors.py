@@ -22,17 +22,18 @@ from resolver import ProtocolError, Refused, ResolveError, TryLater, Unsupported
 from resolver.adapters.httpx_errors import RequestRefused
 from resolver.transfer.redirects import NoDocument
 
-#: The first module imports Dask, which takes 0.5 s in each worker that collects this file. The second needs a
-#: library that only the group `full` has. Both define no errors.
-_NOT_IMPORTED = ("resolver.cli.cluster", "resolver.adapters.guard.niquests")
+#: This module imports Dask, which takes 0.5 s in each worker that collects this file.
+_HEAVY = "resolver.cli.cluster"
+#: This module needs a library that only the group `full` has.
+_WITHOUT_LIBRARY = "resolver.adapters.guard.niquests"
 
 
-def _import_all() -> None:
+def _import_all(*but: str) -> None:
     checkout = Path(resolver.__file__).parents[1]
     for package in (protocols, resolver):
         for path in sorted(Path(package.__path__[0]).rglob("*.py")):
             name = ".".join(path.relative_to(checkout).with_suffix("").parts).removesuffix(".__init__")
-            if name not in _NOT_IMPORTED:
+            if name not in but:
                 importlib.import_module(name)
 
 
@@ -47,7 +48,7 @@ def all_classes(root: type[ResolveError] = ResolveError) -> list[type[ResolveErr
     return [root, *(each for child in children for each in all_classes(child))]
 
 
-_import_all()
+_import_all(_HEAVY, _WITHOUT_LIBRARY)
 
 KINDS = all_classes()
 
@@ -75,7 +76,7 @@ def make_error(kind: type[ResolveError]) -> ResolveError:
 
 
 def test_error_classes_are_complete() -> None:
-    _import_all()
+    _import_all(_WITHOUT_LIBRARY)
     assert all_classes() == KINDS
 
 
