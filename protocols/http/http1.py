@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 # h11 parses all other heads, more slowly.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
-#: The pattern does not backtrack, because each byte can match only one element. So a mismatch takes no longer
-#: than a match (no ReDoS).
+#: The pattern does not backtrack, because each byte can match only one element. So the time of a
+#: mismatch does not exceed the time of a match (no ReDoS).
 _VALUE = r"(?:[!-~]+(?:[ \t]+[!-~]+)*)?"
 
 #: The lines of a request without framing fields. The only accepted `Connection` field is keep-alive.

@@ -84,7 +84,7 @@ class FuzzPeer(ScriptedPeer):
 
 
 def cut(octets: bytes, size: int) -> Iterator[bytes]:
-    """Yield chunks of `size` bytes; for size 0, all bytes at once."""
+    """Yield chunks of `size` bytes; for size 0, one chunk."""
     step = size or max(1, len(octets))
     return (octets[at : at + step] for at in range(0, len(octets), step))
 

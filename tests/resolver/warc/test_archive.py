@@ -78,5 +78,5 @@ def test_archive_output_close_error_is_a_local_error(tmp_path: Path) -> None:
     """A network file system may report a write error when the file is closed."""
     output = ArchiveOutput(str(tmp_path / "a.warc"), 0o600)
     os.close(output._fd)
-    with pytest.raises(LocalError, match="cannot write .*a\\.warc"):
+    with pytest.raises(LocalError, match=r"cannot write .*a\.warc"):
         output.close()
