@@ -424,8 +424,8 @@ class NotConfigured(LocalError):
 # The missing libraries of an extra, in the form for messages.
 #
 # A message names the missing libraries, and never the extra of this distribution. Before the first release,
-# anyone can register the name `url-resolver` in the package index. Users would then install the code of that person
-# (dependency confusion).
+# anyone can register the name `url-resolver` in the package index. Users would then install the code of that
+# person (dependency confusion).
 
 #: A requirement in the metadata of a distribution (PEP 508): the name and the lowest version.
 _REQUIREMENT = r"([\w.-]+)(?:\[[^]]*\])?(?:[~>]=([\w.]+?)(?:\.0)?(?=[;,\s]|\Z))?"
