@@ -22,6 +22,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from array import array
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -109,15 +110,22 @@ def mount(session: Session, *, http: bool = False, **settings: Unpack[resolver.S
 
 
 class _HopMarker:
-    """The method `rebuild_auth` of a session, which marks a redirected request."""
+    """The method `rebuild_auth` of a session, which marks a redirected request.
+
+    A method that the program assigned to the session before is still called.
+    """
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._replaced = vars(session).get("rebuild_auth")
 
     def __call__(self, request: PreparedRequest, response: Response) -> None:
         hooks: dict[str, Any] = {**request.hooks, _WAY: _Way(response)}
         request.hooks = hooks
-        type(self._session).rebuild_auth(self._session, request, response)
+        if self._replaced is None:
+            type(self._session).rebuild_auth(self._session, request, response)
+        else:
+            self._replaced(request, response)
 
 
 class _Way:
@@ -182,7 +190,7 @@ class Adapter(BaseAdapter):
         said = _RawHeaders(
             Timeout.resolve_default_timeout(waits.connect_timeout),
             waits.read_timeout,
-            None if verify is True else verify,
+            None if verify is True else os.fspath(verify),
             _certfile_of(cert),
             _proxy_of(request, proxies or {}),
         )
@@ -279,7 +287,8 @@ class _RawHeaders(NamedTuple):
         if self.certfile is not None:
             changed["certfile"] = self.certfile
         if self.proxy is not None or (settings.get("proxy") is None and settings.get("environment") is None):
-            changed["proxy"] = self.proxy or "none"  # the session has read the environment, or must not
+            # The session has read the environment, or it must not (`trust_env`).
+            changed["proxy"], changed["environment"] = self.proxy or "none", {}
         if self.login is not None:
             changed["credentials"] = self.login.override_source(settings.get("credentials"))
         return changed
@@ -377,8 +386,10 @@ def _content_of(body: Any) -> bytes | str | Iterator[bytes] | None:
     """Return the body of a request for httpx: text is UTF-8 as in urllib3, and a file is read in chunks."""
     if isinstance(body, (bytes, str, type(None))):
         return body
+    if isinstance(body, (bytearray, memoryview, array)):
+        return bytes(memoryview(body))
     pieces = iter(lambda: body.read(_PIECE) or None, None) if hasattr(body, "read") else body
-    return (piece.encode() if isinstance(piece, str) else bytes(piece) for piece in pieces)
+    return (piece.encode() if isinstance(piece, str) else bytes(memoryview(piece)) for piece in pieces)
 
 
 class _Body(HTTPResponse):

@@ -105,6 +105,8 @@ def test_requests_chunks_are_given_as_they_arrive(session: requests.Session) -> 
         mount(session, http=True, policy=resolver.Policy(allow_port={port}))
         with session.get(f"http://127.0.0.1:{port}/", stream=True, timeout=HANG) as response:
             assert next(response.iter_content(512)) == b"data: 1\n\n"
+        with pytest.raises(requests.exceptions.ReadTimeout):
+            session.get(f"http://127.0.0.1:{port}/", timeout=(HANG, SOON))
 
 
 @pytest.mark.parametrize(
@@ -113,6 +115,8 @@ def test_requests_chunks_are_given_as_they_arrive(session: requests.Session) -> 
         ("\u0161", "\u0161".encode(), "content-length"),
         (io.BytesIO(DATA), DATA, "content-length"),
         (io.StringIO("text"), b"text", "content-length"),
+        (bytearray(DATA), DATA, "content-length"),
+        (memoryview(DATA), DATA, "content-length"),
         (iter([b"a", "\u0161", b""]), b"a\xc5\xa1", "transfer-encoding"),
     ],
 )
@@ -141,6 +145,13 @@ def test_requests_body_with_read_alone_is_read_from_its_position(
     assert site.requests[0].body == DATA
 
 
+def test_requests_body_of_numbers_is_refused(site: HttpServer, session: requests.Session) -> None:
+    numbers: Any = iter([1, 2])
+    with pytest.raises(TypeError):
+        session.post(site.url("/data"), data=numbers)
+    assert not site.requests
+
+
 def test_requests_timeouts_tell_the_phase(site: HttpServer, session: requests.Session) -> None:
     with pytest.raises(requests.exceptions.ReadTimeout):
         session.get(site.url("/silent"), timeout=SOON)
@@ -164,8 +175,11 @@ def test_requests_proxy_that_cannot_be_reached_is_a_proxy_error(
     proxy = f"http://127.0.0.1:{unused_port}"
     with pytest.raises(requests.exceptions.ProxyError):
         session.get(site.url("/data"), proxies={"http": proxy})
+    monkeypatch.setenv("no_proxy", "*")  # is for the proxies of the environment alone
+    with pytest.raises(requests.exceptions.ProxyError):
+        session.get(site.url("/data"), proxies={"http": proxy})
     monkeypatch.setenv("http_proxy", proxy)
-    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("no_proxy")
     assert session.get(site.url("/data")).content == DATA  # trust_env is false
     session.trust_env = True
     with pytest.raises(requests.exceptions.ProxyError):
@@ -213,6 +227,15 @@ def test_requests_copy_of_a_session_checks_redirects(site: HttpServer, session: 
     assert caught.value.__cause__.rule == "S10"
 
 
+def test_requests_assigned_rebuild_auth_is_called(site: HttpServer) -> None:
+    seen: list[str | None] = []
+    session = requests.Session()
+    vars(session)["rebuild_auth"] = lambda request, response: seen.append(request.url)
+    with mount(session, http=True, policy=allowing(site)), pytest.raises(requests.RequestException):
+        session.get(site.url("/inside"))
+    assert seen == ["file:///etc/passwd"]
+
+
 def test_requests_digest_and_netrc_logins_are_sent(
     site: HttpServer, session: requests.Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -231,7 +254,12 @@ def test_requests_missing_certificate_files_are_named(
 ) -> None:
     missing = str(tmp_path / "missing.pem")
     secured = f"https://127.0.0.1:{site.port}/"
-    for settings in ({"verify": missing}, {"cert": missing}, {"cert": (str(tmp_path), missing)}):
+    for settings in (
+        {"verify": missing},
+        {"verify": tmp_path / "missing.pem"},
+        {"cert": missing},
+        {"cert": (str(tmp_path), missing)},
+    ):
         with pytest.raises(OSError, match=r"invalid path: .*missing\.pem"):
             session.get(secured, **settings)
     assert session.get(site.url("/data"), verify=missing).content == DATA  # http has no certificates
