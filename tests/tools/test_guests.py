@@ -69,6 +69,17 @@ def test_budget_decides_the_status(
     assert "not run: policy: certificates are always verified" in captured.out
 
 
+def test_suite_that_cannot_be_installed_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def install(guest: Guest) -> Counts:
+        raise subprocess.CalledProcessError(1, ["pip", "install"])
+
+    monkeypatch.setattr(Guest, "run", install)
+    assert main(["httpx", "pywb"]) == 1
+    assert capsys.readouterr().err == "httpx: pip install failed\npywb: pip install failed\n"
+
+
 def test_unknown_suite_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["nix"]) == 2
     assert "no suite nix: expected one of requests, httpx" in capsys.readouterr().err

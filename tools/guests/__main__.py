@@ -164,7 +164,11 @@ def main(names: list[str]) -> int:
         return 2
     fallen = []
     for guest in (guests[name] for name in names or guests):
-        counts = guest.run()
+        try:
+            counts = guest.run()
+        except subprocess.CalledProcessError as error:  # pip has printed the reason
+            fallen.append(f"{guest.name}: {' '.join(map(str, error.cmd))} failed")
+            continue
         print(
             f"{guest.name}: {counts.passed} passed, {len(counts.broken)} failed,"
             f" {counts.skipped} skipped by the suite, {len(guest.left_out)} not run"
