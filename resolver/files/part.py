@@ -271,7 +271,7 @@ class PartFile:
         self._withheld = os.fstat(self.fd).st_mode & OTHERS_WRITE
         if self._withheld:
             self.directory.forget(self._part)
-            os.close(self.fd)
+            self._close_file()
             self.fd = self.directory.create(self._part, 0o666 & ~OTHERS_WRITE)
         try:
             self._lock(self._part)
@@ -339,7 +339,7 @@ class PartFile:
     def _create_again(self) -> None:
         """Replace an empty file by a new file, because other users may have opened the empty file."""
         self.directory.forget(self._part)
-        os.close(self.fd)
+        self._close_file()
         try:
             self._create()
         except FileExistsError as error:

@@ -13,6 +13,9 @@ from tests.world.scenario import Life, Run
 FOUND: dict[str, Schedule] = {
     "the state of a partial file is lost": Schedule(134, (Fault("power", 37),)),
     "the state is lost before its rename": Schedule(428, (Fault("power", 20),)),
+    "a descriptor is closed twice after an error": Schedule(
+        20_738, (Fault("power", 105), Fault("unnamed", 2), Fault("lag", 1, 390), Fault("EIO", 8, 0, 1))
+    ),
     "the state is lost between link and unlink": Schedule(16, (Fault("power", 85),)),
 }
 
