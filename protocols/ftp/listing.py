@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import NamedTuple
 
 from protocols.contract import BuiltUrl, Entry, Finding, JsonValue, Limits
-from protocols.errors import LimitExceeded
+from protocols.errors import LimitExceeded, Truncated
 from protocols.ftp.reply import parse_time
 from protocols.ftp.url import FtpUrl, build
 from protocols.location import Kind
@@ -493,17 +493,25 @@ class MlsdReader:
     A line without facts becomes an entry of unknown kind without a URL. ProFTPD sends such a line if a name
     contains an LF. `extra` contains all facts, including unknown facts, and the target of a link if the
     server sends it.
+
+    Raises:
+        LimitExceeded: As in `NlstReader`.
+        Truncated: The last line is incomplete.
     """
 
     def __init__(self, url: FtpUrl, limits: Limits, findings: list[Finding]) -> None:
         self._directory = _UnixDirectory(url, findings)
+        self._received = 0
         self._lines = _ListingLines(limits)
 
     def feed(self, octets: bytes) -> Iterable[Entry]:
+        self._received += len(octets)
         return filter(None, map(self._entry, self._lines.feed(octets)))
 
     def finish(self) -> Iterable[Entry]:
-        return filter(None, map(self._entry, self._lines.finish()))
+        if any(self._lines.finish()):  # RFC 3659 7.2: every line ends in CR LF
+            raise Truncated("the listing ended in the middle of a line", received=self._received)
+        return ()
 
     def _entry(self, line: bytes) -> Entry | None:
         if not line:

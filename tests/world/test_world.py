@@ -16,6 +16,7 @@ FOUND: dict[str, Schedule] = {
     "a descriptor is closed twice after an error": Schedule(
         20_738, (Fault("power", 105), Fault("unnamed", 2), Fault("lag", 1, 390), Fault("EIO", 8, 0, 1))
     ),
+    "an MLSD listing that ends in the middle of a line is complete": Schedule(309, (Fault("cut", 7, 37),)),
     "the state is lost between link and unlink": Schedule(16, (Fault("power", 85),)),
 }
 

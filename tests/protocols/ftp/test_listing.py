@@ -29,6 +29,7 @@ from resolver import (
     NotFound,
     Options,
     ResolveError,
+    Truncated,
     TryLater,
 )
 from tests.protocols.ftp.script import Outcome, Script, play
@@ -431,6 +432,16 @@ def test_mlsd_facts_give_entries(step: int) -> None:
         "unix.mode": "0644",
     }
     assert [finding.rule for finding in findings] == ["ftp:facts-line", "ftp:foreign-name"]
+
+
+@pytest.mark.parametrize("rest", [b"type=file;size=1; b", b"type=file;si", b"t", b"type=file; b\r"])
+def test_mlsd_listing_with_incomplete_last_line_is_truncated(rest: bytes) -> None:
+    """Every line of MLSD ends in CR LF (RFC 3659 7.2); the name in an incomplete line may be too short."""
+    reader = MlsdReader(ftp("ftp://h/pub/"), Limits(), [])
+    assert [entry.name for entry in reader.feed(b"type=file; a\r\n" + rest)] == ["a"]
+    with pytest.raises(Truncated) as caught:
+        list(reader.finish())
+    assert caught.value.received == len(b"type=file; a\r\n" + rest)
 
 
 def test_mlsd_line_beyond_limit_raises() -> None:
