@@ -502,7 +502,8 @@ class LedgerFile:
 
     def close(self) -> None:
         if self._fd != -1:
-            os.close(self._fd)
+            with suppress(OSError):  # Nothing was written through this descriptor.
+                os.close(self._fd)
         self._fd = -1
 
 

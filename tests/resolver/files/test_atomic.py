@@ -11,7 +11,7 @@ from resolver import LocalError, NotConfigured
 from resolver.cli.config import load
 from resolver.cli.secrets import read_netrc
 from resolver.cli.values import UsageError
-from resolver.files.atomic import MISSING, check_place, open_own, write_passing, write_whole
+from resolver.files.atomic import MISSING, LedgerFile, check_place, open_own, write_passing, write_whole
 
 
 def read(path: Path, *, secret: bool, most: int = 10) -> tuple[bytes, bool]:
@@ -141,3 +141,13 @@ def test_check_place_reports_unwritable_directory(tmp_path: Path) -> None:
     (tmp_path / "dir").mkdir(mode=0o500)
     with pytest.raises(LocalError, match=r"page\.html': .*dir' is not writable$"):
         check_place(str(tmp_path / "dir" / "page.html"))
+
+
+def test_ledger_file_close_error_is_ignored(tmp_path: Path) -> None:
+    """SQLite writes the ledger through other descriptors, so this error loses no data."""
+    file = LedgerFile(str(tmp_path / "ledger"))
+    file.take()
+    os.close(file._fd)
+    file.close()
+    file.take()
+    file.close()
