@@ -29,6 +29,7 @@ from protocols.contract import Validators
 from protocols.errors import LocalError, ProtocolError
 from resolver.files.atomic import lock
 from resolver.files.directory import DirectoryHandle
+from resolver.files.faults import writing_fault
 from resolver.files.names import (
     check_name,
     check_replaceable,
@@ -486,7 +487,8 @@ class PartFile:
 
     def _close_file(self) -> None:
         if self.fd != -1:
-            os.close(self.fd)
+            with suppress(OSError):  # A complete file is synced, and a later run checks a partial file.
+                os.close(self.fd)
         self.fd = -1
 
 
@@ -511,8 +513,11 @@ class Segment:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._closed_at = self.position
-        os.close(self._fd)
-        self._fd = -1
+        fd, self._fd = self._fd, -1
+        try:
+            os.close(fd)
+        except OSError as problem:  # A network file system reports some write errors here.
+            raise writing_fault(problem, self._path) from problem
 
     @property
     def position(self) -> int:

@@ -16,7 +16,7 @@ import pytest
 
 from resolver import LocalError, Validators
 from resolver.files.directory import DirectoryHandle
-from resolver.files.part import Existing
+from resolver.files.part import Existing, Segment
 from resolver.files.partial_file import PartialFile
 
 SOURCE = "http://h.example/got"
@@ -380,3 +380,18 @@ async def test_part_that_cannot_be_locked_is_removed(tmp_path: Path, monkeypatch
     with pytest.raises(LocalError, match=r"(?i)no locks available"):
         await begin(tmp_path / "got")
     assert os.listdir(tmp_path) == []
+
+
+def test_segment_close_error_is_a_local_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A network file system may report a write error when the file is closed."""
+
+    def fail(fd: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    fd = os.open(tmp_path / "got.part", os.O_RDWR | os.O_CREAT)
+    with monkeypatch.context() as patch, pytest.raises(LocalError, match="cannot write"):
+        with Segment(fd, "got", 0, 10) as segment:
+            segment.write(b"octets")
+            patch.setattr("os.close", fail)
+    assert segment.position == 6
+    os.close(fd)
