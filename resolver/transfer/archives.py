@@ -25,7 +25,7 @@ class ArchiveSource(Protocol):
 
     @property
     def at(self) -> datetime | None:
-        """Return the date and time that the archive uses to select captures; None without a date."""
+        """Return the date and time for which the archive selects captures; None if no date is set."""
         ...
 
     def find(self, url: Url) -> Dated:
@@ -38,7 +38,7 @@ class ArchiveSource(Protocol):
 
 
 class Dated(Protocol):
-    """A capture with its date."""
+    """A capture (a recorded response) with its date."""
 
     @property
     def date(self) -> datetime: ...
@@ -48,12 +48,12 @@ class ArchiveTarget(Protocol):
     """The interface of a WARC archive to write to; `resolver.warc.Recorder` implements it."""
 
     def recording(self, mask: Mask, attempt: int) -> TryRecording:
-        """Return the recording of one attempt."""
+        """Return a recorder for one retrieval attempt."""
         ...
 
 
 class TryRecording(Protocol):
-    """The captures of one attempt to retrieve a URL. Captures are written one after another."""
+    """A recorder that writes the captures of one retrieval attempt to an archive, one after another."""
 
     def begin(self, request: RetrievalRequest, url_gate: UrlGate, via: str | None = None) -> None: ...
 

@@ -116,7 +116,7 @@ class AttachmentSaver:
             raise Declined(f"expected an article, got a {response.kind.value}", url=url.shown)
         post = self._read(url, response)
         try:
-            # In a thread, because the parsing of 64 MiB of hostile MIME data takes a minute.
+            # The article is parsed in a thread, because parsing 64 MiB of hostile MIME data takes a minute.
             attachments = await running().in_thread(post.read_attachments)
         except ResolveError as error:
             raise locate_error(error, url.shown) from error
@@ -129,7 +129,7 @@ class AttachmentSaver:
             except LocalError as error:
                 results.append(locate_error(error, url.shown))
                 if not isinstance(error, NameTaken):
-                    break  # all later files would fail, too, for example because the disk is full
+                    break  # all later files would fail for the same reason, for example a full disk
             except ResolveError as error:
                 shown = self._label(each, number)
                 results.append(locate_error(error.saying(f"in the attachment {shown}").final(), url.shown))
@@ -185,7 +185,7 @@ class AttachmentSaver:
                 size = sink.position
                 await sink.commit(response.modified)
             except BaseException:
-                sink.discard()  # a later run fetches the complete article again
+                sink.discard()  # useless, because a later run fetches the complete article again
                 raise
         return replace(
             saved,
@@ -220,7 +220,7 @@ class AttachmentSaver:
 
     async def _fill(self, sink: PartialFile, attachment: Attachment, urls: dict[int, Url]) -> tuple[str, ...]:
         """Write the attachment, and return the checks that succeeded."""
-        if sink.position or sink.has_gaps:  # the partial file of an interrupted run
+        if sink.position or sink.has_gaps:  # the partial file is from an interrupted run
             sink.restart()
         part = attachment.part
         size = len(attachment.content) if part is None else part.size
@@ -231,7 +231,10 @@ class AttachmentSaver:
         return attachment.verified
 
     async def _find_parts(self, part: FilePart, post: Post) -> dict[int, Url]:
-        """Return the URLs of all other parts, by number. Raises `Truncated` if parts are missing."""
+        """Return the URLs of all other parts of the file, by part number.
+
+        Raises `Truncated` if parts are missing.
+        """
         listing = post.list_parts(part)
         request = self._make_request(parse(build(listing.url), origin="user"))
         options = replace(request.options, entries=listing.entries, before=listing.before)
@@ -251,12 +254,12 @@ class AttachmentSaver:
 
 
 class PartJoiner:
-    """An operation that joins the parts of one file.
+    """An operation that joins the parts of one file, which are in several articles.
 
     Args:
         first: the part in the requested article.
         part: the number of the first part, and its byte range in the file.
-        urls: the URLs of all other parts, by number.
+        urls: the URLs of all other parts, by part number.
         fetch: a function that returns the attachments of another article.
     """
 
@@ -352,7 +355,7 @@ def _safe_name(attachment: Attachment, number: int) -> str:
     if attachment.name is not None:
         try:
             return local_name(attachment.name)
-        except Refused:  # the sanitized name is empty, as for `..`
+        except Refused:  # the sanitized name is empty, for example for `..`
             pass
     return f"attachment-{number}{index_suffix(attachment.media_type)}"
 

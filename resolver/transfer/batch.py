@@ -1,4 +1,4 @@
-"""Batches of concurrent tasks: the engine, the limits per host, and the iteration over results.
+"""Batches of concurrent tasks: the engine that runs the tasks, and the iteration over results.
 
 Each task communicates with one host. This module does not inspect the content or the result of a task.
 `resolver.transfer.queue` decides, without I/O, when each task may start.
@@ -36,9 +36,9 @@ T_co = TypeVar("T_co", covariant=True)
 #: following tasks for other hosts must wait.
 WINDOW = 1_000
 
-#: Maximum number of tasks that wait for the disk, in addition to the running tasks. A common flush of 64
-#: files takes hardly longer than the flush of one file. Each waiting task may use two file descriptors and
-#: the memory for a small file.
+#: Maximum number of tasks that wait for the disk, in addition to the running tasks. Flushing 64 files
+#: together takes hardly longer than flushing one file. Each task that waits for the disk may use two file
+#: descriptors and the memory for a small file.
 AT_REST = 64
 
 
@@ -73,13 +73,14 @@ class TaskResult(Generic[T]):
     error: ResolveError | None = None
 
 
-#: A function that receives the result of each task. When the call returns, the slot of the task is free.
+#: A function that receives the result of each task. When the function returns, another task gets the slot of
+#: the completed task.
 Take = Callable[[TaskResult[T]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
 class TaskSlot(Generic[T]):
-    """The implementation of `resolver.network.task.TaskState`."""
+    """The state of a running task in a batch; implements `resolver.network.task.TaskState`."""
 
     hosts: HostScheduler[BatchTask[T]]
     waiting: QueuedTask[BatchTask[T]]
@@ -116,8 +117,8 @@ class Batch(Generic[T]):
 
     Args:
         hosts: the scheduler with the queues of all hosts.
-        concurrency: the maximum number of running tasks, without the tasks at silent hosts. Including these
-            tasks, at most twice `concurrency` tasks run.
+        concurrency: the maximum number of running tasks, not counting the tasks at silent hosts. Together
+            with the tasks at silent hosts, at most twice `concurrency` tasks run.
         window: the maximum number of waiting tasks.
         resting: the maximum number of tasks that only wait for the disk. `concurrency` does not include these
             tasks.
@@ -151,16 +152,15 @@ class Batch(Generic[T]):
     async def run(self, source: AsyncIterator[BatchTask[T]], take: Take[T]) -> None:
         """Run all tasks of the source, and return after `take` has processed the last result.
 
-        An exception of the source, of a task or of `take` ends the batch and is raised unchanged. But a
-        `ResolveError` of a task is a result.
+        An exception of the source, of a task or of `take` ends the batch and is raised unchanged. The only
+        exception is a `ResolveError` of a task, which is the result of this task.
         """
         self._loop: Loop = running()
         self._changed = self._loop.event()
         self._read_on = self._loop.event()
         try:
             async with self._loop.open_nursery() as nursery:
-                # Each task gets the context variables of the batch, even if the code of another task starts
-                # it.
+                # Each task gets the context variables of the batch, even if another task starts the new task.
                 begin = partial(nursery.start_soon, self._record_error, partial(self._work, take))
                 self._begin = partial(copy_context().run, begin)
                 nursery.start_soon(self._record_error, partial(self._read, source))
@@ -204,7 +204,7 @@ class Batch(Generic[T]):
                 self._ended = True
                 self._read_on.set()
             self._start_what_may()
-            if self._has_room:  # the source may have a task that can start now
+            if self._has_room:  # the source may have a task that can start immediately
                 self._read_on.set()
             if self._ended and not self._under_way and not self._hosts.waiting:
                 return
@@ -218,7 +218,9 @@ class Batch(Generic[T]):
             self._under_way += 1
             self._taken.append(waiting)
             self._begin()
-            if self._hosts.waiting <= self._window // 2:  # reading many tasks together is faster
+            if (
+                self._hosts.waiting <= self._window // 2
+            ):  # reading many tasks from the source together is faster
                 self._read_on.set()
 
     def _fill_place(self) -> None:
@@ -230,8 +232,8 @@ class Batch(Generic[T]):
     def _lower(self) -> bool:
         """Lower the concurrency below the number of running tasks; return whether the caller must wait.
 
-        The number includes tasks at silent hosts and tasks that wait for the disk, because these tasks also
-        use file descriptors.
+        The number of running tasks includes tasks at silent hosts and tasks that wait for the disk, because
+        such tasks also use file descriptors.
         """
         if self._under_way < 2:
             return False
@@ -319,13 +321,13 @@ class Batch(Generic[T]):
 # ends. A result occupies a slot of the batch until the caller consumes the result (backpressure). So a slow
 # caller slows down the batch.
 
-#: An async function that calls its argument, an async callback, with each value, and returns after the last
-#: value.
+#: An async function that passes each value to an async callback, and returns after the last value. The
+#: callback is its argument.
 Work = Callable[[Callable[[T], Awaitable[None]]], Awaitable[None]]
 
 
 class RunningBatch(Generic[T]):
-    """An async iterator over the values of `work`.
+    """An async iterator over the values that the function `work` passes to its callback.
 
     `work` starts at the first call of `anext`. `when_ended` is called after `work` and its tasks have ended.
     """

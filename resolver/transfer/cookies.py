@@ -28,7 +28,7 @@ from resolver.files.atomic import MISSING, open_own, update_own
 from resolver.network.events import OnEvent, Warned
 
 _WHAT = "cookie file"
-_MOST = 4_194_304  # bytes
+_MOST = 4_194_304  # maximum size of the cookie file in bytes
 
 
 class CookieFile:
@@ -47,7 +47,8 @@ class CookieFile:
     def load(self, memory: dict[str, object]) -> None:
         """Load the cookies of the file into the cookie jar of the run.
 
-        If the file does not exist, the jar is empty. Raises `NotConfigured`.
+        If the file does not exist, the jar is empty. Raises `NotConfigured` if the file cannot be read, or if
+        its directory does not exist.
         """
         try:
             with open_own(self.path, _WHAT, _MOST, secret=True) as file:

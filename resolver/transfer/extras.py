@@ -130,11 +130,12 @@ def _find_codings() -> Mapping[str, Callable[[], Unpacking]]:
 
 
 def _is_bounded() -> bool:
-    """Return whether brotli can limit its output. Older versions expand a decompression bomb in one step."""
+    """Return whether brotli can limit its output; older brotli expands a decompression bomb in one step."""
     return hasattr(importlib.import_module("brotli").Decompressor, "can_accept_more_data")
 
 
-# HTTP/2 framing by the package `h2`, imported when the first peer has negotiated HTTP/2.
+# HTTP/2 framing by the package `h2`. The package is imported lazily, when the first peer has negotiated
+# HTTP/2.
 
 
 def _framing(most: int) -> Frames:
@@ -151,8 +152,8 @@ def find_frames() -> Callable[[int], Frames] | None:
 
 # Public suffixes (publicsuffix.org): domain names such as `co.uk` below which users can register names.
 #
-# A server must not set a cookie for a public suffix (supercookie). The list of suffixes is part of an extra.
-# The list is loaded when the first server sets a cookie with a Domain attribute.
+# A server must not set a cookie for a public suffix (supercookie). The list of public suffixes is part of an
+# extra. The list is loaded lazily, when the first server sets a cookie with a Domain attribute.
 
 
 @cache

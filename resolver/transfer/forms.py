@@ -24,7 +24,7 @@ from resolver.url import registry
 
 
 class PutForm:
-    """The form of one item, with the warnings to show before the user answers the form."""
+    """The form of one Gopher+ item, with the warnings to show before the user answers the form."""
 
     def __init__(self, url: GopherUrl, form: AskForm, findings: tuple[Finding, ...]) -> None:
         self._url = url
@@ -74,7 +74,7 @@ async def form_at(
     Raises:
         ResolveError: as for `Resolver.fetch`.
         NotFound: if the item does not have a form.
-        UnsupportedScheme: if the URL already contains answers.
+        UnsupportedScheme: if the URL already contains answers to the form.
     """
     assert isinstance(url, GopherUrl), "only gopher URLs have forms"
     if parse_command(url.gopherplus).answers is not None:

@@ -1,8 +1,8 @@
 """The module-level functions of the package: `fetch`, `info`, `save`, `stream` and `entries`.
 
 Each function creates a `Resolver` for one call and returns the result of the `Resolver` method with the same
-name. Its keywords are the settings of the `Resolver` (`Settings`) and the keywords of the method
-(`Provenance`, `SaveSettings`).
+name. The keywords of each function are the settings of the `Resolver` (`Settings`) and the keywords of the
+method (`Provenance`, `SaveSettings`).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class FileSettings(SaveSettings, Settings, total=False):
 
 
 def divide(settings: FetchSettings | FileSettings) -> tuple[Resolver, dict[str, Any]]:
-    """Create a `Resolver` for one URL; return the `Resolver` and the keywords of its method."""
+    """Create a `Resolver` from the settings; return the `Resolver` and the keywords for its methods."""
     made = cast("dict[str, Any]", settings)
     wanted = {name: made.pop(name) for name in SaveSettings.__optional_keys__.intersection(made)}
-    # keep-alive is off by default, because no second request follows
+    # keep-alive is off by default, because a `Resolver` for one call sends no second request
     made["options"] = made.get("options") or Options()
     return Resolver(**made), wanted
 

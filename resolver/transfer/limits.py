@@ -1,7 +1,7 @@
 """A response body with the limits of the retrieval (time, minimum rate, size) and progress reports.
 
-Scheme handlers do not check these limits. The same limits apply whether the caller iterates over the body or
-copies it in bulk. During a bulk copy, a second task checks the position every 0.2 s.
+The limits are not checked by scheme handlers. The same limits apply whether the caller iterates over the body
+or copies the body in bulk. During a bulk copy, a second task checks the limits every 0.2 s.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _LOOK_EVERY = 0.2
 #: several thousand bytes.
 _MOST_ERROR_BODY = 65_536
 
-#: Maximum time in seconds to wait for the body of an error response. The status is already known, and some
-#: servers never send the body.
+#: Maximum time in seconds to wait for the body of an error response. The status code has already been
+#: received, and some servers never send the body.
 _ERROR_BODY_SECONDS = 5.0
 
 
@@ -39,7 +39,7 @@ Most: TypeAlias = Callable[[Limits], "int | None"]
 
 
 def ignore_limits(_limits: Limits) -> None:
-    """Return None, because a response with only metadata does not need a body limit."""
+    """Return None (no limit), because a response with only metadata does not need a body limit."""
 
 
 def max_collected(limits: Limits) -> int:
@@ -72,7 +72,7 @@ class Quota:
             raise LimitExceeded("quota", words)
 
     def spend(self, count: int, url: str) -> None:
-        """Count received bytes. Raises `LimitExceeded`."""
+        """Count received bytes. Raises `LimitExceeded` if the quota is exceeded."""
         self._spent += count
         if self._spent > self._most:
             words = f"received more bytes than the quota of {self._most} for the complete run"
@@ -83,8 +83,8 @@ class LimitedBody:
     """A response body with the limits of the retrieval; it can be read only once.
 
     Iterate over the body, or `take` a number of bytes, or `drain` all remaining bytes. `received` is the
-    current offset in the object, even if the body is only a range of the object. `report` is called with this
-    offset.
+    current offset in the object, even if the body is only a range of the object. The function `report` is
+    called with the current offset, to report progress.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class LimitedBody:
         return len(ahead) + moved
 
     async def _move(self, sink: Sink) -> int:
-        """Copy the body in bulk to `sink`, and check the position every 0.2 s."""
+        """Copy the body in bulk to `sink`; check the limits and report progress every 0.2 s."""
         before, held = self.received, position_of(sink)
 
         def count() -> int | None:

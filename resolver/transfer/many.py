@@ -56,8 +56,8 @@ class SaveRequest:
 
     `path` is the path of the file below the common directory. The default is the name that the command `get`
     chooses. If several requests have the same path, only the first request succeeds, and the others fail with
-    `LocalError`. With `exists="rename"`, the others get numbered names instead. `mirrors`, `checksum`,
-    `size`, `origin` and `referrer` are as for `Resolver.save`.
+    `LocalError`. With `exists="rename"`, the later requests with the same path get numbered names instead.
+    `mirrors`, `checksum`, `size`, `origin` and `referrer` are as for `Resolver.save`.
 
     Examples:
         >>> request = resolver.SaveRequest("http://127.0.0.1:8920/about.txt", "texts/about", size=37)
@@ -232,7 +232,7 @@ class SavingOne:
         except Refused:
             if opens_anything(url):
                 raise
-        # a placeholder name, because `save` refuses an object of this kind
+        # a placeholder name for a link or a service, because `save` refuses to save it
         return self._reserve(url, f"link-{self._claim.number}")
 
     def _reserve(self, url: Url, name: str | None = None, suffix: str = "") -> str:
@@ -322,7 +322,7 @@ async def _batch_requests(requests: Requests, most: int) -> AsyncGenerator[list[
 async def _iterate_requests(
     requests: AsyncIterable[UrlLike | SaveRequest],
 ) -> AsyncGenerator[UrlLike | SaveRequest, None]:
-    """Yield the requests; if the iteration stops early, the same task closes the source."""
+    """Yield the requests of the source; if the iteration stops early, close the source in the same task."""
     async with aclosing(requests) if isinstance(requests, AsyncGenerator) else nullcontext():
         async for each in requests:
             yield each
@@ -336,10 +336,10 @@ def hosts_for(
 
 
 def ledger_of(path: str | PathLike[str] | None) -> AbstractAsyncContextManager[Ledger | None]:
-    """Return a context manager that opens the ledger of one call; without a path it yields None."""
+    """Return a context manager that opens the ledger of one call, or yields None without a path."""
     if path is None:
         return nullcontext()
-    from resolver.ledger.book import Ledger  # imported lazily, as above
+    from resolver.ledger.book import Ledger  # imported lazily: loads sqlite3
 
     return Ledger(fspath(path))
 

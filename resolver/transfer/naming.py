@@ -1,9 +1,9 @@
 """Names of saved files (rule S14), derived from the requested URL and unique within a run.
 
-A file name never comes from a redirect target, a header or a listing, because servers control these data
-(path traversal). There are two exceptions, and names from them are sanitized. If the user allows it, the name
-comes from the Content-Disposition header. The names of attachments come from the article, because attachments
-lack another name.
+A file name does not come from a redirect target, a header or a listing, because servers control these data
+(path traversal). There are two exceptions, in which the file name is sanitized:
+- If the user allows file names from servers, the name comes from the Content-Disposition header.
+- The file name of an attachment comes from the article, because an attachment has no other name.
 """
 
 from __future__ import annotations
@@ -65,7 +65,10 @@ def _path_of(url: Url) -> list[bytes]:
             return [*above, *value]
         if isinstance(value, bytes):
             return [*above, value]
-        return [*above, *map(unquote_to_bytes, str(value).split("/"))]  # text is still percent-encoded
+        return [
+            *above,
+            *map(unquote_to_bytes, str(value).split("/")),
+        ]  # a component of type `str` is still percent-encoded
     return [b""]
 
 
@@ -79,8 +82,8 @@ def _make_distinction(url: Url) -> bytes:
 def listed_name(url: Url) -> str:
     """Return the name that a listing shows for the object of a URL.
 
-    The name is a file name, an article number or a newsgroup. If the URL has no such name, the result is the
-    URL itself.
+    The name is a file name, an article number or a newsgroup. If the URL contains none of these names, the
+    result is the URL itself.
     """
     row = registry.find(url.scheme)
     if row is None or not row.listed:
@@ -220,7 +223,9 @@ def _temporary() -> Connection:
     database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
     database.execute("PRAGMA journal_mode=OFF")
     database.execute("CREATE TABLE aside (text INTEGER PRIMARY KEY, number INTEGER NOT NULL)")
-    database.execute("BEGIN")  # never committed: the data is not needed after the run
+    database.execute(
+        "BEGIN"
+    )  # the transaction is never committed, because the data is not needed after the run
     return database
 
 
@@ -232,7 +237,7 @@ def _digest(text: str) -> int:
 # Reservations of file names. Two URLs of a run never write to the same file, on any file system (S14). Some
 # file systems are case-insensitive, so names that differ only in case count as equal.
 #
-# If several URLs of a list have the same name, the first URL reserves the name, even if its retrieval fails.
+# If several URLs would get the same file name, the first URL reserves the name, even if its retrieval fails.
 # The later URLs get numbered names such as `name.2`. So another run of the same list chooses the same names.
 # With `rename`, the names of existing files are not used either, so each run chooses new names.
 #
@@ -332,7 +337,7 @@ class NameReservation:
         return next(iter(self._had.values()), None)
 
     def hold(self, path: str) -> bool:
-        """Reserve exactly this path; see `NameReservations`."""
+        """Reserve exactly this path; see `NameReservations.hold`."""
         return self._names.hold(path)
 
     def reserve(self, wanted: str, url: str) -> str:

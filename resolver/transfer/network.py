@@ -38,7 +38,7 @@ _NOT_ENTERED = "this Resolver was not entered: its background tasks must run ins
 
 
 class Closeable(Protocol):
-    """An operation in progress that can be closed; it calls `when_ended` when the operation ends."""
+    """An operation in progress that can be closed, and that calls `when_ended` when it ends."""
 
     when_ended: Callable[[], object]
 
@@ -51,8 +51,8 @@ C = TypeVar("C", bound=Closeable)
 class Network:
     """The policy, limits, DNS cache, connection pool and trusted certificates of one run.
 
-    A `Network` is an async context manager. The connection pool is active only inside the context. The
-    network uses only the settings for outbound connections and for credentials.
+    A `Network` is an async context manager. The connection pool is active only inside the context. A
+    `Network` uses only the settings for outbound connections and for credentials.
 
     Args:
         lookup: the DNS lookup function; tests replace it.
@@ -134,7 +134,7 @@ class Network:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # With the exit stack, the other resources are closed even if one close is cancelled.
+        # The exit stack closes all resources, even if the closing of one resource is cancelled.
         async with AsyncExitStack() as leaving:
             leaving.push_async_callback(self._leave)
             for each in self._closing:
@@ -178,8 +178,8 @@ class Network:
     def _check_run(self) -> Loop | None:
         """Return the event loop of the run, or None if this network was not entered.
 
-        Open connections belong to one event loop. Raises `RuntimeError` if the current event loop is a
-        different event loop, for example in another thread.
+        Open connections belong to one event loop. Raises `RuntimeError` if the current event loop is not the
+        event loop of the run, for example in another thread.
         """
         if self._run is None:
             return None
@@ -201,8 +201,8 @@ class Network:
     def warn(self, url: str, finding: Finding) -> None:
         """Report a policy warning, which is a finding on an allowed URL.
 
-        If a finding is about this machine, it is reported only once per run. Examples are a configured proxy
-        (S09) and a lack of file descriptors.
+        A finding about this machine is reported only once per run. Examples of findings about this machine
+        are a configured proxy (S09) and a lack of file descriptors.
         """
         is_of_machine = finding.rule in ("S09", "descriptors")
         if is_of_machine and finding in self._reported:

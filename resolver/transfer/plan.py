@@ -126,8 +126,7 @@ def explain(
 ) -> Plan:
     """Return the plan for the retrieval of one URL.
 
-    The function never raises an exception for an invalid URL. Instead, the verdict of the plan is `refuse`
-    (S01).
+    The function never raises an exception for an invalid URL: the verdict of its plan is `refuse` (S01).
 
     Args:
         url: the URL to explain.
@@ -339,7 +338,8 @@ def _send_step(lines: tuple[Line, ...]) -> PlanStep:
 def _connect_step(place: Endpoint | None, scheme: Scheme, port: int | None, tls: bool) -> PlanStep:
     """Return the plan step that connects to the host of the URL.
 
-    `port` is the port number, or None for the port of the URL. Without `place`, the news server is unknown.
+    `port` is the port number, or None for the port of the URL. A missing `place` means that the news server
+    is unknown.
     """
     own = scheme.default_port if place is None else place.port
     host = None if place is None else place.host

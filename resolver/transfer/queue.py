@@ -9,14 +9,14 @@ tasks, the host that started a task least recently is next. So a slow host does 
 
 Caps: the cap is the limit of the scheme or the limit of the host, whichever is lower. If a host rejects
 requests (rate limit), its cap is halved. After 10 successful tasks, the cap is raised by one. Each rejection
-doubles this number of tasks (maximum 1,000). If a server rejects several tasks that ran at the same time, the
-cap is halved only once.
+doubles the number of successful tasks that raise the cap (at most 1,000). If a server rejects several tasks
+that ran at the same time, the cap is halved only once.
 
 Silent hosts: hosts that do not respond could occupy all slots of a batch until they time out. For example,
 two silent ftp hosts with two connections each occupy four slots. So while tasks wait, the batch checks
 periodically whether the running tasks progress. If no task of a host has progressed or ended for `SILENCE`
 seconds, the host is silent. No further task of a silent host starts until the host responds again. The slots
-of its running tasks are `lent` to other hosts, so that more tasks of other hosts may start.
+of running tasks at silent hosts are `lent` to other hosts, so that more tasks of other hosts may start.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from typing import Generic, Protocol, TypeVar
 
 from protocols.errors import TryLater
 
-# The waiting tasks of one host, in the order of arrival, except for lanes.
+# The work queue of one host. Tasks start in the order of arrival, except for tasks with lanes.
 #
-# A lane is a group of tasks that should run in sequence, because this is most efficient. After a task ends,
-# the next task of the same lane starts. If this lane is empty, a task of the lane with the fewest running
-# tasks starts. So concurrent tasks are in different lanes if there are enough lanes. Tasks without a lane
-# start in the order of arrival.
+# A lane is a group of tasks that should run in sequence on one connection, because this is most efficient.
+# After a task ends, the next task of the same lane starts. If this lane is empty, a task of the lane with the
+# fewest running tasks starts. So concurrent tasks are in different lanes if there are enough lanes. Tasks
+# without a lane start in the order of arrival.
 
 
 class QueueEntry(Protocol):
     """A task in the queue of a host.
 
-    `number` is the position in the order of arrival. `lane` identifies the lane of the task; None without a
-    lane.
+    `number` is the position in the order of arrival. `lane` identifies the lane: a group of tasks that should
+    run in sequence on one connection. A task without a lane has the value None.
     """
 
     @property
@@ -55,12 +55,12 @@ Q = TypeVar("Q", bound=QueueEntry)
 
 
 class HostQueue(Generic[Q]):
-    """The waiting tasks of one host, by lane."""
+    """The work queue of one host: its waiting tasks, grouped by lane (tasks that run in sequence)."""
 
     def __init__(self) -> None:
         self._lanes: dict[Hashable, deque[Q]] = {}
         self._busy: Counter[Hashable] = Counter()
-        self._ended: list[Hashable] = []  # lanes of ended tasks, from which the next tasks start
+        self._ended: list[Hashable] = []  # lanes (groups) of ended tasks; the next task comes from here
         self._count = 0
 
     def __len__(self) -> int:
@@ -105,7 +105,7 @@ class HostQueue(Generic[Q]):
         self._ended.append(lane)
 
     def put_back(self, each: Q) -> None:
-        """Put a task back at its position in its lane."""
+        """Put a task back at its original position in the work queue."""
         waiting = self._lanes.setdefault(each.lane, deque())
         behind = next((at for at, other in enumerate(waiting) if other.number > each.number), len(waiting))
         waiting.insert(behind, each)
@@ -113,7 +113,7 @@ class HostQueue(Generic[Q]):
 
     @property
     def _next(self) -> Hashable:
-        """Return the lane of the next task."""
+        """Return the lane (group of tasks) from which the next task comes."""
         for lane in reversed(self._ended):
             if lane in self._lanes:
                 return lane
@@ -125,7 +125,7 @@ class HostQueue(Generic[Q]):
 
 T = TypeVar("T")
 
-#: Initial and maximum number of successful tasks that raise the cap of a host by one.
+#: The number of successful tasks after which the cap of a host is raised by one: initial value and maximum.
 _SLOWLY, _MOST_SLOWLY = 10, 1_000
 
 #: The time in seconds without progress after which a host counts as silent. A login or a retry takes less
@@ -163,7 +163,7 @@ class HostState:
 
     @property
     def is_forgotten(self) -> bool:
-        """Return whether the state can be discarded; only the order of starts (`last_turn`) is lost."""
+        """Return whether the state of the host can be discarded; only its order of starts would be lost."""
         return not (self.queue or self.under_way or self.pause or self.cap is not None or self.closed)
 
 
@@ -191,7 +191,7 @@ class HostScheduler(Generic[T]):
     Args:
         cap_of: a function that returns the maximum number of running tasks at one host.
         rate: the maximum number of tasks started per second at each host; None for no limit.
-        lane_of: a function that returns the lane of a task.
+        lane_of: a function that returns the lane of a task (a group of tasks that should run in sequence).
     """
 
     def __init__(
@@ -210,7 +210,7 @@ class HostScheduler(Generic[T]):
         self._serial = itertools.count(1)
         self._busy: set[HostState] = set()
         self._looked = float("-inf")
-        self._any_silent = False  # set only by `look`
+        self._any_silent = False  # whether any host is silent, as of the last call of `look`
         self.waiting = 0
 
     def add(self, host: str, scheme: str, task: T) -> None:
@@ -230,7 +230,10 @@ class HostScheduler(Generic[T]):
         return self._cap_of(scheme, count) != self._cap_of(scheme, count - 1)
 
     def take(self, now: float) -> QueuedTask[T] | None:
-        """Start the next task and return it, or None. The task runs until `end` or `put_back` is called."""
+        """Start and return the next task, which runs until `end` or `put_back` is called.
+
+        Returns None if no task may start now.
+        """
         self._wake(now)
         while self._offers:
             *_, offer, place = heapq.heappop(self._offers)

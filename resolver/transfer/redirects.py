@@ -147,8 +147,9 @@ def list_mirrors(url: Url, mirrors: Sequence[str]) -> Iterable[str]:
 class MirrorPrefixes:
     """The configured mirrors by URL prefix.
 
-    The longest matching prefix applies. A prefix matches only complete path segments: `http://h/pub` does not
-    match `http://h/public`. The comparison ignores the user, the case of the host and a default port.
+    Only the longest matching URL prefix applies. A prefix matches only complete path segments: `http://h/pub`
+    does not match `http://h/public`. The comparison ignores the user, the case of the host and a default
+    port.
     """
 
     def __init__(self, said: Mapping[str, Sequence[str]]) -> None:
@@ -209,8 +210,8 @@ def _join_mirrors(url: Url, rest: str | None, mirrors: Iterable[str]) -> Iterato
 
     Without `rest`, the URL of the mirror is already the complete URL of the object.
 
-    If `rest` has scheme-specific syntax, mirrors of other schemes are skipped. Examples are a transfer type,
-    a search, and `%2F` for the root directory in ftp.
+    If `rest` has scheme-specific syntax, mirrors of other schemes are skipped. Examples of scheme-specific
+    syntax are a transfer type, a search, and `%2F` for the root directory in ftp.
     """
     for mirror in mirrors:
         same = mirror.lower().startswith(f"{url.scheme}:")

@@ -2,7 +2,7 @@
 
 `Response` has a complete body in memory, and `Saved` has a complete body in a file. Both classes are
 immutable, and contain the metadata of the response (`protocols.contract.Facts`) and its provenance. Passwords
-in them are redacted.
+are redacted in both classes.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ def is_textual(media_type: str | None) -> bool:
 def looks_like_text(octets: bytes) -> bool:
     """Return whether bytes of unknown media type look like text (content sniffing).
 
-    Text is valid UTF-8; only its last character may be truncated. The only control characters are those of
-    plain text and of terminals.
+    The bytes must be valid UTF-8, but the last character may be truncated. Only the control characters of
+    plain text and of terminals are allowed.
     """
     if any(octet < 0x20 and octet not in b"\b\t\n\f\r\x1b" for octet in octets):
         return False
@@ -74,8 +74,8 @@ def looks_like_text(octets: bytes) -> bool:
 def decode_text(octets: bytes, charset: str | None) -> str:
     """Decode bytes as text; never raises.
 
-    If the charset is declared and known, it is used, and invalid bytes become U+FFFD. If the charset is
-    missing or unknown, valid UTF-8 is decoded as UTF-8, and all other text as ISO 8859-1.
+    A declared and known charset is used, and invalid bytes become U+FFFD. If the charset is missing or
+    unknown, valid UTF-8 is decoded as UTF-8, and all other text as ISO 8859-1.
     """
     codec = None if charset is None else codec_of(charset)
     if codec is not None:
@@ -112,7 +112,7 @@ class Retrieved(Facts):
     def as_json(self) -> dict[str, JsonValue]:
         """Return all attributes as JSON values by name.
 
-        Each byte becomes one character. The values of cookies from the server are redacted.
+        Each byte of a binary value becomes one character. The values of cookies from the server are redacted.
         """
         members = {member.name: _plain(getattr(self, member.name)) for member in fields(self)}
         return {**members, "meta": [[name, mask_cookie(name, value)] for name, value in self.meta]}
@@ -157,7 +157,7 @@ class Response(Retrieved):
     def as_json(self) -> dict[str, JsonValue]:
         """Return all attributes except `raw`, and `text`, as JSON values by name.
 
-        Each byte becomes one character.
+        Each byte of a binary value becomes one character.
         """
         record = {**Retrieved.as_json(self), "text": self.text}
         del record["raw"]
@@ -394,8 +394,8 @@ def judge(
 ) -> tuple[Finding, ...]:
     """Return the policy's findings on the URL of a failed retrieval.
 
-    The findings are those of `explain`. If another rule refused the retrieval later, the findings include
-    this rule. Such a rule applies to an IP address, a redirect or a response.
+    The findings are the same as in the plan of `explain`. If a rule on an IP address, a redirect or a
+    response refused the retrieval later, the findings include this rule.
     """
     found = check(
         url,

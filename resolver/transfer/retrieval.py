@@ -38,8 +38,8 @@ from resolver.url.tracebacks import trim_traceback
 if TYPE_CHECKING:
     from resolver.transfer.archives import TryRecording
 
-#: Errors after which another location is not requested: a limit of the caller was exceeded, this machine
-#: failed, or a body was damaged after its start.
+#: Errors after which the retrieval does not request another location of the object: a limit of the caller was
+#: exceeded, this machine failed, or a body was damaged after its start.
 _FINAL = (LimitExceeded, LocalError, IntegrityError)
 
 
@@ -163,7 +163,7 @@ class Retrieval:
     async def _open_here(
         self, dialogue: Callable[[], Dialogue[object]], clock: Clock
     ) -> tuple[UrlGate, Reply]:
-        """Request an alternative from the server that sent the redirect."""
+        """Request an alternative location of a redirect from the server that sent the redirect."""
         url_gate = self._points[-1].url_gate
         opened = hold(self._record_dialogue(url_gate, dialogue()), url_gate)
         return url_gate, await self._enter(opened, clock, url_gate.limits)
@@ -312,7 +312,7 @@ class Retrieval:
         return self._shown_of(self._request, self._earlier)
 
     def _shown_of(self, request: RetrievalRequest, earlier: tuple[Url, ...]) -> str:
-        """Return the redacted URL; the URL of a redirect may contain secrets that the client sent earlier."""
+        """Return the redacted URL of a request; a redirect may copy secrets of earlier requests."""
         return self._hide(request.url.shown) if earlier else request.url.shown
 
     async def _limit_reply(self, url_gate: UrlGate, reply: Reply, clock: Clock) -> StreamingResponse:

@@ -71,7 +71,8 @@ class Retrier:
 
     `keep.known` are the validators of the stored bytes. A mirror may append to these bytes only if the size
     is known and a digest will verify the complete object (`proved`). If the object changes, the store
-    discards its bytes and restarts. A final store cannot restart, so `Changed` is raised.
+    discards its bytes and restarts. A final store (for example standard output) cannot restart, so `Changed`
+    is raised.
 
     `findings` describes the restarts and the removed locations. `resumed_from` is the offset of the last
     resumption.
@@ -117,7 +118,7 @@ class Retrier:
         Raises:
             ResolveError: the error of the last attempt. If every location refused the request, the error of
                 the first location.
-            Changed: if the object has changed and the store is final.
+            Changed: if the object has changed and the store cannot restart (`Store.final`).
             Requeue: in a batch, if the host rejects requests because of its load (rate limit).
         """
         self._recall()
@@ -129,7 +130,7 @@ class Retrier:
                 if isinstance(error, _FINAL) or clock.is_over:
                     raise error.tried(self.attempts) from error.__cause__
                 if isinstance(error, Changed) and error.retryable:
-                    continue  # `_begin_anew` limits the number of changes
+                    continue  # `_begin_anew` limits the number of restarts for a changed object
                 brought = self._keep.position > self._furthest
                 self._furthest = max(self._furthest, self._keep.position)
                 place = self._places[0]
@@ -147,7 +148,7 @@ class Retrier:
 
     @property
     def _name(self) -> str:
-        """Return the key of this retrieval, because a batch task may have several retrievals."""
+        """Return the key that distinguishes this retrieval from other retrievals of the same batch task."""
         request = self._first.request
         return f"{request.options.want} {request.url.text}"
 
@@ -174,7 +175,7 @@ class Retrier:
 
         `Requeue` is not raised in these cases:
         - Another location of the object remains.
-        - The store is final.
+        - The store cannot restart (`Store.final`).
         - The maximum number of attempts is reached.
         - The server requested a pause longer than `LONGEST_WAIT`.
         """
@@ -323,8 +324,8 @@ class Retrier:
     def _begin_anew(self, why: str) -> None:
         """Restart the store for the changed object.
 
-        Raises `Changed` if the store is final. The number of restarts is limited, because some servers send a
-        different object for each request.
+        Raises `Changed` if the store cannot restart (`Store.final`). The number of restarts is limited,
+        because some servers send a different object for each request.
         """
         if self._keep.final:
             raise Changed(f"{why}, and the bytes already written cannot be taken back")

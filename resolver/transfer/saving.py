@@ -124,8 +124,8 @@ def _record(saved: Saved, addresses: Sequence[str | None], proved: Checksum | No
 
 
 #: Maximum size in bytes of a file that is buffered in memory until it is complete. If the process is killed,
-#: at most so many bytes are lost. With `rename`, the file is created immediately, so that no other process
-#: can use the free name.
+#: only the buffered bytes are lost. With `exists="rename"`, the file is created immediately, so that no other
+#: process can use the free name.
 HELD_AT_MOST = 65_536
 
 #: Minimum size in bytes of a body that is flushed to the disk during the transfer. For a smaller body, a
@@ -219,7 +219,7 @@ class SaveOrder:
 
 
 class Saver:
-    """The execution of one `SaveOrder`."""
+    """An operation that saves the object of one `SaveOrder`."""
 
     def __init__(self, network: Network, order: SaveOrder, retry_policy: RetryPolicy) -> None:
         self._network = network
@@ -368,9 +368,9 @@ class Saver:
     async def _bring(self, sink: PartialFile, proof: ExpectedDigest) -> tuple[StreamingResponse, set[str]]:
         """Retrieve the complete object, and verify its digest.
 
-        After a mismatch, the complete object is requested again over one connection. The object then comes
-        from another location, unless there is only one location. After a mismatch of a segmented download,
-        all locations may be used again.
+        After a digest mismatch, the complete object is requested again over one connection. The object then
+        comes from another location, unless there is only one location. After a digest mismatch of a segmented
+        download, all locations may be used again.
         """
         reply = await self._in_segments(sink)
         proved = set() if reply is None else {"length"}
@@ -472,7 +472,7 @@ class Saver:
             return
         if not self._order.listings:
             refuse_listing(reply)
-        if reply.size is not None and not reply.lists:  # detect another object before its body is received
+        if reply.size is not None and not reply.lists:  # detect a changed object before its body is received
             check_size(reply.size, self._order.size, reply.url)
         if sink.is_held and not reply.lists:
             refuse_pointer(reply)
@@ -515,12 +515,12 @@ class Saver:
 
 
 def checksum_of(said: str | Checksum | None) -> Checksum | None:
-    """Parse a checksum that is a text. Raises `ValueError` if the text is invalid."""
+    """Return a checksum, after parsing it if it is a text. Raises `ValueError` for an invalid text."""
     return Checksum.parse(said) if isinstance(said, str) else said
 
 
 async def _hold(body: LimitedBody, sink: PartialFile) -> None:
-    """Write the body in chunks while the sink is in memory; then copy the remaining bytes in bulk."""
+    """Write the body in chunks while the file is buffered in memory; then copy the other bytes in bulk."""
     async for octets in body:
         sink.write(octets)
         if not sink.is_held:

@@ -12,7 +12,7 @@ Each segment is written directly to its offset in NAME.part. If a location sends
 the location is not used again. A failed segment is requested again, if possible from another location.
 
 The ranges of completed segments are recorded every 2 s, after the segments were flushed to the disk. The
-ranges are also recorded when the file is closed.
+ranges of completed segments are also recorded when the file is closed.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ _LONGEST_WAIT = 600.0
 
 _FINAL = (Refused, LimitExceeded, LocalError, Changed)
 
-#: A function that opens a request to a location. All segments share the clock. The integer is the attempt
-#: number.
+#: A function that opens a request to a location. All segments share one clock, which has the time limit. The
+#: integer is the attempt number.
 Open = Callable[[RetrievalRequest, Clock, int], Retrieval]
 
 
@@ -214,7 +214,7 @@ class SegmentedDownload:
         held = sink.whole
         if held and not (sink.known.agree(known) and is_same(sink.known, known, proved=self._proved)):
             return False
-        if held and not sink.has_gaps:  # the last bytes may be lost after a crash
+        if held and not sink.has_gaps:  # the last bytes of the file may be lost after a crash
             held = join_ranges([(0, held[0][1] - OVERLAP)])
         stops = sink.has_gaps or any(place.stops for place in self._places)
         if size - octets_of(held) < 2 * segments.least_piece(stops=stops) or (held and held[-1][1] > size):
@@ -264,9 +264,9 @@ class SegmentedDownload:
     def _next_place(self) -> _SegmentSource | None:
         """Return the location for the next connection.
 
-        The method chooses the location with the fewest failures. Among several such locations, it chooses the
-        location with the fewest connections. If the host of a location has reached its connection limit, the
-        location is excluded. The first connection of the download is always allowed.
+        The method chooses the location with the fewest failures. Among locations with equally few failures,
+        the method chooses the location with the fewest connections. If the host of a location has reached its
+        connection limit, the location is excluded. The first connection of the download is always allowed.
         """
         alone = not any(each.busy for each in self._places)
         there = [each for each in self._places if alone or self._crowd.has_room(each.request.url)]
@@ -337,7 +337,7 @@ class SegmentedDownload:
         return True
 
     async def _wait(self, place: _SegmentSource, error: ResolveError, *, elsewhere: bool = False) -> bool:
-        """Wait until the location may be used again (backoff); return False if it is excluded.
+        """Wait until the location may be used again (backoff); return False if the location is excluded.
 
         If another location can be used in the meantime (`elsewhere`), the call returns immediately.
         """

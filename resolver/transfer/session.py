@@ -93,7 +93,7 @@ class Resolver:
         self._crowd = HostConnectionCounter(settings.get("segments_per_host"))
         self._sync = settings.get("sync") or "group"
         self._commits: GroupCommit | None = None
-        if self._sync != "group":  # check the value now, before files are saved
+        if self._sync != "group":  # check the value of `sync` before files are saved
             self._group_commit()
         self._strict = settings.get("strict", False)
         self._options = replace(
@@ -158,8 +158,8 @@ class Resolver:
         """Open a streaming response whose body starts at an offset, to resume an earlier transfer.
 
         The body is the object as the server stores it (http: without a content coding). The body starts at
-        `start` if the server supports range requests and the object is unchanged. If ranges are not supported
-        or the object has changed, the body starts at 0. `reply.start` is the actual offset.
+        `start` if the server supports range requests and the object is unchanged. Otherwise, the body starts
+        at 0. `reply.start` is the actual offset.
 
         Args:
             url: as for `fetch`.
@@ -410,8 +410,8 @@ class Resolver:
     ) -> tuple[Saved, ...]:
         """Save the files in an article (MIME attachments and yEnc) below a directory.
 
-        The names are those in the article, sanitized (S14, names of saved files). If an attachment fails, the
-        other attachments are saved before the error is raised.
+        The file names come from the article and are sanitized (S14, names of saved files). If an attachment
+        fails, the other attachments are saved before the error is raised.
 
         Args:
             url: an article, for example `nntp://host/group/number` or `news:message-id`.
@@ -429,7 +429,7 @@ class Resolver:
             NotFound: if the article has no attachments.
             Truncated: if an attachment is incomplete, or parts of a file are missing.
             ChecksumMismatch: if an attachment differs from its size or its CRC-32.
-            NotConfigured: if documents of the scheme of the URL have no attachments.
+            NotConfigured: if documents of the URL's scheme cannot have attachments.
 
         Examples:
             >>> async with resolver.Resolver() as session:
@@ -503,8 +503,8 @@ class Resolver:
 
         Args:
             requests: an iterable or async iterable of URLs or `SaveRequest` (settings for one URL). About
-                1,000 requests are read ahead. New requests do not start while `concurrency` outcomes wait to
-                be consumed (backpressure).
+                1,000 requests are read ahead. New requests do not start while the caller has not yet consumed
+                `concurrency` outcomes (backpressure).
             directory: the parent directory of the files. The files get the same unique names as with the
                 command `get`.
             ledger: the path of a ledger, which records the outcomes (see `--ledger`). If a recorded file

@@ -259,7 +259,7 @@ def limits_of(settings: Settings) -> Limits:
     """Return the limits of the settings; the setting `timeout` overrides the total time.
 
     Raises:
-        TypeError: The limits are of another class, such as `httpx.Limits`, which limits connections.
+        TypeError: the limits are of another class, such as `httpx.Limits`, which limits connections.
     """
     limits, total = settings.get("limits") or Limits(), settings.get("timeout")
     if not isinstance(limits, Limits):

@@ -49,7 +49,7 @@ from resolver.url.tracebacks import trim_traceback
 #: The permission facts of an FTP entry (MLSD facts, and the mode of LIST), with the column width in
 #: characters. `perm` has 7 letters for a directory. Pure-FTPd does not send `perm`.
 _RIGHTS = (("perm", 7), ("unix.mode", 4), ("mode", 10))
-#: Formats an entry as one line.
+#: A function that formats an entry of a listing as one line.
 Line: TypeAlias = Callable[[Entry], str]
 
 
@@ -114,7 +114,7 @@ def listing_octets(entries: Iterable[Entry], line: Line = listing_line) -> bytes
 
 
 #: The number of bytes of a listing that are parsed, and the number of entries that are created, before other
-#: tasks can run. Each of the two steps takes 1 to 2 ms.
+#: tasks can run. Parsing the bytes takes 1 to 2 ms, and so does creating the entries.
 OCTETS_AT_ONCE = 4_096
 ENTRIES_AT_ONCE = 32
 
@@ -238,7 +238,8 @@ class EntryStream:
 class LineStream:
     """An async iterator over a listing as text with one line per entry.
 
-    Each chunk contains the lines of at most one chunk of the body. The URLs of the entries are not checked.
+    Each chunk of text has the lines of at most one chunk of the body. The URLs of the entries are not
+    checked.
     """
 
     def __init__(

@@ -144,7 +144,7 @@ class TerminalConnection:
 
     async def answer(self) -> None:
         """Send the pending replies to option requests, but not in the middle of other messages."""
-        if not self.terminal.has_answers:  # no need to wait for the lock
+        if not self.terminal.has_answers:  # without a pending reply, do not wait for the lock
             return
         async with self._sending:
             if lines := self.terminal.answers():
