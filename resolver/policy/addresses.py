@@ -80,8 +80,8 @@ _TABLE: tuple[tuple[AddressScope, tuple[str, ...]], ...] = (
 )
 #: All allocated IPv6 unicast space (RFC 4291 2.4, IANA's address space registry).
 _GLOBAL = "2000::/3"
-#: The upper 96 bits of an IPv6 address that is only another form of an IPv4 address. The forms are compatible
-#: and mapped (RFC 4291 2.5.5), translated (RFC 2765) and NAT64 (RFC 6052).
+#: The upper 96 bits of an IPv6 address that is only another form of an IPv4 address. The forms are
+#: IPv4-compatible and IPv4-mapped (RFC 4291 2.5.5), IPv4-translated (RFC 2765) and NAT64 (RFC 6052).
 _STANDING = frozenset({0, 0xFFFF, 0xFFFF_0000, 0x64_FF9B << 64})
 
 
@@ -100,7 +100,7 @@ def literal_addresses(host: str) -> tuple[str, ...] | None:
 
 @lru_cache(maxsize=1024)
 def classify(address: str) -> AddressScope:
-    """Return the most internal scope of an IP address, without regard to a zone.
+    """Return the most internal scope of an IP address; an IPv6 zone is ignored.
 
     Text that is not an IP address has the scope NEVER.
     """
@@ -223,9 +223,9 @@ def _list_inner(number: int) -> Iterator[int]:
 
 
 def _split(number: int, bits: int) -> int:
-    """Return the IPv4 address behind a translator prefix that ends `bits` bits before bit 64 (NAT64).
+    """Return the IPv4 address in a NAT64 address; its first `bits` bits are before bit 64.
 
-    Bits 64 to 71 are zero. The IPv4 address continues after these bits (RFC 6052 2.2).
+    Bits 64 to 71 of a NAT64 address are zero. The IPv4 address continues after bit 71 (RFC 6052 2.2).
     """
     rest = 32 - bits
     return (number >> 64 & (1 << bits) - 1) << rest | number >> 56 - rest & (1 << rest) - 1

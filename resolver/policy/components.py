@@ -7,8 +7,8 @@ The scheme of a plug-in may have components without a rule. A component without 
 end, neither as written nor after percent-decoding.
 
 The URL is checked before any DNS lookup, and the error message contains the position in the URL.
-`protocols.wire` checks the bytes again when a command is written. The second check guarantees the protection,
-and the first check gives the better message.
+`protocols.wire` checks the bytes again when a command is written. The check in `protocols.wire` guarantees
+the protection, and the earlier check gives a better error message.
 """
 
 from __future__ import annotations
@@ -374,13 +374,14 @@ def check_tunnel_port(port: int, policy: Policy) -> None:
 
 # Filled-in forms of Gopher+ (S03, S05). No other URL sends several lines or changes data on a server.
 #
-# RFC 1738 3.4.9 puts a filled-in Gopher+ form, with its line ends, into the URL. A form is allowed only as a
-# single block after a view, at a gopher port. The block must end with a dot, and no bytes may follow the dot.
+# RFC 1738 3.4.9 puts a filled-in Gopher+ form, with its line ends, into the URL. A form is allowed only at a
+# gopher port, as a single block of lines after the name of a Gopher+ view. The block must end with a dot, and
+# no bytes may follow the dot.
 # The author of an untrusted URL can choose every line of the form. Therefore the user must also confirm the
 # submission.
 
 _ENDS = frozenset(b"\0\t\n\r")
-_FORM = (  # compiled on first use
+_FORM = (  # the pattern of a filled-in form, compiled on first use
     rb"\+ [^\x00-\x1f\x7f]* \t 1 \r\n"
     rb"\+-1 \r\n"
     rb"(?: (?!\.\r\n) [^\x00\r\n]* \r\n )*"

@@ -159,4 +159,4 @@ def _read_system_file() -> str | None:
         with open(SYSTEM_FILE, encoding="utf-8", errors="replace") as file:
             return file.read(_MOST)
     except OSError:
-        return None  # most machines have no such file
+        return None  # most machines have no file `/etc/news/server`

@@ -17,7 +17,8 @@ from resolver.policy.subject import Decision, Subject
 
 _SEPARATORS = frozenset(b"/" + os.fsencode(os.sep + (os.altsep or "")))
 _NO_NAME = _SEPARATORS | {0}
-#: The hosts in a file URL that mean this machine. No DNS lookup is made, and no other form is accepted.
+#: The hosts in a file URL that mean this machine. No DNS lookup is made for them, and no other name or
+#: address of this machine is accepted.
 _THIS_MACHINE = (None, "", "localhost", "127.0.0.1", "::1")
 
 
@@ -64,7 +65,8 @@ def _judge_origin(subject: Subject) -> Iterator[Decision]:
 def _judge_segments(subject: Subject, segments: Sequence[bytes]) -> Iterator[Decision]:
     """Report the first forbidden byte in the path segments.
 
-    A hostile URL may contain thousands of forbidden bytes, and each position would need a search.
+    Only the first byte is reported, because a hostile URL may contain thousands of forbidden bytes, and each
+    position takes a search.
     """
     for index, segment in enumerate(segments):
         if bad := _NO_NAME.intersection(segment):

@@ -1,7 +1,8 @@
 """The order of the rules, and the verdicts before a DNS lookup, after the lookup, and on a connection.
 
-The order is S19, S10, S20, S12, S18, S02, S03, S05, S04, S06, S07, S22, S09 for proxies, then S08. All rules
-run, so that a verdict lists every objection. Each rule applies its own overrides and exceptions.
+The order of the rules is S19, S10, S20, S12, S18, S02, S03, S05, S04, S06, S07, S22, S09 for proxies, then
+S08. All rules run, so that a verdict lists every objection. Each rule applies its own overrides and
+exceptions.
 """
 
 from __future__ import annotations
@@ -292,7 +293,7 @@ def check(
 def _name(host: str) -> str:
     """Return a host name for comparison, without a trailing dot.
 
-    The dot only disables the search list of DNS.
+    A trailing dot only disables the search list of DNS.
     """
     return host.lower().removesuffix(".")
 

@@ -5,7 +5,7 @@
   that has a value.
 - `HTTP_PROXY` is not used, because a CGI server sets this variable from the request header `Proxy` (httpoxy).
 - In a process that looks like a CGI program, all proxy variables are ignored (S17).
-- A variable that has a value but is not used causes a warning.
+- A proxy variable that has a value but is not used causes a warning.
 - `no_proxy`, or else `NO_PROXY`, lists hosts, domains, addresses and address ranges for direct connections.
 
 The caller passes the environment as an argument; no function in this module reads the environment.

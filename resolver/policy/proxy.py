@@ -1,9 +1,9 @@
 """A proxy setting: the value of an environment variable or an option, parsed once.
 
-The form is `[scheme://][user[:password]@]host[:port][/]`, and the URL parser parses it (S01). As in curl, the
-default scheme is http. The default port is 443 for https, and otherwise 1080. No rule checks the address of
-the proxy, because the user configured the proxy. User name and password are sent only to this proxy (S11) and
-are never displayed.
+A proxy setting has the form `[scheme://][user[:password]@]host[:port][/]`, and the URL parser parses it
+(S01). As in curl, the default scheme is http. The default port is 443 for https, and otherwise 1080. No rule
+checks the address of the proxy, because the user configured the proxy. User name and password of a proxy are
+sent only to the proxy (S11) and are never displayed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NO_PROXY = "none"
 ProxyScheme: TypeAlias = Literal["http", "https", "socks5", "socks5h"]
 
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
-#: The default ports of curl.
+#: The default ports of proxies, as in curl.
 _DEFAULT_PORT, _DEFAULT_PORT_OF_TLS = 1080, 443
 
 #: RFC 1929 section 2 stores the lengths of the user name and of the password in one byte each. A length must
@@ -127,7 +127,7 @@ def check_proxy(proxy: str | None, source: str = OPTION) -> None:
     """Check that a value is the URL of a proxy or `none`.
 
     Raises:
-        NotConfigured: the value is neither; the message names the `source`.
+        NotConfigured: the value is neither the URL of a proxy nor `none`; the message names the `source`.
     """
     if proxy is not None and proxy != NO_PROXY:
         parse_proxy(proxy, source)

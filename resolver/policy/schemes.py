@@ -43,8 +43,8 @@ class ComponentRule(NamedTuple):
     longest: int | None = None
 
 
-#: The rule for a component that has no other rule. Such a component may become an argument of a command,
-#: either as written or percent-decoded.
+#: The rule for a component that has no other rule. A component without another rule may become an argument of
+#: a protocol command, either as written or percent-decoded.
 STRICTEST = ComponentRule(LINE_END, _CONTROLS)
 #: The rule for a component that is not sent, or is sent with a length prefix.
 FREE = ComponentRule()
@@ -111,7 +111,8 @@ _FTP = SchemeRules(
     ),
     host_is_data=True,
     logs_in=True,
-    # Each file takes several round trips, so several connections save time. One login serves many files.
+    # An FTP transfer takes several round trips, so several connections save time. One login serves many
+    # files.
     at_once_of_many=4,
 )
 _GOPHER = SchemeRules(
@@ -134,7 +135,7 @@ _HTTP = SchemeRules(
     ports=_WEB,
     leads_to=_WEB_SCHEMES,
     host_is_data=True,
-    at_once=6,  # the same value as in browsers
+    at_once=6,  # browsers open at most 6 connections to a host, too
 )
 #: The text of a mail draft may have several lines, so line ends are permitted. `_judge_mail_headers` checks
 #: the headers in `fields`.
@@ -171,7 +172,8 @@ _WAIS = SchemeRules(
     host_is_data=True,
 )
 
-#: The number of waiting retrievals per host from which on another connection saves time despite its login.
+#: The minimum number of waiting retrievals per host for which another connection saves time, although each
+#: connection needs a login.
 MANY = 16
 
 RULES: Mapping[str, SchemeRules] = MappingProxyType(

@@ -27,10 +27,11 @@ _NONE: frozenset[str] = frozenset()
 #: The time limits of policy `untrusted` in seconds: for the response head, and for the complete retrieval.
 #: The limits stop a server that sends very slowly (slow-loris).
 _HEAD, _TOTAL = 60.0, 600.0
-# `re` compiles these patterns when the first policy with such an override is created.
+# Patterns for the values of overrides: a scheme, a host, and a mail address. `re` compiles each pattern
+# lazily, when the first policy with a value of this kind is created.
 _SCHEME = r"[a-z][a-z0-9+.-]*"
 _HOST = r"[a-z0-9._:-]+"
-_ADDRESS = r"[!-?A-~]*@[!-~]*"  # the at sign is required, because servers check for it
+_ADDRESS = r"[!-?A-~]*@[!-~]*"  # ftp servers reject a mail address without an at sign
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +121,7 @@ class Policy:
     def of(cls, given: Policy | str) -> Policy:
         """Return the policy itself, or the policy with a name.
 
-        Every public function with a policy argument accepts both types.
+        Every public function with a policy argument accepts a `Policy` or the name of a policy.
 
         Raises:
             TypeError: the value is neither a policy nor a string.
@@ -140,8 +141,9 @@ class Policy:
     def bound(self, limits: Limits) -> Limits:
         """Return the limits of a retrieval under this policy.
 
-        If the two time limits are not set, policy `untrusted` sets them. Without these time limits, a slow
-        server could block an unattended service forever (S16).
+        Policy `untrusted` sets the time limits for the response head and for the complete retrieval, unless
+        the caller has set them. Without time limits, a slow server could block an unattended service forever
+        (S16).
         """
         if not self.public_only:
             return limits
@@ -232,7 +234,7 @@ class Host:
     """The settings of one host, all optional.
 
     Attributes:
-        limits: the limits for this host; they replace the limits of the run.
+        limits: the limits for this host, which replace the limits of the run.
         proxy: the URL of the proxy, or `none`. Other proxy settings are then ignored.
         certfile: the client certificate for this host.
         pin: the SHA-256 digest (`sha256:HEX`) of the server certificate; all other certificates are rejected.

@@ -1,4 +1,4 @@
-"""The input of the rules (a URL with its origin, referrer and endpoint) and the verdict of the rules."""
+"""The input of the policy rules (a URL, its origin, referrer and endpoint), and the rules' verdict."""
 
 from __future__ import annotations
 
@@ -140,8 +140,8 @@ def endpoint_of(url: Url, server: NewsServer | None = None) -> Endpoint | None:
 
 def _endpoint_by(row: Scheme | None, url: Url, server: NewsServer | None) -> Endpoint | None:
     own = None if row is None else row.default_port
-    # The class of the URL is not checked, because some URLs have no host, and not only `HostUrl` has the
-    # attribute.
+    # The class of the URL is not checked, because some URLs have no host, and other classes than `HostUrl`
+    # also have the attribute `host`.
     host: object = getattr(url, "host", None)
     if isinstance(host, str) and host:
         port: object = getattr(url, "effective_port", own)

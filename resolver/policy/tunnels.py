@@ -1,4 +1,4 @@
-"""Proxy protocols: the exchange that opens a tunnel, and the form of HTTP requests to a proxy.
+"""Proxy protocols (HTTP CONNECT and SOCKS): how a client opens a tunnel or sends HTTP requests.
 
 The module `proxies` chooses and checks the proxy. The protocol exchanges are in the package `protocols`. A
 request to an HTTP proxy starts with an HTTP request head, regardless of the scheme that the tunnel carries.
@@ -19,7 +19,7 @@ from resolver.policy.proxies import proxy_for
 from resolver.policy.subject import Endpoint
 from resolver.url import registry
 
-if TYPE_CHECKING:  # Few runs use a proxy.
+if TYPE_CHECKING:  # not imported at run time, because few runs use a proxy
     from protocols.http.auth import HttpProxyAuth
     from resolver.policy.proxy import Proxy
 
