@@ -5,11 +5,11 @@ Each check takes a request, and returns a refusal or None.
 
 A web page from another site can send requests to every port of this machine. If the web page comes from
 another port of this address, the browser even sends the session cookie, because cookies and `SameSite` ignore
-ports. So the checks use three request headers:
+ports. So the access checks use three request headers:
 - `Sec-Fetch-Site`: the browser states which site caused the request.
 - `Host`: a foreign host name shows a DNS rebinding attack, in which the foreign host name resolves to this
   address.
-- `Cookie`: other programs can forge the other two headers, but do not have the session cookie.
+- `Cookie`: other programs can forge `Sec-Fetch-Site` and `Host`, but do not have the session cookie.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from resolver.web.headers import SessionKeys
 # `-._~` are percent-encoded.
 #
 # In a path, browsers remove dot segments, control characters, and a `#` with the following text. But browsers
-# do not change a completely percent-encoded segment. So the target URL is read from the raw bytes of the path
-# and decoded once.
+# do not change a completely percent-encoded path segment. So the target URL is read from the raw bytes of the
+# path and decoded once.
 
 PREFIX = b"/u/"
 #: The prefix that browsers require for a scheme whose protocol handler is a web page.
 _WEB = "web+"
 #: The placeholder for the page ID in links from another site, where no page of the web UI contains the link.
-#: A page never has this ID.
+#: No page of the web UI has this ID.
 ASKED = "asked"
 _MOST_FIELDS = 200
-#: The percent-encoding of each ASCII character. The percent sign is first, because it must be replaced first.
+#: The percent-encoding of each ASCII character. The percent sign must be replaced before the others.
 _ENCODED = {mark: quote(mark, safe="") for mark in ["%", *map(chr, range(128))]}
 _ENCODED = {mark: encoded for mark, encoded in _ENCODED.items() if mark != encoded}
 
@@ -103,7 +103,7 @@ def quote_whole(text: str) -> str:
 
 
 def parse_path(raw_path: bytes) -> PageAddress:
-    """Parse the target URL in a raw path below `PREFIX`, without corrections."""
+    """Parse the target URL in a raw path below `PREFIX`, without correcting the URL."""
     octets = raw_path[len(PREFIX) :]
     raw = b":" in octets or b"/" in octets
     return PageAddress(strip_web_prefix(text_of(octets if raw else unquote_to_bytes(octets))), raw)
@@ -136,21 +136,22 @@ def form(octets: bytes) -> list[tuple[str, str]]:
     )
 
 
-# The listening sockets, for browsers of this machine. The sockets are bound before the first page is
-# generated, because the pages contain the port numbers. This module does not open outbound connections; only
-# the network gateway opens them.
+# The listening sockets of the web UI, for browsers of this machine. The sockets are bound before the first
+# page is generated, because the pages contain the port numbers. Outbound connections are opened only by the
+# network gateway, and not by this module.
 
 #: The IP address to listen on. The name `localhost` is not used, because browsers first try `::1`, where
 #: another user may listen.
 LOOPBACK = "127.0.0.1"
 
 #: Milliseconds (TCP_USER_TIMEOUT) after which a connection is closed if the peer does not acknowledge data.
-#: Without this timeout, such a connection would delay a shutdown, because Hypercorn sends without a deadline.
+#: Without this timeout, an unresponsive peer would delay a shutdown, because Hypercorn sends without a
+#: deadline.
 _UNREAD = 4_000
 
 _OWN_PORTS = {"http": 80, "https": 443}
 
-#: Whether the system reports the user of each socket, as Linux does. macOS and the BSDs do not.
+#: Whether the system reports the user of each socket. Linux does; macOS and the BSDs do not.
 _KNOWS_USERS = sys.platform == "linux"
 _TABLES = ("/proc/net/tcp", "/proc/net/tcp6")
 _LOCAL, _REMOTE, _STATE, _UID, _INODE = 1, 2, 3, 7, 9  # columns of /proc/net/tcp
@@ -259,11 +260,11 @@ def is_listened_to_by_this_user(port: int) -> bool:
 
 
 def _user_of(ends: Endpoints) -> int | None:
-    """Return the user ID of the peer of a connection, from a sock_diag request; None if it is unknown.
+    """Return the user ID of the peer of a connection, from a sock_diag request; None if unknown.
 
-    The table of all connections (/proc/net/tcp) is not read. After thousands of connections have ended, this
-    would take longer than the generation of a page. A socket that was closed by its process has user 0 and
-    inode 0. For a socket with inode 0, user 0 does not mean root.
+    The table of all connections (/proc/net/tcp) is not read. After thousands of connections have ended,
+    reading the table would take longer than generating a page. A socket that was closed by its process has
+    user 0 and inode 0. For a socket with inode 0, user 0 does not mean root.
     """
     packed = _pack_ends(ends)
     family = socket.AF_INET if len(packed[0]) == 4 else socket.AF_INET6
@@ -273,7 +274,10 @@ def _user_of(ends: Endpoints) -> int | None:
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _SOCK_DIAG) as system:
             system.send(_HEAD.pack(_HEAD.size + len(question), _BY_FAMILY, _REQUEST, 1, 0) + question)
             answer = system.recv(4_096, socket.MSG_DONTWAIT)
-    except (AttributeError, OSError):  # the system does not support AF_NETLINK, or refused the request
+    except (
+        AttributeError,
+        OSError,
+    ):  # the system does not support AF_NETLINK, or refused the sock_diag request
         return None
     if len(answer) < _ANSWER or _HEAD.unpack_from(answer)[1] != _BY_FAMILY:
         return None
@@ -399,7 +403,7 @@ class EntryRequest(NamedTuple):
 
     @property
     def is_by_itself(self) -> bool:
-        """Return whether another secret authenticates the request instead of the cookie."""
+        """Return whether the request is authenticated by another secret than the session cookie."""
         return self.is_entry or self.is_gateway or self.is_start
 
     @property
@@ -419,7 +423,10 @@ class EntryRequest(NamedTuple):
 
 
 class EntryRefusal(NamedTuple):
-    """The refusal of a request. If `asks` is true, the response offers a preview of the target URL."""
+    """The refusal of a request by an access check.
+
+    If `asks` is true, the response offers a preview of the target URL.
+    """
 
     status: int
     why: str
@@ -431,7 +438,7 @@ Check: TypeAlias = Callable[[EntryRequest, SiteSettings], EntryRefusal | None]
 
 
 def peer(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
-    """Refuse other users of this machine, because they may see entry addresses in the process list."""
+    """Refuse other users of this machine, because other users may see entry URLs in the process list."""
     if house.public or (visit.ends is not None and is_of_this_user(visit.ends)):
         return None
     return EntryRefusal(403, "peer is another user of this machine")
@@ -473,7 +480,7 @@ def site(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
 def cookie(visit: EntryRequest, house: SiteSettings) -> EntryRefusal | None:
     """Refuse requests without the session cookie.
 
-    The status is 403, because for 401 browsers would ask the user for a password (RFC 9110 15.5.2).
+    The status code is 403, because for 401 browsers would ask the user for a password (RFC 9110 15.5.2).
     """
     if visit.is_by_itself or house.keys.is_ours(visit.headers.get(b"cookie", ())):
         return None
@@ -614,7 +621,7 @@ class Entrance:
             return await serve_lifespan(receive, send)
         if (
             scope["type"] != "http"
-        ):  # A WebSocket handshake contains the cookies of all ports, and does not identify its page.
+        ):  # A WebSocket handshake sends the cookies of all ports, and does not identify its page.
             self._house.tell(f"refused a {scope['type']} connection")
             await send({"type": "websocket.close", "code": 1008})
             return None

@@ -49,7 +49,7 @@ class StreamedPage(Answer):
 
 
 class PageAnswers:
-    """The factory of page responses for one run. Forms contain CSRF tokens from the session keys."""
+    """A factory that creates the page responses of one run, with CSRF tokens in all forms."""
 
     def __init__(self, keys: SessionKeys, archive: ArchiveSource | None = None) -> None:
         self._keys = keys
@@ -101,13 +101,13 @@ def describe_time(archive: ArchiveSource, address: str) -> str:
 
 
 def get_form(request: Request) -> dict[str, str]:
-    """Return the form fields of a request, which access control has already read and checked (CSRF)."""
+    """Return the form fields of a request; access control has already read and checked them (CSRF)."""
     form: dict[str, str] = request.scope["resolver.form"]
     return form
 
 
 def query_of(request: Request) -> dict[str, str]:
-    """Return the query fields of a request by name; for duplicate names, the last value is used."""
+    """Return the query fields of a request by name; if a name occurs twice, use its last value."""
     return dict(pairs_of(request))
 
 

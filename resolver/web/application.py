@@ -4,7 +4,7 @@ Access control (`resolver.web.access`) checks each request before the routes. GE
 anything. Only POST requests from forms of the web UI change the state.
 
 The policy's verdict depends on the origin of a URL:
-- `user`: the user typed the URL in the address bar of the web UI.
+- `user`: the URL was typed in the address bar of the web UI.
 - `derived`: the URL is a link on a page. The referrer is the URL of that page.
 - `chosen`: the user confirmed the URL after a preview, or opened it from another program.
 """
@@ -83,8 +83,8 @@ class Gateway:
     def _why_not(self, request: Request, secret: str) -> str | None:
         """Return the reason to refuse the request, or None.
 
-        Browsers do not send `Sec-Fetch-*` headers over http to an address other than loopback. Without these
-        headers, the session cookie identifies the browser of the web UI.
+        Browsers do not send `Sec-Fetch-*` headers over http to an address other than loopback. Without
+        `Sec-Fetch-*` headers, the session cookie identifies the browser of the web UI.
         """
         keys = self._house.keys
         strange = [name for name in request.headers if name.startswith("sec-fetch-") or name == "origin"]
@@ -96,7 +96,7 @@ class Gateway:
 
 
 _STATIC = {"window.css": headers.SHEET, "window.js": headers.SCRIPT}
-#: Query fields that select another page of a cached listing, without another fetch.
+#: Query fields that only select another page, order or filter of a cached listing, without another fetch.
 _ANOTHER_PAGE = frozenset({"page", "sort", "q"})
 _TYPED_BY_HAND = (
     "This URL was typed behind /u/ by hand. A browser removes dot segments, a # with the text behind it, or "
@@ -113,10 +113,10 @@ class WebApplication:
         reading: The reader, which checks and fetches URLs.
         content: The origin of the content port.
         size: The number of rows on a page.
-        answers: The factory of page responses.
+        answers: A factory that creates page responses.
         own: The routes of the pages that do not show a URL.
         logins: The login forms.
-        gateway: The gateway for other clients.
+        gateway: The gateway for clients other than the browser.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class WebApplication:
         return environment().get_template("asked.html").render(url=redact(text), look=look)
 
     async def _enter(self, request: Request) -> Answer:
-        """Exchange an entry token for the session cookie, and return a page that leads to the target.
+        """Exchange an entry token for the session cookie, and return a page that leads to the target URL.
 
         A redirect is not used. If the link to the entry address is in a file or on another site, browsers do
         not send the cookie (`SameSite`) after a redirect.
@@ -231,8 +231,8 @@ class WebApplication:
         url = self._reading.url(text, way)
         from_id = self._session.mark(SessionLink(None, text, way))
         meant = _find_meant(plan.error, text)
-        # The preview of a suggested URL has the same origin as this preview. If no ID exists, the origin is
-        # `user`.
+        # A suggested URL gets the same origin as the URL of this preview. If the origin has no page ID, the
+        # origin is `user`.
         source = (
             "" if meant is None or way.origin == "user" else self._session.mark(SessionLink(way.referrer))
         )
@@ -350,7 +350,7 @@ def _is_form(verdict: Verdict) -> bool:
 
 # The content port serves untrusted documents from other servers at a separate origin (sandbox). The content
 # port serves only stored documents, by random IDs that cannot be guessed, and ignores cookies. The
-# Content-Security-Policy of its responses blocks scripts and network requests of the documents.
+# Content-Security-Policy header blocks scripts and network requests of the documents.
 
 _PREFIX = "/d/"
 

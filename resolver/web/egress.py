@@ -1,8 +1,9 @@
 """An egress proxy: the policy of this package for programs in any language (`resolve proxy`).
 
 The same port accepts HTTP (CONNECT and absolute-form requests) and SOCKS5. A SOCKS5 request begins with byte
-5 (RFC 1928 section 3). `Network.admit` checks each target as a URL, and only the returned gate can connect.
-Therefore the proxy connects to the checked address (S08, S09), and nothing is sent to a refused target.
+5 (RFC 1928 section 3). `Network.admit` checks each target as a URL, and returns the only object that can open
+the connection. Therefore the proxy connects to the checked address (S08, S09), and nothing is sent to a
+refused target.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ T = TypeVar("T")
 
 _SIZE = 65_536
 _SOCKS5 = b"\x05"
-#: The maximum number of open connections; other clients wait in the backlog. Each connection needs two file
-#: descriptors, and a process usually has 1,024.
+#: The maximum number of open connections; other clients wait in the listen backlog. Each connection needs two
+#: file descriptors, and a process usually may open 1,024.
 _MAX_CONNECTIONS = 256
-#: Three timeouts in seconds: for a complete request head (slow-loris), without data in both directions, and
-#: to read the body of a refused request.
+#: Three timeouts in seconds: to receive a complete request head (slow-loris), the idle timeout without data
+#: in both directions, and to read the body of a refused request.
 _HEAD_TIMEOUT = 10.0
 _IDLE_TIMEOUT = 300.0
 _LINGER = 1.0
@@ -223,7 +224,7 @@ class _Client:
             await self._run(partial(self._send_tunnel, target), partial(self._receive_tunnel, target))
 
     async def _run(self, up: Callable[[], Awaitable[None]], down: Callable[[], Awaitable[None]]) -> None:
-        """Run both directions until both end, one fails, or the idle timeout passes without data in both."""
+        """Relay data in both directions until both end, one fails, or both are idle for too long."""
         failures: list[ResolveError] = []
         with trio.CancelScope() as self._scope:
 
@@ -358,7 +359,7 @@ class _Client:
 
 
 class _ProxyAnswer(NamedTuple):
-    """The responses to an error: an HTTP status, and a SOCKS5 reply code (RFC 1928 section 6)."""
+    """The responses to an error: an HTTP status code, and a SOCKS5 reply code (RFC 1928 section 6)."""
 
     action: Action
     status: int

@@ -1,9 +1,9 @@
 """Forms on pages: search terms, the forms of Gopher+ items, and logins.
 
 A form has three steps, each with its own path. First the form is fetched, then the filled-in form is
-previewed, and then the form is submitted once. Only the submission changes something, and it is a POST
-request (S05). Between the steps, the user's answers are stored in this process and not on a page, because
-answers may be secret.
+previewed, and then the form is submitted once. Only the submission, which is a POST request, may change data
+on the server (S05). Between the steps, the user's answers are stored in this process and not on a page,
+because answers may be secret.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class FormQuestions:
     async def _send(self, request: Request) -> Answer:
         """Submit a form once.
 
-        A retry is not possible, because even a failed submission may have changed something.
+        A retry is not possible, because even a failed submission may have changed data on the server.
         """
         fields = get_form(request)
         filled = self._filled.pop(fields.get("answers", ""), None)
@@ -337,7 +337,7 @@ class LoginForms:
 
 
 def _asks_login(error: Declined) -> bool:
-    """Return whether the server may require a login, by its numeric code; 407 concerns only a proxy."""
+    """Return whether the error code means that the server may require a login; 407 is from a proxy."""
     code = error.code
     return code is not None and code.isascii() and code.isdigit() and code != _OF_PROXY
 

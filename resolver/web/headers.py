@@ -1,6 +1,6 @@
 """The headers of all responses of the web UI, and the tokens and cookie that authenticate a browser.
 
-All header values are created in this module. A value consists only of ASCII characters from space to tilde,
+All header values are created in this module. A header value has only ASCII characters from space to tilde,
 because CR or LF in a value would start another header or response (response splitting). Media types come from
 a table in this module. A file name from a server is sanitized before it is sent.
 """
@@ -87,9 +87,9 @@ def make_content_headers(pages: str) -> Mapping[str, str]:
     """Return the headers of untrusted content, with a restrictive Content-Security-Policy.
 
     The content cannot run scripts, fetch resources, send data or follow links. Only pages of the web UI can
-    show the content in a frame. The restrictions are in a header and not in the `sandbox` attribute of the
-    frame. So the restrictions also apply if the user opens the content in a separate tab, and PDF viewers
-    still work.
+    show the content in a frame. The restrictions are in a response header and not in the `sandbox` attribute
+    of the frame. So the restrictions also apply if the user opens the content in a separate tab, and PDF
+    viewers still work.
     """
     return {
         "content-security-policy": "; ".join(
@@ -112,8 +112,8 @@ def make_gateway_headers(media_type: str) -> Mapping[str, str]:
     """Return the headers of a gateway response.
 
     The response has the same origin as the pages of the web UI, so a browser must not run its content (XSS).
-    No list of the media types that browsers run is complete. So the headers make browsers save content of
-    every type (`attachment`).
+    A list of all media types that browsers run would be incomplete. So the header `Content-Disposition:
+    attachment` makes browsers save content of every type.
     """
     return {
         **make_header("content-type", media_type),
@@ -136,7 +136,7 @@ def disposition(name: str | bytes, *, inline: bool) -> str:
     """Return a Content-Disposition value (RFC 6266) with `filename*` and an ASCII `filename`.
 
     The ASCII `filename` is for clients that do not support `filename*`. The percent sign is replaced in the
-    ASCII name, because some clients decode percent-encoding in it.
+    ASCII name, because some clients percent-decode the ASCII name.
     """
     safe = file_name(name)
     while len(safe.encode("utf-8", "replace")) > _LONGEST_NAME:
@@ -146,8 +146,10 @@ def disposition(name: str | bytes, *, inline: bool) -> str:
     return f"{'inline' if inline else 'attachment'}; filename=\"{plain}\"; filename*=UTF-8''{whole}"
 
 
-# The secrets of a run: entry tokens, which authenticate a browser once, the session cookie, which a browser
-# gets for an entry token, and the CSRF tokens of forms.
+# The secrets of a run:
+# - An entry token authenticates a browser once.
+# - The session cookie is sent to a browser in exchange for an entry token.
+# - CSRF tokens protect forms.
 #
 # Secrets are generated at the start of a run, and are invalid after the run. Secrets are compared in constant
 # time (timing attack).

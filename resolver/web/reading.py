@@ -26,7 +26,8 @@ from resolver.web.dialogue.recording import record_exchange
 from resolver.web.pages.directory import Judge
 from resolver.web.session import UrlOrigin
 
-#: Maximum number of concurrent fetches, so that several pages can load at the same time.
+#: Maximum number of concurrent fetches of target URLs. More than one, so that several pages can load at the
+#: same time.
 AT_ONCE = 6
 
 _Found = TypeVar("_Found")
@@ -108,8 +109,8 @@ class PageReader:
     def make_judge(self, found_in: Referrer) -> Judge:
         """Return a function that returns the policy verdict for each entry of a page.
 
-        The verdict assumes that the user confirms the URL. Verdicts on URLs that match `_PLAIN` are cached by
-        scheme, host, port and item type.
+        The verdict assumes that the user confirms the URL of the entry. Verdicts on URLs that match `_PLAIN`
+        are cached by scheme, host, port and item type.
         """
         way, plain = UrlOrigin("chosen", found_in), dict[str, Verdict]()
 
@@ -127,7 +128,7 @@ class PageReader:
     async def fetch(self, text: str | Url, way: UrlOrigin, wanted: ReadRequest = USUAL) -> ReadResult:
         """Fetch a URL, and record the protocol exchange.
 
-        An error is returned and not raised. If `wanted` is not `USUAL`, a separate connection is used.
+        An error is returned and not raised. If `wanted` is not `USUAL`, the fetch uses a separate connection.
         """
         async with self._turns:
             with record_exchange(trio.current_time) as recording:

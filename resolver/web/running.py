@@ -28,7 +28,7 @@ _TOKEN = re.compile(r"[\w-]{43}", re.ASCII)
 
 
 class RunningServer(NamedTuple):
-    """A web UI of the current user according to `serve.json`; it may have stopped."""
+    """A web UI of the current user according to `serve.json`, which may have stopped since."""
 
     port: int
     secret: str
@@ -77,7 +77,7 @@ def _path() -> str | None:
 
 
 def _read(octets: bytes) -> RunningServer | None:
-    """Parse the file; return None for an incomplete file, which another process is writing."""
+    """Parse `serve.json`; return None for an incomplete file, which another process is writing."""
     try:
         said = json.loads(octets)
     except ValueError:
@@ -92,7 +92,7 @@ def entry(window: RunningServer, url: str = "") -> str | None:
     """Request a single-use, short-lived entry address that opens `url` in the web UI.
 
     Returns:
-        The entry address; None if a server does not respond, or if another user listens at the port.
+        The entry address; None if no server responds, or if another user listens at the port.
     """
     connection = HTTPConnection(LOOPBACK, window.port, timeout=_PATIENCE)
     try:

@@ -1,6 +1,6 @@
 """The server of the web UI, with one port for pages and one port for untrusted content.
 
-`run_program_server` is another server, for clients that are programs.
+The module also has a second server, `run_program_server`, for clients that are programs.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ from resolver.web.transfers import SaveLedger, TransferEvents, TransferQueue, he
 #: Maximum size in bytes of a request head. The size is sufficient for the headers and a completely
 #: percent-encoded URL of 65,536 characters.
 _MOST_HEAD = 262_144
-#: Idle timeout in seconds of a connection or an incomplete request head (slow-loris), and timeout in seconds
-#: of running requests at shutdown.
+#: Idle timeout in seconds of a connection or an incomplete request head (slow-loris). The same value is the
+#: timeout of running requests at shutdown.
 _IDLE = 5.0
 _GRACE = 3.0
 
@@ -60,8 +60,8 @@ class ServeOptions(NamedTuple):
     """The options of a server.
 
     `ledger` is the path of the ledger, which records saved files. `public` means that clients on other
-    machines are allowed. The last four options are only for tests. Each of them disables a protection, so
-    that a test can check whether the missing protection is detected.
+    machines are allowed. The last four options are only for tests. Each of the four options disables a
+    protection, so that a test can check whether the missing protection is detected.
     """
 
     settings: Settings
@@ -115,7 +115,7 @@ async def run_server(wishes: ServeOptions) -> AsyncIterator[WebServer]:
     own_settings = settings.copy()
     own_settings["credentials"] = logins
     async with (
-        Resolver(**settings) as others,  # for clients of the gateway, without the user's logins
+        Resolver(**settings) as others,  # session for requests from the gateway, without logins
         Resolver(**own_settings) as resolver,
         SaveLedger(wishes.ledger) as account,
         trio.open_nursery() as hands,
@@ -218,7 +218,7 @@ async def _run(
 
 
 class _HypercornConfig(Config):
-    """A configuration of Hypercorn that adds the same headers to all responses, including its own errors."""
+    """A Hypercorn configuration that adds the same headers to all responses, even Hypercorn's errors."""
 
     def __init__(
         self, said: Mapping[str, str], tell: Callable[[str], None], certificate: Certificate | None
@@ -241,7 +241,7 @@ class _HypercornConfig(Config):
 
 
 class _ServerLog(Logger):
-    """A log with one line per error of a page, without a traceback, which could contain a secret."""
+    """A log with one line per page error; tracebacks are omitted, because they could contain a secret."""
 
     def __init__(self, tell: Callable[[str], None], config: Config) -> None:
         super().__init__(config)
@@ -250,5 +250,5 @@ class _ServerLog(Logger):
     async def exception(self, message: str, *args: object) -> None:
         error = sys.exception()
         if isinstance(error, trio.BusyResourceError):
-            return  # The browser disconnected at the end of its response; two tasks of Hypercorn report this.
+            return  # The browser disconnected at the end of a response; two Hypercorn tasks report an error.
         self._tell(f"internal error in a page: {type(error).__name__}")

@@ -1,7 +1,7 @@
-"""The state of one run of the web UI: cached listings, documents, page IDs, history; and the bookmarks.
+"""The state of one run of the web UI (listings, documents, page IDs, history), and the bookmarks.
 
 The state is stored in memory, with limits, and is lost when the run ends. The bookmarks are stored in a file.
-Each ID has 128 random bits and is valid only in one run.
+Each page ID has 128 random bits and is valid only in one run.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _MOST_OCTETS = 67_108_864
 #: Maximum number of entries of a listing that is stored unchanged. A listing of this length has one or two
 #: pages.
 _FEW = 1_000
-#: Two approximate sizes in bytes: an entry without its texts, and the scheme-specific fields of an entry that
-#: shares them with no other entry.
+#: Two approximate sizes in bytes, for the memory limit: an entry without its texts, and the scheme-specific
+#: fields of an entry if they differ from the fields of all other entries.
 _OCTETS_OF_ENTRY = 400
 _OCTETS_OF_EXTRA = 600
 #: The scheme-specific fields that pages show.
@@ -137,7 +137,7 @@ class UrlOrigin(NamedTuple):
 
 
 class SessionLink(NamedTuple):
-    """The page or the user's confirmation that an ID stands for.
+    """The meaning of an ID in a link: a page, or a confirmation by the user.
 
     - For a page, `found` is the referrer of its links. The links have the origin `derived`.
     - For a confirmation, `opens` is the only URL that the user may open, with the origin `way`.

@@ -1,4 +1,4 @@
-"""Transfers from pages: a queue of files to save, with pause and resume; their ledger and events.
+"""Transfers from pages: a queue of files to save with pause and resume, its ledger, and its events.
 
 If a transfer is paused or interrupted, the partial file stays on the disk. If the object is unchanged, the
 user can resume the transfer, even in a later run. A complete file is renamed to its final name, and never
@@ -58,8 +58,8 @@ _NO_PASSWORD = "the password in the URL was not stored (open the URL and save it
 class SavedFile(NamedTuple):
     """A file to save.
 
-    `key` distinguishes this transfer from other transfers of the same URL, even in other runs. `told` is the
-    state that an earlier run recorded in the ledger.
+    `key` distinguishes the transfer of this file from other transfers of the same URL, even in other runs.
+    `told` is the state that an earlier run recorded in the ledger.
     """
 
     url: str
@@ -234,7 +234,7 @@ def hear_transfer(event: Event) -> None:
 
 
 class TransferQueue:
-    """The queue of transfers of one run; `account` is the ledger.
+    """The queue of file transfers of one run; `account` is the ledger.
 
     `hands` is the nursery that runs the transfers, so that a transfer continues after the response to the
     browser.
@@ -340,7 +340,7 @@ class TransferQueue:
     async def _perform(self, job: _TransferJob) -> None:
         try:
             entry = await self._account.admit(job.saving)
-            # An earlier run ended after it had completed the file.
+            # The file is complete, because an earlier run ended after it had completed the file.
             if entry is not None and entry.is_done:
                 self._is_there(job, entry.path, entry.size, entry.digest)
                 return
@@ -393,13 +393,13 @@ class TransferQueue:
 # - The server stops.
 # - The maximum duration of the stream is reached.
 # After the end of a stream, the browser reconnects with the last received event ID. A response with status
-# 204 tells the browser not to reconnect. Browsers open at most six connections to a host, so six streams
-# would block all pages of the web UI. If a fifth stream starts, the oldest stream ends.
+# 204 tells the browser not to reconnect. Browsers open at most six connections to a host, so six event
+# streams would block all pages of the web UI. Therefore the oldest stream ends when a fifth stream starts.
 
 #: Maximum number of concurrent event streams.
 MOST = 4
-#: Three durations in seconds: the minimum time between two events, the idle time before a comment that probes
-#: the connection (heartbeat), and the maximum duration of a stream.
+#: Three durations in seconds: the minimum time between two events (rate limit), the idle time before a
+#: heartbeat comment, which probes the connection, and the maximum duration of a stream.
 PACE = 0.25
 _SILENCE = 15.0
 _LASTS = 600.0

@@ -1,8 +1,8 @@
 """A protocol exchange as a sequence diagram (SVG), and the HTML panel with diagram and table.
 
-Each side of the exchange is a vertical lane, and time runs from top to bottom. Shapes are styled only by
-attributes and classes, because the Content-Security-Policy of the pages blocks `style=`. The color of the
-shapes is the text color (`currentColor`).
+Each side of the protocol exchange is a vertical lifeline (lane), and time runs from top to bottom. Shapes are
+styled only by attributes and classes, because the Content-Security-Policy of the pages blocks `style=`. The
+color of the shapes is the text color (`currentColor`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from resolver.web.dialogue.exchange import (
 )
 from resolver.web.pages.page import environment
 
-#: The dimensions of the diagram in SVG user units (pixels if the diagram is not scaled): the height of a
-#: line, and the distances between lanes. The distances are wide enough for the longest line.
+#: The dimensions of the diagram in SVG user units (pixels if the diagram is not scaled): the height of a text
+#: line, and the distances between the vertical lanes. The distances are wide enough for the longest line.
 LINE = 16
 _FIRST = 98
 _GAP = 470
@@ -114,7 +114,7 @@ class _DiagramCanvas:
         return Drawing(self._width, height, title, summary, shapes)
 
     def _lane(self, lane: DiagramLane, height: int) -> list[SvgShape]:
-        """Return the heading and the vertical line of a lane; the lanes of data and DNS are dashed."""
+        """Return the heading and the vertical line of a lane (lifeline); data and DNS lanes are dashed."""
         x = self._x[lane.place]
         broken = lane.place in ("data", "names")
         found = [
@@ -204,7 +204,7 @@ class _DiagramCanvas:
         self._shapes.append(_area("head body", points))
 
     def _connection(self, message: DiagramMessage) -> None:
-        """Draw an open connection as a vertical bar on its lane, and TLS as a bracket next to this bar."""
+        """Draw an open connection as a vertical bar on its lane, and TLS as a bracket next to the bar."""
         place = message.target if message.source == "client" else message.source
         assert place is not None
         match message.kind:
@@ -276,7 +276,7 @@ _PLANNED: frozenset[Kind] = frozenset({"say"})
 
 
 class MessageRow(NamedTuple):
-    """A row for a message in the table; `way` names the sender and the receiver."""
+    """A table row for a message of the exchange; `way` is the text with the sender and the receiver."""
 
     at: str
     way: str

@@ -41,7 +41,7 @@ Kind: TypeAlias = Literal["open", "close", "tls", "say", "hear", "body", "ask", 
 
 Tone: TypeAlias = Literal["plain", "good", "bad"]
 
-#: The lanes from left to right.
+#: The lanes (vertical lifelines) of the diagram, from left to right.
 PLACES: tuple[Place, ...] = ("client", "server", "data", "names")
 _WHO: dict[Place, str] = {
     "client": "this machine",
@@ -52,7 +52,7 @@ _WHO: dict[Place, str] = {
 
 
 class DiagramLane(NamedTuple):
-    """A lane of the diagram, for one side of the exchange; `who` is the address of the side, if known."""
+    """A lane (lifeline) of the diagram, for one side of the exchange; `who` is its address, if known."""
 
     place: Place
     title: str
@@ -114,7 +114,7 @@ class RecordedExchange(NamedTuple):
 def lanes_of(
     messages: tuple[DiagramMessage, ...], who: dict[Place, str], host: str
 ) -> tuple[DiagramLane, ...]:
-    """Return the lanes: client and server, and data connections and DNS if they have messages."""
+    """Return the lanes of the diagram: client, server, and data connections and DNS if they are used."""
     there = {place for message in messages for place in (message.source, message.target)}
     titles = {**_WHO, "server": host or _WHO["server"]}
     return tuple(
@@ -127,8 +127,8 @@ def lanes_of(
 # Sent and received data is converted to readable lines, which are escaped (S15) and truncated to `CELLS`.
 # Credentials and tokens are redacted as `****`.
 #
-# Secrets in events are already redacted (S17: no secrets in output). This module redacts the text again: it
-# searches for keywords before a secret, such as `PASS`. The second redaction is necessary because a plug-in
+# Secrets in events are already redacted (S17: no secrets in output). This module redacts the text again, by
+# searching for keywords before a secret, such as `PASS`. The second redaction is necessary because a plug-in
 # scheme may not redact secrets, and users may show a diagram to other people.
 
 #: Maximum width of a line in cells (character columns).
@@ -323,7 +323,7 @@ def host_of(url: str) -> str:
 class _Steps:
     """The conversion of plan steps to messages.
 
-    If a plan has a second TCP connection to the same host, this is an FTP data connection.
+    The second TCP connection of a plan to the same host is an FTP data connection.
     """
 
     def __init__(self) -> None:
@@ -386,7 +386,10 @@ class _Steps:
             self._add("say", preview(octets), "client", "server", size=len(octets))
 
     def _receive(self, what: str) -> None:
-        """Add a reply. If a data connection is open, the first reply is on the control connection."""
+        """Add a reply of the server.
+
+        If a data connection is open, the first reply is on the control connection.
+        """
         place: Place = "server" if self._waits_for_reply else self._heard_from
         if self._host is None and not self.who:
             place = "client"

@@ -164,7 +164,7 @@ class ExchangeRecording:
 
     @property
     def is_over(self) -> bool:
-        """Return whether the last attempt has ended."""
+        """Return whether the last attempt of the retrieval has ended."""
         return self._outcome is not None
 
     def exchange(self) -> RecordedExchange:
@@ -212,7 +212,7 @@ class ExchangeRecording:
         who = show_line(f"{event.address} port {event.port}")
         self._who[place] = who if self._who.get(place, who) == who else "several addresses"
         words = show_line(f"connects to {who}")
-        if self._taken is not None and not event.data:  # earlier bytes were sent to a proxy
+        if self._taken is not None and not event.data:  # the bytes before the tunnel were sent to a proxy
             self._messages.replace(self._taken, self._taken._replace(lines=(words,)))
             self._taken = None
         else:

@@ -21,7 +21,8 @@ from resolver.web.pages.text import PART, TextRun, media_type_of_picture, runs_o
 DEEPEST = 3
 #: Maximum number of lines of an open quotation; longer quotations are collapsed.
 _LONG = 12
-#: Maximum number of changes between quotation levels; a text with more changes is shown without levels.
+#: Maximum number of changes between quotation levels in an article; a text with more changes is shown without
+#: quotation levels.
 _MOST = 2_000
 
 _MARKS = re.compile(r"(?:> ?){1,64}")
@@ -165,8 +166,8 @@ def parts_of(octets: bytes, charset: str | None = None) -> list[MimePart]:
 def parts_of_document(response: Response) -> list[MimePart] | None:
     """Return the parts of a `multipart` document that is not a message, or None without a boundary.
 
-    The boundary is in the Content-Type field of an http response. In a file, such as a gopher item of type M,
-    the field is at the start of the content.
+    The MIME boundary is in the Content-Type field of an http response. In a file, such as a gopher item of
+    type M, the Content-Type field is at the start of the content.
     """
     said = next((value for name, value in response.meta if name.lower() == "content-type"), "")
     if "boundary" in said.lower():

@@ -1,4 +1,4 @@
-"""The pages of directories and search results: entries with metadata, sorting, filter and pagination."""
+"""The pages of directories and search results, with metadata, sorting, a filter and pagination."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Judge = Callable[[Entry], Verdict]
 class Paging(NamedTuple):
     """The pagination of a listing: the page number, and the links to other pages.
 
-    `None` stands for a missing previous or next page.
+    A missing previous or next page has the value None.
     """
 
     page: int
@@ -104,7 +104,7 @@ def paging_of(place: PageAddressBar, query: PageQuery, page: int, pages: int) ->
 
 
 def fields_of(place: PageAddressBar, query: PageQuery, *, but: str = "page") -> tuple[tuple[str, str], ...]:
-    """Return the hidden fields of a form that changes only the field `but`."""
+    """Return the hidden fields of a form that changes only the query field `but`."""
     before = str(query.before or "")
     said = {
         "from": place.from_id,

@@ -36,7 +36,8 @@ from resolver.web.pages.text import base_of, media_type_of, part_values, text_of
 #: The media types of markup. Markup has three views: text, page (from the content port), and source.
 _MARKUP = frozenset({"text/html", "application/xhtml+xml", "image/svg+xml", "text/xml", "application/xml"})
 _LOOKS_LIKE_MARKUP = (b"<!doctype html", b"<html", b"<svg", b"<?xml")
-#: File name extensions of files that the operating system or a browser runs when the user opens the file.
+#: File name extensions of executable content, which the operating system or a browser runs when the user
+#: opens the file.
 _RUN = re.compile(r"desktop|lnk|url|scf|hta|jar|exe|msi|bat|cmd|ps1|sh|app|html?|svg|xhtml|mht")
 #: Number of bytes for content sniffing, if the media type of a document is unknown.
 _FIRST = 4096
@@ -270,7 +271,7 @@ def _thread(url: Url, place: PageAddressBar) -> str | None:
 
 
 def _list_listing_facts(response: Response) -> list[FactRow]:
-    """Return the metadata of a listing, without size and media type, which are useless to the user."""
+    """Return the metadata of a listing; size and media type are omitted, because users do not need them."""
     return [fact for fact in facts_of(response) if fact.name in ("modified",)]
 
 

@@ -1,7 +1,7 @@
 """Error pages: the failure, its cause, possible next steps, and the position of the error in the URL.
 
-The page of a refusal shows the policy rules, and states that no data was sent. The page does not have a
-button to override the refusal.
+The error page of a refusal shows the policy rules, and states that no data was sent. The error page does not
+have a button to override the refusal.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ from protocols.errors import (
 from resolver.url.parsing import place_in_shown, redact
 from resolver.web.pages.page import FactRow, PageAddressBar, WebPage, format_count, line_of
 
-# If a rule refers to a component of the URL, carets mark the component, and its position is shown as text.
-# The carets are aligned with the displayed text, where an escaped character is wider than one character.
+# If a policy rule refers to a component of the URL, carets (^) mark the component, and its position is shown
+# as text. The carets are aligned with the displayed text, in which an escaped character is wider than one
+# character.
 
 #: Number of characters of the URL that are shown on each side of the position.
 _AROUND = 100
@@ -117,7 +118,7 @@ class LoginQuestion(NamedTuple):
     again: bool = False
 
 
-#: The pages by error class. For a subclass, the row of the nearest base class applies.
+#: The error pages by error class. For a subclass, the row of the nearest base class applies.
 ROWS: Mapping[type[ResolveError], ErrorKind] = {
     InvalidUrl: ErrorKind(400, "Invalid URL"),
     UnsupportedScheme: ErrorKind(501, "Unsupported scheme"),

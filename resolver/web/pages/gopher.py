@@ -1,7 +1,7 @@
 """Gopher menus, attributes and forms as pages.
 
-A menu shows the kind of each item in one word. Info lines are shown as text, searches as input fields, and
-the views of an item as links. If the policy forbids an item, the item shows the rule.
+The page of a menu shows the kind of each item in one word. Info lines are shown as text, searches as input
+fields, and the views of an item as links. If the policy forbids an item, the page shows the rule.
 """
 
 from __future__ import annotations
@@ -118,8 +118,8 @@ _ICONS = {
 }
 #: Maximum number of views that are shown as links beside an item.
 _MOST_VIEWS = 20
-#: Matches adjacent spaces or drawing characters, which indicate ASCII art. Line wrapping would destroy ASCII
-#: art.
+#: Matches adjacent spaces or drawing characters, which are signs of ASCII art. ASCII art is not wrapped,
+#: because line wrapping would destroy it.
 _DRAWN = re.compile(r"\S {3}|[|/\\_=*#+-]{3}|[|/\\] *[|/\\]")
 #: Minimum number of items for a filter field; a menu with this number or fewer does not have a filter field.
 _FEW = 50
@@ -170,8 +170,8 @@ def menu_page(
         place: The page's address bar.
         findings: Findings of the policy to show.
         title: The heading; by default the URL.
-        judge: Returns the policy verdict on the link of an item. If it is absent, links are checked when the
-            user opens them.
+        judge: A function that returns the policy verdict on the link of an item. Without `judge`, a link is
+            checked when the user opens the link.
         search: The URL for a search with other search terms, for a menu with search results.
         words: The search terms.
     """
@@ -283,8 +283,8 @@ def _details(entry: Entry) -> Iterator[FactRow]:
             yield FactRow(name, "\n".join(map(str, lines)))
 
 
-# The form of an item, and a preview of the submission. The user must confirm the preview before the data is
-# sent (S05).
+# The form of an item, and a preview of the submission. The user must confirm the preview before the answers
+# are sent (S05).
 
 _FIELDS = {
     AskQuestion.ASK: "line",
@@ -302,7 +302,7 @@ MOST_LINES = 500
 
 
 class FormField(NamedTuple):
-    """A line of a form; `kind` is the type of the input field, and `name` is its name."""
+    """A line of a form; `kind` is the type of the input field, and `name` is the name of the field."""
 
     name: str
     kind: str

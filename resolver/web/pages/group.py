@@ -11,11 +11,11 @@ from protocols.location import JsonValue
 from resolver.web.pages.directory import ListingPage, arrange_entries, fields_of, paging_of
 from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, date_of, format_count, text_of
 
-# Each article is shown below its parent. The References field lists earlier articles, and the parent is the
-# last of these articles that is in the listing (RFC 5322 section 3.6.4).
+# Each article is shown below its parent article. The References field lists earlier articles. The parent is
+# the last article in the References field that is also in the listing (RFC 5322 section 3.6.4).
 #
 # Message-ID and References are untrusted. The References of articles may form a cycle or name a missing
-# article, and two articles may have the same Message-ID. An article with such fields starts a new thread.
+# article, and two articles may have the same Message-ID. In these cases, an article starts a new thread.
 # Threading takes linear time in the number of articles and references, regardless of the depth of a thread.
 
 
@@ -55,7 +55,7 @@ def threads(entries: Sequence[Entry]) -> list[list[ThreadNode]]:
 def _children(entries: Sequence[Entry]) -> tuple[dict[int, list[int]], set[int]]:
     """Return the direct replies by parent article, and the articles whose parent is missing.
 
-    The key -1 is for articles without a parent.
+    Articles without a parent have the key -1.
     """
     numbers: dict[str, int] = {}
     for number, entry in enumerate(entries):

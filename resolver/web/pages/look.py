@@ -1,6 +1,6 @@
-"""The preview of a URL: its components, the policy verdict with the rules, and the data to send.
+"""The preview page of a URL: its components, the policy verdict with the rules, and the data to send.
 
-A preview does not send a request. The preview page cannot override a refusal.
+A preview does not send a request. The preview page does not have a button to override a refusal.
 """
 
 from __future__ import annotations

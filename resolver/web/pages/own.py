@@ -56,7 +56,7 @@ class SavedTransfer(NamedTuple):
 
 
 class UrlRow(NamedTuple):
-    """A row in a list of URLs; `kept` is the original URL, and `url` is the URL without its password."""
+    """A row in a list of URLs; `kept` is the original URL, and `url` has its password redacted."""
 
     href: str
     kept: str

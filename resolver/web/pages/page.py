@@ -236,7 +236,7 @@ def line_of(text: str) -> str:
 
 
 # The breadcrumb navigation: a link to each parent directory of a URL. A gopher selector is not always a path.
-# So its parent directories are only a guess, but the guess is right for most servers.
+# So the parent directories of a gopher URL are only a guess, which is right for most servers.
 
 #: Maximum number of breadcrumbs; if a path has more segments, segments in the middle are omitted.
 _MOST = 12
@@ -275,7 +275,7 @@ def _steps(text: str, tree: Tree, href: Callable[[str], str]) -> Iterator[Breadc
     yield Breadcrumb(text[:start], _step(text[: start + 1], tree, href))
     at = start + 1
     if "gophertype" in parse(text).components():
-        at += 1  # the path begins after the type and ends before the search terms
+        at += 1  # the path begins after the gopher type and ends before the search terms
         end = next((found for found in [text.find("%09", at, end)] if found >= 0), end)
     while at < end:
         slash = text.find("/", at, end)

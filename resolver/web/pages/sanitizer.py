@@ -1,9 +1,9 @@
 """An HTML sanitizer, which rewrites untrusted HTML, SVG and XML without references to other hosts.
 
 The Content-Security-Policy of a document (`headers.make_content_headers`) blocks network requests, but for
-frames the block takes effect too late. Chromium 156 connects to the host of an `iframe` or a `frame` before
-it applies the Content-Security-Policy. Chromium also connects too early in SVG, XML, `srcdoc`, `noscript` and
-shadow trees. In a measurement, 11 of 71 kinds of references to a host caused a connection.
+frames it takes effect too late. Chromium 156 connects to the host of an `iframe` or a `frame` before it
+applies the Content-Security-Policy. Chromium 156 also connects too early for frames in SVG, XML, `srcdoc`,
+`noscript` and shadow trees. In a measurement, 11 of 71 kinds of references to a host caused a connection.
 
 So the document is rewritten with only the allowed elements and attributes below. Text and attribute values
 are escaped. If this module and the browser parse the original document differently (mutation XSS), the
@@ -149,7 +149,7 @@ def _find_end(markup: str, end: str, start: int) -> int:
 
 
 def _read_tag(markup: str, at: int) -> _Begun | None:
-    """Parse the rest of a tag after the tag name; return None if the tag is not closed."""
+    """Parse a tag from the end of its tag name; return None if the tag is not closed."""
     values: dict[str, str] = {}
     while True:
         gap = _match(_GAP, markup, at)

@@ -68,8 +68,8 @@ def runs_of(text: str, place: PageAddressBar) -> Iterator[TextRun]:
         yield TextRun(text[at:])
 
 
-# The conversion of HTML to plain text. The page does not contain markup of the document, so pictures, styles
-# and scripts are not requested.
+# The conversion of HTML to plain text. The resulting page does not contain markup of the HTML document, so
+# the pictures, styles and scripts of the document are not requested.
 #
 # The input is parsed in one pass, in linear time. Python's `html.parser` is not used. If a construct is not
 # closed, `html.parser` searches for its end again after every `<`, which takes quadratic time (ReDoS).
@@ -113,8 +113,8 @@ def text_of_markup(markup: str, base: str | None = None) -> str:
 def base_of(text: str, base: str | None = None) -> str | None:
     """Return the URL for relative links of a document, from its URL or its `base` element.
 
-    The result contains neither user information nor a fragment. The result is absent (None) for an invalid
-    URL and for all schemes except http, because their URLs lack a path or a query.
+    The result contains neither user information nor a fragment. Return None for an invalid URL, and for all
+    schemes except http, because URLs of other schemes lack a path or a query.
     """
     try:
         url = parse(text) if base is None else join(parse(base), text)
