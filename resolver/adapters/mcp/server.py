@@ -66,8 +66,6 @@ from resolver.adapters.mcp.tools import (
 
 #: Maximum number of concurrent tool calls; further calls wait.
 AT_ONCE = 8
-#: Maximum number of clients of one HTTP server. The client of a session may disappear without a message.
-_MAX_SESSIONS = 64
 #: Minimum number of bytes between two progress notifications of a call.
 _STEP = 65_536
 
@@ -122,9 +120,7 @@ def http_application(grant: ToolGrant, *, version: str = "") -> Starlette:
         version: The version that the server reports.
     """
     unchecked = TransportSecuritySettings(enable_dns_rebinding_protection=False)
-    return server(grant, version=version).streamable_http_app(
-        transport_security=unchecked, max_sessions=_MAX_SESSIONS
-    )
+    return server(grant, version=version).streamable_http_app(transport_security=unchecked)
 
 
 async def _list_tools(
