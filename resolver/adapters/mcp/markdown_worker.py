@@ -26,7 +26,7 @@ _MAX_BASE = 4_096
 #: Elements without text for a reader. A hidden element may have instructions for an agent (prompt injection).
 _UNSEEN = "script, style, template, svg, iframe, object, canvas, [hidden], [aria-hidden=true]"
 _HIDING = re.compile(r"(?:^|[;\s])(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
-#: Links that lead to no resource; the URL of an embedded image may be as long as the page.
+#: Links without a resource; the URL of an embedded image may be as long as the page.
 _NO_LINK = re.compile(r"[\s\x00-\x20]*(?:javascript|data|vbscript|blob)\s*:", re.IGNORECASE)
 _MAIN = "main, [role=main]"
 

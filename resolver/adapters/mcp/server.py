@@ -193,8 +193,8 @@ def _content(answer: ToolAnswer) -> list[ContentBlock]:
     return [EmbeddedResource(resource=blob)]
 
 
-# A prompt is a command that the user chooses in the client; its text goes to the model. A resource is data
-# that the client attaches to a conversation.
+# A prompt is a command that the user chooses in the client; its text goes to the model. The client attaches
+# resources to a conversation.
 
 _PROMPT = Prompt(
     name="fetch",

@@ -147,7 +147,7 @@ class ResultPage(NamedTuple):
     def facts(self) -> dict[str, object]:
         """Return the position of the page in the complete object, as members of a record.
 
-        The member `next` tells a model in words how to get the next page.
+        The member `next` tells a model how to get the next page.
         """
         total = len(self.held.content)
         facts: dict[str, object] = {"position": self.position, "total": total, "next_cursor": self.cursor}
@@ -220,8 +220,8 @@ def _end(content: Content, position: int, length: int, width: int) -> int:
 def _text_end(text: str, position: int, end: int) -> int:
     """Return the end of a page of text, at most `end`.
 
-    A page ends after a line or a word of its second half. Otherwise, it ends between two characters. A letter
-    with its accents is one character, and so is an escape such as `\\x1b`.
+    A page ends after a line or a space in its second half. Otherwise, the page ends between two characters.
+    A letter with its accents is one character, and so is an escape such as `\\x1b`.
     """
     if end == len(text):
         return end
@@ -316,7 +316,7 @@ class ToolGrant:
 
 
 def describe_grant(grant: ToolGrant) -> dict[str, object]:
-    """Return what the operator allows, for agents: without local paths, addresses of proxies and mail."""
+    """Return the permissions of agents as JSON values, without local paths, proxies and mail addresses."""
     policy = {
         each.name: sorted(value)
         if isinstance(value := getattr(grant.policy, each.name), frozenset)

@@ -1,4 +1,4 @@
-"""HTML pages as Markdown: what is kept, what is removed, and the limits of hostile pages."""
+"""HTML pages as Markdown: kept and removed content, and the limits of hostile pages."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ HOSTILE: dict[str, Callable[[], str]] = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_convert_html_of_hostile_page_is_bounded(name: str) -> None:
-    """The worker ends by itself within its limits: memory, processor time and size of the output."""
+    """The worker ends within its limits: memory, processor time and size of the output."""
     page = await converted(HOSTILE[name](), URL)
     assert page is None or len(page.text) <= 8_388_608
 
