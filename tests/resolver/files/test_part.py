@@ -389,9 +389,11 @@ def test_segment_close_error_is_a_local_error(tmp_path: Path, monkeypatch: pytes
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     fd = os.open(tmp_path / "got.part", os.O_RDWR | os.O_CREAT)
-    with monkeypatch.context() as patch, pytest.raises(LocalError, match="cannot write"):
-        with Segment(fd, "got", 0, 10) as segment:
-            segment.write(b"octets")
-            patch.setattr("os.close", fail)
+    segment = Segment(fd, "got", 0, 10)
+    segment.write(b"octets")
+    with monkeypatch.context() as patch:
+        patch.setattr("os.close", fail)
+        with pytest.raises(LocalError, match="cannot write"):
+            segment.__exit__(None, None, None)
     assert segment.position == 6
     os.close(fd)
