@@ -1,4 +1,4 @@
-"""Messages between the planner of a run and the workers; all messages can be pickled."""
+"""The messages between the planner of a bulk run and the Dask workers; pickle can serialize all messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class BulkRequest(NamedTuple):
-    """A request of a run.
+    """A URL to fetch in a bulk run, with the path of its file.
 
     Attributes:
         url: The URL in the caller's form.
@@ -31,12 +31,14 @@ class BulkRequest(NamedTuple):
 
 
 class RequestSlice(NamedTuple):
-    """The requests of one Dask task: requests of one partition with an estimated duration of one minute.
+    """A batch of requests (slice), which a Dask worker processes as one task.
+
+    All requests are of one partition, and take about one minute.
 
     Attributes:
         partition: The number of the partition.
         number: The number of the slice within its partition.
-        label: The hosts, for display.
+        label: The hosts of the requests, for display.
         items: The requests, in the order in which they should start.
         last: Whether the slice contains all remaining requests of the partition.
         seconds: The estimated duration in seconds.
@@ -53,7 +55,7 @@ class RequestSlice(NamedTuple):
 
 
 class SliceReport(NamedTuple):
-    """The outcome of a slice.
+    """The outcome of a batch of requests (slice), which the worker reports to the planner.
 
     Attributes:
         partition: The number of the partition.
@@ -63,7 +65,7 @@ class SliceReport(NamedTuple):
         exits: The number of requests by exit status.
         bytes: The number of received bytes.
         seconds: The duration in seconds.
-        pauses: For each host that requested a pause, the remaining seconds at the end of the slice.
+        pauses: For each host that requested a pause, the remaining seconds of the pause after the slice.
         held: Whether another run had locked the partition, so that no request was started.
     """
 
@@ -80,7 +82,7 @@ class SliceReport(NamedTuple):
 
 Format: TypeAlias = Literal["parquet", "jsonl"]
 
-#: The maximum number of concurrent requests in one slice, for all hosts together.
+#: The maximum number of concurrent requests in one batch (slice), for all hosts together.
 CONCURRENCY = 64
 
 
@@ -96,7 +98,7 @@ class BulkJob:
         host_rate: The maximum number of requests per second to a host (rate limit).
         format: The file format of the outcomes.
         warc: Whether bodies are stored in archives instead of files.
-        box: The time in seconds after which a slice does not start further requests.
+        box: The time in seconds after which a batch of requests (slice) does not start further requests.
         concurrency: The maximum number of concurrent requests in a slice.
     """
 
@@ -121,8 +123,8 @@ class BulkJob:
 #: The maximum number of workers that an error message about versions lists.
 _MOST_NAMED = 3
 
-#: Names of the exceptions that a worker raises if it lacks the function. Newer versions of Dask report the
-#: exception as text.
+#: Names of the exceptions that a worker raises if this package is missing or too old. Newer versions of Dask
+#: report the exception as text.
 _LACKING = ("ModuleNotFoundError", "ImportError", "AttributeError")
 
 #: Text in Dask's error message for a task that the scheduler cannot load, usually because of a missing

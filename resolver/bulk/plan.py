@@ -1,13 +1,13 @@
 """The plan of a run, which divides the requests into slices, and the forecast of the run's duration.
 
-A host is in one slice at a time. The caller first adds all requests and then takes slices. `BulkScheduler`
-schedules requests by their numbers. A temporary database stores the requests (`PendingRequests`). If several
-slices wait for a worker, the slice with the greatest `urgency` starts first, because its hosts determine the
-end of the run.
+A slice is a batch of requests for one worker. At any time, at most one slice contains requests to a host.
+The caller first adds all requests and then takes slices. `BulkScheduler` schedules requests by their numbers.
+A temporary database stores the requests (`PendingRequests`). If several slices wait for a worker, the slice
+with the greatest `urgency` starts first, because the slowest hosts determine the duration of the run.
 
     with BulkPlan(HostPace(rate=2.0)) as plan:
         plan.add(item, host, scheme)
-        while (slice := plan.take()) is not None: ...  # None: the rest is in partitions under way
+        while (slice := plan.take()) is not None: ...  # None: all other requests are in running partitions
         plan.end(slice, left, seconds)
 """
 
@@ -42,23 +42,24 @@ _NO_HOST = "files"
 
 
 def partition_of(host: str, partitions: int = PARTITIONS) -> int:
-    """Return the partition of a host.
+    """Return the number of the partition (shard) that contains all requests to a host.
 
-    The partition of a host is the same in each run, because file names contain the partition number.
+    A host has the same partition in each run, because file names contain the partition number.
     """
     digest = blake2b(host.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "big") % partitions
 
 
 class BulkPlan:
-    """The requests of a run and their scheduler, as a context manager for one thread at a time.
+    """The work queue of a bulk run: a database of waiting requests, and a scheduler.
 
-    Methods raise `LocalError` for an error of the database.
+    The class is a context manager. Only one thread at a time may use an instance (not thread-safe). Methods
+    raise `LocalError` for an error of the database.
 
     Args:
-        pace: The pace of requests to a host.
-        partitions: The number of partitions.
-        box: The maximum duration of a slice in seconds.
+        pace: The rate limit and the concurrency limits for requests to a host.
+        partitions: The number of partitions (shards).
+        box: The maximum duration of a batch of requests (slice) in seconds.
     """
 
     def __init__(self, pace: HostPace, *, partitions: int = PARTITIONS, box: float = BOX) -> None:
@@ -109,9 +110,10 @@ class BulkPlan:
     # -- slices
 
     def take(self) -> RequestSlice | None:
-        """Return the next slice, or None if all partitions with requests have a running slice.
+        """Return the next batch of requests (slice), or None if no batch can start now.
 
-        The slice comes from the waiting partition with the longest remaining time.
+        A partition has at most one running slice. The next slice comes from the waiting partition with the
+        longest remaining time.
         """
         share = self._turns.take()
         if share is None:
@@ -130,7 +132,7 @@ class BulkPlan:
         )
 
     def _list_requests(self, share: HostShare) -> list[tuple[int, int, BulkRequest]]:
-        """Return the number, host and item of each request, in the order in which the requests can start."""
+        """Return the number, host and item of each request, in the order in which a worker starts them."""
         held = []
         for host, number_of in share.counts:
             between = self._turns.seconds_between(host)
@@ -142,10 +144,11 @@ class BulkPlan:
     def end(
         self, slice: RequestSlice, left: Sequence[BulkRequest] = (), seconds: float = 0.0, *, idle: int = 0
     ) -> None:
-        """End a slice, queue its unstarted requests again, and update the estimated speed of its hosts.
+        """Record the end of a batch of requests (slice), and queue its unstarted requests again.
 
-        The unstarted requests come before all other requests to their hosts. The estimates do not change if
-        `seconds` is 0, or if at least half of the started requests were `idle`.
+        In the work queue, the unstarted requests come before all other requests to their hosts. The method
+        also updates the estimated speed of the hosts. The estimates do not change if `seconds` is 0, or if at
+        least half of the started requests were `idle`.
 
         Args:
             slice: The slice.
@@ -165,7 +168,7 @@ class BulkPlan:
         begun, not_begun = list[int](), Counter[int]()
         for number, host, item in reversed(
             held
-        ):  # If several requests are equal, the first of them were started.
+        ):  # Of several equal requests, the worker started the first requests.
             if missing[item.url, item.path]:
                 missing[item.url, item.path] -= 1
                 not_begun[host] += 1
@@ -180,20 +183,21 @@ class BulkPlan:
     # -- figures
 
     def urgency(self, slice: RequestSlice) -> float:
-        """Return the estimated time in seconds for the slice and the waiting requests of its partition.
+        """Return the estimated seconds to process a batch (slice) and all waiting requests of its partition.
 
-        If several slices wait for a worker, the slice with the longest time should start first.
+        Among the slices that wait for a worker, the slice with the most seconds should start first (longest
+        processing time first).
         """
         return self._turns.urgency(self._under_way[slice.partition][0])
 
     @property
     def left(self) -> int:
-        """Return the number of requests that are not in a running slice."""
+        """Return the number of requests that wait in the work queue."""
         return self._turns.waiting
 
     @property
     def in_flight(self) -> int:
-        """Return the number of running slices."""
+        """Return the number of batches of requests (slices) that are running."""
         return self._turns.under_way
 
     @property
@@ -211,12 +215,15 @@ class BulkPlan:
         return max((seconds for _, _, seconds in self._turns.find_slowest(1)), default=0.0)
 
     def find_largest(self, most: int) -> list[tuple[str, int, float]]:
-        """Return the `most` slowest hosts, each with the number of requests and the duration in seconds."""
+        """Return at most `most` slowest hosts, each with its number of requests and its seconds."""
         found = self._turns.find_slowest(most)
         return [(self._waiting.name(host), requests, seconds) for host, requests, seconds in found]
 
     def histogram(self) -> list[tuple[int, int]]:
-        """Return the number of hosts with 1 to 9 requests, 10 to 99 and so on, as (minimum, hosts)."""
+        """Return a histogram of the number of requests per host, as (minimum, number of hosts).
+
+        For example, (10, 3) means that 3 hosts have 10 to 99 requests each.
+        """
         return self._turns.histogram()
 
     def turns(self) -> BulkScheduler:
@@ -224,15 +231,15 @@ class BulkPlan:
         return self._turns.copy()
 
 
-#: The maximum length in bytes of the readable text after the digest in a file name. Even with the suffixes of
-#: temporary files, the file name is short enough for all file systems.
+#: The maximum length in bytes of the slug, which is the readable text after the digest in a file name. Even
+#: with the suffix of a temporary file, the file name is short enough for all file systems.
 _LONGEST = 120
 
 #: The directory for the bodies of local files.
 _HERE = "local"
 
-#: The requests of a run: URLs and `SaveRequest`s, or a Dask collection of them (a bag, or a column of a
-#: dataframe).
+#: The type of a run's requests: an iterable of URLs and `SaveRequest`s, or a Dask collection of them (a bag,
+#: or a column of a dataframe).
 Given: TypeAlias = "Iterable[UrlLike | SaveRequest] | Any"
 
 
@@ -297,7 +304,7 @@ def _text(url: UrlLike) -> str:
 
 
 def _place(url: Url, host: str, text: str) -> str:
-    """Return the path for a URL: a digest of the URL and a readable name."""
+    """Return the path of the file for a URL: a digest of the URL and a readable name (slug)."""
     place = _place_below(host.removesuffix(":") or _HERE, text)
     try:
         name = local_file_name(url)
@@ -313,7 +320,7 @@ def _place_below(directory: str, text: str) -> str:
 
 
 def iterate_requests(given: Given, client: Client | None) -> Iterator[UrlLike | SaveRequest]:
-    """Yield the requests one by one; a Dask collection is loaded one partition at a time."""
+    """Yield the requests lazily; a Dask collection is loaded one partition at a time."""
     if not hasattr(given, "__dask_graph__"):
         yield from given
         return
@@ -324,20 +331,20 @@ def iterate_requests(given: Given, client: Client | None) -> Iterator[UrlLike | 
 
 # The forecast of a run: a simulation of the plan in virtual time.
 #
-# The simulation uses a copy of the real scheduler (`BulkScheduler`) and simulated workers. A slice takes its
-# estimated time. So a forecast uses the real limits of the hosts and the real capacity of the cluster. Only
-# the speed of the hosts is an estimate.
+# The simulation uses a copy of the real scheduler (`BulkScheduler`) and simulated workers. A simulated worker
+# processes a slice in exactly the estimated time. So a forecast uses the real limits of the hosts and the
+# real capacity of the cluster. Only the speed of the hosts is an estimate.
 
 #: The numbers of workers that a forecast covers.
 WORKERS = (1, 4, 16)
 
-#: The number of slices that are submitted at a time for each slot (worker thread). With 1, a slot is idle
-#: once a minute while the next slice is sent. With larger values, slices of the slowest host wait behind
-#: other slices. With 2, a run takes 20 % longer on a cluster of the largest useful size (`python -m
-#: bench.bulk_plan`).
+#: The number of batches of requests (slices) that Dask has at a time for each slot (worker thread). With 1, a
+#: slot is idle once a minute while Dask sends the next slice. With a larger number, slices of the slowest
+#: host wait behind other slices. With 2, a run takes 20 % longer on a cluster of the largest useful size
+#: (`python -m bench.bulk_plan`).
 AHEAD = 1.0
 
-#: The overhead of a slice in seconds, for the submission, the connections and the report.
+#: The time overhead of each batch of requests (slice) in seconds: submission, connection setup and report.
 BESIDES = 0.2
 
 #: The maximum number of hosts that a forecast lists.
@@ -370,7 +377,7 @@ class SimulatedRun(NamedTuple):
     Attributes:
         makespan: The time in seconds until the end of the last slice.
         slices: The number of slices.
-        most_in_flight: The maximum number of concurrently submitted slices.
+        most_in_flight: The maximum number of slices that were submitted at the same time.
         work: The total time in seconds in which slots were busy.
     """
 
@@ -387,11 +394,11 @@ class Forecast(NamedTuple):
         requests: The number of requests.
         hosts: The number of hosts.
         slices: The number of slices.
-        bound: The minimum duration in seconds.
+        bound: The minimum duration in seconds, for any number of workers.
         bound_by: The host that determines `bound`.
         expected: The estimated duration in seconds, by the number of workers.
         largest: The slowest hosts, each with the number of requests and the duration in seconds.
-        histogram: The number of hosts by number of requests, as (minimum, hosts): 1 to 9, 10 to 99 and so on.
+        histogram: The result of `BulkPlan.histogram`: a histogram of the number of requests per host.
         each: The assumed duration of a request in seconds.
     """
 
@@ -407,7 +414,7 @@ class Forecast(NamedTuple):
 
 
 def forecast(plan: BulkPlan, *, threads: int = 1) -> Forecast:
-    """Return the forecast of a plan; the plan does not change. `threads` is the number per worker."""
+    """Return the forecast of a plan; `threads` is the number of threads per worker."""
     played = {workers: simulate(plan.turns(), workers * threads) for workers in WORKERS}
     largest = plan.find_largest(_MOST)
     return Forecast(
@@ -424,7 +431,7 @@ def forecast(plan: BulkPlan, *, threads: int = 1) -> Forecast:
 
 
 def as_thought(task: ForecastTask) -> tuple[Sequence[Any], float]:
-    """Return the outcome of a simulated task: it takes the estimated time and starts all requests."""
+    """Return the assumed outcome of a task: no unstarted requests, and the estimated duration."""
     return (), task.seconds + BESIDES
 
 
@@ -438,11 +445,11 @@ def simulate(
     """Simulate a run to its end.
 
     Args:
-        planner: The planner. The simulation consumes its requests.
+        planner: The plan or scheduler. The simulation removes all requests from it.
         slots: The number of slots (worker threads).
         perform: A function that returns the unstarted requests and the duration of a task.
         ahead: The number of tasks that are submitted at a time for each slot. A free slot immediately starts
-            the most urgent submitted task.
+            the submitted task with the greatest urgency.
     """
     now, work, number, most = 0.0, 0.0, count(), 0
     at_hand: list[tuple[float, int, T]] = []

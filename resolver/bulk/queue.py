@@ -1,4 +1,4 @@
-"""The scheduler, which assigns requests to slices without I/O, and the database of waiting requests.
+"""The scheduler, which groups requests into slices without I/O, and the database of waiting requests.
 
 A slice is a batch of requests from one partition, which are sent to one worker. In this module, a slice is a
 `HostShare`, which contains only the number of requests for each host. A host belongs to one partition. A
@@ -10,11 +10,11 @@ partition is in one of three states:
 - Ended: the partition has no requests and no running slice.
 
 A partition has at most one running slice. So the rate limit of a host applies to the complete cluster without
-communication between workers. If the partition of a heap entry is running, or if the key differs from
-`_before`, the entry is stale and is ignored.
+communication between workers. Stale entries of the heap are ignored (lazy deletion). A heap entry is stale if
+its partition is running, or if its key differs from `_before`.
 
 `take` returns a slice of the waiting partition with the longest remaining time, because this partition
-determines the end of the run. The slice contains for each host as many requests as the host can process
+determines the duration of the run. The slice contains for each host as many requests as the host can process
 within `box` seconds. Hosts with the longest remaining time come first, and the requests to all hosts run
 concurrently.
 
@@ -29,9 +29,8 @@ has ended:
   finished by another run or refused by the policy. The next slice of the partition then covers 16 times the
   normal duration.
 
-If a slice has too many requests, some requests are sent to the worker in vain. If a slice has too few
-requests, a host is idle. The scheduler uses about 40 bytes of memory for each host, and no memory for a
-request.
+If a slice has too many requests, the worker returns some requests unstarted. If a slice has too few requests,
+a host is idle. The scheduler uses about 40 bytes of memory for each host, and no memory for a request.
 """
 
 from __future__ import annotations
@@ -48,14 +47,14 @@ from typing import NamedTuple
 from protocols.errors import LocalError
 from resolver.bulk.messages import BulkRequest
 
-#: The number of partitions. Even with several thousand hosts, a partition has few hosts. Each partition may
-#: have its own files.
+#: The number of partitions (shards). Even with several thousand hosts, a partition has few hosts. Each
+#: partition may have separate files.
 PARTITIONS = 1_024
 
-#: The maximum duration of a slice in seconds.
+#: The maximum duration of a batch of requests (slice) in seconds.
 BOX = 60.0
 
-#: The maximum number of requests in a slice. The limit bounds memory, because the planner stores the
+#: The maximum number of requests in a batch (slice). The limit bounds memory, because the planner stores the
 #: submitted requests.
 MOST = 2_000
 
@@ -66,16 +65,17 @@ _EXACT = 1e-9
 #: estimate.
 _ABOUT = 1.1
 
-#: The factor for the duration of the next slice if at least half of the started requests were not sent.
+#: The factor by which the next slice is longer, if at least half of the requests of the last slice were not
+#: sent.
 _LEAP = 16
 
-#: The minimum estimate in seconds for the duration of a request, for a host that refuses each request
-#: immediately.
+#: The minimum estimate in seconds for the duration of a request. The minimum applies to a host that refuses
+#: each request immediately.
 _SOONEST = 1e-4
 
 
 class HostPace(NamedTuple):
-    """The pace of requests to a host.
+    """The rate limit and the concurrency limits for requests to a host.
 
     Attributes:
         rate: The maximum number of requests per second (rate limit), or None.
@@ -92,7 +92,7 @@ class HostPace(NamedTuple):
     def compute_interval(self, cap: int | None) -> float:
         """Return the seconds per request for a host with at most `cap` concurrent requests.
 
-        Without `cap` and without a rate limit, only the concurrency limit of the slice applies.
+        Without `cap` and without a rate limit, only the concurrency limit of the slice (`at_once`) applies.
         """
         if cap is None:
             return self.each / self.at_once
@@ -100,7 +100,9 @@ class HostPace(NamedTuple):
 
 
 class HostShare(NamedTuple):
-    """A slice as numbers of requests by host; hosts with the longest remaining time come first.
+    """A batch of requests (slice), stored as the number of requests for each host.
+
+    Hosts with the longest remaining time come first.
 
     Attributes:
         last: Whether the partition has no waiting requests after this slice.
@@ -115,39 +117,41 @@ class HostShare(NamedTuple):
 
 
 class BulkScheduler:
-    """A scheduler that assigns each request to a slice, and each unstarted request to a later slice.
+    """A scheduler that groups requests into batches (slices).
+
+    If a worker does not start a request, the scheduler assigns the request again, to a later slice.
 
     Args:
-        pace: The pace of requests to a host.
-        partitions: The number of partitions.
+        pace: The rate limit and the concurrency limits for requests to a host.
+        partitions: The number of partitions (shards).
         box: The maximum duration of a slice in seconds.
     """
 
     def __init__(self, pace: HostPace, *, partitions: int = PARTITIONS, box: float = BOX) -> None:
         self._pace = pace
         self._box = box
-        # Arrays from `_partition` to `_between` are indexed by host number. Arrays from `_hosts` to `_before`
-        # are indexed by partition.
+        # The arrays `_partition` to `_between` have an element for each host. The arrays `_hosts` to
+        # `_before` have an element for each partition.
         self._partition = array("l")
         self._cap = array("l")  # The maximum number of concurrent requests; 0 means no limit.
         self._asked = array("q")  # The number of all requests to the host.
-        self._waiting = array("q")  # The number of requests that are not in a running slice.
+        self._waiting = array("q")  # The number of waiting requests to the host.
         self._between = array("d")  # The estimated seconds per request.
         self._hosts = [array("l") for _ in range(partitions)]  # The hosts with waiting requests.
-        # The estimated seconds per request with many concurrent requests.
+        # The estimated duration of a request in seconds, while many requests run concurrently.
         self._each = array("d", [pace.each] * partitions)
-        self._shares = array("l", [0] * partitions)  # The number of slices that `take` returned.
+        self._shares = array("l", [0] * partitions)  # The number of slices taken from the partition.
         self._before = array(
             "d", [0.0] * partitions
-        )  # The remaining time in seconds, the key of the heap entry.
+        )  # The remaining time of the partition in seconds, which is the key of the heap entry.
         self._heap: list[tuple[float, int]] = []
         self._changed: set[int] = set()
         self._under_way: dict[int, HostShare] = {}
-        self._done_before: set[int] = set()  # The partitions with few sent requests in the last slice.
+        self._done_before: set[int] = set()  # Partitions whose last slice sent few requests.
         self.waiting = 0
 
     def copy(self) -> BulkScheduler:
-        """Return an independent copy with the waiting requests, without running slices."""
+        """Return an independent copy of the scheduler, with waiting requests but without running slices."""
         twin = BulkScheduler(self._pace, partitions=len(self._hosts), box=self._box)
         twin._partition, twin._cap = self._partition[:], self._cap[:]
         twin._asked, twin._waiting = self._waiting[:], self._waiting[:]
@@ -169,7 +173,7 @@ class BulkScheduler:
         return len(self._partition) - 1
 
     def lower(self, host: int, cap: int | None) -> None:
-        """Lower the maximum number of concurrent requests to `cap`, the maximum of another scheme."""
+        """Lower the concurrency limit of a host to `cap`, which is the limit of another URL scheme."""
         if cap is not None and not 0 < self._cap[host] <= cap:
             self._cap[host] = cap
             self._between[host] = self._pace.compute_interval(cap)
@@ -193,7 +197,7 @@ class BulkScheduler:
         return len(self._under_way)
 
     def seconds_before(self, partition: int) -> float:
-        """Return the estimated seconds for the waiting requests of the partition."""
+        """Return the estimated seconds that the waiting requests of the partition take."""
         slowest, count = 0.0, 0
         for host in self._hosts[partition]:
             waiting = self._waiting[host]
@@ -206,10 +210,10 @@ class BulkScheduler:
         return self._between[host]
 
     def take(self) -> HostShare | None:
-        """Return the next slice, or None if all partitions with waiting requests are running."""
+        """Return the next batch of requests (slice), or None if all partitions with requests are running."""
         for partition in self._changed - self._under_way.keys():
             self._stand(partition)
-        self._changed.clear()  # `end` adds the running partitions again.
+        self._changed.clear()  # `end` adds each running partition to the heap again.
         while self._heap:
             before, partition = heapq.heappop(self._heap)
             if partition not in self._under_way and -before == self._before[partition]:
@@ -217,9 +221,10 @@ class BulkScheduler:
         return None
 
     def urgency(self, share: HostShare) -> float:
-        """Return the estimated seconds for the slice and the waiting requests of its partition.
+        """Return the estimated seconds to process a batch (slice) and all waiting requests of its partition.
 
-        Among the slices that wait for a worker, the slice with the most seconds should start first.
+        Among the slices that wait for a worker, the slice with the most seconds should start first (longest
+        processing time first).
         """
         return share.seconds + self.seconds_before(share.partition)
 
@@ -253,8 +258,8 @@ class BulkScheduler:
         seconds = self._box * (_LEAP if partition in self._done_before else 1)
         wanted = sum(self._count_within(seconds, host) for host in slowest)
         most_together = self._pace.at_once / self._each[partition]  # Requests per second.
-        # Reduce the duration for all hosts, so that the slice has about `MOST` requests. The duration stays
-        # at least as long as `MOST` requests take at the maximum concurrency of the slice.
+        # A slice should have about `MOST` requests. If more requests fit, the duration is shortened for all
+        # hosts. The shortest duration is the time of `MOST` requests at the maximum concurrency.
         if wanted > MOST:
             seconds = max(seconds * MOST / wanted, min(seconds, MOST / most_together))
         room = max(1, min(MOST, int(seconds * most_together + _EXACT)))
@@ -268,7 +273,7 @@ class BulkScheduler:
         return counts
 
     def _count_within(self, seconds: float, host: int) -> int:
-        """Return the number of waiting requests that can start within `seconds`, but at least 1."""
+        """Return the number of waiting requests to a host that can start within `seconds`; at least 1."""
         return min(self._waiting[host], max(1, int(seconds / self._between[host] + _EXACT)))
 
     def _seconds_of(self, partition: int, counts: Sequence[tuple[int, int]]) -> float:
@@ -280,7 +285,7 @@ class BulkScheduler:
     def end(
         self, share: HostShare, left: Iterable[tuple[int, int]], seconds: float, *, idle: int = 0
     ) -> None:
-        """End a slice, and update the estimated speed of its hosts.
+        """Record the end of a batch of requests (slice), and update the estimated speed of its hosts.
 
         Args:
             share: The slice.
@@ -316,22 +321,23 @@ class BulkScheduler:
                 continue
             found = until / (count - not_begun) if not_begun else self._not_slower(host, count, seconds)
             self._between[host] = max(found, self._compute_interval(host), _SOONEST)
-        # Whether the slice started no request to at least one host.
+        # Whether there is a host in the slice to which no request was started.
         crowded = any(left.get(host) == count for host, count in share.counts)
         found = (until if crowded else seconds) * self._pace.at_once / begun
         each = found if crowded else min(found, self._each[share.partition])
         self._each[share.partition] = max(each, _SOONEST)
 
     def _not_slower(self, host: int, count: int, seconds: float) -> float:
-        """Return the new estimate of seconds per request for a host after all its requests ended.
+        """Return the new estimate in seconds per request, for a host whose requests have all ended.
 
-        The host may have been idle at the end, while the slice waited for another host.
+        The new estimate is never slower than the old estimate. The measured time may be too long, because the
+        host was perhaps idle while the slice waited for another host.
         """
         known = self._between[host]
         return known / 2 if seconds > known * count * _ABOUT else min(known, seconds / count)
 
     def _compute_interval(self, host: int) -> float:
-        """Return the minimum number of seconds per request that the rate limit allows."""
+        """Return the minimum interval in seconds between two requests to a host under the rate limit."""
         return 1 / self._pace.rate if self._pace.rate is not None and self._cap[host] else 0.0
 
     # -- figures
@@ -349,7 +355,10 @@ class BulkScheduler:
         return self._asked[host] * self._pace.compute_interval(self._cap[host] or None)
 
     def histogram(self) -> list[tuple[int, int]]:
-        """Return the number of hosts with 1 to 9 requests, 10 to 99 and so on, as (minimum, hosts)."""
+        """Return a histogram of the number of requests per host, as (minimum, number of hosts).
+
+        For example, (10, 3) means that 3 hosts have 10 to 99 requests each.
+        """
         lengths = Counter(
             len(str(asked)) for host, asked in enumerate(self._asked) if asked and self._cap[host]
         )
@@ -367,7 +376,7 @@ class BulkScheduler:
 # The database is private and is removed when the connection is closed. A request stays in the database until
 # a worker has started the request. So unstarted requests are never lost.
 
-#: The number of requests that are inserted together, and the number of hosts that are cached in memory.
+#: The number of requests in one database insert, and also the number of hosts that are cached in memory.
 _TOGETHER = 1_000
 _MOST_HELD = 20_000
 
@@ -462,7 +471,7 @@ class PendingRequests:
         ]
 
     def _put_in_order(self) -> None:
-        """Create the index by host after the last insert.
+        """Create the database index by host, after the last insert.
 
         An index that is created at the end takes a tenth of the time of an index that is updated for each
         request.

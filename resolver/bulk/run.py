@@ -1,4 +1,4 @@
-"""A run on a cluster, which plans the requests and submits slices of requests to Dask.
+"""A bulk run on a cluster, which plans the requests and submits batches of requests (slices) to Dask.
 
 Only a few slices are submitted at a time. So the memory use of Dask's scheduler and the workers does not
 depend on the number of requests. The plan chooses the next slice, and a partition has at most one running
@@ -27,25 +27,25 @@ from resolver.transfer.settings import Settings, check_names
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-#: The number of consecutive lost slices of a partition after which the run fails. A slice is lost if its
-#: worker is lost.
+#: The number of consecutive lost slices of a partition after which the run fails. A slice (a batch of
+#: requests) is lost together with its worker.
 _MOST_LOST = 5
 
-#: The number of consecutive slices after which the run fails if another run has locked the partition. Each
-#: slice waits for one minute. If a host does not respond, the other run may need this time for all attempts
-#: of a request.
+#: The number of consecutive slices that find their partition locked by another run, after which this run
+#: fails. Each slice waits one minute for the lock. The other run may hold the lock for 20 minutes, because it
+#: retries requests to a host that does not respond.
 _MOST_HELD = 20
 
 #: The timeout in seconds for the transfer of a slice's report from a worker. A report has some hundred bytes.
-#: Other slices are not processed during this time.
+#: During the transfer, the planner does not process other slices.
 _REPORT = 30.0
 
-#: The interval in seconds between two queries for the number of worker threads. The queries also continue
-#: without workers.
+#: The polling interval in seconds for the number of worker threads. The run also polls while the cluster has
+#: no workers.
 _LOOK = 5.0
 _WAIT = 0.5
 
-#: The interval in seconds between two checks whether workers have finished the slices of an interrupted run.
+#: The polling interval in seconds, while workers finish the slices of an interrupted run.
 _REST = 0.5
 
 _ABOUT = "bulk.json"
@@ -96,7 +96,7 @@ class BulkSummary(NamedTuple):
 def plan_requests(
     requests: Given, client: Client | None, pace: HostPace, partitions: int = PARTITIONS
 ) -> Iterator[BulkPlan]:
-    """Yield the plan with all requests."""
+    """Add all requests to a plan, and yield the plan."""
     with BulkPlan(pace, partitions=partitions) as plan:
         for request in iterate_requests(requests, client):
             plan.add(*place_request(request))
@@ -122,9 +122,9 @@ def run(
     run waits. To resume an interrupted run, call the function again with the same `out`. Finished requests
     are then skipped.
 
-    If `out` is a URL, the run first waits at most one minute until workers have finished the slices of an
-    interrupted run. The run cannot query the workers of another scheduler, so the caller must wait for these
-    workers.
+    If `out` is a URL, workers may still run slices (batches of requests) of an interrupted run. The run first
+    waits at most one minute for these workers. If the interrupted run used another scheduler, the caller must
+    wait for the workers, because this run cannot query them.
 
     Args:
         requests: URLs or `SaveRequest`s in an iterable, a Dask bag or a column of a dataframe. All requests
@@ -204,7 +204,7 @@ def _agree(store: Store, format: Format) -> int:
 
 
 class _WorkerSpread:
-    """The running slices of a run on the cluster.
+    """The batches of requests (slices) of a run that are running on the cluster.
 
     A slice is running from the call of `_follow` until its future has one of these results:
 
@@ -263,10 +263,7 @@ class _WorkerSpread:
         return self._summary(monotonic() - began)
 
     def _has_one_ended(self) -> bool:
-        """Return whether a slice ended within 0.5 s.
-
-        Otherwise the caller checks whether the number of workers has changed.
-        """
+        """Return whether a slice ended within 0.5 s."""
         changed = self._completed.thread_condition
         with changed:
             return bool(changed.wait_for(self._completed.has_ready, _WAIT))
@@ -292,7 +289,7 @@ class _WorkerSpread:
         while len(self._under_way) < max(1, self._threads) and (slice := self._plan.take()) is not None:
             slice = slice._replace(pauses=self._pauses_of(slice.partition))
             key = (self._name_of(slice), slice.partition, slice.number, self._run)
-            urgency = round(self._plan.urgency(slice))  # Slices wait only after workers have left.
+            urgency = round(self._plan.urgency(slice))  # Submitted slices wait only after workers have left.
             sent = pack_task(self._job, slice)
             future = self._client.submit(fetch_packed, sent, key=key, pure=False, priority=urgency)
             self._follow(future, slice)
@@ -306,7 +303,7 @@ class _WorkerSpread:
         return self._names.setdefault(slice.partition, slice.label.replace("-", "\N{NON-BREAKING HYPHEN}"))
 
     def _settle(self, future: Future, slice: RequestSlice) -> None:
-        """Process a future that has ended; the report of the slice may be lost together with the worker."""
+        """Process the result of a Dask task; the report of the slice may be lost together with the worker."""
         from distributed import CancelledError, KilledWorker
 
         if future.status in ("pending", "lost"):
@@ -330,7 +327,7 @@ class _WorkerSpread:
             self._count(slice, report)
 
     def _follow(self, future: Future, slice: RequestSlice) -> None:
-        """Add a slice to the running slices."""
+        """Record a submitted slice as running."""
         self._under_way[future] = slice
         self._completed.add(future)
 

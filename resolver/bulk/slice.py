@@ -1,4 +1,4 @@
-"""The code that runs in a worker: it fetches the requests of a slice and reports the outcome.
+"""The code that runs in a Dask worker: it fetches a batch of requests (slice) and reports the outcome.
 
 A partition has at most one running slice. The lock on the ledger of the partition prevents a second slice,
 even if Dask wrongly assumes that the worker of the first slice is dead. A store at a URL does not support
@@ -51,7 +51,7 @@ def scratch() -> AbstractContextManager[str]:
     return make_scratch_directory(directory)
 
 
-# The archives of a run with `warc`. If `out` is a directory, all slices of a worker write to one archive in
+# The WARC archives of a bulk run. If `out` is a directory, all slices of a worker write to one archive in
 # `out`, until the run ends. If `out` is a URL, each slice writes a separate archive, which is sent to the
 # store with the other output.
 
@@ -61,7 +61,7 @@ _open: dict[str, Recorder] = {}
 
 @contextmanager
 def recorder_of(job: BulkJob, slice: RequestSlice, store: Store) -> Iterator[Recorder | None]:
-    """Yield the recorder for the slice, or None without `warc`."""
+    """Yield the WARC recorder for a batch of requests (slice), or None if the job does not record."""
     if not job.warc:
         yield None
     elif isinstance(store, OutputFiles):
@@ -86,7 +86,7 @@ def _open_worker_archive(shelf: OutputFiles) -> Recorder:
 
 
 def close_all() -> None:
-    """Close the archives of this process, and write their indexes."""
+    """Close the WARC archives of this process, and write their CDXJ indexes."""
     with _lock:
         while _open:
             _, recorder = _open.popitem()
@@ -95,7 +95,10 @@ def close_all() -> None:
 
 
 def index_all(directory: str) -> None:
-    """Write the indexes of archives from killed workers; archives that another process writes are skipped."""
+    """Write the missing CDXJ indexes of WARC archives in a directory.
+
+    An index is missing if the worker was killed. An archive that another process still writes is skipped.
+    """
     shelf = OutputFiles(directory)
     names = set(shelf.names("warc"))
     for name in sorted(names):
@@ -105,12 +108,12 @@ def index_all(directory: str) -> None:
                 Recorder(shelf.place(f"warc/{name}")).close()
 
 
-#: The interval in seconds between two attempts to lock a partition that another worker still has locked.
+#: The polling interval in seconds for the lock on a partition that another worker holds.
 _LOOK = 0.5
 
 
 class SliceOutput(NamedTuple):
-    """The output of a slice: the directory of its bodies and the ledger of its partition.
+    """The output of a batch of requests (slice): a directory of bodies, and the ledger of the partition.
 
     Attributes:
         elsewhere: Whether finished files are moved to a store at a URL.
@@ -122,10 +125,10 @@ class SliceOutput(NamedTuple):
 
 
 def fetch_slice(job: BulkJob, slice: RequestSlice) -> SliceReport:
-    """Fetch a slice.
+    """Fetch the URLs of a batch of requests (slice), and return a report.
 
-    The function blocks until all requests have ended. After the maximum duration of the slice, no further
-    requests are started.
+    The function blocks until all started requests have ended. After the maximum duration of the slice, no
+    further requests are started.
 
     Raises:
         LocalError: The output cannot be stored.
@@ -156,7 +159,7 @@ def _register_run(out: str) -> Iterator[None]:
 
 
 def is_under_way(out: str) -> bool:
-    """Return whether this process runs a slice for the store `out`, even if the client has disconnected."""
+    """Return whether this process runs a slice for the store `out`, also after the client disconnected."""
     return out in tuple(_under_way.values())
 
 
@@ -185,7 +188,7 @@ def _ledger_here(job: BulkJob, shelf: OutputFiles, name: str) -> str:
 
 
 def _publish(job: BulkJob, store: Store, bench: SliceOutput, partition: int, ended: list[str]) -> None:
-    """Send the files to the store, and then the ledger that lists the files."""
+    """Upload the saved files to the store, and then the ledger, which lists the files."""
     if isinstance(store, OutputFiles):
         return
     here = OutputFiles(bench.bodies)
@@ -234,7 +237,7 @@ async def _fetch(
 
 
 async def _enter(bench: SliceOutput, held: AsyncExitStack, patience: float) -> Ledger | None:
-    """Return the locked ledger, or None if another process still holds the lock after `patience` seconds.
+    """Lock and return the ledger, or return None if the lock is not free within `patience` seconds.
 
     Raises:
         LedgerFault: The ledger cannot be read or written.
@@ -272,7 +275,7 @@ class _SliceSession(Resolver):
 
 
 class _SliceLedger:
-    """The requests of a slice and their outcomes; a duplicate request is performed once."""
+    """The requests of a batch (slice) and their outcomes; a duplicate request is performed once."""
 
     def __init__(self, items: tuple[BulkRequest, ...]) -> None:
         self._waiting = {item.path: item for item in items}

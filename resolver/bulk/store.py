@@ -25,9 +25,10 @@ _MAKES = 5
 
 
 class RemoteStore:
-    """A store in an fsspec file system. Names are paths relative to the URL of the store, with `/`.
+    """A store in an fsspec file system.
 
-    Writes are atomic if the file system guarantees this. All methods raise `LocalError`.
+    File names are relative to the URL of the store, with `/` as the separator. Writes are atomic only if the
+    file system has atomic writes. All methods raise `LocalError`.
     """
 
     def __init__(self, url: str) -> None:
@@ -61,8 +62,8 @@ class RemoteStore:
         """Copy the file to a local path, and return whether the file exists.
 
         The result is False only if a new query to the file system confirms that the file is missing. A cached
-        listing may be outdated, and a network error proves nothing. If an existing ledger seemed to be
-        missing, the run would repeat finished requests.
+        listing may be outdated, and a network error does not mean that the file is missing. If an existing
+        ledger seemed to be missing, the run would repeat finished requests.
         """
         with self._faults():
             try:
