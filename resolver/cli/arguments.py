@@ -49,7 +49,7 @@ class Command(CommandOptions):
     def is_silent(self) -> bool:
         """Return whether error messages about a URL are suppressed.
 
-        The result is also true if records on standard error already contain these errors.
+        The result is also true if JSON records on standard error already contain these error messages.
         """
         return self.silent or self._has_records_on_stderr
 
@@ -382,7 +382,7 @@ def _check_output(command: Command) -> None:
         raise UsageError("--host-directories and --cut-dirs cannot be combined with -O FILE")
 
 
-#: Options of `get` that apply only to a single file with the name from its URL.
+#: Options of `get` that are valid only for a single file whose name comes from the URL.
 _ONE_FILE = [
     "output",
     "directory",
@@ -450,7 +450,8 @@ def _gateways(texts: list[str]) -> dict[str, str]:
 # The command line of `bulk`. Options for one process or one URL are rejected, because a cluster cannot apply
 # them.
 
-#: The number of concurrent slices of a worker process. Each slice has a thread that waits for an event loop.
+#: The number of batches of requests (slices) that a worker process runs concurrently. Each slice blocks one
+#: thread until an event loop has performed the requests.
 THREADS = 16
 
 #: The reason why an option of other commands is not valid for `bulk`, by option name.
@@ -485,7 +486,7 @@ def _check_bulk(command: Command) -> None:
             raise UsageError(f"bulk does not take {row.long}{why}")
     if any(text.startswith("quota=") for text in command.limit):
         raise UsageError("bulk does not take --limit quota: it limits one process")
-    # The configured value of `warc` is ignored: it is the path of a file for other commands.
+    # The configured value of `warc` is ignored, because the value is a file path for other commands.
     command.warc = command.configuration.given.get("warc")
     if command.warc not in (None, "-"):
         raise UsageError("bulk --warc: expected no FILE (each worker writes an archive below --out)")

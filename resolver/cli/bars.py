@@ -1,7 +1,7 @@
 """Progress bars: one line per transfer and one line for the total, as wide as the terminal.
 
-rich calculates the width of characters and detects the colors of a terminal. This module is imported only for
-the first bar, because short runs do not need rich. `streams` draws the lines.
+The library rich calculates the width of characters and detects the colors of a terminal. This module is
+imported only before the first bar, because short runs do not need rich. The module `streams` draws the lines.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from resolver.cli.transfers import TransferProgress, TransferTracker, countdown,
 #: transfer.
 _AGE = 0.3
 
-#: The minimum number of columns for the name and the bar together. A further figure is shown only if so many
-#: columns are left.
+#: The minimum number of columns for the file name and the bar together. Another figure, such as the transfer
+#: rate, is shown only if the name and the bar still have this minimum.
 _LEAST = 25
 _LEAST_BAR = 6
 
-#: The characters of a bar: for bytes of an earlier run, for received bytes, and for missing bytes.
+#: The characters of a progress bar: for bytes of an earlier run, for received bytes, and for missing bytes.
 #: `_ASCII_GLYPHS` is for terminals that cannot show block characters.
 _GLYPHS = ("▒", "█", "░")
 _ASCII_GLYPHS = ("+", "=", ".")
@@ -31,7 +31,7 @@ _STYLES = ("cyan", "green", "bright_black")
 
 
 class Bars:
-    """A formatter of transfers as lines; `encoding` is the encoding of standard error."""
+    """A formatter of transfers as progress bars; `encoding` is the encoding of standard error."""
 
     def __init__(self, encoding: str) -> None:
         self._console = Console(file=StringIO(), force_terminal=True, highlight=False, emoji=False)
@@ -115,9 +115,9 @@ def _tail(text: str, width: int) -> str:
 
 
 def _figures(transfer: TransferProgress, now: float, room: int) -> str:
-    """Format the figures of a transfer, right-aligned: as many as fit in `room` columns.
+    """Format the figures of a transfer, right-aligned in `room` columns.
 
-    The order of importance is percentage, time left, rate and bytes. The percentage is always shown.
+    The percentage is always shown. Time left, rate and bytes are added in this order if they fit.
     """
     rate, left, whole = transfer.rate(now), transfer.estimate_remaining(now), transfer.expected
     percent = "" if not whole else f"{min(100, transfer.received * 100 // whole)}%"

@@ -198,7 +198,7 @@ def _list_failures(counts: Mapping[str, int]) -> list[str]:
     return [f"{counts[how]:,} {how}" for how in ("failed", "refused") if counts.get(how)]
 
 
-# Ctrl-C and SIGTERM for `bulk`, which works in threads and processes of Dask.
+# Signal handling (Ctrl-C, SIGTERM) for `bulk`, which works in threads and processes of Dask.
 #
 # - A signal raises `KeyboardInterrupt` in the main thread. Context managers close the cluster and the files
 #   while the stack unwinds.
@@ -214,10 +214,11 @@ def _list_failures(counts: Mapping[str, int]) -> list[str]:
 #: ends, and another 5 s after it has killed the worker.
 PATIENCE = 10.0
 
-#: Seconds until a dropped signal is sent again. By then, the finalizer that dropped the signal has ended.
+#: Seconds until a signal is sent again because Python ignored the exception of its handler in a finalizer. By
+#: then, the finalizer has ended.
 _AGAIN = 0.05
 
-#: Maximum seconds to write the last message, because the reader of standard error may have stopped.
+#: The timeout in seconds to write the last message, because the reader of standard error may be blocked.
 _LAST = 1.0
 
 _Word = Literal["first", "dropped", "second", "over"]
@@ -310,7 +311,7 @@ class Interrupts:
     def _end(self) -> None:
         """Print the last message and end the process immediately.
 
-        A separate thread prints the message, because the reader of standard error may have stopped.
+        A separate thread prints the message, because the reader of standard error may be blocked.
         """
         teller = Thread(target=self._say, daemon=True)
         teller.start()
@@ -416,7 +417,7 @@ class _BulkCommand:
                 return  # the worker reports the error as the outcome of this request
 
     def _fetch_lists(self) -> Mapping[str, FetchedList]:
-        """Fetch the lists that are given as URLs."""
+        """Fetch the lists of URLs that are themselves URLs."""
         if not any(map(is_url, self._command.lists)):
             return {}
         return trio.run(self._fetch)
@@ -434,7 +435,7 @@ class _BulkCommand:
 
 
 def settings_of(command: Command, carried: PickledSecrets) -> Settings:
-    """Return the request settings of the workers; file paths in them are absolute paths of this machine."""
+    """Return the request settings of the workers; file paths are absolute paths of this machine."""
     policy = policy_of(command)
     return Settings(
         policy=policy,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tornado.ioloop import IOLoop
 
 
-#: The IP address on which the scheduler, the workers and their pages of a local cluster listen.
+#: The IP address on which a local cluster listens: the scheduler, the workers, and their web pages.
 _LOOPBACK = "127.0.0.1"
 
 #: Settings of a cluster without a dashboard. Profiles of workers are disabled, because only the dashboard
@@ -93,8 +93,8 @@ def _loop() -> Iterator[IOLoop]:
     runner.stop()
 
 
-# At its end, a local worker cancels its task, because no process waits for the result. Dask imports this
-# module by its name (`preload`) and calls `dask_teardown`.
+# Before a local worker ends, the worker cancels the running task, because no process waits for the result.
+# Dask imports this module by its name (`preload`) and calls `dask_teardown`.
 
 
 def dask_teardown(worker: object) -> None:

@@ -163,9 +163,9 @@ class Console:
     async def read(self) -> bytes:
         """Read typed bytes. Raises `HungUp`.
 
-        In line mode, the result is empty for `^D`. If the terminal driver edited the bytes in line mode, the
-        method sets `by_lines` to True. `by_lines` can also be True in character mode, if the bytes were typed
-        before the mode changed.
+        In line mode, the result is empty for `^D` (end of input). The method sets `by_lines` to True if the
+        terminal driver edited the bytes in line mode. `by_lines` can also be True in character mode, if the
+        bytes were typed before the mode changed.
         """
         while True:
             await wait_readable(self._input)

@@ -14,7 +14,7 @@ def plain(text: str) -> str:
     return text.replace("`", "")
 
 
-#: By the name of the command.
+#: The details of each command, by the name of the command.
 OF_COMMANDS: Mapping[str, str] = {
     "get": (
         "The file gets its name from the URL, or from `-O FILE`, and its modification time from the server. "
@@ -134,7 +134,7 @@ OF_COMMANDS: Mapping[str, str] = {
     ),
 }
 
-#: By the long name of the option.
+#: The details of each option, by the long name of the option.
 OF_OPTIONS: Mapping[str, str] = {
     # options
     "--help": (

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from resolver.bulk.plan import BulkPlan, Forecast
 
 
-# The chart of a plan as lines of text. The chart shows the slowest hosts, the number of requests per host,
-# and the expected time by number of workers. The chart has no color. Each bar also has its value as a number,
-# so that a screen reader can read the chart.
+# The chart of a bulk run's plan, as lines of text. The chart shows the slowest hosts, the number of requests
+# per host, and the expected time by number of workers. The chart does not use color. Next to each bar, its
+# value is a number, so that a screen reader can read the chart.
 
 #: Maximum columns of the chart, because wider lines are hard to read.
 _WIDEST = 110
 
-#: Minimum columns of a bar, and minimum columns of a label. If both do not fit on a line, the chart has no
-#: bars.
+#: Minimum columns of a bar, and minimum columns of a label. If a line is too short for both, the chart omits
+#: the bars.
 _LEAST_BAR = 8
 _LEAST_LABEL = 16
 
@@ -60,7 +60,7 @@ class BarRow(NamedTuple):
 
 
 def glyphs_for(encoding: str | None) -> BarGlyphs:
-    """Return block characters if the encoding of a stream has them, or else ASCII characters."""
+    """Return the characters of the chart: block characters, or ASCII if the encoding has no blocks."""
     try:
         "".join(BLOCKS).encode(encoding or "ascii")
     except (UnicodeEncodeError, LookupError):
@@ -71,8 +71,8 @@ def glyphs_for(encoding: str | None) -> BarGlyphs:
 def picture(found: Forecast, columns: int, *, threads: int, glyphs: BarGlyphs = BLOCKS) -> list[str]:
     """Return the lines of the chart.
 
-    A line is wider than `columns` only if its figures do not fit. `threads` is the number of threads per
-    worker.
+    A line is wider than `columns` only if the numbers in the line do not fit. `threads` is the number of
+    threads per worker.
     """
     columns = min(columns, _WIDEST)
     lines = [
@@ -110,7 +110,7 @@ def _crowds(found: Forecast) -> list[BarRow]:
 
 
 def _workers(found: Forecast) -> list[BarRow]:
-    """Return the bar chart of durations, with a bar for each number of workers, and for the lower bound."""
+    """Return a bar for the duration with each number of workers, and a bar for the minimum duration."""
     most = max((found.bound, *found.expected.values())) or 1.0
     rows = [
         BarRow(
@@ -125,9 +125,9 @@ def _workers(found: Forecast) -> list[BarRow]:
 
 
 def _draw_rows(rows: Sequence[BarRow], columns: int, glyphs: BarGlyphs) -> list[str]:
-    """Format rows as lines with labels, aligned figures and bars.
+    """Format the rows of the chart as lines with labels, aligned numbers and bars.
 
-    On a narrow terminal, only the last figure of each row is shown. On an even narrower terminal, the bars
+    On a narrow terminal, only the last number of each row is shown. On an even narrower terminal, the bars
     are omitted.
     """
     wanted = min(_LEAST_LABEL, max(len(row.label) for row in rows)) + len("  ") + _LEAST_BAR
@@ -146,12 +146,12 @@ def _draw_rows(rows: Sequence[BarRow], columns: int, glyphs: BarGlyphs) -> list[
 
 
 def _room(rows: Sequence[BarRow], many: int, columns: int) -> int:
-    """Return the columns that are left for labels and bars next to `many` figures per row."""
+    """Return the width that a label and a bar share on a line of the chart with `many` numbers."""
     return columns - len("  ") - len(_figures(rows, many)[0])
 
 
 def _figures(rows: Sequence[BarRow], many: int) -> list[str]:
-    """Return the last `many` figures of each row, right-aligned."""
+    """Format the last `many` numbers of each row of the chart, in right-aligned columns."""
     told = [row.figures[-many:] for row in rows]
     widths = [max(map(len, column)) for column in zip(*told, strict=True)]
     return [
@@ -164,7 +164,7 @@ def _fit_label(label: str, width: int, glyphs: BarGlyphs) -> str:
 
 
 def _bar(row: BarRow, width: int, glyphs: BarGlyphs) -> str:
-    """Draw the bar of a row; a value above 0 has at least one character."""
+    """Draw the bar of a row; the bar of a value above 0 has at least one character."""
     full = max(round(row.full * width), 1 if row.full else 0)
     light = min(round((row.full + row.light) * width), width) - full
     return glyphs.full * full + glyphs.light * light
@@ -175,7 +175,7 @@ def _format_count(count: int, what: str) -> str:
 
 
 def tell(plan: BulkPlan, command: Command) -> None:
-    """Print the forecast as a chart or, with `--json`, as one JSON object."""
+    """Print the forecast of a bulk run as a chart or, with `--json`, as one JSON object."""
     from resolver.bulk.plan import forecast
 
     found = forecast(plan, threads=THREADS)

@@ -77,9 +77,9 @@ def _describe_unknown(arguments: list[str]) -> str:
     return f"unknown option {', '.join(flags)}{hint}"
 
 
-#: The end of the argparse message about a value for an option that has no value. The message contains the
-#: value, which may be a password: Python 3.11 also writes this message for `-qume:secret`. Python 3.13
-#: reports the unknown option -u instead.
+#: Matches the end of the argparse message about a value for a switch (an option without a value). The message
+#: contains the value, which may be a password. Python 3.11 also writes this message for `-qume:secret`.
+#: Python 3.13 reports the unknown option -u instead.
 _SURPLUS_VALUE = re.compile(r"ignored explicit argument .*", re.DOTALL)
 
 
@@ -88,7 +88,7 @@ def _refused(message: str) -> UsageError:
 
 
 def _parser() -> argparse.ArgumentParser:
-    # With an empty usage text, argparse does not generate its own usage text, which is never shown.
+    # The usage text of argparse is never shown. With an empty usage text, argparse does not generate one.
     parser = _Parser(prog="resolve", usage="", add_help=False, allow_abbrev=False)
     parser.add_argument("urls", nargs="*")
     for flag, option in _FOREIGN.items():

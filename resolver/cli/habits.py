@@ -109,7 +109,7 @@ ADVICE_BY_COMMAND: Mapping[str, str] = MappingProxyType(
     }
 )
 
-#: The beginnings of data for curl's `-d`: a field (`a=1`), JSON, and the file of `-d @FILE`.
+#: Matches the start of data for curl's `-d`: a form field (`a=1`), JSON, or the name of a file (`@FILE`).
 _DATA = re.compile(r"[^/=]*=|[{\[@]")
 
 

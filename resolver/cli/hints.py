@@ -27,7 +27,10 @@ def hint(error: ResolveError, text: str) -> str | None:
 
 
 def hint_at_pattern(text: str) -> str | None:
-    """Return a hint if the last name of a missing object has wildcards, and its scheme has directories."""
+    """Return a hint if the URL of a missing object is perhaps a glob pattern, or None.
+
+    The hint requires a wildcard in the last path segment, and a scheme with directories.
+    """
     scheme = text.partition(":")[0].lower()
     row = registry.find(scheme)
     path = text.partition("#")[0]

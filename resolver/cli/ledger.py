@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from resolver.ledger.report import LedgerReport, PendingRow
 
 
-#: The maximum number of lines of a list file that are read together. Lines of a pipe are read one by one.
+#: The batch size: the maximum number of lines that are read together from a list file. Lines of a pipe are
+#: read one by one.
 _AT_ONCE = 500
 
 
@@ -45,7 +46,7 @@ def ledger_of(command: Command) -> AbstractAsyncContextManager[Ledger | None]:
 
 
 class SkippedLines(NamedTuple):
-    """A group of successive list lines that need no request, because earlier runs completed them.
+    """A group of successive list lines that are skipped, because earlier runs completed their requests.
 
     Attributes:
         number: the number of lines.
@@ -80,7 +81,10 @@ class LedgerInput:
         self._at_once = _AT_ONCE if all(map(streams.is_file, command.lists)) else 1
 
     async def read(self) -> AsyncGenerator[Part, None]:
-        """Yield all targets. Raises `LocalError` after the last target before an unreadable line."""
+        """Yield all targets lazily.
+
+        For an unreadable line, the targets before the line are yielded first. Then `LocalError` is raised.
+        """
         fault: LocalError | None = None
         while fault is None:
             taken, fault = await self._take_next()
@@ -193,9 +197,9 @@ class EarlierRecords:
 
 
 def _make_row(target: CommandTarget, command: Command, how: str | None = None) -> RequestRow:
-    """Return the row of a target; the key of a row is the URL without a password, and the path.
+    """Return the ledger row of a target; the key of a row is the URL without a password, and the path.
 
-    `--search` and `--view` are already applied to this URL.
+    The options `--search` and `--view` have already been applied to the URL in the key.
     """
     from resolver.ledger.book import RequestRow
 
@@ -206,7 +210,7 @@ def _make_row(target: CommandTarget, command: Command, how: str | None = None) -
     place = os.path.abspath(os.path.join(command.directory or "", target.where))
     more = collect_list_facts(target._replace(mirrors=tuple(map(redact, target.mirrors))))
     if more:
-        import json  # lazy import: few lists have further facts about a URL
+        import json  # lazy import: few lists have further metadata of a URL
     return RequestRow(
         url=shown,
         place=place,

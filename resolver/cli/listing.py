@@ -141,8 +141,8 @@ def painter(environment: Mapping[str, str]) -> EntryColors:
 class EntryPrinter:
     """A formatter of entries as lines.
 
-    If the instance is called, it numbers the entries in the order of the calls. The caller of `line` passes
-    the number.
+    An instance is callable, and numbers the entries in the order of the calls. The caller of `line` passes
+    the number of the entry.
     """
 
     def __init__(self, command: Command, *, raw: bool) -> None:

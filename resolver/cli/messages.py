@@ -24,8 +24,8 @@ def describe(error: ResolveError, text: str, *, typed: bool = False) -> list[str
 
     Passwords in the URL are redacted. A caret marks the position of a syntax error. The last line suggests a
     correction or, on a terminal, the help page of the policy rule. If the error is about another URL, such as
-    the target of a redirect, the message contains that URL, too. `typed` is set for a URL from the user: a
-    name with wildcards may be meant as a pattern.
+    the target of a redirect, the message contains that URL, too. `typed` is true for a URL from the user, in
+    which wildcards may be a glob pattern.
     """
     shown = redact(text)
     blamed = shown if error.url is None else error.url

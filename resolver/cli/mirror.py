@@ -77,7 +77,7 @@ class Trees:
         session: the session that retrieves the files.
         command: the options.
         tally: the summary of the run.
-        slow: a function that is called with a host and the minimum seconds between two requests to the host.
+        slow: a function that sets the minimum number of seconds between two requests to a host.
         ledger: the ledger, which has a row for each file, or None.
     """
 
@@ -203,7 +203,7 @@ async def _fail(error: ResolveError) -> Saved | None:
 
 
 def lane_of(task: BatchTask[None]) -> Hashable:
-    """Return the lane of a task; the queue prefers to run the tasks of one lane in sequence."""
+    """Return the lane of a task; the work queue prefers to run tasks of the same lane successively."""
     assert isinstance(task, _TreeTask)
     return task.lane
 

@@ -208,7 +208,8 @@ class _RetrievalRun:
     def _again(self) -> str:
         """Describe the command that resumes this run.
 
-        Without a ledger, a second run would fail because of complete files, so `--exists skip` may be needed.
+        Without a ledger, a second run fails if a file is already complete. The command then needs `--exists
+        skip`.
         """
         command = self._command
         in_the_way = self._several and command.exists == "fail" and command.ledger is None
@@ -298,9 +299,9 @@ class _RetrievalRun:
         )
 
     def _batch(self, hosts: HostScheduler[BatchTask[None]]) -> Batch[None]:
-        """Return the batch of the run.
+        """Return the batch of the run, which runs the tasks of the URLs concurrently.
 
-        If bodies go to standard output, URLs are processed one after another, in list order.
+        If bodies are written to standard output, the URLs are processed sequentially, in list order.
         """
         command = self._command
         if command.verb == "get" and command.output != "-":
@@ -309,7 +310,7 @@ class _RetrievalRun:
         return Batch(hosts, concurrency=1, window=1)
 
     async def _walk(self, session: Resolver, ledger: Ledger | None) -> None:
-        """Walk the directory trees (`-r`) and save their files, while the lists are read."""
+        """Walk the directory trees (`-r`) and save their files; the lists of URLs are read lazily."""
         from resolver.cli.mirror import (
             Trees,
             lane_of,  # lazy import: few runs have trees
@@ -332,7 +333,7 @@ class _RetrievalRun:
         trees.no_more()
 
     async def _jobs(self, session: Resolver, ledger: Ledger | None) -> AsyncIterator[BatchTask[None]]:
-        """Yield a task for each URL, while the lists are read."""
+        """Yield a task for each URL; the lists of URLs are read lazily."""
         async with aclosing(self._targets(session, ledger)) as found:
             async for part in found:
                 if isinstance(part, SkippedLines):
@@ -376,7 +377,7 @@ class _RetrievalRun:
         self._statuses.add(0)
 
     def report(self, error: ResolveError) -> None:
-        if not self._command.silent:  # also with records on stderr, which do not include this error
+        if not self._command.silent:  # also with JSON records on stderr, which lack this error
             told = [error.message] if error.url is None else messages.describe(error, error.url)
             streams.complain(*told)
         self._tally.failed_to_read(error)
@@ -448,7 +449,7 @@ class _RetrievalRun:
         if self._several and (is_full(error) or is_scarce(error)):  # each following URL would fail, too
             return self._end_with(error)
         self._statuses.add(error.exit_code)
-        if self._quota_met:  # reported for the first URL; the run is ending
+        if self._quota_met:  # the quota error was reported for an earlier URL
             return None
         if not self._command.is_silent:
             typed = target.origin == "user" and not self._command.glob
@@ -456,7 +457,7 @@ class _RetrievalRun:
         if isinstance(error, LimitExceeded) and error.limit == "quota":
             self._quota_met = True
             self._scope.cancel()
-            await trio.lowlevel.checkpoint()  # the worker would start another URL, which fails too
+            await trio.lowlevel.checkpoint()  # otherwise the worker would start another URL
         kept = self._watcher.take_kept()
         if kept and not self._command.is_quiet:
             streams.complain(f"{redact(target.url)}: {messages.way_on(kept, self._again)}")

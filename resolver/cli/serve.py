@@ -99,7 +99,8 @@ def _page_that_leads_to(address: str) -> str | None:
 
 #: The signal on which the server prints a new entry URL.
 _ANOTHER = signal.SIGUSR1
-#: Options that do not affect the pages. If no other options are set, an already running server is used.
+#: Options that do not affect the pages of the server. If the user sets only these options, the command uses
+#: an already running server.
 _ASIDE = frozenset({"open", "quiet", "silent", "config"})
 
 

@@ -128,7 +128,7 @@ def clear() -> None:
 
 
 def ends_lines(does: bool) -> None:
-    """Set whether the terminal driver converts LF to CR LF; in a telnet session it often does not."""
+    """Set whether the terminal driver converts LF to CR LF; a telnet session may disable the conversion."""
     global _returns
     _returns = not does
 
@@ -434,8 +434,8 @@ def _reading(name: str, what: str) -> Iterator[int]:
     """Yield the descriptor of a file to read.
 
     Standard input is not closed, because the command line may name `-` twice. Python's buffered reader is not
-    used, because it would read ahead. If the process ended while a thread waits for a line, the reader would
-    also hold a lock.
+    used, because that reader would read ahead. A thread that waits for a line would also hold the lock of the
+    reader, even if the process ends.
     """
     try:
         if name != "-":

@@ -24,8 +24,8 @@ _WINDOW = 8.0
 #: Minimum seconds between two samples for the transfer rate.
 _APART = 0.1
 
-#: The maximum number of characters of a name that are processed. Without this limit, a name of combining
-#: characters could be endless, because they have no width.
+#: The maximum number of characters of a file name that are processed. Without this limit, a name of combining
+#: characters could be endless, because combining characters do not have a width.
 _MOST_NAME = 200
 
 State = Literal["connecting", "receiving", "waiting", "over"]

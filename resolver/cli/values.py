@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 _SIZE_FACTORS = {"k": 1024, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 _DECIMAL = r"[0-9]{1,9}(?:\.[0-9]{1,9})?|\.[0-9]{1,9}"
-#: Matches a duration. Each unit occurs at most once, in this order. systemd and Go use the same letters.
+#: Matches a duration, such as `1h30m`. Each unit occurs at most once, in the order d, h, m, s, ms. The letters
+#: are the same as in systemd and Go.
 _DURATION = re.compile("".join(f"(?:({_DECIMAL}){unit})?" for unit in ("d", "h", "m", "s", "ms")))
 _UNIT_SECONDS = (86_400.0, 3_600.0, 60.0, 1.0, 0.001)
 
@@ -49,7 +50,7 @@ def count(text: str) -> int:
 
 
 def entry(text: str) -> int:
-    """Parse the number of a listing's entry, at most 9 digits: listings may have millions of entries."""
+    """Parse the number of a listing entry, with at most 9 digits; a listing may have millions of entries."""
     if not (text.isascii() and text.isdigit() and len(text) <= 9 and int(text) >= 1):
         raise BadValue(f"expected the number of an entry, from 1, got {text!r}")
     return int(text)
@@ -167,9 +168,9 @@ def scheduler(text: str) -> str:
     return text
 
 
-#: The escapes of a separator: those of C, as in `printf`, `find -printf` and `xargs -d`.
+#: Matches an escape sequence of C in a separator, as in `printf`, `find -printf` and `xargs -d`.
 _ESCAPE = re.compile(r"\\(x[0-9A-Fa-f]{2}|[0-7]{1,3}|.|\Z)", re.DOTALL)
-#: The letters of C for the bytes 7 to 13, and two more.
+#: The escape letters of C: the letters for the bytes 7 to 13, `e` for ESC, and the backslash.
 _BY_LETTER = {letter: chr(code) for code, letter in enumerate("abtnvfr", 7)} | {"e": "\x1b", "\\": "\\"}
 
 

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from resolver.transfer.verification import Checksum
     from resolver.trees.walk import TreeDirectory
 
-#: The time in seconds that a cancelled run waits for the reader of its last record. An active reader needs
-#: less time.
+#: The timeout in seconds for the output of the last record after a cancellation. A reader that is not blocked
+#: needs less time.
 _MOMENT = 1.0
 
 Record: TypeAlias = Callable[[dict[str, JsonValue]], Awaitable[None]]
@@ -128,7 +128,7 @@ async def _get_attachments(
             else:
                 elapsed = trio.current_time() - started
                 await _show(outcome.make_failed_record(each, target, elapsed, command, session.policy))
-    for other in errors[1:]:  # the run reports the first one
+    for other in errors[1:]:  # the run reports the first error
         if not command.is_silent:
             streams.complain(*messages.describe(other, target.url))
     if errors:
@@ -137,10 +137,10 @@ async def _get_attachments(
 
 
 def _last_words() -> AbstractContextManager[object]:
-    """Return a context manager that allows a last record to be written after a cancellation.
+    """Return a context manager in which the last record can be written, even after a cancellation.
 
-    If the run is cancelled while a file is written to the disk, the record of the saved file would otherwise
-    be lost.
+    Otherwise, the record of a saved file would be lost if the run is cancelled while the file is written to
+    the disk.
     """
     if trio.current_effective_deadline() > float("-inf"):
         return nullcontext()
@@ -280,8 +280,8 @@ def _reserve(url: Url, name: str | None, suffix: str, target: CommandTarget, com
 
         if opens_anything(url) or target.claim is None:
             raise
-    # A URL without a retrievable object has no file name either. The generated name has the effect that the
-    # error is the refusal by S10, and not a missing name.
+    # A URL without a retrievable object does not have a file name either. With the generated name, the user
+    # gets the error of rule S10, and not an error about a missing name.
     return target.reserve(url, command, f"link-{target.claim.number}")
 
 
@@ -435,7 +435,8 @@ def _report_reasons(reply: StreamingResponse, command: Command) -> None:
 def _report_oddities(url: str, findings: tuple[Finding, ...], command: Command) -> None:
     """Print the findings about irregularities of the response, unless the command is quiet.
 
-    The rule of such a finding contains a colon. Findings about the policy or the URL syntax are not printed.
+    The `rule` of such a finding contains a colon. Findings about the policy or the URL syntax are not
+    printed.
     """
     if command.is_quiet:
         return

@@ -64,7 +64,7 @@ class _ArchiveListing:
         return status
 
     def end(self) -> None:
-        """End the listing; nothing is left to print."""
+        """End the listing; all records are already printed."""
 
 
 def _line(found: ListedRecord) -> str:
