@@ -62,14 +62,17 @@ if TYPE_CHECKING:
 
 
 class _AnswerSpan(NamedTuple):
-    """The replies to the commands of one write. The replies start at offset `begin` of the spool."""
+    """The replies to commands that were sent together, from offset `begin` of the temporary file on."""
 
     words: tuple[str, ...]
     begin: int
 
 
 class AnswerListing:
-    """The replies that form a listing, which `wanted` selects and which are written to `spool`."""
+    """A recorder of the replies that form a listing.
+
+    The settings `wanted` select the replies, and `spool` is the temporary file for the replies.
+    """
 
     def __init__(self, wanted: KeptListing, spool: SpooledBytes) -> None:
         self._wanted = wanted
@@ -166,7 +169,7 @@ def take_first_octets(pieces: Iterator[bytes], size: int) -> Iterator[bytes]:
 
 
 def _drop_repeated(commands: list[str]) -> list[str]:
-    """Return the commands without repetitions of the last command."""
+    """Return the commands without duplicates of the last command at the end of the list."""
     while len(commands) > 1 and commands[-1] == commands[-2]:
         commands = commands[:-1]
     return commands
@@ -512,7 +515,7 @@ class Capture:
         way = self._main
         if step.source == "connection" and way is not None and isinstance(answer, CopiedBody):
             over = way.count - answer.octets
-            if 0 < over <= len(way.last):  # These bytes follow the body in the same received block.
+            if 0 < over <= len(way.last):  # The last `over` bytes of the block follow the body.
                 way.pending[:0] = way.last[-over:]
                 way.count -= over
             way.ended = "length" if step.count is not None else way.ended

@@ -1,4 +1,4 @@
-"""The catalog of all records of an archive, and the captures that a catalog search returns."""
+"""The catalog (in-memory index) of all records of an archive, and the captures that a search returns."""
 
 from __future__ import annotations
 
@@ -152,8 +152,8 @@ def _make_changed(what: str) -> ProtocolError:
     return ProtocolError(f"cannot read the archive again: {what}")
 
 
-# The catalog of captures by URL, which is built by one sequential read of the files. The catalog contains
-# only complete records, including the records after a damaged span.
+# The catalog is an in-memory index of captures by URL. All files are read once, sequentially, to build the
+# index. The catalog contains only complete records, including the records after a damaged span.
 
 #: The maximum number of records in all files. A catalog of so many records uses about 400 MB of memory.
 MOST = 1_000_000
@@ -166,7 +166,7 @@ _EARLIEST = datetime(1, 1, 1, tzinfo=UTC)
 
 
 class CatalogRecord(NamedTuple):
-    """A catalog entry; `kind` is an HTTP status, the outcome of a retrieval, or the type of the object."""
+    """An index entry of a record; `kind` is an HTTP status, an outcome, or the type of the object."""
 
     seat: RecordPosition
     type: str
@@ -205,7 +205,7 @@ class CatalogQuery(PayloadPeek):
 
 @dataclass(slots=True)
 class Catalog:
-    """The catalog of the records of all files; `sources` contains the files, ordered by number."""
+    """An in-memory index of the records of all files; `sources` contains the files, ordered by number."""
 
     sources: list[RecordSource]
     _count: int = 0
@@ -285,7 +285,7 @@ class Catalog:
         return [each for each in self._alone.get(_digest(sought), []) if each.kind == outcome]
 
     def find_metadata(self, taken: CatalogRecord) -> RecordPosition | None:
-        """Return the position of the metadata record of a record."""
+        """Return the position of the metadata record that describes the record `taken`, or None."""
         if taken.type == "metadata":
             return taken.seat
         return None if taken.id is None else self._told.get(taken.id)
@@ -330,7 +330,7 @@ def _make_key(target: str) -> bytes | None:
 
 
 def _digest(text: str) -> bytes:
-    """Return a digest as a short key, because the text may be as long as a header line."""
+    """Return a digest of the text as a short key, because the text may be as long as a header line."""
     return blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 

@@ -282,8 +282,8 @@ class _DecodedBody:
         return self._digest.verdict() if self._is_whole else "unknown"
 
 
-#: The maximum number of stored record IDs, and of stored references. Together they use about 100 MB of
-#: memory.
+#: The maximum number of stored record IDs, and also of stored references. IDs and references together use
+#: about 100 MB of memory.
 MOST_KNOWN = 1_000_000
 
 _REFERENCES = ("WARC-Concurrent-To", "WARC-Refers-To", "WARC-Warcinfo-ID")

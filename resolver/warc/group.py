@@ -367,7 +367,7 @@ class SpooledBytes(Protocol):
 
 
 class CaptureSink(Protocol):
-    """The receiver of captures."""
+    """The interface of a receiver of finished captures, such as `Recorder`."""
 
     @property
     def keeps_cookies(self) -> bool: ...

@@ -33,8 +33,8 @@ _OTHER = re.compile(rb"(?m)^(?![^\s:]+[ \t]*:|[ \t])[^\r\n]+")
 #: these fields.
 _FRAMING = frozenset({b"content-encoding", b"content-length", b"content-type", b"transfer-encoding"})
 _MASKED = re.compile(rb"(?m)^([^\s:]+)[ \t]*:[^\r\n]*\*\*\*\*")
-#: A URL with a password. The length of the scheme is limited to 64 characters, because otherwise the search
-#: would take quadratic time in a long word.
+#: Matches a URL with a password. The length of the scheme is limited to 64 characters, because otherwise the
+#: search in a long word would take quadratic time (ReDoS).
 _IN_URL = re.compile(rb"(?i)([a-z][a-z0-9+.-]{0,63}://[^\s/?#:@]*:)[^\s/?#@]*@")
 _HIDDEN = b"****"
 #: Response fields that contain cookies. A session cookie is secret even without a login.
@@ -45,7 +45,7 @@ _BODILESS = frozenset({204, 304})
 
 
 class AnswerSpan(NamedTuple):
-    """The heads of a response: the size of the interim heads in bytes, and the final head."""
+    """The heads of an HTTP response: the size of the interim heads in bytes, and the final head."""
 
     interim: int
     head: bytes

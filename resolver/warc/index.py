@@ -96,9 +96,9 @@ def _normalize_escapes(text: str) -> str:
 
 
 class IndexBuilder:
-    """A builder of a record's index line. The line is complete after the block was read.
+    """A builder of the index line of one record. The line is complete after the block was read.
 
-    Most types of records are not in the index.
+    The index omits most types of records.
     """
 
     def __init__(self, head: RecordHead) -> None:

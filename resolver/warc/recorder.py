@@ -155,7 +155,7 @@ def rows_in(path: str) -> Iterator[IndexLine]:
 
 
 class _IndexedRecord:
-    """The index line of an existing record, and the record as the original of revisit records."""
+    """A block reader for an existing record, which builds the index line of the record."""
 
     def __init__(self, head: RecordHead) -> None:
         self.index = IndexBuilder(head)
@@ -339,7 +339,7 @@ class Recorder:
     def _flush(self, place: int) -> None:
         """Sync the archive up to the capture with the number `place`.
 
-        One sync includes the captures that other threads wrote before the sync.
+        One sync includes the captures that other threads wrote before the sync (group commit).
         """
         with self._flushing:
             if self._flushed < place:

@@ -27,8 +27,8 @@ GZIP = b"\x1f\x8b\x08"
 
 #: The maximum number of bytes that one step reads from a file, and that one step decompresses.
 AT_ONCE = 65_536
-#: The number of bytes that the first step reads. Each further step doubles the number. So a failed attempt at
-#: a damaged position takes little time.
+#: The number of bytes that the first read at a position requests. Each further read doubles the number. So a
+#: failed attempt to parse a record at a damaged position takes little time.
 AT_FIRST = 1_024
 
 #: The `wbits` value of zlib for the gzip format with the maximum window size.

@@ -75,7 +75,7 @@ class _ReadyRecord(WARCWriter):
 
 
 class Writer:
-    """The writer of one file."""
+    """A writer of records to one WARC file."""
 
     def __init__(self, out: WarcOutput, *, packed: bool) -> None:
         self._writer = _ReadyRecord(out, gzip=packed, warc_version="1.1")
