@@ -212,7 +212,7 @@ def encode_text(text: str | None) -> str | bytes | None:
 
 
 def decode_text(kept: object) -> str | None:
-    """Return the text of a column, or None for a value of another type."""
+    """Return the value of a column as text, or None for a value of another type."""
     if isinstance(kept, bytes):
         return kept.decode("utf-8", "surrogatepass") if _is_text(kept) else None
     return kept if isinstance(kept, str) else None
@@ -227,7 +227,7 @@ def _is_text(octets: bytes) -> bool:
 
 
 def number_of(kept: object) -> int:
-    """Return the number of a column, or 0 for a value of another type."""
+    """Return the value of a column as an integer, or 0 for a value of another type."""
     return kept if isinstance(kept, int) and kept >= 0 else 0
 
 
@@ -555,7 +555,7 @@ class Ledger:
         self._asked += 1
         place = self._asked
         async with self._turn:
-            if self._written < place:  # The previous owner of the lock may have written this update.
+            if self._written < place:  # The previous lock owner may have written this update.
                 await self._loop.in_thread(partial(self._write_all, durable=True))
 
     async def write_later(self, change: _Change) -> None:
@@ -623,8 +623,8 @@ def _now() -> float:
 # A row matches only if this run would save the file to the same path. So the naming scheme, the directory and
 # the path must be the same.
 
-#: The number of rows per block. The number is larger than the number of lines per call, because some lines of
-#: the earlier list may be missing in the new list.
+#: The number of ledger rows that are read together. The number is larger than the number of list lines per
+#: call of `find`, because some lines of the earlier list may be missing in the new list.
 _RECALL_ROWS = 640
 
 
