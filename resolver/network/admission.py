@@ -156,13 +156,13 @@ class Admission:
 
     @property
     def needs_server(self) -> bool:
-        """Return whether the URL requires a configured server that is missing."""
+        """Return whether the URL does not name a server and the configuration lacks one for the scheme."""
         row = self._subject.row
         return self._subject.endpoint is None and row is not None and row.server
 
     @property
     def full_place(self) -> tuple[str, str, int]:
-        """Return the scheme, host and port, the key for the user's client certificates."""
+        """Return the scheme, host and port, which are the lookup key of the user's client certificates."""
         host, port = self.place
         return self.url.scheme, comparable_host(host), port
 
@@ -170,7 +170,7 @@ class Admission:
     def may_log_in_unasked(self) -> bool:
         """Return whether credentials may be sent before the server requests them (S06).
 
-        Credentials without a request are safe only for a scheme whose connections use TLS from the first
+        This preemptive authentication is safe only for a scheme whose connections use TLS from the first
         byte. See `may_go_unasked`.
         """
         row = self._subject.row

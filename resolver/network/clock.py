@@ -163,12 +163,13 @@ class AnswerPace:
 # reads a limited number of bytes, and then waits until the other transfers have read. So all transfers have
 # the same rate, even if one server is faster.
 
-#: The duration in seconds for which the rate limit allows the bytes of one read. A short duration gives a
-#: steady rate and a quick cancellation.
+#: One read returns at most the number of bytes that the rate limit allows for this time in seconds. A short
+#: time gives a steady rate and a quick cancellation.
 _SHARE = 0.1
 
-#: Number of bytes that a retrieval may read without a wait if the debt of the bucket is at most `_OWED`
-#: seconds. Replies to commands have fewer bytes, so an exchange of ten commands does not wait ten times.
+#: Burst size in bytes: a retrieval may read so many bytes without a wait if the debt of the bucket is at most
+#: `_OWED` seconds. Replies to commands have fewer bytes, so an exchange of ten commands does not wait ten
+#: times.
 _FREE = 4_096
 _OWED = 1.0
 

@@ -159,9 +159,8 @@ class ConnectAttempts:
     def _failure(self) -> NetworkError:
         """Return the error for a failed connection.
 
-        If the peer resets an established connection, the error is `Disconnected`, even if the reset arrived
-        before the first check. With an earlier check, the class of the error would depend on the speed of the
-        processor.
+        If the peer resets an established connection, the error is always `Disconnected`, even if the reset
+        arrived before the first check. So the class of the error does not depend on timing.
         """
         if _LEFT.isdisjoint(self._codes):
             words = f"cannot connect to {self._place}: {self.reported}"

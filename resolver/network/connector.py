@@ -1,4 +1,4 @@
-"""The connections of one admitted URL, direct or through a proxy, to checked addresses of the host.
+"""The TCP connections of one URL: direct connections to checked IP addresses, or connections to a proxy.
 
 The policy checks an IP address (S08), and the client connects to the same IP address. No second DNS lookup
 can change the address, which prevents DNS rebinding (S09).
@@ -233,7 +233,10 @@ class Connector:
         )
 
     def _check_of_certificate(self, host: str, port: int) -> Callable[[bytes], Awaitable[None]] | None:
-        """Return the comparison that replaces the verification by authorities; None without a pin."""
+        """Return the function that checks a pinned certificate, or None without a pin.
+
+        For a pinned certificate, the check replaces the verification by certificate authorities.
+        """
         admission, trust = self._admission, self._shared.trust
         pin = admission.host.pin
         if pin is None and trust.has_personal:
@@ -286,7 +289,12 @@ class ProxyConnector(Connector):
         return (self._proxy, super().place(tls) if self._way.via is None else None)
 
     async def addresses(self, host: str, port: int) -> tuple[str, ...]:
-        """Return the IP addresses of the proxy, which no rule checks, or the target address of the tunnel."""
+        """Return the valid peers of a connection: IP addresses of the proxy, or targets of a tunnel.
+
+        If the proxy forwards requests, the peers are the IP addresses of the proxy, which the policy does not
+        check. For a tunnel, the peer is the host name. If the proxy does not resolve names, the peers are the
+        checked IP addresses of the host.
+        """
         if self._way.via is not None:
             return await self.select_addresses(self._proxy.host, self._proxy.port)
         return (host,) if self._proxy.resolves else await super().addresses(host, port)

@@ -321,7 +321,7 @@ def is_on() -> bool:
 
 
 def combine_listeners(own: OnEvent | None) -> OnEvent | None:
-    """Return a listener for the caller and the log; None without both."""
+    """Return a listener that passes events to the caller and the log, or None if both are disabled."""
     if not is_on():
         return own
     log = _EventLogger().write

@@ -33,8 +33,8 @@ from hpack import HeaderTuple, NeverIndexedHeaderTuple
 from protocols.contract import FrameEvent
 from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Refused
 
-#: Flow-control window in bytes. A window of 1 MiB allows 100 Mbit/s at a round-trip time of 80 ms; the
-#: default window of 65,535 bytes does not.
+#: Flow-control window in bytes. A window of 1 MiB allows 100 Mbit/s at a round-trip time of 80 ms
+#: (bandwidth-delay product). The default window of 65,535 bytes is too small for this rate.
 _WINDOW = 1 << 20
 #: Initial flow-control window of a connection in bytes. HTTP/2 settings cannot change this value (RFC 9113
 #: section 6.9.2).

@@ -180,9 +180,9 @@ _TURN = 262_144
 #: takes almost as much time.
 _CALL = 16_384
 
-#: If the server sends no byte for so many seconds and then closes the connection, its protocol has no
-#: greeting. An overloaded server closes the connection immediately. A server of another protocol waits for a
-#: request, and then closes the connection (nginx after 60 s).
+#: If the server is silent for at least this number of seconds and then closes the connection, the protocol of
+#: the server does not have a greeting. An overloaded server closes the connection immediately. A server of
+#: another protocol waits for a request, and then closes the connection (nginx after 60 s).
 _LONG_SILENCE = 10.0
 
 _NOT_YET = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)  # The socket is not ready.
@@ -284,7 +284,7 @@ class SocketStream:
         return False
 
     def serve(self, settings: StreamSettings) -> None:
-        """Apply to the connection the settings of another URL with the same host and port."""
+        """Apply the settings of another URL, with the same host and port, to this reused connection."""
         if settings is not self._settings:
             if self._settings.report is not None:
                 self._report_kept()

@@ -1,4 +1,4 @@
-"""The batch context of a running task: the connection between a retrieval and the queue of its host.
+"""The context of a running task, through which a retrieval reports to the work queue of its host.
 
 `current` returns the `TaskContext` from a context variable, or None outside a batch. If a host reports too
 many requests, the retrieval raises `Requeue`. The batch engine then runs other tasks, and later restarts this
