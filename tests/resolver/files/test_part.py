@@ -391,9 +391,9 @@ def test_segment_close_error_is_a_local_error(tmp_path: Path, monkeypatch: pytes
     fd = os.open(tmp_path / "got.part", os.O_RDWR | os.O_CREAT)
     segment = Segment(fd, "got", 0, 10)
     segment.write(b"octets")
-    with monkeypatch.context() as patch:
-        patch.setattr("os.close", fail)
-        with pytest.raises(LocalError, match="cannot write"):
-            segment.__exit__(None, None, None)
+    monkeypatch.setattr("os.close", fail)
+    with pytest.raises(LocalError, match="cannot write"):
+        segment.__exit__(None, None, None)
+    monkeypatch.undo()
     assert segment.position == 6
     os.close(fd)
