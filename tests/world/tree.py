@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest import mock
@@ -91,7 +91,11 @@ class TreeRun:
         with _output(self._out):
             status = self.world.command(lambda: resolve(words))
         now = self._complete()
-        kept = self._first if self.world.lost_power else before
+        kept: Collection[str] = self._first if self.world.lost_power else before
+        # The servers reply 226 even if the data is cut, as behind a faulty firewall. A client cannot detect
+        # that such a listing lacks its last lines.
+        if self._scheme == "ftp" and {b"\n", b""}.intersection(self.world.network.cuts):
+            kept, status = [], None
         self.transfers += len(self._wanted)
         # A killed run leaves an existing file, which it compares with the server, under the name NAME.part.
         parted = {

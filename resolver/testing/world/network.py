@@ -71,6 +71,7 @@ class Network:
         most: The maximum number of concurrent connections of each place (IP address and port), over all
             lives.
         problems: Exceptions of the peers.
+        cuts: The last byte that was delivered before each `cut` of the life.
     """
 
     def __init__(self, seed: int) -> None:
@@ -87,6 +88,7 @@ class Network:
         self._schedule, self._life, self._step = schedule, life, step
         self._connections = self._lookups = 0
         self._sockets: list[ClientSocket] = []
+        self.cuts: list[bytes] = []
 
     def end(self) -> int:
         """Close all sockets, and return the number of sockets that were open."""
@@ -181,6 +183,7 @@ class _Link:
         self._fault = fault
         self._latency, self._packet = source.choice(_LATENCIES), source.choice(_PACKETS)
         self._sent = 0
+        self._last = b""
         self._is_left = trio.Event()
 
     async def run(self, handler: Handler) -> None:
@@ -239,6 +242,7 @@ class _Link:
             await self._deliver(ahead)
         match fault.kind:
             case "cut":
+                self._network.cuts.append(self._last)
                 await self._far.send_eof()
                 return False
             case "reset":
@@ -264,6 +268,7 @@ class _Link:
             self._network.step()
             await trio.sleep(self._latency)
             self._sent += len(octets)
+            self._last = octets[-1:]
             await self._far.send_all(octets)
 
 
