@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from protocols.contract import Line, Sink, StreamCodec
-from protocols.errors import Disconnected, ProtocolError, TimedOut
+from protocols.errors import Disconnected, NetworkError, ProtocolError, TimedOut
 from protocols.step import TimerElapsed
 from resolver.files.faults import check_spare
 from resolver.loops import Loop, Wait
@@ -307,24 +307,23 @@ class SocketStream:
         left = memoryview(octets if self._packing is None else self._packing.pack(octets))
         if self._settings.bounds is not None:
             self._settings.bounds.begin("write")
-        while left:
-            left = left[await self._perform(partial(self._push, left), self._wait_writable, "write") :]
+        try:
+            while left:
+                send = partial(self._sock.send, left)
+                left = left[await self._perform(send, self._wait_writable, "write") :]
+        except NetworkError as error:
+            cause = error.__cause__
+            # The system failed, not the peer. The request is incomplete, so the peer does not respond, and a
+            # later read must not wait. A peer that reset the connection may have sent a response before.
+            if isinstance(cause, OSError) and not isinstance(cause, (ssl.SSLError, ConnectionError)):
+                self._held = cause
+            raise
         if self._pace is not None:
             self._pace.begin()
         if self._settings.report is not None:
             self._report_kept()
             shown = self._settings.mask.hide(b"".join(line.shown for line in lines))
             self._settings.report(Sent(self._settings.url, shown))
-
-    def _push(self, view: memoryview) -> int:
-        try:
-            return self._sock.send(view)
-        # A peer that reset the connection may have sent a response, which is read next.
-        except (ssl.SSLError, BlockingIOError, ConnectionError):
-            raise
-        except OSError as error:  # The request is incomplete, so a read would wait for a response in vain.
-            self._held = error
-            raise
 
     def _check_secret(self, line: Line) -> None:
         """Check whether the policy allows the secret for the host, and for a proxy on the path."""
