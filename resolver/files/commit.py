@@ -8,7 +8,7 @@ then each file is synced separately.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import cache, partial
@@ -239,8 +239,10 @@ class UnopenedPart:
 
 Sync: TypeAlias = Literal["always", "group", "never"]
 
-#: A callback that receives the inode number of the synced file, before the file gets its name.
-Ready: TypeAlias = Callable[[int], Awaitable[None]]
+#: A callback that receives the inode number of the synced file, before the file gets its name. The callback
+#: runs in a worker thread, and returns a function that writes the record of the file to the disk. If the
+#: functions of several files are equal, only one of them is called.
+Ready: TypeAlias = Callable[[int], Callable[[], None]]
 
 
 class GroupCommit:
@@ -258,7 +260,7 @@ class GroupCommit:
         self._gathering: _CommitGroup | None = None
 
     async def finish(self, landing: PendingFile, ready: Ready | None = None) -> None:
-        """Complete the file, sync it, wait for `ready`, and give the file its final name.
+        """Complete the file, sync it, call `ready`, and give the file its final name.
 
         A cancellation takes effect after the last step. With trio, a cancellation takes effect at the
         caller's next await, so the caller still gets the result of the commit.
@@ -268,34 +270,9 @@ class GroupCommit:
             ready: A callback between the sync and the renaming. The errors of the callback are raised.
         """
         try:
-            if ready is None:
-                await self._take(_CommitStep(landing, completes=True, settles=True))
-            else:
-                await self._take_twice(landing, ready)
+            await self._take(_CommitStep(landing, ready))
         finally:
             landing.close()
-
-    async def _take_twice(self, landing: PendingFile, ready: Ready) -> None:
-        """Sync and rename the file in a background task, which a cancellation cannot interrupt."""
-        ended: list[Exception | None] = []
-
-        async def take() -> None:
-            try:
-                step = _CommitStep(landing, completes=True, settles=False)
-                await self._take(step)
-                await ready(step.inode)
-                await self._take(_CommitStep(landing, completes=False, settles=True))
-            except Exception as error:  # noqa: BLE001 - raised where the file is waited for
-                ended.append(error)
-            else:
-                ended.append(None)
-
-        loop = running()
-        await loop.in_background(take).wait()
-        if not ended:
-            await _raise_left(loop)
-        for error in filter(None, ended):
-            raise error
 
     async def _take(self, step: _CommitStep) -> None:
         loop = running()
@@ -333,7 +310,7 @@ async def _raise_left(loop: Loop) -> NoReturn:
 
 
 class _CommitGroup:
-    """The commit steps that a worker thread performs together."""
+    """The commits that a worker thread performs together."""
 
     work: Background
 
@@ -343,45 +320,49 @@ class _CommitGroup:
 
 
 class _CommitStep:
-    """A commit step of one file; `error` is the exception that the step raised."""
+    """The commit of one file; `error` is the exception that a step of the commit raised."""
 
-    __slots__ = ("_landing", "completes", "error", "fd", "inode", "settles")
+    __slots__ = ("error", "fd", "landing", "ready")
 
-    def __init__(self, landing: PendingFile, *, completes: bool, settles: bool) -> None:
-        self._landing = landing
-        self.completes = completes
-        self.settles = settles
+    def __init__(self, landing: PendingFile, ready: Ready | None) -> None:
+        self.landing = landing
+        self.ready = ready
         self.error: BaseException | None = None
         self.fd = -1
-        self.inode = 0
-
-    def complete(self) -> None:
-        try:
-            self.fd = self._landing.complete()
-            if not self.settles:
-                self.inode = os.fstat(self.fd).st_ino
-        except BaseException as error:  # noqa: BLE001 - raised where the file is waited for
-            self.error = error
-
-    def settle(self, *, durable: bool) -> None:
-        try:
-            self._landing.settle(durable=durable)
-        except BaseException as error:  # noqa: BLE001 - raised where the file is waited for
-            self.error = error
 
 
 def _perform(steps: Sequence[_CommitStep], sync: Sync) -> None:
-    """Perform the commit steps in a worker thread, because the disk may need seconds."""
-    completed = []
-    for step in steps:
-        if step.completes:
-            step.complete()
-            if step.error is None:
-                completed.append(step)
+    """Perform the commits in a worker thread, because the disk may need seconds."""
+    writes: dict[Callable[[], None], list[_CommitStep]] = {}
+
+    def complete(step: _CommitStep) -> None:
+        step.fd = step.landing.complete()
+
+    def record(step: _CommitStep) -> None:
+        if step.ready is not None:
+            writes.setdefault(step.ready(os.fstat(step.fd).st_ino), []).append(step)
+
+    _perform_each(steps, complete)
+    completed = [step for step in steps if step.error is None]
     if completed and sync != "never":
         failed = bring([step.fd for step in completed])
         for step in completed:
             step.error = failed.get(step.fd)
+    _perform_each(completed, record)
+    for write, recorded in writes.items():
+        try:
+            write()
+        except BaseException as error:  # noqa: BLE001 - raised where the files are waited for
+            for step in recorded:
+                step.error = error
+    _perform_each(completed, lambda step: step.landing.settle(durable=sync == "always"))
+
+
+def _perform_each(steps: Sequence[_CommitStep], perform: Callable[[_CommitStep], None]) -> None:
+    """Call the function for each commit without an error."""
     for step in steps:
-        if step.settles and step.error is None:
-            step.settle(durable=sync == "always")
+        if step.error is None:
+            try:
+                perform(step)
+            except BaseException as error:  # noqa: BLE001 - raised where the file is waited for
+                step.error = error

@@ -402,8 +402,7 @@ class PartialFile:
         Args:
             modified: The modification time, or None to keep the modification time of the file.
             meta: The content of the sidecar, or None for no sidecar.
-            ready: An async callback that receives the inode number of the synced file, before the file is
-                renamed.
+            ready: A callback that records the synced file before the file is renamed; see `Ready`.
         """
         held = self._held
         part = self._part

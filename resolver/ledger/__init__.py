@@ -6,10 +6,9 @@ interface for code that saves files, and does not import sqlite3.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextvars import ContextVar
 from datetime import datetime
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from protocols.contract import Validators
@@ -42,10 +41,11 @@ class CompletedFile(NamedTuple):
 class LedgerRow(Protocol):
     """The row of an object that is being saved."""
 
-    async def record_whole(self, facts: CompletedFile) -> None:
-        """Record a file that is synced to the disk under its temporary name.
+    def record_whole(self, facts: CompletedFile) -> Callable[[], None]:
+        """Queue the record of a file that is synced to the disk under its temporary name.
 
-        When the method returns, the row is also synced to the disk. Raises `LedgerFault`.
+        The returned function syncs all queued records to the disk. The function raises `LedgerFault`, and may
+        be called in a worker thread.
         """
         ...
 
@@ -64,14 +64,11 @@ def etag_of_row(path: str, held: Validators) -> str | None:
     return None if row is None else row.etag_of(path, held.modified)
 
 
-def make_recorder(facts: Callable[[int], CompletedFile]) -> Callable[[int], Awaitable[None]] | None:
+def make_recorder(facts: Callable[[int], CompletedFile]) -> Callable[[int], Callable[[], None]] | None:
     """Return a callback that records a file before the rename to its final name, or None without a ledger.
 
-    The callback receives the inode number of the file and passes it to `facts`.
+    The callback receives the inode number of the file and passes it to `facts`; see `LedgerRow.record_whole`
+    for the result.
     """
     row = current.get()
-    return None if row is None else partial(_note, row, facts)
-
-
-async def _note(row: LedgerRow, facts: Callable[[int], CompletedFile], inode: int) -> None:
-    await row.record_whole(facts(inode))
+    return None if row is None else lambda inode: row.record_whole(facts(inode))

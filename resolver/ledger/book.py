@@ -27,7 +27,8 @@ import os
 import re
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -317,8 +318,8 @@ class LedgerEntry:
         self.digest = digest
         self.is_done = is_done
 
-    async def record_whole(self, facts: CompletedFile) -> None:
-        """Record a file that is synced to the disk, and sync the row. Raises `LedgerFault`."""
+    def record_whole(self, facts: CompletedFile) -> Callable[[], None]:
+        """Queue the record of a file that is synced to the disk; see `LedgerRow`."""
         modified = None if facts.known.modified is None else facts.known.modified.timestamp()
         place = self._ledger.place_of(facts.path)
         values = (
@@ -332,7 +333,7 @@ class LedgerEntry:
         change = (
             "status='whole', path=?, inode=?, size=?, digest=?, etag=?, modified=?, final_url=?, media_type=?"
         )
-        await self._ledger.write(
+        return self._ledger.queue(
             _Change(f"{change}, exit=NULL, error=NULL, message=NULL", (*values, *more), self.number)
         )
 
@@ -407,9 +408,7 @@ class Ledger:
         self._below = below
         self._elsewhere = elsewhere
         self._mutex = threading.Lock()
-        self._later: list[_Change] = []
-        self._asked = 0
-        self._written = 0
+        self._later: deque[_Change] = deque()
 
     async def __aenter__(self) -> Ledger:
         self._loop: Loop = running()
@@ -422,7 +421,7 @@ class Ledger:
     ) -> None:
         try:
             # The write runs in the thread of the event loop, so a cancellation cannot interrupt the write.
-            self._write_all(durable=True)
+            self._write_all()
         except LedgerFault:
             if kind is None:
                 raise
@@ -549,41 +548,39 @@ class Ledger:
         with self._transaction():
             self._connection.execute("DELETE FROM object WHERE id=?", (number,))
 
-    async def write(self, change: _Change) -> None:
-        """Write the update and all waiting updates, and sync them to the disk."""
+    def queue(self, change: _Change) -> Callable[[], None]:
+        """Queue the update, and return the function that syncs all waiting updates to the disk."""
         self._later.append(change)
-        self._asked += 1
-        place = self._asked
-        async with self._turn:
-            if self._written < place:  # The previous lock owner may have written this update.
-                await self._loop.in_thread(partial(self._write_all, durable=True))
+        return self._write_all
 
     async def write_later(self, change: _Change) -> None:
         """Queue the update, to write it in one transaction with other updates."""
         self._later.append(change)
         if len(self._later) >= _AT_ONCE:
             async with self._turn:
-                await self._loop.in_thread(partial(self._write_all, durable=False))
+                if len(self._later) >= _AT_ONCE:  # Another thread may have written the updates.
+                    await self._loop.in_thread(partial(self._write_all, durable=False))
 
     async def settle(self) -> None:
         """Write all waiting updates. Raises `LedgerFault`."""
         async with self._turn:
             await self._loop.in_thread(partial(self._write_all, durable=False))
 
-    def _write_all(self, *, durable: bool) -> None:
-        asked, changes = self._asked, self._later
-        self._later = []
+    def _write_all(self, *, durable: bool = True) -> None:
+        changes: list[_Change] = []
         try:
-            sync_directories({change.path for change in changes if change.path is not None})
             with self._transaction(durable=durable):
+                # Updates that another thread has taken are written before this thread has the mutex.
+                while self._later:
+                    changes.append(self._later.popleft())
+                sync_directories({change.path for change in changes if change.path is not None})
                 for change in changes:
                     update = f"UPDATE object SET {change.assignments} WHERE id=?"
                     self._connection.execute(update, (*change.values, change.number))
                 self._connection.execute("UPDATE run SET ended=? WHERE id=?", (_now(), self._run))
         except BaseException:
-            self._later = [*changes, *self._later]
+            self._later.extendleft(reversed(changes))
             raise
-        self._written = asked
 
     @contextmanager
     def _transaction(self, *, durable: bool = False) -> Iterator[None]:

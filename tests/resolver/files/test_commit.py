@@ -276,17 +276,45 @@ async def test_sync_always_syncs_directory(
 async def test_commit_ready_runs_after_sync_before_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    disk, inodes = Disk(tmp_path), []
+    disk, inodes, written = Disk(tmp_path), list[int](), list[list[int]]()
     monkeypatch.setattr(group_commit, "bring", disk.bring)
 
-    async def note(inode: int) -> None:
-        assert (disk.groups, os.listdir(tmp_path)) == ([1], [])
+    def write() -> None:
+        assert os.listdir(tmp_path) == []
+        written.append(sorted(inodes))
+
+    def note(inode: int) -> Callable[[], None]:
+        assert (disk.groups, written) == ([2], [])
         inodes.append(inode)
+        return write
+
+    async def save(name: str) -> None:
+        async with held(tmp_path / name, commits) as sink:
+            sink.write(b"octets")
+            await sink.commit(ready=note)
+
+    commits = GroupCommit()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(save, "one")
+        nursery.start_soon(save, "two")
+    assert written == [sorted((tmp_path / name).stat().st_ino for name in ("one", "two"))]
+
+
+@pytest.mark.parametrize("fails", ["note", "write"])
+async def test_commit_failed_record_leaves_no_final_name(fails: str, tmp_path: Path) -> None:
+    def write() -> None:
+        raise LocalError("cannot write the ledger")
+
+    def note(inode: int) -> Callable[[], None]:
+        if fails == "note":
+            write()
+        return write
 
     async with held(tmp_path / "got") as sink:
         sink.write(b"octets")
-        await sink.commit(ready=note)
-    assert [(tmp_path / "got").stat().st_ino] == inodes
+        with pytest.raises(LocalError, match="cannot write the ledger"):
+            await sink.commit(ready=note)
+    assert os.listdir(tmp_path) == []
 
 
 async def test_write_back_submits_each_range_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

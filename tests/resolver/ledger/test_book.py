@@ -103,7 +103,7 @@ async def test_ledger_moved_with_its_files_is_valid(elsewhere: bool, tmp_path: P
         facts = CompletedFile(
             str(here / "a.txt"), 1, 7, "d", Validators(), Masked("http://h.example/b"), Masked("text/plain")
         )
-        await entry.record_whole(facts)
+        entry.record_whole(facts)()
         await entry.record_done(str(here / "a.txt"), 7, 7, 1, skipped=False)
     here.rename(there)
     (told,) = list_finished(str(there / "ledger"))
