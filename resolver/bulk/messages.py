@@ -20,7 +20,7 @@ class BulkRequest(NamedTuple):
     """A URL to fetch in a bulk run, with the path of its file.
 
     Attributes:
-        url: The URL in the caller's form.
+        url: The URL as the caller wrote the URL.
         path: The path of the saved file, relative to the directory of all files.
         more: Other fields (`checksum`, `size`, `mirrors`, `origin`, `referrer` as in `SaveRequest`).
     """

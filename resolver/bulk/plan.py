@@ -1,7 +1,7 @@
 """The plan of a run, which divides the requests into slices, and the forecast of the run's duration.
 
 A slice is a batch of requests for one worker. At any time, at most one slice contains requests to a host.
-The caller first adds all requests and then takes slices. `BulkScheduler` schedules requests by their numbers.
+The caller first adds all requests and then takes slices. `BulkScheduler` only counts the requests to a host.
 A temporary database stores the requests (`PendingRequests`). If several slices wait for a worker, the slice
 with the greatest `urgency` starts first, because the slowest hosts determine the duration of the run.
 
@@ -85,8 +85,8 @@ class BulkPlan:
 
         Args:
             item: The request.
-            host: The result of `policy.host_key`. If the host is empty, no limits apply, and the URL
-                determines the partition.
+            host: The key of the URL's host, from `policy.host_key`. If the key is empty, no limits apply, and
+                the URL determines the partition.
             scheme: The scheme of the URL, which determines the maximum number of concurrent requests to the
                 host.
         """
@@ -152,7 +152,7 @@ class BulkPlan:
 
         Args:
             slice: The slice.
-            left: The requests that did not start. For a lost slice, these are all requests of the slice.
+            left: The requests that did not start. For a lost slice, all of its requests.
             seconds: The duration of the slice in seconds.
             idle: The number of started requests that were not sent, because another run had finished them or
                 the policy refused them.

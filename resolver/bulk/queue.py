@@ -25,9 +25,9 @@ has ended:
 - If some requests to a host did not start, the measured speed of the host is exact.
 - If all requests to a host ended while the slice waited for another host, the next slice assumes twice the
   speed.
-- If at least half of the started requests were not sent, the measured speed is not used. Such requests were
-  finished by another run or refused by the policy. The next slice of the partition then covers 16 times the
-  normal duration.
+- If at least half of the started requests were not sent, the measured speed is not used. The next slice of
+  the partition then covers 16 times the normal duration. A request is not sent if another run has finished
+  the request, or if the policy refuses the URL.
 
 If a slice has too many requests, the worker returns some requests unstarted. If a slice has too few requests,
 a host is idle. The scheduler uses about 40 bytes of memory for each host, and no memory for a request.
@@ -213,7 +213,7 @@ class BulkScheduler:
         """Return the next batch of requests (slice), or None if all partitions with requests are running."""
         for partition in self._changed - self._under_way.keys():
             self._stand(partition)
-        self._changed.clear()  # `end` adds each running partition to the heap again.
+        self._changed.clear()  # For each running partition, `end` later calls `_stand`.
         while self._heap:
             before, partition = heapq.heappop(self._heap)
             if partition not in self._under_way and -before == self._before[partition]:

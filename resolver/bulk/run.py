@@ -1,4 +1,4 @@
-"""A bulk run on a cluster, which plans the requests and submits batches of requests (slices) to Dask.
+"""The driver of a bulk run, which plans the requests and submits batches of requests (slices) to Dask.
 
 Only a few slices are submitted at a time. So the memory use of Dask's scheduler and the workers does not
 depend on the number of requests. The plan chooses the next slice, and a partition has at most one running
@@ -36,8 +36,8 @@ _MOST_LOST = 5
 #: retries requests to a host that does not respond.
 _MOST_HELD = 20
 
-#: The timeout in seconds for the transfer of a slice's report from a worker. A report has some hundred bytes.
-#: During the transfer, the planner does not process other slices.
+#: The timeout in seconds for the transfer of a slice's report (some hundred bytes) from a worker. During the
+#: transfer, the planner does not process other slices.
 _REPORT = 30.0
 
 #: The polling interval in seconds for the number of worker threads. The run also polls while the cluster has
@@ -122,9 +122,9 @@ def run(
     run waits. To resume an interrupted run, call the function again with the same `out`. Finished requests
     are then skipped.
 
-    If `out` is a URL, workers may still run slices (batches of requests) of an interrupted run. The run first
-    waits at most one minute for these workers. If the interrupted run used another scheduler, the caller must
-    wait for the workers, because this run cannot query them.
+    If `out` is a URL, workers may still run slices (batches of requests) of an interrupted run. The new run
+    first waits at most one minute for the workers of the interrupted run. If the interrupted run used another
+    scheduler, the caller must wait for its workers, because the new run cannot query them.
 
     Args:
         requests: URLs or `SaveRequest`s in an iterable, a Dask bag or a column of a dataframe. All requests

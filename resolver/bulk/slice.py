@@ -46,7 +46,7 @@ def scratch() -> AbstractContextManager[str]:
 
     try:
         directory: str | None = get_worker().local_directory
-    except ValueError:  # This process is not a worker.
+    except ValueError:  # `get_worker` fails outside a Dask worker.
         directory = None
     return make_scratch_directory(directory)
 

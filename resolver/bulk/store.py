@@ -155,7 +155,7 @@ def table_of(ledger: str, format: Format, *, files: bool) -> bytes:
     Args:
         ledger: The ledger of the partition.
         format: The format of the table.
-        files: Whether each object is in a file, so that its row has a path. Objects in archives have no path.
+        files: Whether objects are stored as files instead of archives. Only objects in files have a path.
 
     Raises:
         LedgerFault: The ledger cannot be read.
