@@ -183,7 +183,7 @@ def _command(verb: str, urls: list[str], given: dict[str, Any], extracts: str | 
     _place_output(command)
     command.quiet = command.quiet or command.silent
     _check_words(command)
-    if verb == "bulk":  # the arguments are lists, not URLs
+    if verb == "bulk":  # the arguments of `bulk` are names of lists, not URLs
         command.lists, command.urls = [*urls, *command.lists], ()
         _check_bulk(command)
     elif verb == "get" and "-" in urls:
@@ -256,7 +256,7 @@ def _check_mcp(command: Command) -> None:
     if command.urls or command.lists:
         raise UsageError("mcp does not take a URL: agents send them")
     sources = command.configuration.sources
-    if sources["listen"] != "the command line":  # a configured address is for `serve`
+    if sources["listen"] != "the command line":  # a configured address is for `serve`, not for `mcp`
         command.listen = None
         if sources["port"] == "the command line":
             raise UsageError("mcp: --port needs --listen")

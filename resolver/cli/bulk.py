@@ -247,7 +247,7 @@ class Interrupts:
         Thread(target=self._watch, name="Interrupts of resolve", daemon=True).start()
         self._hook = sys.unraisablehook
         sys.unraisablehook = self._hear_of_dropped
-        for number in STATUS_BY_SIGNAL:  # also if the shell started this process with SIGINT ignored
+        for number in STATUS_BY_SIGNAL:  # even if the shell set SIGINT to be ignored
             self._before.append((number, signal.signal(number, self._hear)))
         return self
 
@@ -300,7 +300,7 @@ class Interrupts:
     def _send_again(self) -> None:
         """Send the signal repeatedly until the handler runs.
 
-        A single signal may have no effect: if it arrives just before a blocking call, it does not interrupt
+        A single signal may be too early: a signal that arrives just before a blocking call does not interrupt
         the call.
         """
         self._comes_again = True

@@ -1,8 +1,9 @@
 """The configuration file: defaults of options, gateways, and sections for single hosts.
 
 The default path of the TOML file is in the user's configuration directory (XDG Base Directory). `--config`
-sets another path. Only one file is read, and the current directory is never searched. The file can weaken the
-policy. The file must therefore belong to the user (or root), and other users must not have write permission.
+sets another path. Only one configuration file is read, and the current directory is never searched. The file
+can weaken the policy. The file must therefore belong to the user (or root), and other users must not have
+write permission.
 If the file contains a password, other users must not have read permission either. A mistake in the file is a
 usage error; the message contains the file and the line.
 """
@@ -367,7 +368,7 @@ class _ConfigurationFile:
         return tuple(value)
 
     def _raise_unknown(self, key: str, known: list[str], table: str | None) -> NoReturn:
-        from difflib import get_close_matches  # lazy import, as above
+        from difflib import get_close_matches  # lazy import: few runs need the module
 
         near = get_close_matches(key, known, 1)
         meant = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(sorted(known))}"
@@ -403,7 +404,7 @@ class _ConfigurationFile:
 def _set_outside() -> Iterator[str]:
     """Yield the options that environment variables set; environment variables override the file.
 
-    If a proxy variable is set for only one scheme, the configured proxy is ignored for all schemes.
+    If any proxy variable is set, even for a single scheme, the configured proxy is ignored for all schemes.
     """
     said = {name for name, value in os.environ.items() if value}
     if "NNTPSERVER" in said:
@@ -422,7 +423,7 @@ def configurable() -> Iterator[Option]:
     return (row for row in rows() if row.name not in _OF_ONE_RUN)
 
 
-# The settings of single hosts, for `Resolver`.
+# The settings of single hosts, converted for the class `Resolver`.
 #
 # The command line overrides the section of a host. The section overrides environment variables and the
 # settings for all hosts, because the section is more specific.
@@ -432,7 +433,7 @@ BOUNDS = frozenset({"limit", "max_size", "connect_timeout", "idle_timeout", "max
 
 
 def hosts_of(configuration: Configuration) -> dict[str, Host]:
-    """Return the settings of all host sections. Logins are not included; they are read on demand."""
+    """Return the settings of all host sections, without logins; logins are read on demand."""
     return {
         name: _host(settings, configuration)
         for name, section in configuration.hosts.items()
@@ -450,7 +451,7 @@ def mirrors_at(url: Url, configuration: Configuration) -> ConfiguredValue | None
 
     The longest configured prefix of the URL is used.
     """
-    from resolver.transfer.redirects import MirrorPrefixes  # lazy import: few files have a URL prefix
+    from resolver.transfer.redirects import MirrorPrefixes  # lazy import: few files have `[[mirror]]`
 
     found = MirrorPrefixes(mirrors_of(configuration)).find(url) if configuration.mirrors else None
     return None if found is None else configuration.mirrors[found[0]]._replace(value=list(found[1]))

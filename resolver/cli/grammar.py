@@ -88,7 +88,7 @@ def _refused(message: str) -> UsageError:
 
 
 def _parser() -> argparse.ArgumentParser:
-    # The usage text of argparse is never shown. With an empty usage text, argparse does not generate one.
+    # The empty usage text prevents argparse from generating a usage text, which would never be shown.
     parser = _Parser(prog="resolve", usage="", add_help=False, allow_abbrev=False)
     parser.add_argument("urls", nargs="*")
     for flag, option in _FOREIGN.items():

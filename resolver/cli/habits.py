@@ -1,7 +1,8 @@
 """Options and commands of other clients, with the equivalent option or command of `resolve`.
 
-`resolve` refuses an unknown option before it sends anything. For an option of curl, wget, aria2, lftp or
-another client, the error message names the equivalent option of `resolve`, or the reason why none exists.
+An unknown option is an error before anything is sent. For an option of curl, wget, aria2, lftp or
+another client, the error message names the equivalent option of `resolve`. If `resolve` does not have an
+equivalent option, the message gives the reason.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def _verb(verb: CommandVerb, width: int) -> Iterator[str]:
 
 
 def _rule(rule: PolicyRule, width: int) -> Iterator[str]:
-    from resolver.cli.details import plain  # lazy import, as above
+    from resolver.cli.details import plain  # lazy import: few runs need the module
     from resolver.cli.rule_details import OF_RULES
 
     yield from wrap(f"{rule.name}: {rule.sentence}", width)
@@ -145,7 +145,7 @@ def _rule(rule: PolicyRule, width: int) -> Iterator[str]:
 
 
 def _status(status: int, width: int) -> Iterator[str]:
-    from resolver.cli.details import OF_STATUSES, plain  # lazy import, as above
+    from resolver.cli.details import OF_STATUSES, plain  # lazy import: few runs need the module
 
     yield from _entry(str(status), STATUSES[status], width)
     yield ""
@@ -153,7 +153,7 @@ def _status(status: int, width: int) -> Iterator[str]:
 
 
 def _option(row: Option, width: int) -> Iterator[str]:
-    from resolver.cli.details import OF_OPTIONS, plain  # lazy import, as above
+    from resolver.cli.details import OF_OPTIONS, plain  # lazy import: few runs need the module
 
     yield from _entry(_names(row), _purpose(row), width)
     yield from wrap(f"commands: {', '.join(row.verbs.split())}", width, initial_indent="  ")

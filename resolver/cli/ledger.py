@@ -163,7 +163,7 @@ class LedgerInput:
 def _recall(how: str | None, ledger: Ledger | None, command: Command) -> LedgerRecall | None:
     if how is None or ledger is None:
         return None
-    from resolver.ledger.book import LedgerRecall  # lazy import, as above
+    from resolver.ledger.book import LedgerRecall  # lazy import: few runs need the module
 
     return LedgerRecall(ledger, how, command.directory or "")
 

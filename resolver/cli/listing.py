@@ -29,7 +29,7 @@ from resolver.transfer.streaming import StreamingResponse, listing_line, long_li
 # The long format on a narrow terminal. Columns and names are shortened, so that each entry fits on one line.
 # All other output has the full text.
 
-#: Minimum columns of a terminal for lines of `long_line`, which are not shortened.
+#: Minimum columns of a terminal on which the lines of the long format are not shortened.
 ROOMY = 80
 #: Minimum columns of a shortened name. On an even narrower terminal, lines wrap.
 _LEAST = 8

@@ -225,8 +225,8 @@ def _as_url(text: str) -> str:
     return text
 
 
-# Lists that are URLs. All lists are fetched before the run starts. The policy checks the URL of a list like
-# any other URL. The content of a list is stored in memory, with the size limit of a response body (S16).
+# Lists whose names are URLs. All lists are fetched before the run starts. The policy checks the URL of a list
+# like any other URL. The content of a list is stored in memory, with the size limit of a response body (S16).
 
 
 async def fetch_lists(

@@ -110,8 +110,8 @@ def grant_of(command: Command) -> ToolGrant:
 def _check_given(command: Command) -> None:
     """Reject options that have no effect in `mcp`. Raises `UsageError`.
 
-    The user might rely on such an option. Some of these options also contain a secret, which an agent could
-    send to any host.
+    The user might rely on an option without an effect. Some of the rejected options also contain a secret,
+    which an agent could send to any host.
     """
     for row in rows():
         given = command.configuration.sources[row.name] == "the command line"

@@ -227,7 +227,7 @@ class _TreeTask:
 # The option `--delete` of `get -r`: local files that the source no longer has are listed, and are removed if
 # the user agrees.
 
-#: Options that name files of this program. These files are never removed, even if they are inside a tree.
+#: Options that name files of this program. `--delete` never removes these files, even inside a tree.
 _OURS = ("failed", "trace", "trace_html", "ledger", "cookies", "netrc_file", "config")
 
 Going = tuple[Pruner, SurplusFile, str]

@@ -62,8 +62,8 @@ _HELP = (
     "help: show this; an empty line returns to the session",
 )
 
-#: The maximum number of bytes in the send queue. The queue fills if the service does not read. The input
-#: buffer of a terminal driver is not larger.
+#: The maximum number of bytes in the send queue, which fills if the service does not read. The limit is at
+#: least as large as the input buffer of a terminal driver.
 _MOST_WAITING = 65_536
 _BELL = b"\x07"
 _END_OF_INPUT = b"\x04"
@@ -79,8 +79,8 @@ async def sit(
 ) -> None:
     """Run a telnet session until the user or the service closes the connection, or a signal arrives.
 
-    After the session, the signal that ended it is raised again for the handlers of the process. If the parent
-    process ignores a signal, the session ignores that signal, too. Raises `ResolveError`.
+    After the session, the signal that ended the session is raised again for the handlers of the process. If
+    the parent process ignores a signal, the session ignores that signal, too. Raises `ResolveError`.
     """
     heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     with trio.open_signal_receiver(*heard) as signals:
@@ -170,7 +170,7 @@ class _TerminalUser:
             lines, self._waiting, self._more = tuple(self._waiting), [], trio.Event()
             try:
                 await self._connection.send(*lines)
-            except Disconnected:  # the output that the service sent before must still be read
+            except Disconnected:  # output that arrived earlier must still be read
                 self._count = _MOST_WAITING
                 await trio.sleep_forever()
             self._count = 0 if not self._waiting else sum(len(line.octets) for line in self._waiting)
@@ -434,7 +434,7 @@ async def _lines(line: AskLine) -> tuple[bytes, ...]:
 
 
 async def _choice(line: AskLine) -> bytes:
-    """Ask for one of several choices; the user types its number or its text."""
+    """Ask the user to select one of several choices by its number or its text."""
     if not line.choices:
         raise ProtocolError(f"the form has no choices for {line.prompt!r}")
     streams.note(line.prompt)

@@ -110,7 +110,7 @@ class Option(NamedTuple):
 
     @property
     def unset(self) -> object:
-        """Return the value if the option is not set."""
+        """Return the value of the option if the user does not set the option."""
         if self.takes is None:
             return False
         if self.many:

@@ -77,7 +77,7 @@ def perform(command: Command) -> int:
         streams.complain(error.message)
         return error.exit_code
     try:
-        with archive_of(command) as archive:  # before the event loop starts, so that Ctrl-C interrupts it
+        with archive_of(command) as archive:  # opened before the event loop starts, so that Ctrl-C works
             status = trio.run(_RetrievalRun(command, watcher, tally, archive).run_supervised)
     except ResolveError as error:
         streams.complain(error.message)
@@ -94,7 +94,7 @@ def perform(command: Command) -> int:
 
 
 def _watcher(command: Command) -> Watcher:
-    """Return the watcher of the run. Raises `LocalError` if a trace file cannot be written."""
+    """Return the event handler of the run. Raises `LocalError` if a trace file cannot be written."""
     diagrams = None
     if command.trace_html is not None:
         diagrams = Diagrams(command.trace_html, command)
@@ -235,7 +235,7 @@ class _RetrievalRun:
                     self._session(password, recorder) as session,
                 ):
                     await self._fetch_all(session, ledger)
-        except LocalError as error:  # a local file, such as the ledger, caused the error, not a URL
+        except LocalError as error:  # the error is about a local file, such as the ledger
             if not self._command.is_silent:
                 streams.complain(error.message)
             self._statuses.add(error.exit_code)

@@ -115,7 +115,7 @@ def perform(command: Command) -> int:
     try:
         if registers:
             return trio.run(_register_handlers, command)
-        with archive_of(command) as archive:  # before the event loop starts, so that Ctrl-C interrupts it
+        with archive_of(command) as archive:  # opened before the event loop starts, so that Ctrl-C works
             return trio.run(_serve, command, archive)
     except ResolveError as error:
         streams.complain(error.message)
@@ -466,7 +466,7 @@ async def browse(session: Resolver, url: Url, target: CommandTarget, command: Co
         Refused: the URL is not from the user, and the policy refuses URLs of its origin.
         UnsupportedScheme: the extra `web` is missing.
     """
-    if target.origin != "user":  # the server treats each URL as a typed URL
+    if target.origin != "user":  # the web UI would treat the URL as typed by the user
         error = judge(url, session.policy, origin=target.origin).error(url)
         if error is not None:
             raise error

@@ -90,9 +90,10 @@ def open_ready(fd: int) -> int | None:
 # progress line. So if the terminal becomes narrower and progress lines wrap, the cursor is still at the
 # correct position. A message overwrites the progress lines, which are then drawn again below the message.
 
-_FIRST = "\x1b[G"  # the first column
-_ERASE = f"{_FIRST}\x1b[J"  # from the cursor to the end of the screen
-# Line wrapping (DECAWM) off and on: a terminal may show a name wider than the calculated width.
+_FIRST = "\x1b[G"  # moves the cursor to the first column
+_ERASE = f"{_FIRST}\x1b[J"  # erases from the current line to the end of the screen
+# Control sequences that disable and enable line wrapping (DECAWM). A terminal may show a name wider than the
+# calculated width.
 _NO_FOLD, _FOLD = "\x1b[?7l", "\x1b[?7h"
 
 _drawn = ""  # the progress lines on the screen, with their control sequences
@@ -172,10 +173,10 @@ def _write(text: str) -> None:
         pass  # standard error is closed, so the error cannot be reported
 
 
-#: Maximum bytes of a line of standard input or of a list. A URL of 65,536 characters in JSON escapes fits.
+#: Maximum bytes of a line of standard input or of a list. A line may have a URL of 65,536 JSON escapes.
 MOST_LINE = 1_048_576
 
-_MOST_TEXT = 67_108_864  # maximum bytes of a text in memory; for example, /dev/zero never ends
+_MOST_TEXT = 67_108_864  # maximum bytes of a text in memory, because /dev/zero never ends
 
 _READ_AT_ONCE = 65_536
 

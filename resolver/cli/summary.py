@@ -95,7 +95,7 @@ class RunSummary:
             self._octets += max(0, saved.bytes - saved.resumed_from)
 
     def count_failed(self, number: int, error: ResolveError) -> None:
-        if self._file is None:  # no list of failed targets is written
+        if self._file is None:  # without `--failed`, targets are only counted
             del self._left[number]
         self._count_failure(error)
 

@@ -202,8 +202,8 @@ class TargetNaming:
     def how(self) -> str | None:
         """Return a text that identifies the rule for file names, for the ledger.
 
-        Returns None if the names depend not only on the options and the order of the URLs, but also on the
-        server or on existing files.
+        Returns None if the names also depend on the server or on existing files. Otherwise, the names depend
+        only on the options and the order of the URLs.
         """
         command = self._command
         if self._renames or command.url_options or not self._is_by_url:

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _SIZE_FACTORS = {"k": 1024, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 _DECIMAL = r"[0-9]{1,9}(?:\.[0-9]{1,9})?|\.[0-9]{1,9}"
-#: Matches a duration, such as `1h30m`. Each unit occurs at most once, in the order d, h, m, s, ms. The letters
-#: are the same as in systemd and Go.
+#: Matches a duration, such as `1h30m`. Each unit occurs at most once, in the order d, h, m, s, ms. systemd
+#: and Go use the same letters.
 _DURATION = re.compile("".join(f"(?:({_DECIMAL}){unit})?" for unit in ("d", "h", "m", "s", "ms")))
 _UNIT_SECONDS = (86_400.0, 3_600.0, 60.0, 1.0, 0.001)
 
@@ -37,7 +37,7 @@ class BadValue(Exception):
 
 
 def pair(text: str, option: str) -> tuple[str, str]:
-    """Split NAME=VALUE; the message of an error names the `option`. Raises `UsageError`."""
+    """Split NAME=VALUE; an error message contains the name of the `option`. Raises `UsageError`."""
     name, equals, value = text.partition("=")
     if not (name and equals):
         raise UsageError(f"{option}: expected NAME=VALUE, got {text!r}")

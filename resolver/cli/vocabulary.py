@@ -28,7 +28,7 @@ class CommandVerb(NamedTuple):
         name: the name of the command, as typed.
         takes: the arguments of the command, for the usage line.
         purpose: a phrase for the help page.
-        example: a command line with an example host; with a real host, the command works.
+        example: a command line with an example host, which the user replaces by a real host.
         perform: `module:function` that runs the command; the module is in `resolver.cli`.
         online: whether the command retrieves URLs.
     """
