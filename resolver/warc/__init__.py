@@ -9,9 +9,9 @@ An `Archive` serves the objects of WARC files. The module `catalog` finds a reco
 blocks on demand, and joins the ranges of a resumed download. The module `metadata` reads the recorded
 protocol exchange (dialogue). The module `replay` retrieves objects from an archive.
 
-A `Recorder` writes an archive and needs the extra `warc`. The module `capture` records the request and the
-response of each redirect. The module `group` converts a capture to records, `writing` writes the records to a
-file, and `index` writes the index of the file.
+A `Recorder` writes an archive and needs the extra `warc`. The module `capture` records one request and the
+response; each redirect is a separate capture. The module `group` converts a capture to records, `writing`
+writes the records to a file, and `index` writes the index of the file.
 """
 
 from __future__ import annotations

@@ -324,8 +324,8 @@ class Capture:
     """The capture of one request for one URL.
 
     For HTTP, the bytes of the connection are captured (`_exchange`). For other protocols, the bytes of the
-    object are collected in `_block`. In this case, each received byte belongs either to the dialogue or to
-    the body. Bytes of the dialogue are recorded in events, and bytes of the body are only counted. The
+    object are collected in `_block`. Except with HTTP, each received byte belongs either to the dialogue or
+    to the body. Bytes of the dialogue are recorded in events, and bytes of the body are only counted. The
     `pending` bytes of a connection are received bytes that no reader has consumed. During a `CopyBody` step,
     `_passing` is the name of the body's source.
     """
@@ -388,7 +388,7 @@ class Capture:
     def _way(self, key: Hashable) -> CapturedConnection:
         """Return a connection of this capture.
 
-        A connection that was opened before the capture is first added as a reused connection.
+        A connection that was opened before the capture is first added to the capture as a reused connection.
         """
         found = self._ways.get(key)
         return self._take(key, self._known[key]._replace(reused=True)) if found is None else found

@@ -180,8 +180,8 @@ class CatalogRecord(NamedTuple):
 class CatalogQuery(PayloadPeek):
     """A block reader that extracts the catalog data of a record, including the method of a request.
 
-    `is_short` is true if the body of a response is shorter than its `Content-Length`. The `WARC-Truncated`
-    field of the record is not considered.
+    `is_short` is true if the body of a response is shorter than its `Content-Length`. `is_short` does not
+    depend on the `WARC-Truncated` field of the record.
     """
 
     def __init__(self, head: RecordHead) -> None:
@@ -443,7 +443,7 @@ class FoundCapture:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether the object is complete, after later ranges are joined."""
+        """Return whether the object is complete, perhaps together with ranges of a resumed download."""
         if self._joined is not None:
             return True
         return self._taken.is_whole and (self._original is None or self._original.is_whole)

@@ -123,8 +123,8 @@ class Payload:
 
 # Inspection of a block: its digests, and the Content-Length of an HTTP response.
 #
-# The payload of an HTTP message is the body without transfer coding. Most tools hash the body with the
-# chunked framing instead, so both digests are accepted.
+# The payload of an HTTP message is the body without transfer coding. Most tools instead hash the body with
+# the chunked framing, so this package accepts both digests.
 
 #: The maximum size of an HTTP response head in bytes (S16).
 _MOST_HEAD = 262_144

@@ -28,10 +28,10 @@ _ANY = "application/octet-stream"
 
 
 class CaptureSubject(NamedTuple):
-    """The subject of a capture.
+    """The URL of a capture, and the reason for the request.
 
     Attributes:
-        target: the URL in the form of a record field.
+        target: the URL in the form of the WARC-Target-URI field.
         shown: the requested URL, redacted.
         via: the URL whose response contained this URL.
         hop: R for the target of a redirect, L for the target of a link.
@@ -58,7 +58,7 @@ class CapturedObject(NamedTuple):
         head: the head of an HTTP response.
         truncated: the reason why the object is incomplete, or None.
         digest: the digest of the payload, which is set even if the record lacks a digest field.
-        is_found: whether the URL alone identifies the object. Only then does the index list the object.
+        is_found: whether the URL alone identifies the object. Otherwise the index omits the object.
     """
 
     type: Literal["response", "resource"]
@@ -221,7 +221,7 @@ def fields_block(lines: list[str]) -> bytes:
 
 FORMAT = 1
 
-#: The maximum size of all lines in bytes. If the limit is reached, one line records the truncation.
+#: The maximum size of a recorded dialogue in bytes. If the limit is reached, one line records the truncation.
 MOST = 1_048_576
 #: The approximate size in bytes of an event without its data.
 _EACH = 100

@@ -1,4 +1,4 @@
-"""HTTP requests, responses and URLs in the form for archives, without secrets.
+"""HTTP requests, responses and URLs in redacted form, for storage in WARC archives.
 
 No header field is removed. Secret values and passwords in URLs are masked.
 """
@@ -57,7 +57,7 @@ class AnswerSpan(NamedTuple):
 
     @property
     def version(self) -> str | None:
-        """Return the HTTP version in the form for archives."""
+        """Return the HTTP version in the form of the WARC-Protocol field."""
         found = _STATUS.match(self.head)
         return None if found is None else f"http/{found[1].decode('ascii')}"
 
@@ -146,14 +146,14 @@ class ChunkDecoder:
         return b"".join(made)
 
 
-# The two forms of a record's URL: the form of the record field, and the normalized form for searches.
+# The two forms of a record's URL: the WARC-Target-URI field, and the normalized form for searches.
 
 #: Characters that a URL must not contain (RFC 3986 section 2).
 _NEVER = re.compile(r"[^!#$&-;=?-\[\]_a-z~%]|%(?![0-9A-Fa-f]{2})")
 
 
 def target_of(url: Url, *, has_user: bool, hide: Callable[[str], str] = str) -> str:
-    """Return the URL in the form of a record field, without the password, the fragment and the zone.
+    """Return the value of the WARC-Target-URI field: the URL without password, fragment and zone.
 
     Args:
         url: The URL.

@@ -295,7 +295,7 @@ class Revisits:
         return self._known.get(payload_key(kept)) if is_worthwhile(kept) else None
 
     def note(self, kept: CapturedObject, original: RevisitOriginal) -> None:
-        """Store `original` as the record with the payload."""
+        """Store the payload key of an object with its original record, for later revisit records."""
         if not is_worthwhile(kept):
             return
         if len(self._known) >= self._most:
@@ -311,8 +311,8 @@ def is_worthwhile(kept: CapturedObject) -> bool:
 def payload_key(kept: CapturedObject) -> tuple[str, int, str]:
     """Return the key of a payload, which is the same for equal payloads.
 
-    Programs combine the HTTP head of the revisit record with the body of the original record. So either both
-    bodies must be chunked, or none of them.
+    Programs combine the HTTP head of the revisit record with the body of the original record. The key of a
+    chunked body therefore differs from the key of the same body without chunks.
     """
     is_coded = kept.payload_digest is None
     how = kept.content_type if kept.type != "response" else "chunks" if is_coded else ""

@@ -1,6 +1,6 @@
 """The parser for the recorded dialogue (protocol exchange) of a capture.
 
-The dialogue is untrusted. Invalid items are skipped.
+The dialogue is untrusted, so invalid items of the dialogue are skipped.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ class WarcVolume:
         return self._rows
 
     def index(self, row: IndexLine) -> None:
-        """Add a line to the index."""
+        """Add a line to the CDXJ index of this file."""
         self._rows.append(row)
 
     def sync(self) -> None:
@@ -196,15 +196,15 @@ class Recorder:
         size: The size in bytes after which a new file is started. The new files have the names `NAME-00001`
             and so on.
         sync: Whether each capture is synced to the disk before it is reported as written.
-        policy: The policy of the run, which is stored in the file. The text must not contain secrets.
-        command: The command of the run, which is stored in the file. The text must not contain secrets.
+        policy: The policy of the run as text without secrets, which is stored in the file.
+        command: The command of the run as text without secrets, which is stored in the file.
         dedup: The indexes (CDXJ, CDX) of earlier archives for deduplication. An index must be in the same
             directory as its archive. If an earlier archive contains a record with the same payload as an
             object, a reference to the record (a revisit) is written instead of the object.
         cookies: Whether the values of cookies in responses are stored. Otherwise the values are replaced by
             `****`.
         mode: The permissions of new files and indexes, from which the umask is subtracted. By default only
-            the owner has access. An existing file keeps its permissions.
+            the owner has access to the files. An existing file keeps its permissions.
         once: Whether to skip an object that an earlier run stored in the file, with the same URL, status and
             payload.
 

@@ -306,10 +306,10 @@ def status_from(end: Json, size: int | None, *, is_directory: bool) -> FileStatu
     )
 
 
-#: A line of an MLSD listing, with facts (RFC 3659 section 7.2).
+#: Matches a line of an MLSD listing, which starts with facts such as `type=file;` (RFC 3659 section 7.2).
 _FACTS = re.compile(rb"(?:[A-Za-z0-9.-]+=[^;]*;)+ .")
-#: The minimum and maximum time of a listing. `datetime` must support the previous and the next year of a
-#: listing, too.
+#: The minimum and maximum time of a listing. The class `datetime` must also support the year before and the
+#: year after a listing.
 _FIRST, _LAST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 #: The purposes of a retrieval that does not save the object.
 _LOOKED_AT: frozenset[Wanted] = frozenset({"content", "facts", "listing"})
@@ -408,7 +408,7 @@ class ArchiveGate(UrlGate):
 
     @property
     def _how(self) -> str:
-        """Return the name of the replay method from the scheme definition."""
+        """Return the name of the replay method, by the scheme definition and the archived object."""
         row = self.row
         if row is None:
             return ""
@@ -419,7 +419,7 @@ class ArchiveGate(UrlGate):
         return row.listing_kept.how if self._is_listing or row.listing_kept.how == "names" else "facts"
 
     def _as_kept(self) -> Options:
-        """Return the options that request a listing in the archived form at the archived time."""
+        """Return options for a listing in the archived format, with the time of the capture as the clock."""
         try:
             found, form = self._found, self._media_type.rpartition("-")[2]
         except ResolveError:
