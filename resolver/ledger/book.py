@@ -549,12 +549,12 @@ class Ledger:
             self._connection.execute("DELETE FROM object WHERE id=?", (number,))
 
     def queue(self, change: _Change) -> Callable[[], None]:
-        """Queue the update, and return the function that syncs all waiting updates to the disk."""
+        """Queue a row update, and return the function that writes and syncs all queued row updates."""
         self._later.append(change)
         return self._write_all
 
     async def write_later(self, change: _Change) -> None:
-        """Queue the update, to write it in one transaction with other updates."""
+        """Queue a row update, which is later written in one transaction with other updates."""
         self._later.append(change)
         if len(self._later) >= _AT_ONCE:
             async with self._turn:
@@ -562,7 +562,7 @@ class Ledger:
                     await self._loop.in_thread(partial(self._write_all, durable=False))
 
     async def settle(self) -> None:
-        """Write all waiting updates. Raises `LedgerFault`."""
+        """Write all queued row updates to the database. Raises `LedgerFault`."""
         async with self._turn:
             await self._loop.in_thread(partial(self._write_all, durable=False))
 
@@ -613,9 +613,9 @@ def _now() -> float:
 # The fast comparison of a URL list with the finished rows of an earlier run. If a line of the list matches a
 # finished row, the line is skipped, and its URL is not parsed.
 #
-# The rows are in the order of the requests, which is the order of the list. So the next lines probably match
-# the next rows, and rows are read in blocks. If a line does not match, its row is searched by key. If this
-# row is done, the comparison continues after this row.
+# The rows are in the order of the requests, which is the order of the list. The next lines of the list
+# therefore probably match the next rows of the ledger, and rows are read in blocks. For a line without a match,
+# the row is searched by key. If the row is done, the comparison continues after the row.
 #
 # A row matches only if this run would save the file to the same path. So the naming scheme, the directory and
 # the path must be the same.
