@@ -167,9 +167,9 @@ class AnswerPace:
 #: time gives a steady rate and a quick cancellation.
 _SHARE = 0.1
 
-#: Burst size in bytes: a retrieval may read so many bytes without a wait if the debt of the bucket is at most
-#: `_OWED` seconds. Replies to commands have fewer bytes, so an exchange of ten commands does not wait ten
-#: times.
+#: Burst size: the number of bytes that a retrieval may read without a wait if the debt of the bucket is at
+#: most `_OWED` seconds. Replies to commands are shorter, so an exchange of ten commands does not cause ten
+#: waits.
 _FREE = 4_096
 _OWED = 1.0
 

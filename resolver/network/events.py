@@ -110,7 +110,7 @@ class Received:
 class Progress:
     """The number of bytes of the object received so far.
 
-    If a body is copied in bulk into a file, five events per second occur, and one at the end of the body.
+    During a bulk copy of a body into a file, five events occur per second, and one event at the end.
 
     Attributes:
         received: the number of bytes, including the first `start` bytes. The number is smaller than before if
@@ -215,7 +215,7 @@ def select_listener(own: OnEvent | None, kinds: frozenset[type[Event]]) -> OnEve
 # Each block of bytes becomes one escaped line with at most the first 512 bytes of the block. The event
 # already contains `****` instead of secrets. `TraceFormat` selects the protocol text of a block, and omits
 # body bytes. The protocol text consists of HTTP response headers or of replies that begin with a code. For
-# other protocols it is the first line. For all other bytes, the output contains only their number.
+# other protocols, the protocol text is the first line. All other bytes are only counted in the output.
 
 _MOST_SHOWN = 512
 #: The head of an HTTP/1 response, up to the empty line.
@@ -243,7 +243,7 @@ class TraceFormat:
         return f"S: {_show_octets(words)} (and {rest} bytes)" if words else None
 
     def pass_over(self, event: Event) -> None:
-        """Record the end of a body at the start of a new request or attempt, or at the end of the attempt."""
+        """Record the end of a body if the event starts a request or an attempt, or ends an attempt."""
         if isinstance(event, Sent | Started | Finished):
             self._within.discard(event.url)
 
@@ -309,8 +309,8 @@ def _show_octets(octets: bytes) -> str:
 # Events as records of the logger `resolver`. The level is DEBUG, so the application must enable the logger.
 #
 # The text is the same as with `-v`: the protocol text, with `****` instead of secrets and with escaped
-# control characters. `record.event` is the event. Progress events are not logged; only `on_event` receives
-# these events.
+# control characters. The attribute `event` of a log record is the event object. Progress events are not
+# logged; only `on_event` receives progress events.
 
 LOGGER = logging.getLogger("resolver")
 

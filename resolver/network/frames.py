@@ -36,7 +36,7 @@ from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Refused
 #: Flow-control window in bytes. A window of 1 MiB allows 100 Mbit/s at a round-trip time of 80 ms
 #: (bandwidth-delay product). The default window of 65,535 bytes is too small for this rate.
 _WINDOW = 1 << 20
-#: Initial flow-control window of a connection in bytes. HTTP/2 settings cannot change this value (RFC 9113
+#: Initial flow-control window of a connection in bytes. A SETTINGS frame cannot change this window (RFC 9113
 #: section 6.9.2).
 _FIRST_WINDOW = 65_535
 _PADDED = 0x8

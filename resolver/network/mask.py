@@ -33,8 +33,8 @@ _SHORT = 4
 class Masked(str):
     """A redacted string, with `****` for each sent secret.
 
-    Files and results contain text from a server only as `Masked` strings. `Mask` creates these strings. For a
-    URL from the user, `Url.shown` returns the redacted form.
+    Files and results contain text from a server only as `Masked` strings, which the class `Mask` creates. For
+    a URL from the user, `Url.shown` returns the redacted form.
     """
 
     __slots__ = ()

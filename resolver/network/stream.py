@@ -176,8 +176,8 @@ T = TypeVar("T")
 #: time as the decryption of 16 KiB of TLS data. The decryption of 256 KiB takes less than 1 ms. Each call
 #: also checks for a cancellation first.
 _TURN = 262_144
-#: Minimum number of bytes that each read without a wait adds to the count for `_TURN`. A read of fewer bytes
-#: takes almost as much time.
+#: For the limit `_TURN`, each read without a wait counts as at least this number of bytes. A read of 1 byte
+#: takes almost as much time as a read of 16 KiB.
 _CALL = 16_384
 
 #: If the server is silent for at least this number of seconds and then closes the connection, the protocol of
@@ -613,8 +613,8 @@ class SocketStream:
         return not (self._said or self._settings.contact.made)
 
 
-# A connection whose bytes are recorded for an archive; see `Tap`. The class does not use splice, because the
-# recorder would not receive the bytes.
+# A connection whose bytes are recorded for an archive; see `Tap`. A recorded connection does not use splice,
+# because the recorder would not receive the bytes.
 
 
 class TappedStream(SocketStream):

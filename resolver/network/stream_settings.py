@@ -26,8 +26,8 @@ from resolver.network.tls import Trust
 # The tap gets sent data in redacted form, with secrets as `****`, so an archive cannot store a secret. The
 # tap gets received data unchanged.
 
-#: Request fields whose value begins with the name of an authentication scheme. The name is not secret (RFC
-#: 9110 section 11.4).
+#: Request fields whose value begins with the name of an authentication scheme. The scheme name is not secret
+#: (RFC 9110 section 11.4).
 _LOGIN = re.compile(rb"(?im)^((?:proxy-)?authorization: )(\S+)([ ]\S.*)?$")
 #: The cipher and key size in an OpenSSL cipher name before TLS 1.3, such as `ECDHE-RSA-AES128-GCM-SHA256`.
 _SIZED = re.compile(r"(AES|CAMELLIA|ARIA)(128|256)")
@@ -225,7 +225,7 @@ class StreamSettings:
             `check_certificate` is None.
         least: the minimum rate of a response in bytes per second, measured after the first byte.
         mask: the mask that redacts the secrets that were sent.
-        contact: the record of whether the host and port sent a byte.
+        contact: the record that shows whether the host and port have sent a byte in this run.
         throttle: the rate limiter for reads; None without a rate limit.
         bounds: the caller's timeouts for each phase; None without such timeouts.
         tap: the recorder of sent and received bytes; None without a recorder.

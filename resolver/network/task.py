@@ -74,7 +74,7 @@ class TaskContext:
         return self._bench.room
 
     def follow(self, position: Callable[[], int]) -> None:
-        """Set the function that returns the number of received bytes."""
+        """Set the function that returns the number of received bytes, to detect a stalled task."""
         self._position = position
 
     def has_moved(self) -> bool:

@@ -44,7 +44,7 @@ class UrlGate:
 
     Attributes:
         findings: the policy's warnings, shared with the admission.
-        reported_in_clear: see `Admission`.
+        reported_in_clear: whether this retrieval warned about a password sent without TLS.
         peer: the IP address of the last connection; None before the first connection.
         throttle: the rate limiter for received bytes; None without a rate limit.
         proxy: the redacted URL of the proxy; None without a proxy.
