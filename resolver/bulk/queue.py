@@ -314,7 +314,7 @@ class BulkScheduler:
     # -- speeds
 
     def _learn(self, share: HostShare, left: dict[int, int], begun: int, seconds: float) -> None:
-        until = min(seconds, self._box)  # The time after which no request was started.
+        until = min(seconds, self._box)  # The time in seconds after which no request was started.
         for host, count in share.counts:
             not_begun = left.get(host, 0)
             if not_begun == count:
