@@ -65,7 +65,7 @@ def _run_and_flush(argv: list[str]) -> int:
 
 
 def _perform(argv: list[str]) -> int:
-    if argv in (["--version"], ["-V"]):  # takes 20 ms of CPU time; with the imports below, 60 ms
+    if argv in (["--version"], ["-V"]):  # `--version` takes 20 ms of CPU time; with all imports, 60 ms
         return _tell_version()
     from resolver.cli import arguments, help
     from resolver.cli.values import UsageError

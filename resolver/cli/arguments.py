@@ -220,7 +220,7 @@ _OF_ARCHIVES = (("ls",), ("check",))
 def _check_listening(command: Command) -> None:
     """Check the options of a server that listens on a non-loopback address.
 
-    Such a server requires the policy `untrusted`, and cannot serve local files.
+    A server for other machines requires the policy `untrusted`, and cannot serve local files.
     """
     if command.listen is None and (command.insecure or command.listen_cert is not None):
         raise UsageError("--insecure and --listen-cert need --listen")

@@ -214,8 +214,8 @@ def _list_failures(counts: Mapping[str, int]) -> list[str]:
 #: ends, and another 5 s after it has killed the worker.
 PATIENCE = 10.0
 
-#: Seconds until a signal is sent again because Python ignored the exception of its handler in a finalizer. By
-#: then, the finalizer has ended.
+#: Seconds until a signal is sent again, because Python ignores the exception of a signal handler in a
+#: finalizer. After this time, the finalizer has ended.
 _AGAIN = 0.05
 
 #: The timeout in seconds to write the last message, because the reader of standard error may be blocked.

@@ -72,8 +72,8 @@ class CommandTarget(NamedTuple):
     def reserve(self, url: Url, command: Command, name: str | None = None, suffix: str = "") -> str:
         """Reserve the path of the file below the output directory.
 
-        A path from a list is used with its directories. With `--host-directories` or `--cut-dirs`, only the
-        file name of the path is used. Raises `Refused` (S14) if no file name is available.
+        If a list contains a path, the file is saved at this path, with directories. With `--host-directories`
+        or `--cut-dirs`, only the file name of the path is used. Raises `Refused` (S14) if no file name is available.
 
         Args:
             url: the parsed URL.
