@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 
 class _AnswerSpan(NamedTuple):
-    """The replies to commands that were sent together, from offset `begin` of the temporary file on."""
+    """The replies to the commands of one send call; `begin` is their offset in the temporary file."""
 
     words: tuple[str, ...]
     begin: int

@@ -201,8 +201,7 @@ class Recorder:
         dedup: The indexes (CDXJ, CDX) of earlier archives for deduplication. An index must be in the same
             directory as its archive. If an earlier archive contains a record with the same payload as an
             object, a reference to the record (a revisit) is written instead of the object.
-        cookies: Whether the values of cookies in responses are stored. Otherwise the values are replaced by
-            `****`.
+        cookies: Whether the values of cookies in responses are stored, and not replaced by `****`.
         mode: The permissions of new files and indexes, from which the umask is subtracted. By default only
             the owner has access to the files. An existing file keeps its permissions.
         once: Whether to skip an object that an earlier run stored in the file, with the same URL, status and

@@ -27,7 +27,7 @@ GZIP = b"\x1f\x8b\x08"
 
 #: The maximum number of bytes that one step reads from a file, and that one step decompresses.
 AT_ONCE = 65_536
-#: The number of bytes that the first read at a position requests. Each further read doubles the number. So a
+#: The size in bytes of the first read at a position of the file. Each further read has twice the size. So a
 #: failed attempt to parse a record at a damaged position takes little time.
 AT_FIRST = 1_024
 

@@ -1,7 +1,7 @@
 """Retrieval from archives, without network access.
 
-The protocol exchange (dialogue) of the scheme runs unchanged. Its parsers read the archived bytes as if a
-server had sent the bytes. If an object was archived without the exchange, the reply is built from the
+The protocol exchange (dialogue) of the scheme runs unchanged. The protocol's parsers read the archived bytes
+as if a server had sent the bytes. If an object was archived without the exchange, the reply is built from the
 recorded metadata and the bytes of the object.
 """
 
@@ -354,7 +354,7 @@ class ArchiveGate(UrlGate):
         """Return the capture of the URL.
 
         If the archive contains the URL only as a directory, the directory is returned, as a server would do.
-        Recursive retrieval depends on this.
+        Recursive retrieval needs the directory.
         """
         url, row, want = self._admission.url, self.row, self.options.want
         try:
