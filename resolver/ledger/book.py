@@ -614,8 +614,8 @@ def _now() -> float:
 # finished row, the line is skipped, and its URL is not parsed.
 #
 # The rows are in the order of the requests, which is the order of the list. The next lines of the list
-# therefore probably match the next rows of the ledger, and rows are read in blocks. For a line without a match,
-# the row is searched by key. If the row is done, the comparison continues after the row.
+# therefore probably match the next rows of the ledger, and rows are read in blocks. For a line without a
+# match, the row is searched by key. If the row is done, the comparison continues after the row.
 #
 # A row matches only if this run would save the file to the same path. So the naming scheme, the directory and
 # the path must be the same.
