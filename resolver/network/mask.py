@@ -302,9 +302,9 @@ class CredentialCache:
         return found
 
     def _turn(self) -> AbstractAsyncContextManager[object]:
-        """Return the lock of this run.
+        """Return the lock of this run, which allows one request for credentials at a time.
 
-        The lock prevents two retrievals from the same host from prompting the user twice.
+        Without the lock, two retrievals from the same host could prompt the user twice.
         """
         loop = running()
         run = loop.run()

@@ -341,7 +341,7 @@ class SocketStream:
         self.received -= len(octets)
 
     async def receive(self) -> bytes:
-        if self._ahead:  # The listener already received events for these bytes.
+        if self._ahead:  # The listener already received events for bytes that were put back.
             octets, self._ahead = self._ahead, b""
             self.received += len(octets)
             return octets

@@ -31,7 +31,8 @@ class WrappedSocket(ssl.SSLSocket):
     """A TLS socket whose constructor does not fail after a connection reset.
 
     An FTP server that refuses a transfer resets the data connection. The constructor of `ssl.SSLSocket` would
-    then fail and leak the file descriptor. With this class, the handshake fails instead.
+    then fail and leak the file descriptor. With `WrappedSocket`, the TLS handshake fails, and not the
+    constructor.
     """
 
     def getpeername(self) -> object:
@@ -393,8 +394,8 @@ def is_cut(error: OSError) -> bool:
 def make_lasting(error: OSError) -> OSError:
     """Return the error that later reads of the connection raise.
 
-    The system reports a connection reset only once, and a later read would return the end of the stream. So
-    the caller stores this error. Inside TLS, older Python versions report a connection reset as
+    The system reports a connection reset only once, and a later read would return the end of the stream. The
+    caller therefore stores the returned error. Inside TLS, older Python versions report a connection reset as
     `SSLEOFError`, which is converted to `ConnectionResetError`.
     """
     if not isinstance(error, ssl.SSLEOFError):
