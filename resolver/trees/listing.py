@@ -1,8 +1,8 @@
-"""The listing of one directory of a tree: it is read with retries, and stored in the spool.
+"""The listing of one directory of a tree, which is read with retries and stored in the spool.
 
 After the listing is complete, its entries get local names.
 
-Entries whose URL is not in the tree are skipped, such as info lines, searches and links to other servers. If
+Entries without a URL in the tree are skipped: info lines, searches and links to other servers. If
 a listing is truncated, the received entries are used, and the directory is reported as failed.
 """
 
@@ -103,7 +103,7 @@ class TreePlace(Protocol):
 
 
 class DirectoryListing:
-    """A listing of a directory, while it is read. The class implements `Store` for retries.
+    """The listing of a directory while the listing is read; implements `Store` for retries.
 
     Attributes:
         is_none: Whether the response is not a listing.
@@ -139,7 +139,7 @@ class DirectoryListing:
             ResolveError: The listing failed; the entries received before the failure are in the spool.
         """
         place = self._place
-        self.restart()  # If the task was queued again, it may already have stored some entries.
+        self.restart()  # A task that was queued again may already have stored some entries.
         try:
             reply = await place.session.read_listing(
                 self._asked, self, self._fill, place.origin, place.referrer
@@ -166,7 +166,7 @@ class DirectoryListing:
         The listing is not recorded as complete in these cases:
         - The listing may be truncated. If the protocol cannot prove that the listing is complete, a finding
           is reported.
-        - An entry could not be parsed, or was skipped for a reason other than its name.
+        - An entry could not be parsed, or was skipped for another reason than its name.
         - The listing is empty, because servers may list an unreadable directory as empty.
         """
         place, inventory = self._place, self._place.inventory

@@ -1,7 +1,7 @@
 """Parsers without I/O for Metalink 4 and checksum files: lists of names, sizes, digests and mirrors.
 
-Each parser returns a `ListedFile` for each file of the list. If a file is invalid, its error is returned
-instead, and parsing continues.
+Each parser returns a `ListedFile` for each file of the list. For an invalid file, the parser returns an error
+instead, and continues with the next file.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class BadItem(ValueError):
 # File names in lists are untrusted. A name is converted to a path below the output directory (S14, path
 # traversal).
 
-#: The maximum length of a name in bytes: the maximum length of a path on common operating systems.
+#: The maximum length of a file name in a list, in bytes: the maximum length of a path on common operating
+#: systems.
 _LONGEST = 4_096
 
 
@@ -74,7 +75,7 @@ def safe_path(parts: list[bytes]) -> str:
 #     HEX  name    HEX *name    HEX name    SHA256 (name) = HEX    SHA256(name)= HEX
 #
 # A backslash at the start of the line means that the name contains escape sequences: `\\`, `\n`, `\r`. If the
-# line does not name an algorithm, the length of the digest determines it: MD5, SHA-1 or SHA-2.
+# line does not name an algorithm, the length of the digest determines the algorithm: MD5, SHA-1 or SHA-2.
 
 #: Matches a line in the format of `sha256sum`. A URL never matches, because a URL cannot contain a space.
 _PLAIN = re.compile(r"(\\?)([0-9A-Fa-f]{32,128})[ \t][ *]?(.+)", re.DOTALL)

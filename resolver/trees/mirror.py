@@ -1,8 +1,8 @@
 """Removal of surplus files from a local mirror (`--delete`): local files that the server no longer has.
 
-Files are removed only from a directory whose listing is proven to be complete (`Proven`) and is not empty. An
-empty listing is not sufficient, because servers may list an unreadable directory as empty. These files are
-never removed:
+Files are removed only from a directory with a listing that is proven to be complete (`Proven`) and is not
+empty. An empty listing is not sufficient, because servers may list an unreadable directory as empty. These
+local files are never removed:
 
 - files with a name that begins with a dot, because servers omit them from listings;
 - files that the user's patterns exclude;
@@ -56,7 +56,7 @@ class SurplusFile(NamedTuple):
 class Proven:
     """The proof that a listing is complete, from the protocol.
 
-    A proof is a terminator, a length, a final reply, or a TLS close_notify. The end of a connection is not a
+    A proof is a terminator, a length, a final reply, or a TLS close_notify. A closed connection is not a
     proof, because an attacker on the network path can close a connection (truncation attack).
     """
 
@@ -69,7 +69,7 @@ class Proven:
 
 
 class Inventory:
-    """The local paths of all entries in the listings of a run. The inventory must be closed.
+    """The local paths of all entries in the listings of a run; the caller must close the inventory.
 
     The paths are stored in a temporary database, because their number is not limited. Methods raise
     `LocalError` if the disk is full.

@@ -50,7 +50,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class RobotsRules:
-    """The rules of one robots.txt file. Invalid lines are ignored, so parsing never fails."""
+    """The rules of one robots.txt file; the parser ignores invalid lines and never fails."""
 
     def __init__(self, octets: bytes) -> None:
         from protego import Protego  # Imported lazily: few runs retrieve web pages recursively.
@@ -124,7 +124,7 @@ class Robots:
         self._servers: dict[str, _RobotsServer] = {}
 
     async def check(self, url: Url, origin: Origin, referrer: Referrer | None) -> Finding | None:
-        """Return a finding if the rules forbid the URL; None if they allow it.
+        """Return a finding if the robots.txt rules forbid the URL; None if the rules allow the URL.
 
         Args:
             url: The URL to check.

@@ -205,7 +205,7 @@ def _make_earlier_outcome(item: TreeFile | TreeDirectory, row: LedgerEntry) -> O
 
 
 def lane_of(task: BatchTask[Outcome | None]) -> Hashable:
-    """Return the lane of a task. Tasks of a lane run in sequence, so that they can share a connection."""
+    """Return the lane of a task: a group of tasks that run in sequence and can share a connection."""
     assert isinstance(task, _TreeSaveTask)
     return task.lane
 
@@ -287,7 +287,8 @@ def _make_failed_outcome(
 
 
 # A mailbox (mbox) with the articles of a newsgroup. Articles that are missing in the mailbox are appended in
-# the order of their numbers. Articles that the server has removed since the listing are skipped and counted.
+# the order of their numbers. Articles that the server removed after it sent the listing are skipped and
+# counted.
 
 #: Number of articles that are requested concurrently.
 _AHEAD = 16

@@ -223,7 +223,8 @@ def mark_of(url: Url) -> str:
 def identity_of(place: str, extra: Mapping[str, JsonValue] | None) -> str | None:
     """Return the server's identifier of an entry, or None.
 
-    Two entries with equal identifiers are the same. Entries with different identifiers may also be the same.
+    Entries with equal identifiers are the same file. Entries with different identifiers may also be the same
+    file.
     """
     unique = (extra or {}).get("unique")
     return f"{place} {unique}" if isinstance(unique, str) and unique else None
@@ -268,8 +269,8 @@ def is_too_alike(count: int) -> bool:
     return count > _MOST_ALIKE
 
 
-# The local names of the entries of one directory (S14). Names are sanitized. Two entries always get different
-# names, on every file system.
+# The local names of the entries of one directory (S14). Local names are sanitized. Two entries always get
+# different local names, on every file system.
 #
 # Names are assigned in the byte order of the server's names, first to directories and then to files. The
 # order of the listing does not matter. So another run assigns the same names if entries are neither added nor

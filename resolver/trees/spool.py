@@ -212,7 +212,7 @@ class EntrySpool:
 
 
 class DirectoryNames:
-    """The names in use in one directory; few names are stored in memory, many names in the database."""
+    """The names in use in one directory: in memory up to a limit, and otherwise in the database."""
 
     def __init__(self, spool: EntrySpool, parent: int) -> None:
         self._spool = spool

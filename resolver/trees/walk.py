@@ -2,7 +2,7 @@
 
 `plant` adds a tree. The first task of a tree is its top directory, and the entries of a listing become
 further tasks. The walk returns all files of a directory before the next directory. A running task may add
-entries. So the walk ends only after `no_more` was called and all tasks are finished.
+entries to the walk. So the walk ends only after `no_more` was called and all tasks are finished.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class WalkRequest:
 class TreeTop:
     """A tree of a walk, with the data that all its items share.
 
-    `left` is the number of ready or running items.
+    `left` is the number of items (files and directories) that are ready or running.
     """
 
     def __init__(self, session: Resolver, top: WalkRequest) -> None:
@@ -124,9 +124,10 @@ class TreeItem:
 
     @property
     def lane(self) -> Hashable:
-        """Return the lane: the directory that must be the current directory on the connection.
+        """Return the lane of the task: the directory that must be current on the connection (ftp).
 
-        Return None if the current directory does not matter.
+        Tasks of one lane run in sequence on one connection. Return None if the current directory does not
+        matter.
         """
         if not self.tree.stays:
             return None
@@ -146,12 +147,12 @@ class TreeItem:
         return self.tree.top.origin if self.is_top else "derived"
 
     def close(self) -> None:
-        """Finish the item without a request."""
+        """Finish the item (file or directory) without a request."""
         self._walk.end(self)
 
     @contextmanager
     def _until_over(self) -> Iterator[None]:
-        """Finish the item at the end of the block, except after `Requeue`."""
+        """Finish the item (file or directory) at the end of the block, except after `Requeue`."""
         try:
             yield
         except Requeue:
