@@ -4,9 +4,9 @@ A *transcript* (`parse_transcript`) contains the bytes of both sides of a protoc
 client's side of the exchange against the transcript, and returns the outcome. `CUTTERS` and `chunkings` split
 the server's bytes into blocks in different ways.
 
-`Player` runs an exchange step by step. The peer of a `Player` is a transcript (`TranscriptScript`), a list of
-bytes that are sent after any request (`OctetScript`), or a value for each step (`ValueScript`). If bytes are
-still unsent or unread at the end, the test fails.
+`Player` runs a protocol exchange step by step. The mock peer of a `Player` is a transcript
+(`TranscriptScript`), a list of bytes that are sent after any request (`OctetScript`), or a value for each
+step (`ValueScript`). If bytes are still unsent or unread at the end of the exchange, the test fails.
 
 `resolver.testing.contract` contains the contract as a test class. `resolver.testing.plugin` is the plug-in
 for pytest. The modules `contract` and `plugin` need the extra `testing`; the other modules do not. `import

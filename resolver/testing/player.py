@@ -1,8 +1,9 @@
 """The test driver for protocol exchanges, which runs the exchange of any scheme without I/O.
 
-The peer is a transcript, bytes, or a value for each step. On each connection, the peer checks the sent bytes
-and supplies the received bytes. A test fails in three cases: the client sends unexpected bytes, the client
-waits for bytes that never arrive, or bytes are unsent or unread at the end of the exchange.
+The mock peer of the client is a transcript, bytes, or a value for each step. On each connection, the mock
+peer checks the bytes that the client sends, and supplies the bytes that the client receives. A test fails in
+three cases: the client sends unexpected bytes, the client waits for bytes that never arrive, or bytes are
+unsent or unread at the end of the exchange.
 """
 
 from __future__ import annotations
@@ -64,8 +65,8 @@ Opening: TypeAlias = "Connect | Acquire | JoinPipeline"
 class PeerOutput(NamedTuple):
     """The next bytes that a peer sends, on the control connection or the data connection.
 
-    If `octets` is empty, the connection ends. If `broken` is also set, the connection ends with this error.
-    Otherwise the connection is closed normally, with or without the close_notify of TLS.
+    If `octets` is empty, the connection ends: with the error `broken` if `broken` is set, and otherwise
+    normally. A normal end is with or without the close_notify of TLS.
     """
 
     octets: bytes = b""
@@ -75,14 +76,14 @@ class PeerOutput(NamedTuple):
 
 
 class UnscriptedStep:
-    """The type of `UNSCRIPTED`. This value means that the player itself performs the step."""
+    """The type of `UNSCRIPTED`, a value which means that the player itself performs the step."""
 
 
 UNSCRIPTED = UnscriptedStep()
 
 
 class ScriptedPeer:
-    """A peer that expects no step; subclasses override the methods of the expected steps."""
+    """A mock peer that rejects every step; subclasses override the methods of the expected steps."""
 
     address = "127.0.0.1"
 
@@ -126,7 +127,7 @@ R = TypeVar("R")
 
 
 class Player(Generic[R]):
-    """The driver of one protocol exchange, with its peer.
+    """The test driver of one protocol exchange, with a mock peer.
 
     Attributes:
         steps: the steps of the exchange so far.
@@ -193,12 +194,12 @@ class Player(Generic[R]):
         return self.reply
 
     def advance(self, *until: type) -> Step | None:
-        """Perform all steps before the next step of one of these kinds.
+        """Perform all steps before the next step of one of the kinds in `until`.
 
-        The next call starts with that step.
+        The next call starts with the step of this kind.
 
         Returns:
-            The step of one of these kinds, or None at the end of the exchange.
+            The step of one of the kinds in `until`, or None at the end of the exchange.
         """
         if self._pending is not None:
             self._perform_one(self._pending)
@@ -548,8 +549,8 @@ class TranscriptScript(ScriptedPeer):
 class OctetScript(ScriptedPeer):
     """A server that sends the given bytes and accepts any request.
 
-    `connections` contains the bytes of each connection, as one block or several blocks. After these bytes,
-    the server closes the connection. `known` contains the stored states of reused connections.
+    `connections` contains the bytes to send on each connection, as one block or several blocks. After the
+    last byte, the server closes the connection. `known` contains the stored states of reused connections.
     """
 
     def __init__(self, *connections: bytes | Iterable[bytes], known: Iterable[object] = ()) -> None:
@@ -585,10 +586,10 @@ class OctetScript(ScriptedPeer):
 
 
 class ValueScript(ScriptedPeer):
-    """A peer that supplies a value for each step instead of bytes, and accepts any request.
+    """A mock peer that supplies a value for each step instead of bytes, and accepts any request.
 
-    `answer` returns the value for a step or raises an error. For the value None, the step gets its expected
-    reply.
+    `answer` returns the value for a step or raises an error. If `answer` returns None, the step gets its
+    expected reply.
     """
 
     def __init__(self, answer: Callable[[Step], object] = lambda step: None) -> None:

@@ -144,7 +144,7 @@ class _DataLine:
 
 
 async def end_of(peer: Peer, raw: trio.SocketStream, script: Connection) -> bytes:
-    """End the connection as the transcript states; return received bytes that are not in the transcript."""
+    """End the connection as the transcript states; return bytes that the transcript does not contain."""
     match script.end:
         case "close":
             await peer.aclose()

@@ -70,7 +70,7 @@ class Connection:
 class TranscriptOutcome:
     """The outcome of a protocol exchange according to a transcript.
 
-    An empty value or None means that the transcript does not state the property.
+    For a property that the transcript does not state, the value is empty or None.
     """
 
     kind: str | None = None

@@ -1,4 +1,4 @@
-"""The contract of all schemes, as tests for pytest. Each check runs with each case that suits it.
+"""The contract of all schemes, as pytest tests; each check runs with each suitable case.
 
 A test module only needs the plug-in and the cases:
 

@@ -59,9 +59,9 @@ class Case:
         login: a URL with a password.
         secret: the password of `login`.
         spoken: the password in the form that is sent to the server.
-        later: pairs (displayed, sent) of bytes that a plan cannot predict.
+        later: pairs of displayed bytes and sent bytes, for data that a plan cannot predict.
         farewell: the bytes that the client sends when the session is closed.
-        otherwise: URLs for which the server sends another reply than the plan expects.
+        otherwise: URLs for which the server's reply differs from the expected reply of the plan.
         furnish: a function that creates the files in `{folder}`.
         by_setting: whether the server comes from a setting and not from the URL.
         drawn: whether the client sends random numbers. If so, events differ from the bytes of the plan.
@@ -164,7 +164,7 @@ class CaseSetting:
         return 0 if self.server is None else len(self.server.heard)
 
     def heard(self, before: int = 0) -> bytes:
-        """Return the bytes that the server received, except those of the first `before` connections."""
+        """Return the bytes that the server received, except on the first `before` connections."""
         return b"" if self.server is None else b"".join(self.server.heard[before:])
 
     def resolver(

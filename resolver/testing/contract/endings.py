@@ -31,7 +31,7 @@ from resolver.transfer.session import Resolver
 
 
 class Canceller(trio.abc.Instrument):
-    """A counter of the checkpoints of a task and its child tasks. At checkpoint `most`, it cancels the task.
+    """A counter of the checkpoints of a task and its child tasks, which cancels the task at `most`.
 
     Each step of a task ends at a checkpoint. If the checkpoint is shielded, the cancellation takes effect at
     the next checkpoint.
@@ -61,8 +61,8 @@ async def cancelled_at(
 ) -> tuple[int, BaseException | None]:
     """Run an operation, and cancel it at checkpoint number `most`.
 
-    Without `most`, the operation runs to its end. Call this function in a separate task, because it counts
-    all checkpoints of the current task and its child tasks.
+    Without `most`, the operation runs to its end. Call this function in a separate task, because the function
+    counts all checkpoints of the current task and its child tasks.
 
     Returns:
         The number of checkpoints, and the exception of the operation or None.
@@ -82,7 +82,7 @@ async def cancelled_at(
 
 
 def spread(count: int, most: int) -> Iterator[int]:
-    """Yield numbers from 1 to `count`, at most `most` of them, including the first and the last."""
+    """Yield at most `most` numbers from 1 to `count`, including the first and the last number."""
     if count <= most:
         yield from range(1, count + 1)
         return
@@ -179,7 +179,7 @@ async def check_a_listener_that_fails(name: str, setting: CaseSetting, folder: P
     for number in spread(listener.events, MOST):
         listener = FailingListener(number)
         told = partial(setting.resolver, policy=policy, on_event=listener)
-        path = folder / f"{number}"  # a thread that ended late may have saved a file at the old path
+        path = folder / f"{number}"  # a new path, because a late thread may still write to the old path
         raised = await raises_own(told, lambda session: LEFT[name](session, url, path))  # noqa: B023
         assert raised or listener.events < number  # if two responses arrive together, fewer events occur
         await check_nothing_left(before)

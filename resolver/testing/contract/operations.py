@@ -102,8 +102,8 @@ async def check_fetch(setting: CaseSetting, folder: Path) -> None:
     check_value(response, RESPONSE)
 
 
-#: The members of a response's JSON form. `text` is a member. `raw` is not a member, because it can be as
-#: large as the content.
+#: The members of a response's JSON form, including `text`. The attribute `raw` is not a member, because `raw`
+#: can be as large as the content.
 RESPONSE = members_of(Response) - {"raw"} | {"text"}
 
 
@@ -226,7 +226,7 @@ async def check_what_lists_nothing_says_so(setting: CaseSetting, folder: Path) -
 
 
 async def check_what_is_missing(setting: CaseSetting, folder: Path) -> None:
-    """Check that a missing object causes the same error in every operation, with its URL and exit code."""
+    """Check that every operation on a missing object raises the same error, with URL and exit code."""
     url = setting.url(setting.case.missing)
     async with setting.resolver() as session:
         for way in WAYS.values():
@@ -237,7 +237,7 @@ async def check_what_is_missing(setting: CaseSetting, folder: Path) -> None:
 
 
 async def check_no_password_is_shown(setting: CaseSetting, folder: Path) -> None:
-    """Check that no value, event, error or plan contains the password; only the server receives it."""
+    """Check that the password is sent to the server, but is not in values, events, errors or plans."""
     case, url = setting.case, setting.url(setting.case.login)
     events: list[Event] = []
     shown: list[object] = [resolver.parse(url), resolver.check(url)]
