@@ -21,7 +21,7 @@ class ArchiveFile:
         self._fd = fd
 
     def read_at(self, offset: int, size: int) -> bytes:
-        """Return `size` bytes from `offset` on, or fewer bytes at the end of the file."""
+        """Return `size` bytes at `offset`, or fewer bytes at the end of the file."""
         octets = b""
         try:
             while len(octets) < size:
@@ -57,8 +57,9 @@ def _fault(error: OSError) -> LocalError:
     return LocalError(f"cannot read the archive: {os.strerror(error.errno or 0)}")
 
 
-# Writing creates a new archive or appends to an existing archive. A file lock prevents a second writer. Data
-# is only appended. The only exception is the incomplete last record of an interrupted run, which is removed.
+# Writing to an archive creates a new archive or appends to an existing archive. A file lock prevents a second
+# writer. Data in an archive is never changed or removed, except for the incomplete last record of an
+# interrupted run.
 
 #: The maximum size of the write buffer in bytes.
 _AT_ONCE = 1_048_576
@@ -182,7 +183,7 @@ class ByteSpool:
             self._file.write(octets)
             if (
                 self.size <= IN_MEMORY < self.size + len(octets)
-            ):  # The bytes exceed the limit and move to a file.
+            ):  # The bytes exceed the memory limit and move to a file.
                 check_spare(self._file.fileno())
         except OSError as error:
             raise writing_fault(error, self._directory) from error

@@ -84,12 +84,12 @@ def write_whole(path: str, octets: bytes, mode: int | None = 0o666, *, follow: b
         raise writing_fault(error, path) from error
 
 
-# Private files, such as the configuration, netrc and cookies. An attacker who can write to the configuration
-# of another user can weaken the policy. The netrc file and the cookies are secrets.
+# Private files of the user: the configuration, netrc and cookies. An attacker who can write to the
+# configuration of another user can weaken the policy. The netrc file and the cookies are secrets.
 #
 # A private file must be a regular file that belongs to the user or to root. Other users must not have write
-# permission. For a secret file, other users must not have read permission either. The check and the read use
-# the same descriptor, which prevents a TOCTOU attack with a renamed file.
+# permission. For a secret file, other users must not have read permission either. The file is checked and
+# read through the same descriptor, which prevents a TOCTOU attack with a renamed file.
 
 #: The errors for a missing file.
 MISSING = (FileNotFoundError, NotADirectoryError)
@@ -251,7 +251,7 @@ def _is_at(path: str, fd: int) -> bool:
 
 # File locks, which prevent concurrent transfers from writing to the same file.
 
-# `errno` codes of a file system without locks. There, `lock` without `wait` reports success without a lock.
+# `errno` codes of a file system without locks. On such a file system, `lock` without `wait` returns True.
 _NO_LOCKS = frozenset({errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS})
 
 
@@ -286,8 +286,8 @@ def hold_file(path: str, what: str, octets: bytes) -> Iterator[bool]:
     """Create a lock file with the content `octets` for the duration of the `with` block.
 
     The function yields True if the lock was acquired. If another process has locked the file, the function
-    yields False and the file stays unchanged. Only the owner has access to the file. If the directory is
-    missing, it is created with access only for the owner.
+    yields False and the file stays unchanged. Only the owner has access to the lock file. A missing directory
+    is created with access only for the owner.
 
     Raises:
         NotConfigured: The existing file is not private.
@@ -347,7 +347,7 @@ def take_away(path: str) -> None:
         raise LocalError(f"cannot remove {path}: {error.strerror}") from error
 
 
-# A report is a file that a run writes at the end of the run. The write is atomic: after a crash of the
+# A report is a file that a run writes at its end. The file is written atomically: after a crash of the
 # machine, the old report or the complete new report exists.
 
 
@@ -435,7 +435,7 @@ class OutputFiles:
 
 
 def make_scratch_directory(directory: str | None = None) -> TemporaryDirectory[str]:
-    """Create a temporary directory, in `directory` or in the system's default directory."""
+    """Create a temporary directory in `directory`, or by default in the system's directory."""
     return TemporaryDirectory(prefix="resolve-", dir=directory)
 
 
@@ -450,10 +450,10 @@ def forget(path: str) -> None:
         os.unlink(path)
 
 
-# The ledger file. Only the owner has access, and a lock prevents a second run. SQLite opens the ledger by
-# name, and this module locks the ledger through a separate descriptor. If a process closes any descriptor of
-# a file, the system releases all POSIX locks of the process on the file. So the separate descriptor stays
-# open while SQLite uses the ledger.
+# The ledger file. Only the owner has access to the ledger, and a lock prevents that a second run uses the
+# ledger. SQLite opens the ledger by name, and this module locks the ledger through a separate descriptor. If
+# a process closes any descriptor of a file, the system releases all POSIX locks of the process on the file.
+# So the separate descriptor stays open while SQLite uses the ledger.
 
 
 class HeldByAnother(LocalError):

@@ -20,7 +20,7 @@ from resolver.files.part import PartFile
 from resolver.files.part_state import set_time, write_all
 from resolver.loops import Background, Loop, running
 
-#: The minimum number of files for which one syncfs is cheaper than an fsync for each file.
+#: The minimum number of files for which one syncfs(2) takes less time than an fsync(2) for each file.
 _SEVERAL = 3
 
 #: FALLOC_FL_KEEP_SIZE of fallocate(2).
@@ -262,8 +262,8 @@ class GroupCommit:
     async def finish(self, landing: PendingFile, ready: Ready | None = None) -> None:
         """Complete the file, sync it, call `ready`, and give the file its final name.
 
-        A cancellation takes effect after the last step. With trio, a cancellation takes effect at the
-        caller's next await, so the caller still gets the result of the commit.
+        A cancellation takes effect only after the last step of the commit. With trio, a cancellation takes
+        effect at the caller's next await, so the caller still gets the result of the commit.
 
         Args:
             landing: The file. The errors of its methods are raised.
@@ -310,7 +310,7 @@ async def _raise_left(loop: Loop) -> NoReturn:
 
 
 class _CommitGroup:
-    """The commits that a worker thread performs together."""
+    """The commits of several files that a worker thread performs together."""
 
     work: Background
 

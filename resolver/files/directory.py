@@ -1,8 +1,8 @@
-"""The directory handle for saved files, an open descriptor that prevents path traversal and races (S14).
+"""The directory handle for saved files: an open descriptor, which prevents path traversal (S14).
 
-If the directory is renamed, files are still saved in the same directory. Names are relative to the directory.
-No method follows a symbolic link, and only `replace` overwrites an existing file. The module also removes
-directories that stayed empty, and surplus files.
+If the directory is renamed, files are still saved in the same directory, which prevents race conditions. File
+names are relative to the directory. The methods never follow a symbolic link, and only `replace` overwrites
+an existing file. The module also removes directories that stayed empty, and surplus files.
 """
 
 from __future__ import annotations
@@ -127,8 +127,8 @@ def _has_nameless() -> bool:
 _HELD = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
 
 
-#: The maximum number of attempts to create a directory. Another process may remove the empty directory each
-#: time.
+#: The maximum number of attempts to create a directory, because another process may remove the empty
+#: directory after each attempt.
 _MAKES = 100
 
 
@@ -309,9 +309,9 @@ class DirectoryHandle:
         )
 
     def sync(self) -> None:
-        """Sync the directory if the file system can sync directories.
+        """Sync the directory to the disk if the file system supports this.
 
-        A later rename or removal reaches the disk after all earlier changes.
+        A later rename or removal in the directory then reaches the disk after all earlier changes.
         """
         with suppress(OSError):
             fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.fd)
@@ -347,7 +347,7 @@ class DirectoryHandle:
                 raise
             self._rename_without_links(old, new)
         else:
-            # A concurrent run that saw the new name may have removed the old name.
+            # A concurrent run may have seen the new name and removed the old name.
             with suppress(FileNotFoundError):
                 os.unlink(old, dir_fd=self.fd)
 

@@ -18,7 +18,7 @@ from protocols.errors import AccessDenied, LocalError, NotFound, ResolveError
 _MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP})
 _FORBIDDEN = frozenset({errno.EACCES, errno.EPERM})
 
-#: The fix in the message of a write error, by `errno` code.
+#: The suggested fix in the message of a write error, by `errno` code.
 _REMEDIES = {
     errno.ENOSPC: "free some space there, or choose another directory",
     errno.EDQUOT: "the quota is used up: free some space there, or choose another directory",
@@ -91,9 +91,9 @@ def exhaustion_fault(error: BaseException) -> LocalError | None:
 # reserve, a run that has used all descriptors could not even report the error. POSIX open(2) returns the
 # lowest free number, so the number of a new descriptor shows how many descriptors are in use.
 
-#: The maximum number of reserved descriptors. At most a quarter of all descriptors is reserved. Late in a
-#: run, about ten descriptors are needed: epoll, a ledger with its two files and its lock, a module, a list,
-#: and a DNS lookup.
+#: The maximum number of reserved file descriptors. At most a quarter of all descriptors is reserved. Late in
+#: a run, about ten descriptors may be needed: for epoll, a ledger with its two files and its lock, a module,
+#: a list, and a DNS lookup.
 SPARE = 16
 
 #: `errno` codes of a process (EMFILE) or a machine (ENFILE) without free descriptors.

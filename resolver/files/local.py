@@ -32,7 +32,7 @@ from resolver.policy.subject import refusal
 #
 # Each component of a path is opened relative to the previous directory, without following symlinks. This
 # module reads symlinks itself and resolves their targets in the same way. A symlink or a `..` that leaves the
-# root is refused, even if later components lead back below the root. So a URL cannot test whether a file
+# root is refused, even if later path components lead back below the root. So a URL cannot test whether a file
 # outside the root exists. The directories stay open, so another process cannot redirect the resolution by
 # renaming a directory.
 
@@ -45,9 +45,9 @@ _PASS = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os
 
 
 class FileRoot:
-    """The root directory, with both the path that the user configured and the real path.
+    """The root directory of local files, with the configured path and the real path.
 
-    The path in a URL may begin with either of the two paths.
+    The path in a URL may begin with the configured path or the real path of the root directory.
     """
 
     def __init__(self, path: str) -> None:
@@ -372,7 +372,7 @@ def _status(found: os.stat_result) -> FileStatus:
         OverflowError,
         ValueError,
         OSError,
-    ):  # The year may be after 9999, which `datetime` does not support.
+    ):  # The modification time may be after the year 9999, which `datetime` does not support.
         modified = None
     if stat.S_ISREG(found.st_mode):
         return FileStatus(Kind.DOCUMENT, found.st_size, modified)

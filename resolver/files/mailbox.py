@@ -31,18 +31,18 @@ _QUOTED = re.compile(rb"^(>*From )", re.MULTILINE)
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
-#: The number of bytes between two updates of the state file. After a crash, at most this number of bytes is
-#: requested again.
+#: The number of bytes between two updates of the mailbox's state file. After a crash, at most this number of
+#: bytes is requested again.
 _WHOLE_EVERY = 1_048_576
 
-#: The maximum number of bytes in one read of a line, and in a state file.
+#: The maximum number of bytes that are read of a line at a time, and the maximum size of a state file.
 _PIECE = 65_536
 
 
 class Mailbox(Protocol):
-    """A destination for messages. The methods wait for the disk, so they run in a thread.
+    """A destination for messages: an mbox file or a Maildir.
 
-    Methods raise `LocalError`.
+    The methods wait for the disk, so the caller runs them in a thread. The methods raise `LocalError`.
     """
 
     @property

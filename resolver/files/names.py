@@ -72,7 +72,7 @@ def is_directory(path: str) -> bool:
 
 
 def is_there(path: str) -> bool:
-    """Return whether the name is taken. A dangling symbolic link takes the name, too."""
+    """Return whether a file, or even a dangling symbolic link, has the name `path`."""
     return os.path.lexists(path)
 
 
@@ -154,9 +154,8 @@ def free_name(path: str, source: str) -> str:
 def is_free(path: str, source: str) -> bool:
     """Return whether the name is free for a file from the URL `source`.
 
-    A name is not free while another process writes the file. An earlier run for the same URL may have
-    completed the file, and may have been killed before it removed the state file. The name of such a file
-    counts as free.
+    A name is not free while another process writes the file. If an earlier run for the same URL completed the
+    file, but was killed before it removed the state file, the name counts as free.
     """
     return (not is_there(path) or _was_killed_behind(path, source)) and not _is_busy(path + PART_SUFFIX)
 

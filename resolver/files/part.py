@@ -1,6 +1,6 @@
 """The partial file NAME.part, from its creation to its renaming, and its state for a later run (S14).
 
-When a run opens NAME.part, there are these cases:
+When a run opens NAME.part, one of these cases applies:
 
 - A missing file is created.
 - An empty file of the user is created again, because an earlier run was killed before it wrote the state.
@@ -10,9 +10,9 @@ When a run opens NAME.part, there are these cases:
 - Any other file belongs to another program. The file stays unchanged, and an error is raised before a request
   is sent.
 
-The steps have a fixed order, so that a later run can recover if the process is killed before any step:
-create, lock, mark, write the state, write bytes, mark the state as complete, sync, rename, remove the state,
-remove the token. The lock prevents two runs from writing to the same file. The token is removed last, because
+A file is saved in this order: create, lock, mark, write the state, write bytes, mark the state as complete,
+sync, rename, remove the state, remove the token. If the process is killed before any of these steps, a later
+run can recover. The lock prevents two runs from writing to the same file. The token is removed last, because
 the token proves that the state belongs to the file.
 """
 
@@ -242,7 +242,7 @@ class PartFile:
         if not is_own(found):
             raise make_shared_error(self.path)
         self._withheld = found.st_mode & OTHERS_WRITE
-        # A killed run had already removed the write permissions of other users from the file.
+        # The run that was killed had already removed the write permissions of other users from the file.
         if state is not None and state.mark.names(found):
             self._withheld |= state.withheld
         self._mark = put_mark(self.fd)
@@ -449,7 +449,7 @@ class PartFile:
     def _conclude(self, fd: int, withheld: int) -> None:
         """Restore the permissions of a renamed file, and remove its state file and then its token.
 
-        The token is removed last, because the token proves that the state belongs to the file.
+        The token of the file is removed last, because the token proves that the state belongs to the file.
         """
         if withheld:
             with suppress(OSError):
@@ -460,7 +460,8 @@ class PartFile:
     def drop_leftovers(self) -> None:
         """Remove NAME.part and the state file of a file that has its final name, even if the state is lost.
 
-        The caller knows that the file is complete. A loss of power may leave both names of the file.
+        The caller must know that the file is complete. After a loss of power, the file may have both its
+        final name and the name NAME.part.
         """
         there = self.directory.status_of(self.name)
         if there is not None and self.directory.names(self._part, there):

@@ -183,7 +183,7 @@ def prefix_of(ranges: Ranges) -> int:
     return ranges[0][1] if ranges and not ranges[0][0] else 0
 
 
-_MOST = 1_048_576  # The maximum size in bytes: a URL of 65,536 characters in JSON, and the validators.
+_MOST = 1_048_576  # maximum size in bytes of a state file: a URL of 65,536 characters, and the validators
 
 _FORMAT = "url-resolver part state 1"
 #: The format name in the state of a file with gaps. The name differs from the normal name, because older
@@ -380,7 +380,7 @@ def write_all(fd: int, octets: bytes | bytearray | memoryview, path: str) -> Non
 def set_time(fd: int, modified: datetime | None) -> None:
     """Set the modification time of a file.
 
-    None, and a time that the file system cannot store, are ignored.
+    The call has no effect for None, or for a time that the file system cannot store.
     """
     if modified is not None:
         with suppress(OSError, OverflowError, ValueError):

@@ -12,13 +12,13 @@ A `PartialFile` is in one of these states:
 - With gaps: segments write at separate offsets, and `_part.whole` lists the ranges that the file contains.
 - Closed: the file was committed, kept for a later run, or discarded.
 
-`remember` ends the held state if the object is too large for memory, and `write` ends the held state if the
-buffer is full. `fileno`, `keep` and `spread` always end the held state. `spread` starts the state with gaps.
-`gather` and `flatten` start the sequential state again.
+The method `remember` ends the held state if the object is too large for memory, and `write` ends the held
+state if the buffer is full. `fileno`, `keep` and `spread` always end the held state. `spread` starts the
+state with gaps. `gather` and `flatten` start the sequential state again.
 
-The state file lists the ranges that the file contains. `note_whole` syncs the file before it updates the
-list. `spread` and `keep` update the list without a sync, so these ranges survive a crash of the process, but
-not a loss of power.
+The state file lists the byte ranges that the file contains. `note_whole` syncs the file before it updates the
+list of ranges. `spread` and `keep` update the list without a sync, so the listed ranges survive a crash of
+the process, but not a loss of power.
 
 `resolver.files.part` and `resolver.files.commit` handle the names of the files.
 """
@@ -53,8 +53,8 @@ _PIECE = 1_048_576
 #: The interval in seconds between two starts of writeback. In 0.1 s, a local server sends about 100 MB.
 _SET_GOING_EVERY = 0.1
 
-#: The maximum number of preallocated bytes on the disk. If a server sends fewer bytes than announced, or if a
-#: run is killed, at most so much disk space is wasted.
+#: The maximum number of preallocated bytes on the disk: the disk space that is wasted at most if a server
+#: sends fewer bytes than announced, or if a run is killed.
 _AHEAD = 134_217_728
 
 #: The number of bytes hashed between two checks for cancellation. Hashing so many bytes takes about 0.1 s.
@@ -427,7 +427,7 @@ class PartialFile:
         if self._part.whole is not None:
             with suppress(
                 OSError, LocalError
-            ):  # If the update fails, the previous state file is still correct.
+            ):  # If the update of the state file fails, the previous state file is still correct.
                 self._part.note(self.known, complete=False)
         self._part.close()
 
@@ -497,7 +497,7 @@ def is_that(path: str, inode: int, size: int) -> bool:
 
 def _conclude(part: PartFile) -> bool:
     """Remove the state file of a run that was killed after the rename."""
-    with suppress(LocalError):  # An error here means that the killed run had performed all steps.
+    with suppress(LocalError):  # An error means that the killed run had already performed all steps.
         part.open()
     part.drop_leftovers()
     return True

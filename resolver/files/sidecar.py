@@ -132,7 +132,7 @@ class Sidecar:
         return found is not None and self._directory.names(self._name, found)
 
     def _forget(self, name: str) -> bool:
-        """Remove the file, and return whether it existed."""
+        """Remove a sidecar file, and return whether the file existed."""
         if not self._is_ours(name):
             return False
         self._directory.forget(name)
