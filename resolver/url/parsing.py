@@ -44,7 +44,7 @@ _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _BEFORE_ZONE = re.compile(r"//[^/?#\[\]]*\[[0-9A-Fa-f:.]*\Z")
 _BEFORE_COLON = re.compile(r"[^:/?#]*")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
-_START = r"<?(?i:URL:)?(?:[A-Za-z][A-Za-z0-9+.-]*:)?/*"  # compiled for the first text that is not a URL
+_START = r"<?(?i:URL:)?(?:[A-Za-z][A-Za-z0-9+.-]*:)?/*"  # compiled lazily: needed only for invalid URLs
 
 
 def parse(text: str, *, strict: bool = False, origin: Origin = "derived") -> Url:
@@ -223,8 +223,8 @@ def _status(scheme: str) -> Status:
 def build(url: Url) -> str:
     """Return the text of a URL, with its password.
 
-    `parse` returns the same components for the result. The default port is omitted, and a slash is written
-    before the search part. The result causes no findings except those that the components themselves cause.
+    `parse` returns the same components for the built text. The default port is omitted, and a slash is
+    written before the search part. The built text causes only findings that the components themselves cause.
 
     Args:
         url: the result of `parse`, or of `dataclasses.replace` on it.
@@ -432,13 +432,13 @@ def _remove_dot_segments(path: str) -> str:
 
 # URLs in running text, in the form of the appendix of RFC 1738: `<URL:…>`, or only `<…>`.
 #
-# Extraction returns text that is not parsed yet. Extraction takes linear time, because each candidate is
-# examined only once and has a limited number of interpretations.
+# The extraction of URLs returns text that is not parsed yet. Extraction takes linear time, because each
+# candidate is examined only once and has a limited number of interpretations.
 
-#: Maximum number of alternative interpretations of one URL. A hyphen before a line break is ambiguous: it is
-#: either part of the URL or was added for the line break. Each ambiguous hyphen doubles the number of
-#: interpretations, so 63 alternatives are enough for six hyphens. With more hyphens, only interpretations
-#: with the fewest removed hyphens are used.
+#: Maximum number of alternative interpretations of one URL. A hyphen before a line break is ambiguous: the
+#: hyphen is either part of the URL or was added for the line break. Each ambiguous hyphen doubles the number
+#: of interpretations, so 63 alternatives are enough for six hyphens. For more than six hyphens, only the
+#: interpretations with the fewest removed hyphens are used.
 MOST_ALTERNATES = 63
 
 _CANDIDATE_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")

@@ -2,9 +2,9 @@
 
 Each built-in scheme has one row in the table; its modules are imported on first use. Third-party packages add
 schemes through the entry-point group `resolver.schemes`. The entry points are read only for a scheme name
-that is not in the table. A plug-in can therefore add a scheme, but cannot replace a built-in scheme. A
-program may call `register` to add a scheme to its own process, but cannot replace a scheme. Text from a URL
-is never used as a module name.
+that is not in the table of built-in schemes. A plug-in can therefore add a scheme, but cannot replace a
+built-in scheme. A program may call `register` to add a scheme to its own process, but cannot replace a
+scheme. Text from a URL is never used as a module name.
 
 If the extra of a scheme is not installed, the registry still contains the scheme. A request for a URL of this
 scheme raises an error with the message of `explain_missing`.
@@ -198,7 +198,7 @@ def load(place: str) -> Any:
 def _attribute(place: str) -> Any:
     """Import the object at `module:name`.
 
-    The number of rows in the table limits the size of the cache.
+    Imported objects are cached. The size of the cache is limited by the number of rows in the table.
     """
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)

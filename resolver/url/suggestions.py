@@ -15,7 +15,7 @@ from protocols.errors import InvalidUrl
 from resolver.url import registry
 from resolver.url.parsing import convert_iri, parse
 
-_MOST_SHOWN = 200  # maximum characters of a suggestion
+_MOST_SHOWN = 200  # maximum length of a suggestion in characters
 _HOST = re.compile(
     r"(?P<host>localhost|[0-9]{1,3}(?:\.[0-9]{1,3}){3}|\[[0-9A-Fa-f:.]+\]|(?:[\w-]+\.)+[^\W\d_]{2,}\.?)"
     r"(?P<port>:[0-9]{1,5})?(?![^/?#])"
@@ -24,7 +24,7 @@ _HOST_AND_PORT = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*):[0-9]{1,5}(?![
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)(?P<behind>:/{0,3}|//)")
 _OTHERS = frozenset(
     {"sftp", "tftp"}
-)  # these names are not typing errors, but their protocols are not supported
+)  # scheme names that are not typing errors, but whose protocols are not supported
 _NEAR = 0.75  # minimum similarity (difflib) of a mistyped scheme; `nttp` and `nntp` have 0.75
 INVALID = re.compile(r'[ <>"]|%(?![0-9A-Fa-f]{2})')
 

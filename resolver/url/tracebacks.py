@@ -1,7 +1,7 @@
 """Shorter tracebacks: only the caller's frame, and the frame in which the error left the package.
 
-Internal frames do not help the caller, because the message describes the problem. The environment variable
-`RESOLVE_TRACEBACK=full` keeps all frames, to debug this package.
+Internal frames do not help the caller, because the error message describes the problem. The environment
+variable `RESOLVE_TRACEBACK=full` keeps all frames, to debug this package.
 """
 
 from __future__ import annotations
