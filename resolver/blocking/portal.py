@@ -331,7 +331,7 @@ def portal() -> Portal:
 
 
 def _forget() -> None:
-    """Discard the portal in a forked child process, because it lacks the threads of the parent process."""
+    """Discard the portal in a forked child process, because a child lacks the threads of its parent."""
     global _portal, _starting
     if _portal is not None:
         _portal.inherited = True
@@ -379,7 +379,7 @@ Trace = TracebackType | None
 
 
 class OpenResource(Protocol):
-    """An open resource. The user closes the resource, or an object that depends on it does."""
+    """An open resource, which is closed by the caller or by an object that uses the resource."""
 
     @property
     def portal(self) -> Portal: ...
@@ -400,8 +400,8 @@ class PortalContext(Generic[S, T]):
     Args:
         make: A function that creates the asynchronous context manager in the portal's thread.
         dress: A function that creates the caller's value from the asynchronous value and this context.
-        settle: A function that is called in the portal's thread after the entry. If it returns True, the
-            context is exited in the same portal call.
+        settle: A function that is called in the portal's thread after the context was entered. If `settle`
+            returns True, the context is exited in the same portal call.
     """
 
     def __init__(
@@ -569,15 +569,15 @@ class PortalIterator(Generic[T]):
 
 # Read-ahead: a task in trio's thread reads a body and passes large blocks of bytes to the calling thread.
 #
-# If a few bytes are passed to another thread, this takes as much time as their reception. So while the
-# calling thread waits, the task buffers up to 1 MiB of received bytes for up to 2 ms. If the calling thread
-# does not wait, the task completes its current read and then stops reading (backpressure).
+# Passing a few bytes to another thread takes as much time as receiving them. So while the calling thread
+# waits, the read-ahead task buffers up to 1 MiB of received bytes for up to 2 ms. If the calling thread does
+# not wait, the task completes its current read and then stops reading (backpressure).
 
 #: Maximum number of bytes that are passed to the calling thread in one block.
 MOST = 1_048_576
 
-#: The time in seconds for which received bytes are buffered to collect further bytes. Each block is delayed
-#: only once.
+#: The time in seconds for which received bytes are buffered to collect a larger block. Each block of bytes is
+#: delayed only once.
 MOMENT = 0.002
 
 

@@ -246,7 +246,7 @@ def copy_init_signature(
 #
 # The file is seekable if the scheme supports a start offset and the size is known. A forward seek of up to 1
 # MiB reads and discards the bytes. Any other seek starts another retrieval. If the object has changed since
-# the first retrieval, the error is `Changed`.
+# the first retrieval, the seek raises `Changed`.
 
 #: A function that opens the object at a byte offset if the validators still match.
 OpenAt: TypeAlias = Callable[[int, Validators], AbstractContextManager[LiveReply]]
@@ -469,7 +469,7 @@ class Resolver:
     process.
     """
 
-    _portal: Portal | None = None  # The value stays None if the portal cannot be created.
+    _portal: Portal | None = None  # set when the portal is created
     _closed = False
 
     @copy_init_signature(session.Resolver)
@@ -536,7 +536,7 @@ class Resolver:
         if self._portal.is_here:  # The garbage collector may run this method in the portal's thread.
             self._portal.cast(self._close)
             return
-        with suppress(ThreadLost):  # The end of the thread has closed the connections.
+        with suppress(ThreadLost):  # The portal's thread has ended, and has closed the connections.
             self._portal.run(self._close)
 
     async def _close(self) -> None:
@@ -610,7 +610,7 @@ def open(url: UrlLike, **settings: Unpack[FetchSettings]) -> io.BufferedReader:
     r"""Open the object as a file for reading, for libraries that take a file: `pandas`, `tarfile`, `zipfile`.
 
     The file is seekable if the scheme supports a start offset (http, ftp, file) and the size is known. A
-    forward seek of up to 1 MiB reads past the bytes; any other seek starts another retrieval.
+    forward seek of up to 1 MiB reads and discards the bytes; any other seek starts another retrieval.
 
     Args:
         url: as for `fetch`.
