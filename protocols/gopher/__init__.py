@@ -2,9 +2,9 @@
 
 - `url`: the URL and the item types
 - `request`: the request line of a URL
-- `dialogue`: the transaction for a URL, or the target URL of an item that is never fetched
-- `reply`: the shape of a reply, its metadata and its body
-- `content`: the header line, dot-stuffing, detection of truncated replies
+- `dialogue`: the transaction (one request and its reply), or the target URL of an item that is never fetched
+- `reply`: the format of a reply, its metadata and its body
+- `content`: the header line of a reply, dot-stuffing, detection of truncated replies
 - `menu`: menu lines and items
 - `attributes`: attribute records, views and forms
 """

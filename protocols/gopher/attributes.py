@@ -1,8 +1,8 @@
 """Gopher+ attribute records (Gopher+ memo 2.2 to 2.5), with the views and the form of an item.
 
-A record is the reply to a `!` request (one item) or a part of the reply to a `$` request (a directory). A
-record consists of an item line and named blocks of lines. The parser accepts blocks in any order and with any
-name, because real servers omit even blocks that the memo requires.
+An attribute record is the reply to a `!` request (one item) or a part of the reply to a `$` request (a
+directory). A record consists of an item line and named blocks of lines. The parser accepts blocks in any
+order and with any name, because real servers omit even blocks that the memo requires.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from protocols.location import Finding, JsonValue, Kind
 from protocols.text import in_utc
 from protocols.wire import encode_block, encode_line
 
-# Views (`+VIEWS`, Gopher+ memo 2.5): the representations of an item. The requested view determines how the
-# reply is parsed. A reply does not name its view, and some servers always send the default view. Therefore
-# the client knows only the *requested* view, not the view that the server sent.
+# Views (`+VIEWS`, Gopher+ memo 2.5): the representations of an item (content negotiation). The requested view
+# determines how the reply is parsed. A reply does not name its view, and some servers always send the default
+# view. Therefore the client knows only the *requested* view, not the view that the server sent.
 
 MENU_VIEW = "application/gopher-menu"
 
@@ -131,8 +131,9 @@ class AttributeBlock:
     Attributes:
         name: The block's name.
         lines: The lines of the block, without the leading blank.
-        reference: The item that has the lines of the block, if the opening line refers to an item; otherwise
-            None. If a block has both lines and a reference, the lines take precedence.
+        reference: The item to which the opening line of the block refers; None without such a reference. The
+            item has the lines of the block. If a block has both lines and a reference, the lines take
+            precedence.
     """
 
     name: str
@@ -163,8 +164,8 @@ class AdminBlock:
 class AttributeRecord:
     """The attributes of an item.
 
-    `info` is the item of the +INFO line, or None if the record does not begin with such a line. `cut` is set
-    if lines were dropped because they exceeded the line limit.
+    `info` is the item of the +INFO line, or None if the record does not begin with an +INFO line. `cut` is
+    set if lines were dropped because they exceeded the line limit.
     """
 
     info: MenuItem | None
@@ -368,8 +369,8 @@ def _parse_instant(value: bytes) -> datetime | None:
 
 # Forms (`+ASK`, Gopher+ memo 2.4): questions to the user, and the answers as a Gopher+ string.
 #
-# The answers are sent as the dot-terminated block of RFC 1738 3.4.9. Only this format is parsed correctly by
-# every server with forms. An answer that cannot be encoded in such a block is refused, not modified.
+# The answers are sent as the dot-terminated block of RFC 1738 3.4.9, which every server with forms parses
+# correctly. An answer that cannot be encoded in a dot-terminated block is refused, not modified.
 
 #: The maximum size of a filled-in form in bytes. Text that a user types is always smaller.
 FORM_LIMIT = 1_048_576
@@ -379,8 +380,8 @@ FORM_LIMIT = 1_048_576
 Answer: TypeAlias = "bytes | bool | tuple[bytes, ...] | None"
 
 _LINE_END = re.compile(rb"\r\n|\n")
-#: The default answer of a SELECT at the end of its prompt. The University of Minnesota's clients search for
-#: the default there, and remove the default from the displayed prompt.
+#: The default answer of a SELECT line, at the end of the prompt. The University of Minnesota's clients also
+#: read the default answer from the prompt, and remove it from the displayed prompt.
 _DEFAULT_BEHIND = re.compile(r":([01])\s*\Z")
 
 

@@ -1,13 +1,13 @@
 """The body of a gopher reply: its header line, its decoding, and the check for truncation.
 
-Any of three observations proves that a reply is complete:
+A gopher reply is complete if one of these proofs exists:
 
 - `length`: the body has as many bytes as the header announced.
 - `terminator`: the body ends with a line of one period.
 - `close-notify`: the connection uses TLS, and the server sent close_notify.
 
-Without TLS the end of the connection is not a proof: any host on the network path can close a TCP connection
-early (truncation attack).
+Without TLS, a closed connection does not prove that the reply is complete: any host on the network path can
+close a TCP connection early (truncation attack).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Completeness:
         self.verified |= {word, "close-notify"} if close_notify else {word}
 
     def closed(self, *, close_notify: bool) -> None:
-        """Record the close of the connection, which marks the end of a reply without a length."""
+        """Record that the connection was closed, which marks the end of a reply without a length."""
         if close_notify:
             self.verified.add("close-notify")
         elif self.secured:
@@ -57,10 +57,10 @@ class Completeness:
 
 
 class ContentFilter:
-    """A `Filter` that decodes the periods of a text, and removes attribute blocks that were not requested.
+    """A `Filter` that removes the dot-stuffing of a text, and attribute blocks that were not requested.
 
     Args:
-        periods: The decoder of periods; None to keep the periods.
+        periods: The decoder of the dot-stuffing; None to keep all periods.
         blocks: The filter of attribute blocks; None to keep all blocks.
     """
 
@@ -235,8 +235,8 @@ def _blocks(names: tuple[str, ...]) -> BlockFilter:
 # start of a line. Some servers omit the terminator, or double only lone periods, or double no periods. The
 # following rules apply to the complete reply:
 #
-# 1. If the last line is a lone period, that line is the terminator and is removed. Otherwise no byte is
-#    changed.
+# 1. If the last line is a lone period, that line is the terminator and is removed. If the last line is not a
+#    lone period, the reply is not changed.
 # 2. If an earlier line is a lone period, the server does not double periods. Only the terminator is removed.
 # 3. A line of exactly two periods becomes a line of one period.
 # 4. A longer line that begins with two periods loses one period. An exception is a reply in which some line
@@ -477,7 +477,7 @@ def read_promised_header(buffer: Buffer) -> Generator[None, None, GopherPlusHead
     if header is None and not buffer:
         raise ProtocolError(
             "the server closed the connection without an answer to a Gopher+ request",
-            # A retry may help: the client cannot distinguish an empty reply from a truncated one.
+            # A retry may help, because the client cannot distinguish an empty reply from a truncated reply.
             retryable=True,
         )
     return header

@@ -152,7 +152,7 @@ def find_pointer(url: GopherUrl) -> SessionPointer | None:
 def _find_link(selector: bytes) -> SessionPointer | None:
     from protocols.gopher.menu import (
         check_linked,
-        linked_url,  # Imported lazily, here and below: most items are fetched.
+        linked_url,  # Imported lazily, as are the other functions: most items are fetched.
     )
 
     target = linked_url(selector)

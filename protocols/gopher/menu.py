@@ -43,8 +43,8 @@ class MenuItem:
     """The fields of a menu line; None for a field that is missing at the end of the line.
 
     Attributes:
-        character: The item type. It is empty for an empty line. It is `+` for a mirror: the item is the
-            previous item on another server.
+        character: The item type; empty for an empty line. The type `+` is a mirror: a copy of the previous
+            item on another server.
         tag: `+` for a Gopher+ item, `?` for an item with a form, otherwise empty.
     """
 
@@ -316,7 +316,9 @@ class MenuReader:
 
 def make_overlong_entry(line: TextLine) -> Entry:
     """Return an entry without a URL for a line that exceeds the line limit."""
-    item = parse_item(line.octets.partition(b"\t")[0])  # the fields after the first TAB may be truncated
+    item = parse_item(
+        line.octets.partition(b"\t")[0]
+    )  # other fields are dropped, because they may be truncated
     return Entry(
         name=display_text(item.display[:80]),
         kind=Kind.UNKNOWN,

@@ -1,7 +1,7 @@
 """The reply to one gopher request: the detection of its format, its metadata, and its body.
 
-The reader starts after the header line. The reader detects the format of the reply by peeking into the
-buffer, without consuming bytes.
+The reader of a reply starts after the header line. The reader detects the format of the reply by peeking into
+the buffer, without consuming bytes.
 """
 
 from __future__ import annotations
@@ -419,8 +419,8 @@ def check_begun(buffer: Buffer) -> None:
 def shape_of_unframed(url: GopherUrl, first: bytes) -> ReplyShape:
     """Return the format of a reply without a header line.
 
-    Such a reply may consist of attribute records. The University of Minnesota's server responds to a Gopher+
-    search with attribute records without a header.
+    A reply without a header line may consist of attribute records: the University of Minnesota's server sends
+    such a reply to a Gopher+ search.
     """
     shape = shape_by_type(url, first)
     if not url.gopherplus:
@@ -505,7 +505,7 @@ class MenuDetector(ErrorDetector):
     def _judge(self, lines: list[TextLine]) -> None:
         from protocols.gopher.menu import (
             display_text,
-            parse_item,  # Imported lazily, as above.
+            parse_item,  # Imported lazily: a document has no menu lines.
         )
 
         for line in lines:
@@ -630,7 +630,7 @@ def _words(lines: list[bytes]) -> str:
 def _new_place(candidates: list[bytes], url: GopherUrl) -> str:
     """Return the new URL of a moved item: the first line that is an item with a URL.
 
-    The URL is reported to the user. The client never follows it.
+    The new URL is reported to the user. The client never follows the new URL.
     """
     for line in candidates:
         item = parse_item(line)

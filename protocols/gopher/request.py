@@ -1,8 +1,8 @@
 """The encoding of a gopher URL as a request (RFC 1738 3.4, Gopher+ memo 2.3).
 
 A request is one line: the selector, the search and the Gopher+ command, separated by TABs. A TAB is never
-copied from the URL, which prevents command injection. Only a filled-in form (RFC 1738 3.4.9) has more than
-one line. Such a form is parsed strictly and then encoded again.
+copied from the URL, which prevents command injection. Only the request with a filled-in form (RFC 1738 3.4.9)
+has more than one line. A filled-in form is parsed strictly and then encoded again.
 """
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ def line_length(request: Line) -> int:
 def encode_request(url: GopherUrl) -> Line:
     """Encode the request of a URL.
 
-    An empty search is sent only before a Gopher+ command to an item of type 7. Without this empty field
-    servers would interpret the command as the search. An empty last field is never sent.
+    An empty search is sent only before a Gopher+ command to an item of type 7. Without the empty search
+    field, servers would interpret the Gopher+ command as the search. An empty last field is never sent.
 
     Raises:
         Refused: A selector or search contains a delimiter, or the line is too long (S02, command injection).

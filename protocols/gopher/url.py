@@ -25,7 +25,7 @@ from protocols.syntax import (
 #: never displayed.
 ANSWERS = "answers"
 _LINE_END = re.compile(rb"[\r\n]")
-_TAB = "%09"  # The only percent-encoded delimiter (RFC 1738 3.4.2).
+_TAB = "%09"  # TAB is the only delimiter that is percent-encoded (RFC 1738 3.4.2).
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -124,18 +124,18 @@ def as_menu(url: GopherUrl) -> GopherUrl:
 
 
 def with_name(url: GopherUrl, *names: bytes) -> GopherUrl | None:
-    """Return the URL of another item in or below the menu of this item.
+    """Return the URL of another item in the same menu as the item `url`, or in a menu below this menu.
 
-    On most servers the selector is a path. The path of the menu is the part before the last slash, and a name
-    may begin with the path of the menu. The result is `None` in two cases:
+    On most servers the selector is a path. The path of the menu ends at the last slash of the selector, and a
+    name may begin with the path of the menu. The function returns `None` in two cases:
 
     - The item is not transferred as binary data (OCTETS). For example, the server chooses the line ends of a
       text, so the size of the file may differ from the number of received bytes.
     - The URL has a search or the answers of a form.
 
     Args:
-        url: The item whose menu is used.
-        *names: The names of menus below this menu, then the item's name.
+        url: The URL of an item in the menu.
+        *names: The names of menus below the menu of `url`, then the name of the other item.
     """
 
     gopherplus = url.gopherplus or b"+"
@@ -174,8 +174,8 @@ def with_gopherplus(url: GopherUrl, gopherplus: bytes) -> GopherUrl:
 class ReplyReading(enum.Enum):
     """The encoding of an unframed reply.
 
-    A TEXT or MENU reply is dot-stuffed. An OCTETS reply is binary data. An item with NOTHING is never
-    fetched.
+    A TEXT or MENU reply uses dot-stuffing. An OCTETS reply is binary data. An item with the encoding NOTHING
+    is never fetched.
     """
 
     TEXT = "text"
