@@ -1,8 +1,8 @@
 """WAIS messages and their APDUs: Init, Search, and their responses (wais page, sections 2 to 4).
 
-An APDU consists of a header of known length (type, fixed fields, tagged elements) and at most one element
-after the header. In requests, the elements have the same order as in the requests of old clients. In
-responses, elements may have any order, and unknown elements are skipped.
+An APDU (application protocol data unit) consists of a header of known length (type, fixed fields, tagged
+elements) and at most one element after the header. In requests, the elements have the same order as in the
+requests of old clients. In responses, elements may have any order, and unknown elements are skipped.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from protocols.wire import Buffer, Reader
 
 # Tagged elements, the parts of an APDU and its records (wais page, section 3).
 #
-# An element is a type-length-value (TLV) encoding: a tag, a length, and the content. Tag and length are
-# compressed integers. A group is a sequence of elements. The encoding resembles ASN.1, but is not compatible
-# with ASN.1.
+# An element is a type-length-value (TLV) encoding: a tag, a length, and the content. The tag and the length
+# of an element are variable-length integers (varints), which WAIS calls compressed integers. A group is a
+# sequence of elements. The encoding resembles ASN.1, but is not compatible with ASN.1.
 
-#: The maximum size of a compressed integer in bytes. Five bytes are enough for the length of any message.
+#: The maximum size of a compressed integer (varint) in bytes. Five bytes are enough for the length of any
+#: message.
 _LONGEST_COMPRESSED = 5
 #: The maximum size of a number in bytes. Known clients and servers do not send longer numbers.
 _LONGEST_NUMBER = 4
@@ -35,7 +36,7 @@ class Element(NamedTuple):
 
 
 def encode_compressed(value: int) -> bytes:
-    """Encode an integer in base 128.
+    """Encode an integer as a compressed integer (variable-length integer, varint).
 
     The most significant group of 7 bits comes first. Bit 7 is set in every byte except the last.
     """
@@ -55,7 +56,7 @@ def encode_element(tag: int, content: bytes) -> bytes:
 
 
 def take_compressed(octets: bytes, at: int) -> tuple[int, int]:
-    """Decode the compressed integer at index `at`; return the integer and the index after it.
+    """Decode the compressed integer (varint) at index `at`; return the integer and the next index.
 
     Leading bytes with the value 80 (hexadecimal) are padding.
 
@@ -97,7 +98,7 @@ def elements(group: bytes) -> Iterator[Element]:
 
 
 def contents(group: bytes) -> dict[int, bytes]:
-    """Return the contents of the elements by tag; of several elements with the same tag, use the first.
+    """Return the contents of the elements by tag; if a tag occurs twice, use its first element.
 
     Raises:
         ProtocolError: The group is malformed.

@@ -83,7 +83,7 @@ def _retrieve(url: WaisUrl, document: WaisDocument, start: int) -> Dialogue[None
 def _check_named(url: WaisUrl, document: WaisDocument) -> None:
     """Check that the document id is not empty.
 
-    RFC 1738 allows an empty id, but a server crashes when it receives one.
+    RFC 1738 allows an empty document id, but a server crashes when it receives an empty id.
     """
     if not document.document_id:
         place = url.place("wpath")
@@ -124,7 +124,7 @@ def _describe(url: WaisUrl, request: bytes, agreed: int, options: Options) -> Di
 
 
 def _description(url: WaisUrl, records: WaisRecords, agreed: int) -> Dialogue[JsonValue]:
-    """Return the parsed source description; None if it is missing or does not fit into one response."""
+    """Return the parsed source description of a database; None if missing or too long for a response."""
     try:
         return describe((yield from _description_of(url, records, agreed).fetch_first()))
     except Declined:

@@ -1,8 +1,8 @@
 """Hits of a WAIS search as listing entries with URLs, and the metadata of a reply (wais page, section 11).
 
-The URL of a hit consists of the host and database of the search, a type and a document id. This URL has the
-form of RFC 1738. Some clients support only the different form that old browsers used. The URL in that form is
-added to the entry's extra metadata.
+The URL of a hit has the form of RFC 1738: the host and database of the search, a type and a document id. Some
+clients support only the different form that old browsers used. The URL in the browsers' form is added to the
+entry's extra metadata.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from protocols.wais.retrieval import Chunk
 from protocols.wais.source_description import parse_source_description
 from protocols.wais.url import WaisUrl, build, build_document, parse_wpath, write_fields, write_opaque
 
-# Media types: the media type of each document type (wais page, section 9).
+# The media type of each WAIS document type (wais page, section 9).
 
 #: The document type of a source description.
 SOURCE = b"WSRC"
@@ -61,7 +61,8 @@ _URL = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*):[\x21-\x7e]+")
 #: not get a URL.
 _LONGEST_ID, _LONGEST_TYPE = 2048, 64
 _NO_RESULT = b"Search produced no result."
-#: The first two-digit year that means 19yy instead of 20yy. WAIS documents are not older than 1970.
+#: The pivot year: a two-digit year from 70 to 99 means 19yy, and a smaller year means 20yy. WAIS documents
+#: are not older than 1970.
 _PIVOT = 70
 
 
@@ -84,7 +85,7 @@ class HitReader:
 
 
 def substitute_in(records: WaisRecords) -> DocumentHeader | None:
-    """Return the catalog that a server sends instead of hits, or None for a response with hits."""
+    """Return the catalog that a server sends instead of search results, or None if there are results."""
     return records.headers[0] if len(records.headers) == 1 and _is_catalog(records.headers[0]) else None
 
 

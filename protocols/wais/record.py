@@ -1,7 +1,7 @@
 """Records in a WAIS response (wais page, sections 5 and 8): document headers, texts, diagnostics.
 
-Real servers send only document headers, texts and diagnostics. The parser also accepts the other kinds of the
-specification, and skips unknown records.
+Real servers send only document headers, texts and diagnostics. The parser also accepts the other kinds of
+records in the specification, and skips unknown records.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Diagnostic(NamedTuple):
 
 
 def take_diagnostic(group: bytes, at: int) -> tuple[Diagnostic, int]:
-    """Parse the diagnostic whose tag is at index `at`; return it and the index after it.
+    """Parse the diagnostic whose tag is at index `at`; return the diagnostic and the next index.
 
     The length field of a diagnostic is an uncompressed number of two bytes. The length does not include the
     last byte of the diagnostic.
@@ -121,8 +121,8 @@ def refusal(diagnostics: Sequence[Diagnostic], doing: str) -> Declined:
 def make_not_found(diagnostic: Diagnostic, doing: str) -> NotFound:
     """Return the exception for a missing document.
 
-    A server reports a missing document with an `SF` diagnostic before the first byte. The text of the
-    diagnostic distinguishes a missing document from an empty document.
+    A server reports a missing document with an `SF` diagnostic before the first byte of the document. The
+    text of the diagnostic distinguishes a missing document from an empty document.
     """
     said = _show_diagnostic(diagnostic)
     return NotFound(f"{doing}: no such document: {said}", code=diagnostic.code, text=diagnostic.text)

@@ -2,8 +2,8 @@
 
 The length of a document is unknown: a search result contains only the length of the document's first type.
 Therefore the client requests ranges of equal size until the document ends. The last response is shorter than
-its range, or reports that the range exceeds the document. If a response does not fit into a message, the
-server sends a message of length 0. The client then requests smaller ranges.
+the requested range, or reports that the range exceeds the document. If a response does not fit into a
+message, the server sends a message of length 0. The client then requests smaller ranges.
 """
 
 from __future__ import annotations
@@ -171,8 +171,8 @@ def give(ranges: DocumentChunks, chunk: Chunk, reply: Reply) -> Dialogue[None]:
     """Emit a chunk, and request and emit the following chunks.
 
     The document is certainly complete only if the server reports the end of the document (the proof
-    `terminator`). The length in a search result is not a proof, because that length belongs to the document's
-    first type.
+    `terminator`). The length in a search result does not prove this, because the length in a search result
+    belongs to the document's first type.
 
     Raises:
         Truncated: The connection ended after the first byte of the document.
@@ -252,7 +252,7 @@ def _text_of(records: WaisRecords, size: int) -> bytes | None:
 def _find_ending(diagnostics: Sequence[Diagnostic], short: bool) -> DocumentEnding | None:
     """Return the ending that a response with text shows, or None if more bytes of the document follow.
 
-    The only diagnostic that is allowed here is `SF` (out of range).
+    The only diagnostic that is allowed in a response with text is `SF` (out of range).
     """
     if diagnostics:
         return DocumentEnding.TOLD
@@ -269,7 +269,7 @@ def _find_ending_without_text(diagnostics: Sequence[Diagnostic], at: int) -> Doc
     if any(each.reports_the_end for each in diagnostics):
         return (
             DocumentEnding.TOLD
-            # At offset 0 this diagnostic means an empty document; the text differs for a missing document.
+            # At offset 0, `SF` means an empty document, unless its text says that the document is missing.
         )
     if at == 0 and diagnostics:
         raise make_not_found(diagnostics[0], "the document")

@@ -135,7 +135,7 @@ class WrittenId(NamedTuple):
 def parse_wpath(wpath: str) -> WrittenId:
     """Parse a percent-encoded path into a document id.
 
-    A path with a tag larger than one byte is parsed in the RFC's form.
+    A path with a field tag larger than one byte is parsed in the form of RFC 1738.
     """
     found = _FIELDS_FORM.fullmatch(wpath)
     fields = [] if found is None else [(_tag(tag), value) for tag, value in _FIELD.findall(found[2])]
@@ -151,7 +151,7 @@ def _tag(digits: str) -> int:
 
 
 def _value(tag: int, written: str) -> bytes:
-    """Decode the value of a field, and restore the NUL of the last field, which some browsers dropped."""
+    """Decode the value of a field; restore the NUL in the last field, which some browsers removed."""
     value = decode(written)
     return b"\0" if tag == _COPYRIGHT and not value else value
 
