@@ -369,7 +369,9 @@ class PartFile:
         assert self._mark is not None
         whole = None if complete else self.whole
         state = PartState(self._source, self.known, self._mark, self._withheld, complete, whole)
-        return write_state(self._state, self.directory, state)
+        # A partial file with a lost state is restarted at byte 0. If the partial file may be an existing file
+        # of the user, the state must survive a loss of power.
+        return write_state(self._state, self.directory, state, sync=self._adopt)
 
     def restart(self) -> None:
         """Restart the download at byte 0.

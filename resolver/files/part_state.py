@@ -233,8 +233,8 @@ def read_state(name: str, directory: DirectoryHandle) -> PartState | None:
         return None
 
 
-def write_state(name: str, directory: DirectoryHandle, state: PartState) -> bool:
-    """Write the state to the file `name` atomically.
+def write_state(name: str, directory: DirectoryHandle, state: PartState, *, sync: bool = False) -> bool:
+    """Write the state to the file `name` atomically; `sync` syncs the bytes before the rename.
 
     Returns:
         False if the file system does not support permissions for the owner only. The state is then not
@@ -247,7 +247,7 @@ def write_state(name: str, directory: DirectoryHandle, state: PartState) -> bool
     first = make_temporary_name(name)
     _forget(first, directory)  # A killed run may have left the temporary file.
     fd, octets = directory.create(first, _FOR_THE_OWNER), json.dumps(_record(state)).encode()
-    with whole_file(fd, (octets,), partial(directory.forget, first), sync=False) as status:
+    with whole_file(fd, (octets,), partial(directory.forget, first), sync=sync) as status:
         _read_own(name, directory)
         if is_guarded(status):
             directory.replace(first, name)

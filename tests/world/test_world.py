@@ -17,6 +17,9 @@ FOUND: dict[str, Schedule] = {
         20_738, (Fault("power", 105), Fault("unnamed", 2), Fault("lag", 1, 390), Fault("EIO", 8, 0, 1))
     ),
     "an MLSD listing that ends in the middle of a line is complete": Schedule(309, (Fault("cut", 7, 37),)),
+    "the state of an existing file that is resumed is lost": Schedule(
+        30_189, (Fault("power", 12, 0, 1), Fault("power", 48, 0, 2))
+    ),
     "the state is lost between link and unlink": Schedule(16, (Fault("power", 85),)),
 }
 

@@ -92,8 +92,8 @@ class TreeRun:
             status = self.world.command(lambda: resolve(words))
         now = self._complete()
         kept: Collection[str] = self._first if self.world.lost_power else before
-        # The servers reply 226 even if the data is cut, as behind a faulty firewall. A client cannot detect
-        # that such a listing lacks its last lines.
+        # The mock server replies 226 after a cut, as if a firewall had ended the data connection. A client
+        # cannot detect a listing without its last lines.
         if self._scheme == "ftp" and {b"\n", b""}.intersection(self.world.network.cuts):
             kept, status = [], None
         self.transfers += len(self._wanted)
