@@ -73,7 +73,8 @@ class CommandTarget(NamedTuple):
         """Reserve the path of the file below the output directory.
 
         If a list contains a path, the file is saved at this path, with directories. With `--host-directories`
-        or `--cut-dirs`, only the file name of the path is used. Raises `Refused` (S14) if no file name is available.
+        or `--cut-dirs`, only the file name of the path is used. Raises `Refused` (S14) if no file name is
+        available.
 
         Args:
             url: the parsed URL.

@@ -175,7 +175,7 @@ def _figures(count: int, factor: int) -> str:
 def countdown(seconds: float) -> str:
     """Format the remaining time, such as `0:07` or `1:02:03`; at most 8 characters.
 
-    From 100 hours, the result is `days`.
+    For 100 hours or more, the result is the text `days`.
     """
     left = int(seconds + 0.999)
     if left >= 360_000:
