@@ -23,7 +23,7 @@ from fixtures.ftp.tree import File, Folder
 from fixtures.http.server import HttpServer
 from fixtures.http.site import Page
 from resolver import Event, Limits, Outcome, Policy, ResolveError, Resolver, RetryPolicy, SaveRequest
-from resolver.testing.world import Network, Schedule, World
+from resolver.testing.world import Schedule, World, WorldNetwork
 
 HOSTS = {"one.example": ("93.184.216.1", "93.184.216.11"), "two.example": ("93.184.216.2",)}
 SECRETS = (b"secret pw", b"secret%20pw", b"secret+pw")
@@ -106,7 +106,7 @@ def content_of(name: str, size: int) -> bytes:
 class WorldPort:
     """A data port of the mock FTP server in the simulated network."""
 
-    network: Network
+    network: WorldNetwork
 
     def __init__(self) -> None:
         self._give, self._take = trio.open_memory_channel[Any](1)
@@ -137,7 +137,7 @@ class Servers:
     ftp: dict[str, MockFtp] = field(default_factory=dict)
     others: dict[str, FaultyServer] = field(default_factory=dict)
 
-    def serve(self, network: Network, plan: Plan) -> None:
+    def serve(self, network: WorldNetwork, plan: Plan) -> None:
         for host, addresses in HOSTS.items():
             network.name(host, *addresses)
             here = [each for each in plan.wanted if each.host == host]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from resolver.testing.world.disk import Disk as Disk
 from resolver.testing.world.network import Handler as Handler
-from resolver.testing.world.network import Network as Network
+from resolver.testing.world.network import WorldNetwork as WorldNetwork
 from resolver.testing.world.schedule import Fault as Fault
 from resolver.testing.world.schedule import Killed as Killed
 from resolver.testing.world.schedule import Kind as Kind

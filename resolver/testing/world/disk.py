@@ -29,7 +29,7 @@ _BLOCK = 512
 
 
 @dataclass
-class _Change:
+class _JournalEntry:
     """A change, and the function that undoes it; a sync of `file` makes a change of its size durable."""
 
     undo: Callable[[], None]
@@ -59,7 +59,7 @@ class Disk:
         self._grave = grave
         self._graves = 0
         self._synced: dict[Key, bytes] = {}
-        self._journal: list[_Change] = []
+        self._journal: list[_JournalEntry] = []
         self._ledgers: dict[str, _LedgerVersions] = {}
         self.begin(Schedule(0), lambda: None)
 
@@ -238,13 +238,13 @@ class Disk:
         self._begin("ENOSPC")
         key, before = _key(fd), _xattr(fd, name)
         os.setxattr(fd, name, value)
-        self._journal.append(_Change(lambda: self._restore_xattr(key, name, before), key))
+        self._journal.append(_JournalEntry(lambda: self._restore_xattr(key, name, before), key))
 
     def removexattr(self, fd: int, name: str) -> None:
         self._begin("EIO")
         key, before = _key(fd), _xattr(fd, name)
         os.removexattr(fd, name)
-        self._journal.append(_Change(lambda: self._restore_xattr(key, name, before), key))
+        self._journal.append(_JournalEntry(lambda: self._restore_xattr(key, name, before), key))
 
     def _restore_xattr(self, key: Key, name: str, before: bytes | None) -> None:
         for path in self._paths_of(key)[:1]:
@@ -265,7 +265,7 @@ class Disk:
     # -- loss of power
 
     def _record(self, undo: Callable[[], None]) -> None:
-        self._journal.append(_Change(undo))
+        self._journal.append(_JournalEntry(undo))
 
     def _record_size(self, fd: int) -> None:
         key, size = _key(fd), os.fstat(fd).st_size
@@ -275,7 +275,7 @@ class Disk:
                 if os.path.getsize(path) > size:
                     os.truncate(path, size)
 
-        self._journal.append(_Change(undo, key))
+        self._journal.append(_JournalEntry(undo, key))
 
     def _bury(self, path: str) -> Callable[[], None]:
         """Keep a file that loses its name, and return the function that gives the name back.

@@ -64,7 +64,7 @@ class ClientSocket(socket.socket):
             raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET))
 
 
-class Network:
+class WorldNetwork:
     """The hosts of a world, their peers, and the connections of one life.
 
     Attributes:
@@ -171,7 +171,7 @@ class _Link:
 
     def __init__(
         self,
-        network: Network,
+        network: WorldNetwork,
         near: ClientSocket,
         far: socket.socket,
         fault: Fault | None,

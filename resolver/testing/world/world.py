@@ -23,7 +23,7 @@ from resolver.ledger import book
 from resolver.loops import on_trio
 from resolver.network import connecting, stream
 from resolver.testing.world.disk import Disk, Sqlite
-from resolver.testing.world.network import Network
+from resolver.testing.world.network import WorldNetwork
 from resolver.testing.world.schedule import KILLS, Killed, Schedule
 
 T = TypeVar("T")
@@ -64,7 +64,7 @@ class World:
         os.mkdir(self.path)
         os.mkdir(grave)
         self.schedule = schedule
-        self.network = Network(schedule.seed)
+        self.network = WorldNetwork(schedule.seed)
         self.disk = Disk(self.path, grave)
         self._life = -1
         self._steps = 0
@@ -177,7 +177,7 @@ def _find_background_tasks() -> list[str]:
 
 
 @contextmanager
-def _replaced(network: Network, disk: Disk, seed: str) -> Iterator[None]:
+def _replaced(network: WorldNetwork, disk: Disk, seed: str) -> Iterator[None]:
     loop = replace(on_trio.LOOP, in_thread=_run_inline, getaddrinfo=network.getaddrinfo)
     known = [(on_trio.is_running, loop)]
     state = random.getstate()

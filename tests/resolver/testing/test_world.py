@@ -11,7 +11,7 @@ import pytest
 import trio
 
 import resolver
-from resolver.testing.world import Fault, Hung, Killed, Network, Schedule, World
+from resolver.testing.world import Fault, Hung, Killed, Schedule, World, WorldNetwork
 from tests.resolver.testing.example import CONTENT, serve_http
 
 URL = "http://one.example/object"
@@ -100,7 +100,7 @@ def test_world_error_of_peer_is_recorded(tmp_path: Path) -> None:
     with pytest.raises(resolver.ResolveError):
         save(world, patience=resolver.RetryPolicy(tries=1))
     assert [type(each) for each in world.network.problems] == [PermissionError]
-    assert isinstance(world.network, Network)
+    assert isinstance(world.network, WorldNetwork)
 
 
 def test_disk_loss_of_power_empties_file_renamed_before_its_sync(tmp_path: Path) -> None:
