@@ -1,7 +1,8 @@
 """The head of a news article: header fields and dates (RFC 5322 2.2, RFC 5536 2.2).
 
 Only CR LF ends a line. The first empty line ends the head. An article without an empty line has only a head.
-Field names are case-insensitive and may be repeated. The parser preserves the order of the fields.
+The names of header fields are case-insensitive and may be repeated. The parser preserves the order of the
+fields.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def choose_charset(name: str) -> str | None:
 
 
 def declared_charset(content_type: str | None) -> str | None:
-    """Return the charset parameter of a Content-Type (RFC 2045 5.1), or None if it is not supported."""
+    """Return the charset parameter of a Content-Type (RFC 2045 5.1); None for an unsupported charset."""
     found = None if content_type is None else _CHARSET.search(content_type)
     return None if found is None else choose_charset(found[1])
 
@@ -131,7 +132,7 @@ class ArticleHead(NamedTuple):
 
     @property
     def charset(self) -> str | None:
-        """Return the charset that Content-Type declares for the body, or None if it is not supported."""
+        """Return the charset that Content-Type declares for the body; None for an unsupported charset."""
         value = self.get_first("content-type")
         return None if value is None else declared_charset(value.decode("latin-1"))
 
@@ -227,7 +228,7 @@ def _find_end(buffer: Buffer) -> Generator[None, None, int]:
         end = buffer.find(b"\r\n.\r\n", HEAD_LIMIT)
         found = [index for index in (blank, end) if index >= 0]
         if found or buffer.at_end:
-            buffer.searched = 0  # reset, because the next search is for another pattern
+            buffer.searched = 0  # search from the start, because the next pattern is different
             return min(found) + 2 if found else len(buffer)
         if len(buffer) >= HEAD_LIMIT:
             raise LimitExceeded("lines", f"the head of an article is longer than {HEAD_LIMIT} bytes")
@@ -300,7 +301,7 @@ def _find_day(text: str) -> tuple[int, int, int] | None:
 def _full_year(digits: str) -> int:
     """Return the year with four digits (RFC 5322 4.3).
 
-    Two digits mean 1950 to 2049. Three digits are added to 1900.
+    A year of two digits is in the range 1950 to 2049. A year of three digits is added to 1900.
     """
     year = int(digits)
     if len(digits) == 2:

@@ -32,7 +32,7 @@ MAX_DEPTH = 16
 MAX_PARTS = 1_000
 #: The maximum size of a header field of MIME in bytes. The parameter parser of `email` takes quadratic time.
 MAX_FIELD = 4_096
-#: The maximum number of articles for one file. 10,000 articles of 750 kB have 7.5 GB.
+#: The maximum number of articles for one file. 10,000 articles of 750 kB each contain 7.5 GB.
 MAX_TOTAL = 10_000
 #: The maximum number of unrelated articles between two parts of a post. Programs post the parts in sequence,
 #: but other posts may get article numbers in between.

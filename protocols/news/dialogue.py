@@ -121,7 +121,7 @@ def _is_dead(session: NntpSession, error: Disconnected | Declined) -> bool:
 def _reach(
     url: NewsUrl | NntpUrl, options: Options, limits: Limits, anew: bool, apart: bool, unpacked: bool
 ) -> Dialogue[tuple[NntpSession, bool]]:
-    """Take a connection from the pool or open a new one; return the session, and whether it is new.
+    """Take a pooled connection or open a new one; return the session, and whether its connection is new.
 
     Dialogues with different credentials or TLS settings never share a connection.
 
@@ -178,7 +178,7 @@ def _greet(session: NntpSession, negotiation: NewsNegotiation) -> Dialogue[None]
     state.greeted = True
     state.request_ended = False
     yield from negotiation.begin()
-    if greeting.code == 480 and not state.logged_in:  # not in any RFC, but real servers greet with 480
+    if greeting.code == 480 and not state.logged_in:  # real servers send 480 as the greeting
         yield from negotiation.log_in(_GREETING, greeting)
 
 
@@ -200,8 +200,8 @@ def _check_greeting(greeting: NntpResponse) -> None:
 def _look_again(session: NntpSession, negotiation: NewsNegotiation, refused: Declined) -> Dialogue[None]:
     """Log in after a "not found" response, so that the request can be retried.
 
-    Servers may report an object as missing before a login. Any other refusal is raised again. In both cases,
-    the outstanding responses to this dialogue are read and discarded first.
+    Servers may report an object as missing before a login. Any refusal other than "not found" is raised
+    again. In both cases, the outstanding responses to this dialogue are read and discarded first.
     """
     yield from _drop_own(session, refused)
     login = (yield from negotiation.find_help()) if isinstance(refused, NotFound) else None

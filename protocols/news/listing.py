@@ -2,8 +2,9 @@
 
 An overview has one line per article, with fields separated by TABs. The first eight fields are always Number,
 Subject, From, Date, Message-ID, References, bytes and lines, even if the server announces another format.
-Each further field is a complete header field, including the field name. Fields at the end may be missing, and
-numbers may be empty or wrong. A line without a number, or with fewer than five fields, is skipped.
+Each further field of an overview line is a complete header field, including the field name. Fields at the end
+may be missing, and numbers may be empty or wrong. A line without an article number, or with fewer than five
+fields, is skipped.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def _place(parent: NewsUrl | NntpUrl) -> Callable[[bytes, int | None], BuiltUrl 
     scheme = "nntps" if parent.scheme == "nntps" else "nntp"
     host = parent.host or ""
 
-    @lru_cache(maxsize=1)  # one group suffices: all articles of a listing are in the same group
+    @lru_cache(maxsize=1)  # caches one group: all articles of a listing are in the same group
     def build_group(group: bytes) -> str | None:
         url = NntpUrl(
             scheme=scheme, host=host, port=parent.port, default_port=parent.default_port, group=group
@@ -191,9 +192,9 @@ def encode_overview(number: int, head: ArticleHead) -> bytes:
 # Lists of groups: LIST ACTIVE, and LIST NEWSGROUPS for their descriptions (RFC 3977 7.6.3, 7.6.6).
 #
 # The input consists of both lists, separated by a line of one period. The second list may be missing. Only
-# groups in LIST ACTIVE are listed. The order of the water marks differs: LIST ACTIVE has the high water mark
-# first, GROUP has the low water mark first. The client filters the names by the pattern again, because old
-# servers ignore the pattern.
+# groups in LIST ACTIVE are listed. The order of the water marks (lowest and highest article number) differs:
+# LIST ACTIVE has the high water mark first, and GROUP has the low water mark first. The client filters the
+# names by the pattern again, because old servers ignore the pattern.
 
 #: The maximum size in bytes of the buffered LIST ACTIVE lines and descriptions. A list of 100,000 groups
 #: needs a tenth of this size.

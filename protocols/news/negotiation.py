@@ -202,7 +202,7 @@ class NewsNegotiation:
     def _request_credentials(self, user: bytes | None) -> Dialogue[Credentials | None]:
         held = yield RequestCredentials(user, None)
         assert held is None or isinstance(held, Credentials)
-        if held is not None:  # valid for this scheme only (S11, credential scope)
+        if held is not None:  # stored credentials are valid for one scheme only (S11, credential scope)
             self._state.held_for = self._session.scheme
         if held is not None and len((held.user + b"." + held.password).split()) > 1:
             detail = "the name or password contains a blank; servers use only the text before it"
@@ -252,7 +252,7 @@ class NewsNegotiation:
     def _is_old(self) -> Dialogue[bool]:
         """Return whether the server is older than RFC 4643.
 
-        Such a server sends 482 where RFC 4643 requires 481.
+        A server older than RFC 4643 sends 482 where RFC 4643 requires 481.
         """
         if self._state.capabilities is None and not self._state.old:
             try:

@@ -1,8 +1,8 @@
 """The requests of a news URL: commands for an article, for the articles of a group, or for a list of groups.
 
 To get an article by number, the client sends `GROUP` and the next command in one write (pipelining). If
-`GROUP` fails, the previous group stays selected, and the second response has an article of the wrong group.
-Therefore the second response is used only if `GROUP` succeeded.
+`GROUP` fails, the previous group stays selected, and the response to the next command has an article of the
+wrong group. Therefore the response to the next command is used only if `GROUP` succeeded.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def request_of(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Requ
 
 def _need(session: NntpSession, ideal: NntpResponse) -> Dialogue[NntpResponse]:
     """Read the next response. Raises `Declined` if the response is a refusal or states a precondition."""
-    # before StartResponse, the oldest outstanding command belongs to another dialogue
+    # wait, because the oldest outstanding command may belong to another dialogue
     yield from session.start_response()
     command = session.state.outstanding[0]
     response = yield from session.hear(ideal)
@@ -103,7 +103,7 @@ def _get_numbered(
     url: NntpUrl, number: int, facts: bool, block: type[DataBlock], session: NntpSession
 ) -> Dialogue[RequestTarget]:
     command = NntpCommand(NntpVerb.HEAD if facts else NntpVerb.ARTICLE, encode_number(number))
-    # before StartRequest, an earlier dialogue may still select another group
+    # wait, because an earlier dialogue may still select another group
     yield from session.start_request()
     if session.state.selects(url.group):
         yield from session.say_last(command)
@@ -326,7 +326,7 @@ def _give_groups(session: NntpSession, block: type[DataBlock]) -> Dialogue[None]
     yield from give_block(groups, "the groups")
     try:
         response = yield from session.hear(NntpResponse(215, block=True))
-    except TryLater:  # 400: the server closes the connection
+    except TryLater:  # response 400: the server closes the connection
         return
     except Disconnected as error:
         raise _cut_listing(groups.received) from error
@@ -336,7 +336,7 @@ def _give_groups(session: NntpSession, block: type[DataBlock]) -> Dialogue[None]
 
 
 def _count_groups(url: NewsUrl | NntpUrl, limits: Limits, session: NntpSession) -> Dialogue[RequestTarget]:
-    from protocols.news.listing import count_groups  # imported lazily, as above
+    from protocols.news.listing import count_groups  # imported lazily: only for metadata
 
     argument = _wildmat(url)
     if argument is None:

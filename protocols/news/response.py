@@ -234,7 +234,7 @@ def response_to(command: NntpCommand, response: NntpResponse) -> NntpResponse:
     """Return the response to a command with the correct value of `block`.
 
     A refusal (4yz, 5yz) never has a block. A code that is not defined by an RFC is interpreted by its first
-    digit if the command has only responses without a block. For other commands, such a code raises
+    digit if the command has only responses without a block. For other commands, an undefined code raises
     `ProtocolError`, because the client cannot know whether a block follows.
     """
     if response.refused:
@@ -330,9 +330,9 @@ def make_declined(
 # Multi-line data blocks, exactly as specified (RFC 3977 3.1.1), and the lines of a listing in a block.
 #
 # A block begins after the status line, and ends with a line of one period. *Only CR LF ends a line*. A lone
-# LF or CR is content like any other byte. This prevents response smuggling: otherwise an article with `LF .
+# LF or CR is content like any other byte, which prevents response smuggling. Otherwise an article with `LF .
 # LF 200 …` could end its block early, and the text of the article would be parsed as a response. If a longer
-# line begins with a period, that period is removed (dot-stuffing). The line end before the last period
+# line begins with a period, the first period is removed (dot-stuffing). The line end before the final period
 # belongs to the content; the decoder does not add or trim bytes. The length of a line is not limited.
 
 _PERIOD = re.compile(rb"(?<=\r\n)\.")
@@ -428,7 +428,7 @@ def _open_length(buffer: Buffer) -> int:
 
 
 def _undot(octets: bytes) -> bytes:
-    # A line that begins with a period is rare, and `find` is thirty times faster than the pattern.
+    # A line that begins with a period is rare, and `find` is thirty times faster than the regular expression.
     return _PERIOD.sub(b"", octets) if octets.find(b"\r\n.") >= 0 else octets
 
 

@@ -1,9 +1,9 @@
 """A connection to a news server: the command pipeline, the session of a dialogue, and compression.
 
 The server responds to commands in the order in which the commands were sent (RFC 3977 3.5). Therefore several
-dialogues can share a connection and pipeline their commands. A dialogue sends its request after all earlier
-dialogues have sent their requests. The dialogue reads its response after all earlier dialogues have read
-their responses.
+dialogues can share a connection and pipeline their commands. Each dialogue sends its request after all
+earlier dialogues have sent their requests, and reads its response after all earlier dialogues have read their
+responses.
 
 `NntpState` is the state of a pooled connection, shared by several dialogues. `NntpSession` is the session of
 one dialogue on the connection.
@@ -240,9 +240,10 @@ class NntpSession:
         yield self._say(commands)
 
     def start_request(self) -> Dialogue[None]:
-        """Wait until all earlier dialogues have sent their requests.
+        """Wait until all earlier dialogues on the connection have sent their requests.
 
-        Afterwards, other dialogues cannot change the state until this dialogue has sent its commands.
+        Afterwards, other dialogues cannot change the state of the connection until this dialogue has sent its
+        commands.
 
         Raises:
             NotShareable: the connection has a login with credentials for another scheme.
@@ -361,8 +362,9 @@ def is_loopback(peer: object) -> bool:
 
 # Raw DEFLATE (RFC 1951) in both directions of a connection, after COMPRESS DEFLATE.
 #
-# Sent data ends with a sync flush, so that the peer can decompress all sent data. Received data is
-# decompressed on demand. Rule S16 (resource limits) has two limits against decompression bombs (zip bombs):
+# Each write ends with a sync flush of the compressor, so that the peer can decompress all sent data. Received
+# data is decompressed on demand. Rule S16 (resource limits) has two limits against decompression bombs (zip
+# bombs):
 # - The output must not exceed `ratio` times the input. The first mebibyte of output is exempt.
 # - The input must not contain more than a mebibyte in a row that does not produce output.
 

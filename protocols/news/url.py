@@ -27,8 +27,8 @@ from protocols.syntax import (
     take,
 )
 
-_LONGEST_ID = 248  # bytes without angle brackets; RFC 5536 3.1.3 allows 250 octets with them
-_LONGEST_GROUP = 494  # bytes; a command line has at most 512 octets (RFC 3977 3.1)
+_LONGEST_ID = 248  # maximum bytes of a message-id; RFC 5536 3.1.3 allows 250 octets with angle brackets
+_LONGEST_GROUP = 494  # maximum bytes of a group name; a command line has at most 512 octets (RFC 3977 3.1)
 _ID_DATA = ";/?:&="
 _NOT_IN_ID = frozenset([*range(0x21), 0x3C, 0x3E, *range(0x7F, 0x100)])
 _GROUP = re.compile(rb"[0-9A-Za-z.+_-]+")
@@ -241,7 +241,7 @@ def as_group(url: NntpUrl) -> NntpUrl:
 def by_number(url: NewsUrl) -> str | None:
     """Return the nntp URL for the group of a news URL, or None if the URL does not name a server.
 
-    In the nntp URL, an article can be named by its number.
+    An nntp URL can name an article by its number.
     """
     if url.host is None or url.user is not None or url.group is None or b"*" in url.group:
         return None

@@ -1,8 +1,8 @@
 """The decoding of yEnc (www.yenc.org, draft 1.3): binary files in the lines of an article.
 
 A file begins with a line `=ybegin` and ends with a line `=yend`. In a part of a file, a line `=ypart` follows
-`=ybegin`. Each byte is encoded as its value plus 42. If the result is NUL, CR, LF or `=`, it is encoded as
-`=` and the result plus 64 (escape sequence). The decoder ignores lines outside a file.
+`=ybegin`. Each byte is encoded as its value plus 42. If the result is NUL, CR, LF or `=`, the encoded form is
+an escape sequence: `=`, and the result plus 64. The decoder ignores lines outside a file.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _CRC = re.compile(rb"[0-9A-Fa-f]{1,8}")
 class YencBegin(NamedTuple):
     """The start of a file or of a part of a file.
 
-    `size` is the size of the file. The bytes that follow belong to the file at offset `begin`, and end at
-    `end`. Only a part of a file has a `part` number, and possibly the `total` number of parts.
+    `size` is the size of the file. The decoded bytes that follow belong to the byte range from `begin` to
+    `end` of the file. Only a part of a file has a `part` number, and possibly the `total` number of parts.
     """
 
     name: bytes
@@ -146,7 +146,7 @@ class YencDecoder:
             if self._is_started:
                 yield self._begin
         elif self._begin is None:
-            return  # a line outside a file, such as a quotation
+            return  # ignore a line outside a file, such as a quotation
         elif keyword == b"=ypart":
             if self._is_started:
                 raise ProtocolError("=ypart without a part number in =ybegin, or a second one")
