@@ -2,8 +2,8 @@
 
 `ArdpExchange` is a sans-I/O state machine without a clock (protocol page, section 4). Each method takes the
 current time, and returns the actions to perform: datagrams to send, or a destination address to switch to.
-`deadline` is the time of the next call if no datagram arrives. If an acknowledgment is due, `deadline` is in
-the past. The driver then sends the acknowledgment as soon as it has read all received packets.
+`deadline` is the time at which to call the exchange again if no datagram arrives. If an acknowledgment is
+due, `deadline` is in the past, so the driver sends the acknowledgment after it has read all received packets.
 
 To reject spoofed packets, the client checks two fields of a packet. The source address must be an address of
 the server, and the connection id must be the id of the exchange. The source port is not checked, and the two
@@ -26,7 +26,7 @@ from protocols.wire import encode_datagram, split_message
 #
 # A sender may omit fields at the end of the header. A missing or truncated field has its default value. The
 # first byte shows whether a datagram has another version or format (section 3 for version 1). The client
-# ignores such datagrams, except the list of the versions that a server supports.
+# ignores datagrams of another version, except the list of the versions that a server supports.
 
 D = TypeVar("D")
 
@@ -158,7 +158,7 @@ def encode_acknowledgment(connection: int, received_through: int) -> Line:
 
 
 def encode_cancel(connection: int) -> Line:
-    """Encode a cancel packet: the client no longer waits for the reply."""
+    """Encode a cancel packet, which tells the server that the client no longer waits for the reply."""
     return encode_datagram(_header(connection, _CONTROL, 0, 0, _CANCEL))
 
 
@@ -276,7 +276,7 @@ class ArdpExchange:
     - Timers: `_expires` is the time of the next retransmission, `_gives_up` is the time of the idle timeout.
       Both timers restart on progress.
 
-    `_owes` is set while an acknowledgment is due.
+    `_owes` is set while the client must send an acknowledgment.
 
     Args:
         message: the request.
@@ -364,7 +364,7 @@ class ArdpExchange:
         return self._candidates.lose(address, now)
 
     def cancel(self) -> Line:
-        """Return the cancel packet: the client no longer waits for the reply."""
+        """Return the cancel packet, which tells the server not to send the reply."""
         return encode_cancel(self._connection)
 
     def wake(self, now: float) -> list[DatagramAction]:

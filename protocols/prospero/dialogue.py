@@ -166,8 +166,8 @@ def _facts(inquiry: Inquirer, facts: ResolvedFacts) -> Reply:
     return replace(facts.reply(Kind.DOCUMENT), media_type=_media_type(inquiry, facts, facts.place))
 
 
-# A directory listing. The body has one line for each link: its name. The listing reader does not parse these
-# lines; it creates the entry of the n-th line from the n-th link. Hidden links are left out.
+# A directory listing. The body has one line with the name of each link; hidden links are omitted. The listing
+# reader does not parse the lines, but creates the entry of the n-th line from the n-th link.
 
 #: The maximum number of names in one segment of the body.
 _AT_ONCE = 500
@@ -177,7 +177,8 @@ _KINDS = {
     b"DIRECTORY": Kind.DIRECTORY,
     b"SYMBOLIC": Kind.LINK,
 }
-#: The kinds of objects by OBJECT-INTERPRETATION. This attribute may be more specific than the link's target.
+#: The kinds of objects by the attribute OBJECT-INTERPRETATION, which may be more specific than the target
+#: type of a link.
 _CLASSES = {
     b"DOCUMENT": Kind.DOCUMENT,
     b"DATA": Kind.DOCUMENT,

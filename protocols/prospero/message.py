@@ -3,9 +3,9 @@
 A request consists of the protocol version, an anonymous user name, and one command. Tokens from a URL or a
 reply are quoted, which prevents command injection. Keywords are constants of this module.
 
-Each request has a separate socket and connection id. A reply may name further objects. The request for such
-an object has the chain of URLs that led to the object (the referrers). The network policy checks the object
-like a link from the last of these URLs.
+Each request has a separate socket and connection id. A reply may name further objects. The request for a
+further object has the referrers: the chain of URLs that led to the object. The network policy checks the
+object like a link from the last referrer.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _AT_ONCE = 64
 _IDLE = (b"SUCCESS", b"AUTHENTICATED", b"PARAMETER")
 _REFUSALS = (b"FAILURE", b"ERROR", b"VERSION-NOT-SUPPORTED")
 _NESTED = re.compile(rb"ATTRIBUTE>+")
-#: Servers of these releases append NUL to the text of each packet (protocol page 11, 10).
+#: Matches the server releases that append NUL to the text of each packet (protocol page 11, 10).
 _ENDS_WITH_NUL = re.compile(rb"VERSION[ \t]+[0-9]+[ \t]+(?:A50|A51|B51|A52)")
 _FAILURES: dict[bytes, type[Declined]] = {
     b"NOT-FOUND": NotFound,
@@ -212,7 +212,7 @@ class _ReplyReader:
             self._take_link(tokens, words.raw)
         elif keyword == b"ID":
             self._ids.append(tokens)
-        elif not _NESTED.fullmatch(keyword):  # ignores the attributes of an attribute's value
+        elif not _NESTED.fullmatch(keyword):  # the attributes of an attribute's value are ignored
             self._close_link()
             self._take_result(keyword, tokens)
 
@@ -285,8 +285,8 @@ def _report(reported: list[str], what: str) -> None:
         reported.append(what)
 
 
-#: The name of the client and of the user in a request. The names must not form `VERSION 1` (6.1): servers
-#: detect the oldest clients by this text.
+#: The name of the client and of the user in a request. The names must not contain `VERSION 1`, because
+#: servers detect the oldest clients by the text `VERSION 1` (protocol page 6.1).
 SOFTWARE = b"url-resolver"
 NAME = b"anonymous"
 
@@ -358,8 +358,9 @@ def request_attributes(target: RequestObject, names: bytes) -> Line:
 def request_listing(target: RequestObject) -> Line:
     """Encode DIRECTORY and LIST, which request every link with its attributes.
 
-    The reply also shows whether the object is a directory. The command VERIFY does not show this, because the
-    original server responds with NONE-FOUND to VERIFY for any name (6.3).
+    The reply also shows whether the object is a directory. The command VERIFY does not show whether the
+    object is a directory: the original server responds with NONE-FOUND to VERIFY for any name (protocol page
+    6.3).
 
     Raises:
         Refused: the name of the object cannot be sent (S02, command injection).

@@ -5,7 +5,8 @@ has a URL, which the network policy checks before any request. The name of an ob
 is not normalized.
 
 In a message, a host is a host name or a dotted IPv4 address. A decimal port in parentheses may follow the
-host directly; otherwise the default port of the protocol applies (1.2). Host names are case-insensitive.
+host directly; otherwise the default port of Prospero applies (protocol page 1.2). Host names are
+case-insensitive.
 Servers send host names in upper case; this module stores host names in lower case.
 """
 
@@ -45,8 +46,8 @@ _TOKEN = re.compile(rb"[^ \t']+(?:'[^']*'[^ \t']*)*|(?:'[^']*'[^ \t']*)+")
 _FEW_QUOTES = 1024
 _PART = re.compile(rb"[^'\r\n]*(?:'[^']*'[^'\r\n]*){0,512}")
 _QUOTED_OR_BLANKS = re.compile(rb"(?:'[^']*'){1,512}|[ \t]+")
-#: A text by which lenient servers detect the oldest clients anywhere in a message (6.1), and an equivalent
-#: quoted text that avoids this detection.
+#: A text by which lenient servers detect the oldest clients anywhere in a message (protocol page 6.1), and an
+#: equivalent quoted text, by which servers do not detect an oldest client.
 _OLDEST, _SAME = b"VERSION 1", b"VERSIO'N' 1"
 
 
@@ -243,7 +244,7 @@ class RequestObject(NamedTuple):
             hsoname=self.hsoname,
             fields=tuple(fields),
         )
-        # 8.5 requires percent-encoded quotes, although quotes are valid in a URL
+        # protocol page 8.5 requires percent-encoded quotes, although quotes are valid in a URL
         return BuiltUrl(build(url).replace("'", "%27"))
 
 
@@ -281,10 +282,10 @@ def _version(value: bytes | None) -> int:
 
 
 def _selections(fields: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, ...]]:
-    """Yield the arguments of the SELECT commands for the fields of a URL (6.5).
+    """Yield the arguments of the SELECT commands for the fields of a URL (protocol page 6.5).
 
-    Every field ID is used; its value is split into a type and tokens. If another field is repeated, only the
-    first occurrence is used; its value is one token.
+    Every field with the name ID is used; its value is split into a type and tokens. If a field with another
+    name is repeated, only the first occurrence is used; its value is one token.
     """
     done = {b"", b"HOST-TYPE", b"HSONAME-TYPE", *_VERSION_NAMES}
     for name, value in fields:
@@ -355,8 +356,9 @@ def _field_type(name: bytes, rest: list[bytes]) -> bytes | None:
 def values_of(attributes: Iterable[Attribute], name: bytes) -> list[tuple[bytes, ...]]:
     """Return all values of the attribute `name` of an object, best first.
 
-    A value that is stored with a link replaces the object's own values (REPLACEMENT) or is added to these
-    values (ADDITIONAL). Such a value is also used if the object itself does not have the attribute.
+    A value that is stored with a link replaces the object's own values (REPLACEMENT) or is added to the
+    object's own values (ADDITIONAL). The value of a link is also used if the object itself does not have the
+    attribute.
     """
     found = [attribute for attribute in attributes if attribute.name == name]
     by_kind = {kind: [each.values for each in found if each.applies == kind] for kind in _KINDS}

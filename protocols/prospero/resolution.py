@@ -124,7 +124,7 @@ class ResolvedFacts(NamedTuple):
     def seems_directory(self) -> bool:
         """Return whether the file modes describe a directory, and the access methods lack a URL.
 
-        A server may announce PROSPERO-CONTENTS for a directory of its file system, as it does for files.
+        For a directory of its file system, a server may announce PROSPERO-CONTENTS, as for a file.
         Therefore the access methods alone do not show whether the object is a directory.
         """
         return is_of_directory(self.attributes) and not any(method.lead for method in self.methods)
@@ -249,7 +249,7 @@ def request_following(
 
 
 def _choose(inquiry: Inquirer, facts: ResolvedFacts, want: Wanted) -> Dialogue[Found]:
-    """Try the access methods in order (8.3).
+    """Try the access methods of an object in order (protocol page 8.3).
 
     If an attempt to read the contents fails, the next access method is tried.
     """
@@ -317,7 +317,7 @@ def findings_of(answer: ProsperoReply) -> Iterator[Finding]:
 # union links. Nested union links are expanded directly after the union link that led to them. A link hides
 # later links with the same name. If a target cannot be read, the listing is incomplete and has a warning. The
 # client stores the source of each link, which is the object whose reply contained the link. When a link is
-# followed, the network policy checks its source.
+# followed, the network policy checks the source of the link as the referrer.
 
 #: The maximum nesting depth of union links, and the maximum number of union links in one listing. Each union
 #: link causes a request to a server that the untrusted directory chooses (request amplification).
