@@ -23,8 +23,8 @@ from resolver.transfer.queue import HostScheduler, QueuedTask
 #
 # - The engine reads a task from the source, and the task waits in the queue of its host.
 # - The queue releases the task, and the task runs in a slot of the batch.
-# - If the task raises `Requeue`, the task returns to the queue. Otherwise the engine passes the result to
-#   `take`, and then frees the slot.
+# - If the task raises `Requeue`, the task returns to the queue.
+# - If the task ends with a result, the engine passes the result to `take`, and then frees the slot.
 #
 # The engine reads the source only while the queue has space (backpressure). The source may wait for user
 # input or for the result of another task. The failure of one task does not stop other tasks.

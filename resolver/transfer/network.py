@@ -147,7 +147,7 @@ class Network:
     def hold(self, closing: C) -> C:
         """Register an operation, which is closed when this network is exited.
 
-        Raises `RuntimeError` if the network was not entered.
+        Raises `RuntimeError` outside the context of this network.
         """
         if self._run is None:
             raise RuntimeError(_NOT_ENTERED)

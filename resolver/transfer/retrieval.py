@@ -211,8 +211,8 @@ class Retrieval:
     async def _enter(self, opened: AbstractAsyncContextManager[Reply], clock: Clock, limits: Limits) -> Reply:
         """Enter the context, and return the response.
 
-        If the limits set a minimum rate, the body must begin within the idle timeout. Without this rule, a
-        server could delay the body forever with single bytes (slow-loris).
+        If the limits set a minimum rate, the body must begin within the idle timeout. Without a time limit
+        for the start of the body, a server could delay the body forever with single bytes (slow-loris).
         """
         if limits.min_rate is None and self._opening is None and not clock.is_bound:
             reply = await opened.__aenter__()

@@ -1,8 +1,9 @@
 """Retries of a retrieval: the number of attempts, the backoff between attempts, and resumption.
 
 `Retrier.retry` retrieves one complete object into a store. Only the number of consecutive attempts without
-new data is limited. A retry requests the missing bytes and also the last 4 KiB of the stored bytes. This
-overlap is compared with the stored bytes, so that a server with wrong offsets cannot corrupt the object.
+new data is limited. A retry requests the missing bytes and also the last 4 KiB of the stored bytes. The
+overlap of 4 KiB is compared with the stored bytes, so that a server with wrong offsets cannot corrupt the
+object.
 """
 
 from __future__ import annotations
@@ -204,8 +205,8 @@ class Retrier:
     def _drop(self, error: ResolveError) -> None:
         """Remove the current location from the queue.
 
-        If the queue is then empty, the method raises an error. If the error of the removed location is
-        retryable, this error is raised. Otherwise, the error of the first location is raised.
+        If the queue is then empty, the method raises the error of the removed location if this error is
+        retryable, and otherwise the error of the first location.
         """
         place = self._places.pop(0)
         place.failed = error

@@ -1,8 +1,10 @@
 """Atomic saving of a complete, verified object to a file, and the metadata sidecar of the file.
 
-First, the option `exists` decides about an existing file of the same name. Then `resolver.transfer.retry`
-retrieves the object into NAME.part, `verification` checks NAME.part, and the sink renames NAME.part to the
-final name.
+A file is saved in these steps:
+- The option `exists` decides about an existing file of the same name.
+- `resolver.transfer.retry` retrieves the object into NAME.part.
+- `verification` checks NAME.part.
+- The sink renames NAME.part to the final name.
 """
 
 from __future__ import annotations

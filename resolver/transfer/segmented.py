@@ -50,7 +50,7 @@ _LONGEST_WAIT = 600.0
 
 _FINAL = (Refused, LimitExceeded, LocalError, Changed)
 
-#: A function that opens a request to a location. All segments share one clock, which has the time limit. The
+#: A function that opens a request to a location. All segments share one clock with a time limit. The
 #: integer is the attempt number.
 Open = Callable[[RetrievalRequest, Clock, int], Retrieval]
 
@@ -139,8 +139,8 @@ class SegmentedDownload:
     async def run(self, clock: Clock) -> StreamingResponse | None:
         """Retrieve the complete object into the file, and return the response with the metadata.
 
-        Returns None if the object must be retrieved over one connection. Before None is returned, the file is
-        truncated at its first gap. Raises `ResolveError`; the received bytes stay in the file.
+        Returns None if the object must be retrieved over one connection; the file is then truncated at its
+        first gap. Raises `ResolveError`; the received bytes stay in the file.
         """
         self._clock, self.attempts = clock, 1
         if (turn := current()) is not None:

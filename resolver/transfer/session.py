@@ -158,8 +158,9 @@ class Resolver:
         """Open a streaming response whose body starts at an offset, to resume an earlier transfer.
 
         The body is the object as the server stores it (http: without a content coding). The body starts at
-        `start` if the server supports range requests and the object is unchanged. Otherwise, the body starts
-        at 0. `reply.start` is the actual offset.
+        `start` if the server supports range requests and the object is unchanged. If the server does not
+        support range requests, or the object has changed, the body starts at 0. `reply.start` is the actual
+        offset.
 
         Args:
             url: as for `fetch`.

@@ -1,6 +1,6 @@
 """Verification of a file by its size and checksum, from the caller or from the server.
 
-With `auto`, the checksum comes from the server. These sources are used in order until a checksum is found:
+With `auto`, the checksum comes from the first source on the server that has a checksum:
 - The digest header fields of the response (RFC 9530, RFC 3230).
 - Files in the directory of the object: `NAME.sha256`, `NAME.sha512`, `NAME.md5`, `SHA256SUMS`, `md5sums.txt`.
 
