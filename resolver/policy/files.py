@@ -113,7 +113,7 @@ def _walk(segments: Sequence[bytes]) -> list[bytes]:
 
 
 # File names from untrusted sources (S14, path traversal). A saved file never gets the suffix of a partial
-# file or a metadata file. Otherwise, a later run could mistake the saved file for its own partial file.
+# file or a metadata file, because a later run could mistake the saved file for its own partial file.
 
 _LONGEST = 200  # in bytes: common file systems allow 255, so `.part` and a number still fit
 # The patterns are strings, which `re` compiles on first use, because most policy checks need no file name.

@@ -224,9 +224,9 @@ def _root(text: str) -> str:
 
 # Settings of a single host: limits, proxy, client certificate and mirrors.
 #
-# The user or the caller provides these settings. The host of each request determines the settings. After a
-# redirect, only the settings of the new host apply (S11). For each field, a value for `host:port` overrides a
-# value for `host`.
+# The user or the caller provides the settings of a host. For each request, the settings of its host apply.
+# After a redirect, only the settings of the new host apply (S11). For each field, a value for `host:port`
+# overrides a value for `host`.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
