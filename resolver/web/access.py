@@ -54,7 +54,7 @@ class PageAddress(NamedTuple):
     """The target URL in the path of a request.
 
     If `raw` is true, the user typed the target URL into the path without percent-encoding. The browser may
-    have changed such a URL.
+    have changed the characters of a URL without percent-encoding.
     """
 
     text: str

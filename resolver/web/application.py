@@ -243,8 +243,8 @@ class WebApplication:
     async def _open(self, request: Request) -> Answer:
         """Open a URL that the user has confirmed.
 
-        If the URL submits a form, the request is sent immediately. Otherwise, the browser is redirected to
-        the page of the URL.
+        If the URL submits a form, the request is sent immediately. For any other URL, the browser is
+        redirected to the page of the URL.
         """
         form = get_form(request)
         text, from_id = form.get("url", ""), form.get("from", "")

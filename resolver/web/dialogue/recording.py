@@ -43,7 +43,7 @@ from resolver.web.dialogue.exchange import (
     show_line,
 )
 
-# For a long protocol exchange, the messages at the beginning and at the end are stored. All other messages
+# For a long protocol exchange, only the first and the last messages are stored. The messages in the middle
 # are only counted.
 
 #: Maximum number of messages that are stored from the beginning, and also from the end.

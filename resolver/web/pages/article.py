@@ -17,7 +17,7 @@ from resolver.web.pages.text import PART, TextRun, media_type_of_picture, runs_o
 # The structure of an article's text: quotations (lines that begin with `>`) at up to three levels, and the
 # signature after the line `-- `.
 
-#: Maximum quotation level. Deeper quotations are shown at this level.
+#: Maximum quotation level. Deeper quotations are shown at the maximum level.
 DEEPEST = 3
 #: Maximum number of lines of an open quotation; longer quotations are collapsed.
 _LONG = 12

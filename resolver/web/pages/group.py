@@ -15,7 +15,8 @@ from resolver.web.pages.page import PageAddressBar, PageQuery, WebPage, date_of,
 # the last article in the References field that is also in the listing (RFC 5322 section 3.6.4).
 #
 # Message-ID and References are untrusted. The References of articles may form a cycle or name a missing
-# article, and two articles may have the same Message-ID. In these cases, an article starts a new thread.
+# article, and two articles may have the same Message-ID. An article in a cycle, or without a parent in the
+# listing, starts a new thread. If a Message-ID is duplicated, replies are shown below its first article.
 # Threading takes linear time in the number of articles and references, regardless of the depth of a thread.
 
 
