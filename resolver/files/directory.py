@@ -19,7 +19,7 @@ from typing import NamedTuple
 from protocols.errors import LocalError
 from resolver.files.faults import spare_descriptor, writing_fault
 
-# Removal of empty directories. This process creates a directory before the files in the directory arrive.
+# Removal of empty directories. A download creates its directory before the files in the directory arrive.
 # When no pending file of the directory is left, the directory is removed if it is empty. If another process
 # still needs the directory, the other process creates the directory again.
 

@@ -7,8 +7,8 @@ When a run opens NAME.part, one of these cases applies:
 - A file that this package created is resumed if the URL is the same, and otherwise truncated. The state file
   and the mark prove that this package created the file.
 - If the file is a copy of a file that this package created, the copy is truncated.
-- Any other file belongs to another program. The file stays unchanged, and an error is raised before a request
-  is sent.
+- Any other file belongs to another program. A file of another program stays unchanged, and an error is raised
+  before a request is sent.
 
 A file is saved in this order: create, lock, mark, write the state, write bytes, mark the state as complete,
 sync, rename, remove the state, remove the token. If the process is killed before any of these steps, a later

@@ -1,7 +1,7 @@
 """The sidecar NAME.meta.json with the metadata of the saved file NAME, such as its URL (S21).
 
-A sidecar always describes the current file NAME, even after a killed run or a loss of power. For this reason,
-the steps have this order:
+A sidecar always describes the current file NAME, even after a killed run or a loss of power. To guarantee
+this, a file and its sidecar are saved in this order:
 
 1. The new sidecar is written to a temporary file and synced.
 2. The sidecar of the previous file NAME is removed.
@@ -11,8 +11,8 @@ the steps have this order:
 If a run was killed after step 3, the next run performs step 4. The sidecar contains the size and the digest
 of the file, which show whether another program has changed the file later.
 
-Only a sidecar that this package created is replaced or removed. Such a sidecar is a regular file of the
-effective user, and its first bytes are `_BEGINNING`. If any other file has the name of the sidecar, an error
+Only a sidecar that this package created is replaced or removed. A sidecar of this package is a regular file
+of the effective user that begins with `_BEGINNING`. If any other file has the name of the sidecar, an error
 is raised before a request is sent. A file name from a server never has the suffix of a sidecar
 (`policy.filenames`).
 """
