@@ -176,7 +176,7 @@ class Portal:
 
 # The steps of a call:
 # - The calling thread schedules `start` in trio's thread, and then processes the inbox (a queue) of the call.
-# - The calling thread calls each function in the inbox. Such a function is a callback, for example
+# - The calling thread calls each function in the inbox. The functions are callbacks of the user, for example
 #   `on_event`.
 # - The value None in the inbox marks the end of the call. A second None may follow if the call is cancelled
 #   after its end.
