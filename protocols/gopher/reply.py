@@ -363,8 +363,7 @@ def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, Reply
 
     Raises:
         Declined: The reply is an error.
-        ResolveError: The connection failed before the first byte of the reply. The error of the connection is
-            raised.
+        ResolveError: The connection failed before the first byte of the reply.
     """
     item_type = find_type(url.gophertype)
     wanted = SIGNATURE_LENGTH if item_type.sniffed else RECORD_MARK_LENGTH if url.gopherplus else 0
@@ -570,8 +569,7 @@ def read_framed(
 
     Raises:
         Declined: The header announces an error.
-        ResolveError: The connection failed before the first byte of the data. The error of the connection is
-            raised.
+        ResolveError: The connection failed before the first byte of the data.
     """
     if header.refused:
         wanted = ERROR_LIMIT if header.count is None else min(header.count, ERROR_LIMIT)

@@ -108,8 +108,8 @@ def _parse_form(gopherplus: bytes) -> GopherPlusCommand:
 def command_in(url: GopherUrl) -> GopherPlusCommand:
     """Return the Gopher+ command of a URL, which determines how a framed reply is parsed.
 
-    If the URL has no Gopher+ string, a search that looks like a command is interpreted as a command. This is
-    the third URL form of draft-07, `selector%09gopher+`.
+    If the URL has no Gopher+ string, a search that looks like a command is interpreted as a command. A URL
+    with a command as its search has the third URL form of draft-07, `selector%09gopher+`.
     """
     if url.gopherplus:
         return parse_command(url.gopherplus)
