@@ -201,7 +201,7 @@ def _look_again(session: NntpSession, negotiation: NewsNegotiation, refused: Dec
     """Log in after a "not found" response, so that the request can be retried.
 
     Servers may report an object as missing before a login. Any refusal other than "not found" is raised
-    again. In both cases, the outstanding responses to this dialogue are read and discarded first.
+    again. Before the login or the error, the outstanding responses to this dialogue are read and discarded.
     """
     yield from _drop_own(session, refused)
     login = (yield from negotiation.find_help()) if isinstance(refused, NotFound) else None

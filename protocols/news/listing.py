@@ -345,7 +345,7 @@ def matches(pattern: bytes, name: bytes) -> bool:
     """Return whether the complete name matches a wildmat (RFC 3977 4.2, limited to the syntax of RFC 5538).
 
     `*` matches any sequence of bytes, and `?` matches any single byte. All other bytes match themselves. The
-    worst-case time is proportional to the product of both lengths. This prevents denial of service by
+    worst-case time is proportional to the product of both lengths, which prevents denial of service by
     exponential backtracking (ReDoS).
     """
     at = index = 0

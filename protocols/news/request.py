@@ -85,7 +85,10 @@ def request_of(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Requ
 
 
 def _need(session: NntpSession, ideal: NntpResponse) -> Dialogue[NntpResponse]:
-    """Read the next response. Raises `Declined` if the response is a refusal or states a precondition."""
+    """Read the next response.
+
+    Raises `Declined` if the server refuses the command or states a precondition.
+    """
     # wait, because the oldest outstanding command may belong to another dialogue
     yield from session.start_response()
     command = session.state.outstanding[0]

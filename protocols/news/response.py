@@ -2,8 +2,8 @@
 
 The client interprets only the code of a response, not the text. The code *and* the command determine whether
 a block follows: 211 has a block as the response to LISTGROUP, but not as the response to GROUP. A code that
-is invalid for the command is a `ProtocolError`. Otherwise the client could lose synchronization and misread
-all later responses of the pipeline.
+is invalid for the command is a `ProtocolError`. Without this error, the client could lose synchronization and
+misread all later responses of the pipeline.
 """
 
 from __future__ import annotations
@@ -330,8 +330,9 @@ def make_declined(
 # Multi-line data blocks, exactly as specified (RFC 3977 3.1.1), and the lines of a listing in a block.
 #
 # A block begins after the status line, and ends with a line of one period. *Only CR LF ends a line*. A lone
-# LF or CR is content like any other byte, which prevents response smuggling. Otherwise an article with `LF .
-# LF 200 …` could end its block early, and the text of the article would be parsed as a response. If a longer
+# LF or CR is content like any other byte, which prevents response smuggling. If a lone LF ended a line, an
+# article with `LF . LF 200 …` could end its block early, and the text of the article would be parsed as a
+# response. If a longer
 # line begins with a period, the first period is removed (dot-stuffing). The line end before the final period
 # belongs to the content; the decoder does not add or trim bytes. The length of a line is not limited.
 

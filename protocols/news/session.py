@@ -119,7 +119,8 @@ class NntpState:
         overview: The command for overviews; None if the server does not support overviews.
         capabilities: The capabilities of the server; None before they were requested.
         old: Whether the server does not support CAPABILITIES.
-        packed: Whether both directions are compressed; None before compression was requested.
+        packed: Whether both directions of the connection are compressed; None before the client requested
+            compression.
     """
 
     limits: Limits

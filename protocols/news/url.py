@@ -43,7 +43,8 @@ _HOSTNUMBER = re.compile(r"[0-9]+(?:\.[0-9]+){3}\Z")
 class NewsUrl(Url):
     """The URL of an article or a group; exactly one of `group` and `message_id` is set.
 
-    `host` is set if the URL names a server (RFC 5538). Otherwise the caller chooses the server.
+    `host` is set if the URL names a server (RFC 5538). For a URL without a server, the caller chooses the
+    server.
 
     Examples:
         >>> resolver.parse("news:comp.misc").group, resolver.parse("news:1@h.example").message_id
