@@ -29,7 +29,7 @@ from protocols.wais.url import WaisUrl, parse_wpath
 
 #: The default of Max-Documents-Retrieved, the value of old WAIS clients.
 USUAL_HITS = 40
-#: The value of Max-Documents-Retrieved that requests all hits. This value exceeds the number of hits that fit
+#: The value of Max-Documents-Retrieved that requests all hits, because it exceeds the number of hits that fit
 #: into a response.
 _ALL_HITS = 1_000
 
@@ -146,7 +146,8 @@ def count_of(hits: int | None) -> int:
 def document_of(url: WaisUrl) -> WaisDocument:
     """Return the document that a URL names.
 
-    Old browsers wrote all types of a document into its URL. In this case the first type is requested.
+    Old browsers wrote all types of a document into its URL. If a URL has several types, the first type is
+    requested.
     """
     written = parse_wpath(url.wpath or "")
     wtype = url.wtype or b""

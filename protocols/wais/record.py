@@ -93,8 +93,8 @@ class Diagnostic(NamedTuple):
 def take_diagnostic(group: bytes, at: int) -> tuple[Diagnostic, int]:
     """Parse the diagnostic whose tag is at index `at`; return the diagnostic and the next index.
 
-    The length field of a diagnostic is an uncompressed number of two bytes. The length does not include the
-    last byte of the diagnostic.
+    The length field of a diagnostic is an uncompressed number of two bytes. The length in this field does not
+    include the last byte of the diagnostic.
 
     Raises:
         ProtocolError: The diagnostic is malformed.
