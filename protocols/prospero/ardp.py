@@ -60,7 +60,7 @@ class ArdpPacket:
         received_through: The number of the last packet that the sender received without a gap, or None.
         wait: The number of seconds that the server asks the client to wait, or None.
         data: The data of the option.
-        text: The segment of the message in this packet. A sequenced control packet has a number and an empty
+        text: The segment of the message in the packet. A control packet with a sequence number has an empty
             text.
     """
 
@@ -173,7 +173,7 @@ def _header(connection: int, number: int, total: int, received_through: int, res
 #
 # UDP does not have a handshake, so only a response shows that an address works. If an address does not
 # respond within a delay, the request is also sent to the next address (rule S09, DNS pinning). After the
-# first response, the client uses only the source address of that response. This source address may be any
+# first response, the client uses only the source address of the response. The source address may be any
 # address of the server, because a multihomed host may respond from a different address (protocol page 4.6).
 
 #: The delay in seconds before the request is sent to the next address (RFC 8305 section 5).

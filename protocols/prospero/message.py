@@ -299,8 +299,8 @@ _AUTHENTICATE = (b"AUTHENTICATE", b"''", b"UNAUTHENTICATED", NAME)
 ATTRIBUTES = b"ACCESS-METHOD+SIZE+LAST-MODIFIED+UNIX-MODES"
 
 #: The maximum overhead of all replies for one URL, in bytes: attributes, links, and the lines around the
-#: contents. The second constant is the maximum encoded size of a content byte in bytes, because quotes are
-#: doubled.
+#: contents. The second constant is the maximum number of bytes that encode one byte of the contents, because
+#: quotes are doubled.
 _ROOM = 1 << 20
 _SPELLING = 2
 
