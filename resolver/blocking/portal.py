@@ -280,7 +280,7 @@ class PortalCall(Generic[T]):
     def attended(self) -> Iterator[None]:
         """Forward the functions of this call to the call of the current task; must run in trio's thread.
 
-        The end marker of this call is not forwarded, because the other call has not ended.
+        The end marker of this call is not forwarded, because the call of the current task has not ended.
         """
         hearer = self._hearer = _CALL.get()
         while not self._inbox.empty():

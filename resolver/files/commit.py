@@ -332,7 +332,7 @@ class _CommitStep:
 
 
 def _perform(steps: Sequence[_CommitStep], sync: Sync) -> None:
-    """Perform the commits in a worker thread, because the disk may need seconds."""
+    """Perform the commits. The caller is a worker thread, because a sync to the disk may take seconds."""
     writes: dict[Callable[[], None], list[_CommitStep]] = {}
 
     def complete(step: _CommitStep) -> None:

@@ -396,7 +396,7 @@ class PartialFile:
     ) -> None:
         """Sync the file, set the modification time, rename the file to its final name, and write the sidecar.
 
-        A worker thread performs the steps for several files together, because the disk may need seconds. A
+        A worker thread performs the steps for several files together, because a sync may take seconds. A
         cancellation does not interrupt the steps.
 
         Args:

@@ -18,7 +18,7 @@ def judge_hop(subject: Subject) -> Iterator[Decision]:
     """Apply S10 to a URL that the client follows without confirmation, such as a redirect."""
     target = subject.url.scheme
     if subject.source is not None and subject.source.scheme == target and subject.rules.local:
-        return  # S12 (local files) allows links between local files
+        return  # rule S12 allows links from a local file to a local file
     if not subject.rules.followed:
         yield Decision(rule="S10", action="refuse", detail=f"{target} URLs are never followed automatically")
     elif (

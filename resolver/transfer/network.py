@@ -268,6 +268,6 @@ class Network:
         admission = judge(server, options, None, in_clear, mask, loop)
         if admission.row is None or not admission.row.server or not admission.needs_server or self.archive:
             return admission
-        # the policy has allowed the URL
+        # the setting for the news server is read only after the policy has allowed the URL
         server = server_of(find_setting(self._news_server), url.scheme)
         return judge(server, options, None, in_clear, mask, loop)

@@ -236,9 +236,9 @@ def _steps(
 def _options_for(scheme: Scheme, options: Options, policy: Policy) -> Options:
     """Return the options with the additions that a retrieval makes.
 
-    The additions are the user data that the policy discloses (S17), the installed content codings, and HTTP/2
-    support. Content codings and HTTP/2 are added only for schemes that negotiate them, because the search for
-    installed packages is slow.
+    The additions are the user data that the policy allows to disclose (S17), the installed content codings,
+    and HTTP/2 support. Content codings and HTTP/2 are added only for schemes that negotiate them, because the
+    search for installed packages is slow.
     """
     if policy.ftp_email is not None:
         options = replace(options, anonymous_password=policy.ftp_email.encode("ascii"))

@@ -115,7 +115,7 @@ async def run_server(wishes: ServeOptions) -> AsyncIterator[WebServer]:
     own_settings = settings.copy()
     own_settings["credentials"] = logins
     async with (
-        Resolver(**settings) as others,  # session for requests from the gateway, without logins
+        Resolver(**settings) as others,  # the gateway's requests: no logins from pages
         Resolver(**own_settings) as resolver,
         SaveLedger(wishes.ledger) as account,
         trio.open_nursery() as hands,
