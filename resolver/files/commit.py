@@ -148,6 +148,13 @@ class PendingFile(Protocol):
         """
         ...
 
+    def distrust(self) -> None:
+        """Do not keep the file for a later run.
+
+        After a failed sync, Linux may drop the data, and report success for the next sync of the same file.
+        """
+        ...
+
     def close(self) -> None:
         """Abandon the file; has no effect after `settle`."""
         ...
@@ -168,6 +175,9 @@ class PendingPartFile:
 
     def settle(self, *, durable: bool) -> None:
         self._part.settle(self._meta, durable=durable)
+
+    def distrust(self) -> None:
+        self._part.kept = False
 
     def close(self) -> None:
         """Leave NAME.part open, because the `PartialFile` closes NAME.part."""
@@ -217,6 +227,9 @@ class UnopenedPart:
         if durable:
             part.directory.sync()
         return part.close()
+
+    def distrust(self) -> None:
+        self._part.kept = False
 
     def close(self) -> None:
         if self._fd != -1:
@@ -347,7 +360,9 @@ def _perform(steps: Sequence[_CommitStep], sync: Sync) -> None:
     if completed and sync != "never":
         failed = bring([step.fd for step in completed])
         for step in completed:
-            step.error = failed.get(step.fd)
+            if (error := failed.get(step.fd)) is not None:
+                step.error = error
+                step.landing.distrust()
     _perform_each(completed, record)
     for write, recorded in writes.items():
         try:

@@ -289,6 +289,7 @@ class PartialFile:
         try:
             await self._loop.in_thread(os.fdatasync, self._part.fd)
         except OSError as error:
+            self._part.kept = False  # After a failed sync, Linux may drop the data.
             raise writing_fault(error, self.path) from error
         self._part.whole = whole
         await self.remember(self.known)

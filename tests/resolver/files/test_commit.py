@@ -440,3 +440,11 @@ async def test_commit_without_free_thread_is_a_local_error(
     assert {"one", "two"}.isdisjoint(os.listdir(tmp_path))
     await save(tmp_path / "three", b"three", commits)
     assert "three" in os.listdir(tmp_path)
+
+
+async def test_part_after_failed_sync_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a failed fsync, Linux may drop the data, so a later run must not resume the file."""
+    monkeypatch.setattr(group_commit, "bring", Disk(tmp_path, b"12345678").bring)
+    with pytest.raises(LocalError):
+        await save(tmp_path / "got", b"123456789")
+    assert os.listdir(tmp_path) == []
