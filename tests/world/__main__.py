@@ -1,4 +1,4 @@
-"""Run schedules in a simulated world: `python -m tests.world --runs N --seed S`."""
+"""Run random schedules of faults in a simulated world: `python -m tests.world --runs N --seed S`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Runs by seed: a third of the seeds are commands that mirror a tree, the others are calls of the session."""
+"""Simulated runs, selected by seed.
+
+A third of the seeds run a command that mirrors a directory tree. All other seeds call methods of a session.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ KINDS: tuple[Kind, ...] = (
 
 
 def make_run(schedule: Schedule, directory: str) -> Run | TreeRun:
-    """Return the run of a schedule."""
+    """Return the simulated run for a schedule; its seed selects the kind of the run."""
     return TreeRun(schedule, directory) if schedule.seed % 3 == 0 else Run(schedule, directory)
 
 
@@ -34,12 +37,12 @@ def new_directory() -> Iterator[str]:
 
 
 def failure_of(schedule: Schedule) -> str | None:
-    """Run a schedule, and return the description of a broken invariant, or None."""
+    """Run a schedule, and return the description of a violated invariant, or None."""
     return attempt(schedule)[0]
 
 
 def attempt(schedule: Schedule) -> tuple[str | None, int]:
-    """Run a schedule; return the description of a broken invariant, or None, and the number of outcomes."""
+    """Run a schedule, and return the violated invariant (or None) and the number of finished transfers."""
     with new_directory() as directory:
         run = make_run(schedule, directory)
         try:
@@ -50,11 +53,11 @@ def attempt(schedule: Schedule) -> tuple[str | None, int]:
 
 
 def draw(seed: int) -> Schedule:
-    """Return the schedule of a seed."""
+    """Return the random schedule of faults for a seed."""
     lives = random.Random(f"lives {seed}").randint(0, 3)
     return Schedule.draw(seed, kinds=KINDS, lives=lives)
 
 
 def describe(schedule: Schedule, words: str) -> str:
-    """Return the lines that reproduce a failure."""
+    """Return the seed and the schedule of a failure as text, so that the failure can be reproduced."""
     return f"seed {schedule.seed}: {words}\n    {schedule!r}"

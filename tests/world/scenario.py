@@ -1,7 +1,7 @@
 """Runs of the session in a simulated world: the servers, the fetched objects, and the invariants.
 
-A run is a list of lives. Each life fetches the same objects to the same directory. Its faults may kill it.
-The last life has no faults, and must complete the work.
+A run is a sequence of process lives. Each life fetches the same objects to the same directory. A fault may
+kill the process. The last life has no faults, and must fetch all objects completely.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _OWN = (".part", ".part-state", ".part-state.new")
 
 @dataclass(frozen=True)
 class Wanted:
-    """An object of a run: its URL, its file name and its content."""
+    """An object that a run fetches: its URL, its file name and its content."""
 
     url: str
     name: str
@@ -45,7 +45,7 @@ class Wanted:
 
 @dataclass
 class Plan:
-    """The objects and the settings of a run."""
+    """The objects that a run fetches, and the settings of the session."""
 
     wanted: list[Wanted]
     ledger: bool
@@ -58,7 +58,7 @@ class Plan:
 
 
 def plan_of(seed: int) -> Plan:
-    """Return the plan of a seed."""
+    """Return the random plan for a seed."""
     source = random.Random(f"plan {seed}")
     wanted = [_wanted(source, number) for number in range(source.randint(1, 6))]
     others = random.Random(f"others {seed}")
@@ -90,7 +90,7 @@ def _wanted(source: random.Random, number: int) -> Wanted:
 
 
 def _other(source: random.Random, number: int) -> Wanted:
-    """Return an object of a scheme whose server has only this object."""
+    """Return an object of a scheme whose mock server has only one object."""
     name, size, host = f"o{number}.bin", source.choice(_SIZES[2:]), f"other{number}.example"
     scheme, path = source.choice((("gopher", "9object.bin%09%09+"), ("nntp", "group/1")))
     content = b"Subject: a test\r\n\r\n" + content_of(name, size).replace(b"\n", b"\r\n") + b"\r\n"
@@ -99,12 +99,12 @@ def _other(source: random.Random, number: int) -> Wanted:
 
 @cache
 def content_of(name: str, size: int) -> bytes:
-    """Return bytes that no other object has."""
+    """Return content that is different for each name."""
     return b"".join(b"%s %07d\n" % (name.encode(), line) for line in range(size // 8 + 1))[:size]
 
 
 class WorldPort:
-    """A data port of the mock FTP server in the simulated network."""
+    """A port for data connections of the mock FTP server, in the simulated network."""
 
     network: WorldNetwork
 
@@ -131,7 +131,7 @@ class WorldPort:
 
 @dataclass
 class Servers:
-    """The servers of a run, with a record of the requested objects."""
+    """The mock servers of a run, which record the requested objects."""
 
     http: dict[str, HttpServer] = field(default_factory=dict)
     ftp: dict[str, MockFtp] = field(default_factory=dict)
@@ -155,13 +155,13 @@ class Servers:
         for number, each in enumerate(plan.wanted):
             if each.host not in HOSTS:
                 network.name(each.host, f"93.184.217.{number}")
-                # The world listens, so the server has no listener.
+                # The simulated network accepts the connections, so the mock server has no listener (None).
                 server = FaultyServer(each.scheme, each.content, Manner(), None)  # type: ignore[arg-type]
                 self.others[each.name] = server
                 network.listen(each.host, 70 if each.scheme == "gopher" else 119, server.attend)
 
     def requested(self) -> list[str]:
-        """Return the names of the requested objects, and forget them."""
+        """Return the names of the objects requested since the previous call, and clear the record."""
         names = []
         for http in self.http.values():
             names += [request.path[1:] for request in http.requests if request.method == "GET"]
@@ -187,14 +187,14 @@ class Servers:
 
 @dataclass
 class Life:
-    """The outcomes and events of a life of the program."""
+    """The outcomes and events of one life of the simulated process."""
 
     outcomes: list[Outcome] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
 
 
 async def fetch_all(plan: Plan, folder: str, life: Life) -> None:
-    """Fetch all objects of a plan."""
+    """Fetch all objects of a plan to a folder, and record the outcomes in `life`."""
     async with Resolver(
         policy=Policy(allow_password=True),
         limits=Limits(connect=20, idle=20),
@@ -217,11 +217,11 @@ async def fetch_all(plan: Plan, folder: str, life: Life) -> None:
 
 
 class Broken(AssertionError):
-    """An invariant that does not hold."""
+    """The run violated an invariant."""
 
 
 class Run:
-    """A run of a schedule in a new directory."""
+    """A run of the session in a new directory, with the faults of a schedule."""
 
     def __init__(self, schedule: Schedule, directory: str) -> None:
         self.plan = plan_of(schedule.seed)
@@ -232,7 +232,11 @@ class Run:
         self._has_disk_errors = any(fault.kind in ("EIO", "EMFILE") for fault in schedule.faults)
 
     def run(self) -> None:
-        """Run all lives. Raises `Broken` if an invariant does not hold."""
+        """Run all process lives, and check the invariants.
+
+        Raises:
+            Broken: The run violated an invariant.
+        """
         lives = 1 + max((fault.life for fault in self.world.schedule.faults), default=-1)
         WorldPort.network = self.world.network
         with mock.patch("fixtures.ftp.session.DataPort", WorldPort):
@@ -266,7 +270,7 @@ class Run:
             self._check(len(self._complete()) == len(plan.wanted), "incomplete without a fault")
 
     async def fetch(self, life: Life, other: Life) -> None:
-        """Fetch all objects once, or twice at the same time."""
+        """Fetch all objects with one session, or twice with two concurrent sessions."""
         if not self.plan.twice:
             return await fetch_all(self.plan, self.world.path, life)
         async with trio.open_nursery() as nursery:
@@ -296,7 +300,7 @@ class Run:
                 base, _, suffix = name.partition(".bin")
                 own = suffix in _OWN and base + ".bin" in contents
                 self._check(own and (killed or suffix != ".part-state.new"), f"unknown file {short}")
-                # Without a descriptor, or after an error of the disk, the removal of a state file may fail.
+                # The removal of a state file may fail if no file descriptor is free, or after a disk error.
                 self._check(not calm or self._has_disk_errors, f"{short} is left")
                 if suffix == ".part" and self.plan.segments == 1:
                     octets = read(path) or b""
@@ -331,7 +335,11 @@ class Run:
 
 
 def check_content(name: str, found: bytes, right: bytes) -> None:
-    """Raise `Broken` with the offset of the first difference if a file has other content."""
+    """Compare the content of a file with the expected content.
+
+    Raises:
+        Broken: The contents differ. The message has the offset of the first difference.
+    """
     if found != right:
         pairs = enumerate(zip(found, right, strict=False))
         first = next((at for at, (a, b) in pairs if a != b), min(len(found), len(right)))

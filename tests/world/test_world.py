@@ -1,4 +1,7 @@
-"""The session in a simulated world: fixed schedules in the gate, thousands of seeds in the full set."""
+"""The session in a simulated world with injected faults.
+
+The gate runs fixed schedules. `make test-full` runs thousands of random seeds.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from tests.sampled import FULL, SEED
 from tests.world.runs import attempt, describe, draw, failure_of, new_directory
 from tests.world.scenario import Life, Run
 
-#: Schedules that found a fault of this package, shortened.
+#: Schedules of injected faults that revealed a defect in the past, after shrinking.
 FOUND: dict[str, Schedule] = {
     "the state of a partial file is lost": Schedule(134, (Fault("power", 37),)),
     "the state is lost before its rename": Schedule(428, (Fault("power", 20),)),

@@ -1,4 +1,4 @@
-"""Runs of the command `get -r --delete` in a simulated world: a mirror of a tree over ftp or http."""
+"""Runs of `get -r --delete` in a simulated world: the command mirrors a directory tree over ftp or http."""
 
 from __future__ import annotations
 
@@ -24,12 +24,15 @@ _NAMES = ("a.bin", "b.bin", "c.bin", "sub/d.bin", "sub/e.bin", "sub/deep/f.bin",
 _SURPLUS = ("gone.bin", "sub/gone.bin", "old/gone.bin")
 _SIZES = (0, 1, 700, 5_000, 70_000)
 _OWN = (".part", ".part-state", ".part-state.new")
-#: Exit statuses of a run without a fault of the program: success, and the classes of errors.
+#: The documented exit statuses: success, and one exit status for each class of errors.
 _STATUSES = range(16)
 
 
 class TreeRun:
-    """A run of a schedule in a new directory; the local tree is partly complete and has surplus files."""
+    """A run of the command in a new directory, with the faults of a schedule.
+
+    At the start, the local tree lacks some files of the server, and has surplus files.
+    """
 
     def __init__(self, schedule: Schedule, directory: str) -> None:
         source = random.Random(f"tree {schedule.seed}")
@@ -74,7 +77,11 @@ class TreeRun:
         network.listen(_HOST, 80, HttpServer(pages, {}, None, 80).handle)
 
     def run(self) -> None:
-        """Run all lives. Raises `Broken` if an invariant does not hold."""
+        """Run all process lives, and check the invariants.
+
+        Raises:
+            Broken: The run violated an invariant.
+        """
         lives = 1 + max((fault.life for fault in self.world.schedule.faults), default=-1)
         WorldPort.network = self.world.network
         with mock.patch("fixtures.ftp.session.DataPort", WorldPort):
@@ -97,7 +104,8 @@ class TreeRun:
         if self._scheme == "ftp" and {b"\n", b""}.intersection(self.world.network.cuts):
             kept, status = [], None
         self.transfers += len(self._wanted)
-        # A killed run leaves an existing file, which it compares with the server, under the name NAME.part.
+        # To compare an existing file with the server, the command renames the file to NAME.part. If the
+        # process is killed, the file still has this name.
         parted = {
             name for name, content in self._wanted.items() if read(f"{self._path(name)}.part") == content
         }
@@ -130,7 +138,7 @@ class TreeRun:
 
 
 def _add_indexes(pages: dict[str, Page], path: str, items: dict[bytes, Any]) -> None:
-    """Add the index pages of a directory and its subdirectories, as nginx writes them."""
+    """Add index pages in the format of nginx for a directory and its subdirectories."""
     lines = [f"<html><head><title>Index of {path}</title></head><body><h1>Index of {path}</h1><hr><pre>"]
     lines.append('<a href="../">../</a>')
     for name, node in items.items():
@@ -144,7 +152,7 @@ def _add_indexes(pages: dict[str, Page], path: str, items: dict[bytes, Any]) -> 
 
 @contextmanager
 def _output(path: str) -> Iterator[None]:
-    """Redirect standard output and standard error to a file."""
+    """Redirect standard output and standard error to a file during the `with` block."""
     sys.stdout.flush()
     sys.stderr.flush()
     held = [os.dup(1), os.dup(2)]

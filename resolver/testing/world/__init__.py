@@ -1,10 +1,11 @@
-"""A world in one process: the real session, gate, disk code and ledger against simulated faults.
+"""Deterministic simulation testing with fault injection: the real code against simulated faults.
 
-A `World` has a virtual clock, a network in memory, and a directory on a disk that can fail. A `Schedule`
-lists the faults of a run. `Schedule.draw` derives all faults from one seed, and the same seed gives the same
-run. `shrink` removes the faults of a failing schedule that the failure does not need.
+The session, the network gate, the code for files and the ledger run unchanged in one process. A `World` has a
+virtual clock, a simulated network, and a simulated disk. A `Schedule` lists the injected faults of a run.
+`Schedule.draw` derives all faults from one seed. Two runs with the same seed are equal. `shrink` removes
+each fault from a failing schedule that is not necessary for the failure (shrinking).
 
-The world replaces few names, and only during `World.live`:
+A `World` replaces these names, and only during `World.live` and `World.command`:
 
 - `resolver.network.connecting.connect_to`, the function that opens a TCP connection
 - the event loop that `resolver.loops.running` returns, for DNS lookups and worker threads

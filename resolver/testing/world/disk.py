@@ -1,9 +1,9 @@
-"""A disk that fails: a directory whose changes are recorded, so that a loss of power can be simulated.
+"""A simulated disk with fault injection and power loss, for tests of crash consistency.
 
-The model of a loss of power is that of a journaling file system. Changes of names, permissions and extended
-attributes, and new sizes of files, reach the disk in their order. A sync of a directory or of the file system
-makes all earlier changes durable. The bytes of a file are durable only after a sync of the file. Of later
-bytes, none, all or some are there.
+The disk records all changes in a directory, so that a power loss can undo them. The model is a journaling
+file system. Changes of names, permissions, extended attributes and file sizes reach the disk in order. A sync
+of a directory or of the file system makes all earlier changes durable. The bytes of a file are durable after
+a sync of the file. After a power loss, all, some or none of the unsynced bytes are on the disk.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ Key: TypeAlias = "tuple[int, int]"
 
 _NEW = os.O_CREAT
 _NAMELESS = getattr(os, "O_TMPFILE", 0)
-#: The unit in bytes in which unsynced bytes are lost.
+#: The block size in bytes: a power loss removes complete blocks of unsynced bytes.
 _BLOCK = 512
 
 
 @dataclass
 class _JournalEntry:
-    """A change, and the function that undoes it; a sync of `file` makes a change of its size durable."""
+    """A change on the disk, and the function that undoes the change.
+
+    `file` is the file of a changed file size. A sync of this file makes the change durable.
+    """
 
     undo: Callable[[], None]
     file: Key | None = None
@@ -38,7 +41,7 @@ class _JournalEntry:
 
 @dataclass
 class _LedgerVersions:
-    """The committed contents of a database since the last durable commit, which is the first content."""
+    """The contents of a database after each commit; the first content is that of the last durable commit."""
 
     contents: list[bytes] = field(default_factory=lambda: [b""])
 
@@ -50,8 +53,8 @@ class Disk:
     """The replacement of the module `os` for the modules that write files.
 
     Args:
-        root: The directory of the world. All other paths are passed to the operating system unchanged.
-        grave: A directory on the same file system for removed files, which a loss of power may bring back.
+        root: The directory of the simulated disk. Calls for other paths go to the real `os` unchanged.
+        grave: A directory for removed files on the same file system. A power loss may restore these files.
     """
 
     def __init__(self, root: str, grave: str) -> None:
@@ -67,14 +70,19 @@ class Disk:
         return getattr(os, name)
 
     def begin(self, schedule: Schedule, step: Callable[[], None]) -> None:
-        """Begin a life; `step` is called before each change, and may end the life."""
+        """Begin a life of the simulated process.
+
+        Args:
+            schedule: The faults of the life.
+            step: The function that is called before each change. It may kill the process.
+        """
         self._schedule, self._step = schedule, step
         self._calls = 0
         self._descriptors: set[int] = set()
         self._databases: list[Database] = []
 
     def end(self) -> int:
-        """Close all descriptors, and return how many were open."""
+        """Close all file descriptors, and return the number of open file descriptors."""
         left = len(self._descriptors)
         for fd in self._descriptors:
             with suppress(OSError):
@@ -86,10 +94,16 @@ class Disk:
         self._databases.clear()
         return left
 
-    # -- calls
+    # -- system calls
 
     def _begin(self, *kinds: str) -> str | None:
-        """Count a change; raise the fault of the schedule if it is one of the kinds, or return `short`."""
+        """Count a change of the disk, and inject the fault that the schedule has for this change.
+
+        A fault that is not one of `kinds` is ignored. For a short write, the method returns `short`.
+
+        Raises:
+            OSError: The injected fault is an error.
+        """
         self._step()
         self._calls += 1
         fault = self._schedule.find(DISK, self._calls)
@@ -166,7 +180,7 @@ class Disk:
     fdatasync = fsync
 
     def syncfs(self, fd: int) -> bool:
-        """Sync the whole file system as syncfs(2) does; return whether that succeeded."""
+        """Sync the complete file system as syncfs(2) does, and return whether the sync succeeded."""
         try:
             self._begin("EIO")
         except OSError:
@@ -255,14 +269,14 @@ class Disk:
                     os.removexattr(path, name)
 
     def open_file(self, fd: Any, mode: str = "r", **more: Any) -> Any:
-        """Replace the builtin `open` in the modules of files."""
+        """Open a file as the builtin `open` does; replaces this builtin in `resolver.files`."""
         if isinstance(fd, int) and mode == "wb" and fd in self._descriptors:
             return io.BufferedWriter(_Raw(self, fd, closes=more.get("closefd", True)))
         if isinstance(fd, int) and more.get("closefd", True):
             self._descriptors.discard(fd)
         return open(fd, mode, **more)
 
-    # -- loss of power
+    # -- power loss
 
     def _record(self, undo: Callable[[], None]) -> None:
         self._journal.append(_JournalEntry(undo))
@@ -278,9 +292,9 @@ class Disk:
         self._journal.append(_JournalEntry(undo, key))
 
     def _bury(self, path: str) -> Callable[[], None]:
-        """Keep a file that loses its name, and return the function that gives the name back.
+        """Save a file before its name is removed, and return a function that restores the name.
 
-        A file with another name is not kept, because the number of its names would differ.
+        A file with a second hard link is not saved, because another link would change its link count.
         """
         if not os.path.lexists(path):
             return lambda: None
@@ -294,7 +308,7 @@ class Disk:
         return lambda: os.rename(buried, path)
 
     def _keep_synced(self, fd: int) -> None:
-        """Record the durable content of a file before the first change after a sync."""
+        """Record the durable content of a file, before its first change after a sync."""
         if (key := _key(fd)) not in self._synced:
             self._synced[key] = _content(fd)
 
@@ -310,7 +324,10 @@ class Disk:
         return any(_key(fd) == key for fd in self._descriptors)
 
     def lose_power(self, source: random.Random) -> None:
-        """Change the directory to a state that a loss of power may leave; all files must be closed."""
+        """Change the directory to a random state that is possible after a power loss.
+
+        All files must be closed.
+        """
         kept = source.randint(0, len(self._journal))
         if source.random() < 0.3:
             kept = len(self._journal)
@@ -345,23 +362,23 @@ class Disk:
     # -- the ledger
 
     def count_query(self) -> None:
-        """Count a statement of a database as a step."""
+        """Count a database statement as a step, at which the schedule may kill the process."""
         self._step()
 
     def adopt(self, database: Database) -> None:
-        """Follow the commits of a database."""
+        """Record the commits of a database from now on."""
         self._databases.append(database)
         if database.path:
             self._ledgers.setdefault(database.path, _LedgerVersions())
 
     def note_commit(self, database: Database, *, durable: bool) -> None:
-        """Record the content of a database after a commit."""
+        """Record the content of a database after a commit; a power loss keeps a `durable` commit."""
         if database.path:
             self._ledgers[database.path].add(database.serialize(), durable=durable)
 
 
 class Database(sqlite3.Connection):
-    """A database with its statements as steps and a record of its commits."""
+    """A SQLite connection that counts statements as steps, and records the commits on the simulated disk."""
 
     disk: Disk
     path = ""
@@ -409,7 +426,7 @@ class Sqlite:
 
 
 class _Raw(io.RawIOBase):
-    """A file object that writes through the disk."""
+    """A raw file object that reads and writes through the simulated disk."""
 
     def __init__(self, disk: Disk, fd: int, *, closes: bool) -> None:
         super().__init__()
@@ -445,7 +462,7 @@ def _xattr(fd: int, name: str) -> bytes | None:
 
 
 def _lose(path: str, synced: bytes, source: random.Random) -> None:
-    """Remove some of the bytes that were not synced."""
+    """Remove some of the unsynced bytes of a file, as a power loss does."""
     with open(path, "rb") as file:
         content = file.read()
     kind = source.choice(("none", "all", "some"))

@@ -1,7 +1,7 @@
-"""A network in memory: latency, packets of any size, and connections that fail as the schedule says.
+"""A simulated network with latency, packets of random sizes, and fault injection.
 
-The client's end of a connection is a real socket (one end of a socket pair), because the gate waits for
-descriptors. The peer's end is a stream of trio.
+A schedule determines which connections fail. A connection is a socket pair. The client has a real socket,
+because the network gate waits for file descriptors. The peer has a stream of trio.
 """
 
 from __future__ import annotations
@@ -21,17 +21,18 @@ import trio.testing
 from resolver.network.connecting import ConnectTimeout
 from resolver.testing.world.schedule import NAMES, NETWORK, Fault, Killed, Schedule
 
-#: A peer: a function that serves one connection.
+#: A simulated server: a function that serves one connection.
 Handler: TypeAlias = "Callable[[Any], Awaitable[None]]"
 
 Place: TypeAlias = "tuple[str, int]"
 
 _LATENCIES = (0.0, 0.001, 0.05, 0.4)
 _PACKETS = (97, 536, 1_460, 16_384, 65_536)
-#: The number of bytes of a connection after which small packets end, so that a run stays short.
+#: The number of bytes on a connection after which packets have at least 8,192 bytes, so that a run stays
+#: short.
 _SMALL_UP_TO = 4_000
 _LAG, _DRIP, _DROPS = 45.0, 20.0, 3
-#: The seconds that a peer keeps its side open after its last byte.
+#: The linger timeout in seconds: a peer that has sent its last byte (half-close) still reads for this time.
 _LINGER = 180.0
 _FIRST_PORT = 40_000
 _READ = 65_536
@@ -39,7 +40,7 @@ _GONE = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 
 class ClientSocket(socket.socket):
-    """The client's end of a connection, which reports resets and the address of the peer as TCP does."""
+    """The client's socket of a connection, which reports a reset and the peer's address as TCP does."""
 
     place: Place
     is_reset = False
@@ -65,12 +66,11 @@ class ClientSocket(socket.socket):
 
 
 class WorldNetwork:
-    """The hosts of a world, their peers, and the connections of one life.
+    """The simulated network: the hosts, their servers, and the connections of one life of the process.
 
     Attributes:
-        most: The maximum number of concurrent connections of each place (IP address and port), over all
-            lives.
-        problems: Exceptions of the peers.
+        most: The highest number of concurrent connections to each IP address and port, over all lives.
+        problems: The exceptions that the simulated servers raised.
         cuts: The last byte that was delivered before each `cut` of the life.
     """
 
@@ -84,7 +84,13 @@ class WorldNetwork:
         self.begin(Schedule(seed), 0, lambda: None)
 
     def begin(self, schedule: Schedule, life: int, step: Callable[[], None]) -> None:
-        """Begin a life; `step` is called for each packet, and may end the life."""
+        """Begin a life of the simulated process.
+
+        Args:
+            schedule: The faults of the life.
+            life: The number of the life.
+            step: The function that is called for each packet. It may kill the process.
+        """
         self._schedule, self._life, self._step = schedule, life, step
         self._connections = self._lookups = 0
         self._sockets: list[ClientSocket] = []
@@ -99,26 +105,29 @@ class WorldNetwork:
         return len(left)
 
     def name(self, host: str, *addresses: str) -> None:
-        """Set the IP addresses of a host: the address before the DNS answer changes, and those afterwards."""
+        """Set the IP addresses of a host.
+
+        A DNS lookup returns the first address. After the fault `moved`, it returns the last address.
+        """
         self._addresses[host] = list(addresses)
 
     def listen(self, host: str, port: int, handler: Handler) -> None:
-        """Serve at a port of each address of the host."""
+        """Listen on a port of each IP address of a host; `handler` serves each connection."""
         for address in self._addresses[host]:
             self._handlers[address, port] = handler
 
     def listen_anywhere(self, handler: Handler) -> int:
-        """Serve the next connection to a free port of any address, and return the port."""
+        """Listen on a free port of all IP addresses, and return the port."""
         self._ports += 1
         self._handlers["*", self._ports] = handler
         return self._ports
 
     def unlisten(self, port: int) -> None:
-        """Close a port of `listen_anywhere`."""
+        """Stop listening on a port that `listen_anywhere` returned."""
         self._handlers.pop(("*", port), None)
 
     async def getaddrinfo(self, host: bytes | str, port: int, **_: object) -> list[Any]:
-        """Answer a DNS lookup as `socket.getaddrinfo` does."""
+        """Return the result of a simulated DNS lookup, in the format of `socket.getaddrinfo`."""
         await trio.sleep(0.01)
         self._lookups += 1
         name = host.decode() if isinstance(host, bytes) else host
@@ -162,12 +171,12 @@ class WorldNetwork:
         return sum(sock.place == place for sock in self._sockets if sock.fileno() != -1)
 
     def step(self) -> None:
-        """Count a packet."""
+        """Count a packet as a step, at which the schedule may kill the process."""
         self._step()
 
 
 class _Link:
-    """A connection between the client's socket and a peer."""
+    """A connection between the client's socket and a simulated server."""
 
     def __init__(
         self,
@@ -231,7 +240,11 @@ class _Link:
             await self._far.send_eof()
 
     async def _send(self, packet: bytes) -> bool:
-        """Send a packet, and the fault of the connection if it is in the packet; return whether to go on."""
+        """Send a packet to the client, and inject the fault of the connection at its byte offset.
+
+        Returns:
+            Whether the connection can send further packets.
+        """
         fault = self._fault
         if fault is None or fault.octets >= self._sent + len(packet):
             await self._deliver(packet)

@@ -1,4 +1,4 @@
-"""The faults of a run as data: they are drawn from a seed, printed, and removed one by one."""
+"""Schedules of injected faults: a random schedule from a seed, and the shrinking of a failing schedule."""
 
 from __future__ import annotations
 
@@ -7,23 +7,29 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
-#: Faults of a connection; `Fault.at` is the number of the connection:
+#: Injected faults of a connection. `Fault.at` is the number of the connection, and `Fault.octets` the number
+#: of bytes from the server before the fault:
 #:
-#: - `refuse`: the connection is refused; `blackhole`: no packet is answered
-#: - `cut`: the peer closes the connection after `Fault.octets` bytes; `reset`: the connection is reset there
-#: - `hang`: the connection stays open, but no further byte arrives (half-open)
-#: - `lag`: no byte arrives for 45 s; `drip`: three single bytes arrive, each after 20 s
+#: - `refuse`: the server refuses the connection
+#: - `blackhole`: the server does not respond, so the client's connect timeout passes
+#: - `cut`: the server closes the connection after `Fault.octets` bytes
+#: - `reset`: the connection is reset after `Fault.octets` bytes
+#: - `hang`: after `Fault.octets` bytes, the connection stays open, but no more bytes arrive (half-open)
+#: - `lag`: after `Fault.octets` bytes, no byte arrives for 45 s
+#: - `drip`: after `Fault.octets` bytes, three single bytes arrive, each after 20 s
 NetworkKind: TypeAlias = Literal["refuse", "blackhole", "cut", "reset", "hang", "lag", "drip"]
 
-#: Faults of a DNS lookup; `Fault.at` is the number of the lookup. The name server fails, or the host gets
-#: another address.
+#: Injected faults of a DNS lookup; `Fault.at` is the number of the lookup. With `unnamed`, the name server
+#: does not respond. With `moved`, the host gets another IP address.
 NameKind: TypeAlias = Literal["unnamed", "moved"]
 
-#: Errors of a call that changes the disk; `Fault.at` is the number of the call. `short` writes some bytes.
+#: Injected errors of a system call that changes the disk; `Fault.at` is the number of the call. `short` is a
+#: short write: only some of the bytes are written.
 DiskKind: TypeAlias = Literal["ENOSPC", "EDQUOT", "EIO", "EMFILE", "short"]
 
-#: The end of a life at the step `Fault.at`, which is a call of the disk or a packet of the network. After
-#: `kill` the disk has all written bytes. After `power` it has the synced bytes, and any part of the others.
+#: The end of the simulated process at step number `Fault.at`. A step is a change of the disk or a network
+#: packet. After `kill`, the disk has all written bytes. After `power` (a power loss), the disk has all synced
+#: bytes, and all, some or none of the unsynced bytes.
 KillKind: TypeAlias = Literal["kill", "power"]
 
 Kind: TypeAlias = Literal[NetworkKind, NameKind, DiskKind, KillKind]
@@ -35,18 +41,18 @@ KILLS: frozenset[str] = frozenset(get_args(KillKind))
 
 
 class Killed(BaseException):
-    """The end of the process at a step. Nothing that runs afterwards changes the disk or the network."""
+    """The simulated end of the process. Code that still runs cannot change the disk or the network."""
 
 
 @dataclass(frozen=True, order=True)
 class Fault:
-    """A fault.
+    """An injected fault of a connection, a DNS lookup, a disk call or the process.
 
     Attributes:
         kind: The kind of the fault.
-        at: The number of the connection, lookup, disk call or step that fails, from 1.
+        at: The number of the connection, DNS lookup, disk call or step that fails. The first number is 1.
         octets: The number of bytes after which a connection fails.
-        life: The life in which the numbers are counted, from 0.
+        life: The number of the process life in which the fault occurs. The first number is 0.
     """
 
     kind: Kind
@@ -57,19 +63,22 @@ class Fault:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The faults of a run, and the seed of all other random choices (latency, packet sizes, task order)."""
+    """The injected faults of a run.
+
+    The seed determines all other random choices: latency, packet sizes and task order.
+    """
 
     seed: int
     faults: tuple[Fault, ...] = ()
 
     @classmethod
     def draw(cls, seed: int, *, kinds: Sequence[Kind], lives: int = 1, most: int = 4) -> Schedule:
-        """Return the schedule of a seed.
+        """Return a random schedule; the same arguments give the same schedule.
 
         Args:
-            seed: The seed.
+            seed: The seed of the random choices.
             kinds: The kinds of faults to choose from.
-            lives: The number of lives that have faults. Each life except the last may end with a kill.
+            lives: The number of process lives with faults. The schedule may kill each life except the last.
             most: The maximum number of faults in a life.
         """
         source = random.Random(f"schedule {seed}")
@@ -81,11 +90,11 @@ class Schedule:
         return cls(seed, tuple(faults))
 
     def of(self, life: int) -> Schedule:
-        """Return the faults of one life."""
+        """Return a schedule with only the faults of one process life."""
         return replace(self, faults=tuple(fault for fault in self.faults if fault.life == life))
 
     def find(self, kinds: frozenset[str], at: int) -> Fault | None:
-        """Return the first fault of one of the kinds with the number `at`."""
+        """Return the first fault with the number `at` whose kind is in `kinds`, or None."""
         return next((fault for fault in self.faults if fault.at == at and fault.kind in kinds), None)
 
 
@@ -99,11 +108,11 @@ def _draw(source: random.Random, kind: Kind, life: int) -> Fault:
 
 
 def shrink(schedule: Schedule, fails: Callable[[Schedule], bool]) -> Schedule:
-    """Return a schedule from which no single fault can be removed without losing the failure.
+    """Return a minimal failing schedule (shrinking): without any one of its faults, the run passes.
 
     Args:
-        schedule: A schedule that fails.
-        fails: A function that runs a schedule and returns whether the run fails.
+        schedule: A failing schedule.
+        fails: A function that runs a schedule, and returns whether the run failed.
 
     Examples:
         >>> from resolver.testing.world import Fault, Schedule, shrink

@@ -1,4 +1,4 @@
-"""The world: it replaces the clock, the network and the disk for a life of the program."""
+"""The simulated world of a test, which replaces the clock, the network and the disk of the program."""
 
 from __future__ import annotations
 
@@ -28,34 +28,35 @@ from resolver.testing.world.schedule import KILLS, Killed, Schedule
 
 T = TypeVar("T")
 
-#: The longest life in virtual seconds, and the largest number of steps: a life that is longer hangs.
+#: The maximum duration of a process life in virtual seconds, and its maximum number of steps. Above these
+#: limits, the run fails with `Hung`.
 _LONGEST = 1_000_000.0
 _MOST_STEPS = 200_000
 
-#: The seconds that a worker thread waits before and after its work.
+#: The delays in seconds before and after the function of a worker thread, chosen at random.
 _THREAD_DELAYS = (0.0, 0.0, 0.001, 0.1)
 
 
 class Hung(AssertionError):
-    """A life that does not end."""
+    """A process life exceeded its maximum duration or its maximum number of steps."""
 
 
 class World:
-    """A network and a disk for one run, which consists of one or more lives.
+    """A simulated network and disk for one run, which consists of one or more process lives.
 
-    A life is a run of an event loop, from its start to its end or to its kill. The disk and the peers stay
-    from life to life.
+    A life simulates one process. It begins with the start of an event loop, and ends when the loop ends or
+    when the schedule kills the process. All lives of a run have the same disk and the same servers.
 
     Args:
-        place: An empty directory. The world makes `disk` in it, which has the files of the program.
-        schedule: The faults.
+        place: An empty directory. The world creates the subdirectory `disk` for the files of the program.
+        schedule: The injected faults of the run.
 
     Attributes:
-        network: The network.
-        disk: The disk.
+        network: The simulated network.
+        disk: The simulated disk.
         path: The path of the directory for the files of the program.
-        was_killed: Whether the last life was killed.
-        lost_power: Whether the last life ended with a loss of power.
+        was_killed: Whether the schedule killed the last life.
+        lost_power: Whether the last life ended with a power loss.
     """
 
     def __init__(self, place: str, schedule: Schedule) -> None:
@@ -73,12 +74,13 @@ class World:
         self.left: list[str] = []
 
     def live(self, main: Callable[[], Awaitable[T]]) -> T | None:
-        """Run a life, and return the result of `main`, or None if the life was killed.
+        """Run `main` as one process life, and return its result, or None if the schedule killed the life.
 
-        `left` lists the descriptors and background tasks that the life left behind.
+        Afterwards, the attribute `left` lists the leaks: open sockets, open file descriptors, and background
+        tasks that still run.
 
         Raises:
-            Hung: The life does not end.
+            Hung: The life exceeded its maximum duration or number of steps.
         """
         with self.begun():
             try:
@@ -89,13 +91,13 @@ class World:
                 return None
 
     def command(self, call: Callable[[], int]) -> int | None:
-        """Run a command, which starts event loops itself, as a life.
+        """Run a command as one process life; the command starts its own event loops.
 
         Args:
             call: A function that runs the command and returns its exit status.
 
         Returns:
-            The exit status, or None if the life was killed.
+            The exit status, or None if the schedule killed the life.
         """
         start = trio.run
 
@@ -122,7 +124,7 @@ class World:
 
     @contextmanager
     def begun(self) -> Iterator[None]:
-        """Replace the clock, the network and the disk for the life in the `with` block."""
+        """Run the `with` block as one process life, with the simulated network and disk."""
         self._life += 1
         self._steps = 0
         self.was_killed = self.lost_power = False
@@ -146,7 +148,7 @@ class World:
                     self.left += [f"{descriptors} descriptors"] * bool(descriptors)
 
     def _step(self) -> None:
-        """Count a step, and end the life if the schedule says so."""
+        """Count a step, and raise `Killed` if the schedule kills the process at this step."""
         if not self.was_killed:
             self._steps += 1
             if self._steps > _MOST_STEPS:
@@ -161,11 +163,11 @@ class World:
 
     @property
     def steps(self) -> int:
-        """Return the number of steps of the last life."""
+        """Return the number of steps in the last process life."""
         return self._steps
 
     def calm(self) -> None:
-        """Remove the faults of all further lives."""
+        """Remove all faults from the schedule, so that further process lives have no faults."""
         self.schedule = replace(self.schedule, faults=())
 
 
@@ -224,10 +226,10 @@ def _set(owner: Any, name: str, value: object) -> Iterator[None]:
 
 
 async def _run_inline(function: Callable[..., T], *arguments: Any, **_: object) -> T:
-    """Run the function of a worker thread in the thread of the event loop.
+    """Run a function for a worker thread in the thread of the event loop instead.
 
-    The virtual clock does not wait for threads. As with a thread, other tasks run before and after the
-    function, and a cancellation waits for its end.
+    The reason is the virtual clock, which does not wait for threads. As with a worker thread, other tasks run
+    before and after the function, and a cancellation waits until the function has returned.
     """
     with trio.CancelScope(shield=True):
         await trio.sleep(random.choice(_THREAD_DELAYS))
