@@ -1,7 +1,7 @@
-"""Run a harness with atheris: `python -m tests.fuzz NAME [OPTIONS OF LIBFUZZER]`; without a name, list all.
+"""Run a fuzz harness with atheris: `python -m tests.fuzz NAME [OPTIONS OF LIBFUZZER]`.
 
-The inputs are collected in `build/fuzz/NAME`. An input that fails is written to the current directory. After
-the correction, it belongs in `tests.fuzz.found`.
+Without a name, the command lists all harnesses. The corpus is in `build/fuzz/NAME`. A failing input is
+written to the current directory. If you fix the defect, add the failing input to `tests.fuzz.found`.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 
 if len(sys.argv) > 1:
-    # This import must be the first of the sources, because atheris instruments modules when they are
-    # imported. Only the dependency group `fuzz` has atheris.
+    # atheris adds coverage counters to modules while they are imported. So `tests.fuzz.search` must be
+    # imported before all parsers. Imported lazily: only the dependency group `fuzz` installs atheris.
     from tests.fuzz.search import collect_seeds, search
 
     name, *options = sys.argv[1:]

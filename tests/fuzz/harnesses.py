@@ -1,10 +1,11 @@
-"""The harnesses: each feeds any bytes to one parser, and checks its value.
+"""Fuzz harnesses: each harness passes arbitrary bytes to one parser, and checks the result.
 
-A harness accepts a value, a `ResolveError`, and the errors that the docstring of a parser declares. Another
-exception, a failed assertion, or a result that depends on the split of the bytes is a defect.
+A parser may return a value, or raise a `ResolveError` or an error from its docstring. Each other exception is
+a defect, and so is a failed assertion. If the same bytes in other chunks give another result, this is a
+defect too.
 
-For an exchange, the first two bytes of an input select the URL and the size of the chunks; the other bytes
-are those of the server.
+In the input for a protocol exchange, the first two bytes select the URL and the chunk size. All other bytes
+are sent by the server.
 """
 
 from __future__ import annotations
@@ -53,13 +54,13 @@ Url = tuple[str, Options]
 
 
 class Harness(NamedTuple):
-    """A parser under test: a function that takes any bytes, and the first inputs of the search."""
+    """A fuzz harness: a function that passes arbitrary bytes to a parser, and a seed corpus."""
 
     feed: Feed
     seeds: Callable[[], Iterator[bytes]]
 
 
-# Exchanges: a server sends any bytes in answer to the requests for a URL.
+# Harnesses of protocol exchanges: a server responds to the requests for a URL with arbitrary bytes.
 
 URLS: Mapping[str, tuple[Url, ...]] = {
     "ftp": (
@@ -104,10 +105,10 @@ SIZES = (0, 1, 2, 7, 64)
 
 
 def exchange(scheme: str, octets: bytes) -> None:
-    """Run an exchange twice, with different chunks; the outcome must be the same.
+    """Run a protocol exchange twice, with different chunk sizes; both outcomes must be equal.
 
-    For FTP the errors may differ: a reply that arrives before its command is an error only if it has arrived
-    when the command is sent.
+    For FTP, the errors of both runs may differ. An early FTP reply is an error only if it arrives before its
+    command is sent, and this depends on the chunks.
     """
     row, size = (*octets[:2], 0, 0)[:2]
     text, options = URLS[scheme][row % len(URLS[scheme])]
@@ -126,7 +127,7 @@ def http2(octets: bytes) -> None:
 
 
 def seeds_of(scheme: str) -> Iterator[bytes]:
-    """Yield the server's bytes of each transcript."""
+    """Yield the server's bytes from each test transcript of a scheme, as seeds."""
     for transcript in transcripts(scheme):
         scripts = []
         for connection in transcript.connections:
@@ -139,11 +140,11 @@ def seeds_of(scheme: str) -> Iterator[bytes]:
         yield b"\0\0" + NEXT.join(scripts)
 
 
-# Parsers of the bytes of a peer.
+# Harnesses of parsers for bytes from a server.
 
 
 def index(kind: type[MarkupReader | ObjectReader | ElementReader], octets: bytes) -> None:
-    """Parse an index page in chunks of two sizes; the entries must be the same."""
+    """Parse an index page twice, with different chunk sizes; both runs must return the same entries."""
 
     def entries(size: int) -> object:
         url = parse("http://h/d/")
@@ -178,7 +179,10 @@ def http_fields(octets: bytes) -> None:
 
 
 def codings(octets: bytes) -> None:
-    """Decode a content coding (the first byte selects it) in chunks; a step returns at most 1,000 bytes."""
+    """Decode a content coding (gzip and others) in chunks; a decoder step returns at most 1,000 bytes.
+
+    The first byte of the input selects the content coding.
+    """
     known = sorted({**ALWAYS, **find_codings()}.items())
     decoder = known[sum(octets[:1]) % len(known)][1]()
     with suppress(ResolveError):
@@ -216,7 +220,7 @@ def telnet(octets: bytes) -> None:
 
 
 def terminal(octets: bytes) -> None:
-    """Show bytes of a peer: only permitted escape sequences are left."""
+    """Escape a server's bytes for the terminal; only permitted escape sequences may remain."""
     at = sum(octets[:1])
     whole, halves = TerminalOutput(), TerminalOutput()
     shown = whole.show_data(octets[1:], binary=False)
@@ -233,7 +237,7 @@ def prospero(octets: bytes) -> None:
 
 
 def ardp(octets: bytes) -> None:
-    """Receive datagrams of any bytes; the input is split at each `\\xfe\\xfe`."""
+    """Receive ARDP datagrams (Prospero) of arbitrary bytes; `\\xfe\\xfe` separates datagrams of the input."""
     exchange = ArdpExchange(
         Line(b"VERSION 5\n", b""), 1, ("192.0.2.1",), patience=60.0, most=20_000, timing=RetransmitTiming()
     )
@@ -253,7 +257,7 @@ def source_description(octets: bytes) -> None:
 
 
 def markup(octets: bytes) -> None:
-    """Sanitize a document of a peer twice: the second time changes nothing."""
+    """Sanitize a document twice; the second pass must not change the document (idempotence)."""
     text = octets[1:].decode("utf-8", "replace")
     clean = allowed_markup(text, is_xml=bool(sum(octets[:1]) % 2))
     lower = clean.lower()
@@ -261,11 +265,11 @@ def markup(octets: bytes) -> None:
     assert "<iframe" not in lower
 
 
-# Parsers of the bytes of a user, or of a file that a user received.
+# Harnesses of parsers for bytes from the user or from a local file.
 
 
 def url(octets: bytes) -> None:
-    """Parse a URL; its text parses to the same URL."""
+    """Parse a URL, and parse its text again; both URLs must be equal (round trip)."""
     text = octets.decode("utf-8", "replace")
     for strict in (False, True):
         with suppress(ResolveError):
@@ -276,7 +280,7 @@ def url(octets: bytes) -> None:
 
 
 def cookies(octets: bytes) -> None:
-    """Read a cookie file; each cookie is written as it was read."""
+    """Read a cookie file; writing a cookie must give the line that was read (round trip)."""
     for number, line in read_lines(octets):
         with suppress(BadLine):
             if (cookie := parse_line(line, number, None)) is not None:

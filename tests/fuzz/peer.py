@@ -1,4 +1,4 @@
-"""A peer whose bytes are the input of a harness, and the outcome of an exchange with this peer."""
+"""A simulated server that sends the bytes of a fuzz input, and the outcome of an exchange with the server."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from resolver.testing import UNSCRIPTED, PeerOutput, Player, ScriptedPeer
 from resolver.testing.player import Opening
 from resolver.url import registry
 
-#: More connections, and more requests, than the retrieval of any URL needs.
+#: The maximum numbers of connections and of requests: more than the retrieval of any URL needs.
 MAX_CONNECTIONS = 8
 MAX_REQUESTS = 2_000
-#: Separates the bytes of the control connection from the bytes of the data connection, in turn.
+#: The separator in an input between bytes of the control connection and bytes of the data connection.
 SWITCH = b"\0~"
-#: Separates the bytes of a connection from the bytes of the next connection.
+#: The separator in an input between the bytes of one connection and the bytes of the next connection.
 NEXT = b"\0|"
 LIMITS = Limits(line=2_000, lines=200)
 
 
 class Outcome(NamedTuple):
-    """The result of an exchange: the class of the error, or the body and its entries (kind, URL, name)."""
+    """The result of a protocol exchange: the class name of the error, or the body and its listing entries."""
 
     error: str | None = None
     body: bytes = b""
@@ -31,12 +31,12 @@ class Outcome(NamedTuple):
 
 
 class FuzzPeer(ScriptedPeer):
-    """A server that accepts any request, sends the chunks of its script, and then closes the connection.
+    """A server that accepts any request, sends the bytes of an input, and then closes the connection.
 
     Args:
-        octets: the bytes that the server sends; see `NEXT` and `SWITCH`.
-        size: the size of the chunks; see `cut`.
-        agreed: the protocol of the TLS handshake (ALPN), or None.
+        octets: The bytes that the server sends, with the separators `NEXT` and `SWITCH`.
+        size: The chunk size in bytes; 0 for a single chunk.
+        agreed: The application protocol of the TLS handshake (ALPN), or None.
     """
 
     def __init__(self, octets: bytes, size: int, agreed: str | None = None) -> None:
@@ -84,13 +84,16 @@ class FuzzPeer(ScriptedPeer):
 
 
 def cut(octets: bytes, size: int) -> Iterator[bytes]:
-    """Yield chunks of `size` bytes; for size 0, one chunk."""
+    """Split bytes into chunks of `size` bytes; size 0 means a single chunk."""
     step = size or max(1, len(octets))
     return (octets[at : at + step] for at in range(0, len(octets), step))
 
 
 def chunks_of(octets: bytes, size: int) -> Iterator[PeerOutput]:
-    """Yield the bytes of both connections in chunks; the control connection begins."""
+    """Yield the bytes of the control connection and of the data connection in chunks.
+
+    The bytes before the first separator `SWITCH` are from the control connection.
+    """
     for number, stretch in enumerate(octets.split(SWITCH)):
         if number % 2:
             yield from (PeerOutput(chunk, "data") for chunk in cut(stretch, size))
@@ -100,7 +103,7 @@ def chunks_of(octets: bytes, size: int) -> Iterator[PeerOutput]:
 
 
 def run(url: Url, options: Options, octets: bytes, size: int, agreed: str | None = None) -> Outcome:
-    """Run the exchange of a URL; a server sends the bytes in chunks of `size` bytes."""
+    """Run the protocol exchange for a URL with a `FuzzPeer`, and return the outcome."""
     scheme = registry.find(url.scheme)
     assert scheme is not None
     dialogue = registry.converse(scheme, url, options, LIMITS)
@@ -115,7 +118,11 @@ def run(url: Url, options: Options, octets: bytes, size: int, agreed: str | None
 
 
 def entries_of(reply: Reply, body: bytes) -> list[tuple[str, str | None, str]]:
-    """Return the entries of a reply. Raises `ResolveError`, as the reader does."""
+    """Return the listing entries of a reply as (kind, URL, name).
+
+    Raises:
+        ResolveError: The listing is not valid.
+    """
     if reply.listing is None:
         return []
     octets = body if reply.records is None else reply.records

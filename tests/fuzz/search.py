@@ -1,4 +1,7 @@
-"""The search of one harness with atheris, which reports the inputs that reach new lines of the sources."""
+"""Coverage-guided fuzzing of one harness with atheris.
+
+atheris mutates inputs, and adds each input that reaches new lines of the sources to the corpus.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ import atheris
 import protocols
 
 with atheris.instrument_imports(include=["protocols", "resolver"]):
-    for module in walk_packages(protocols.__path__, "protocols."):  # a scheme is imported on first use
+    for module in walk_packages(protocols.__path__, "protocols."):  # schemes are imported lazily
         import_module(module.name)
     from tests.fuzz.harnesses import HARNESSES
 
@@ -21,7 +24,7 @@ COLLECTED = Path(__file__).parents[2] / "build/fuzz"
 
 
 def collect_seeds(name: str, folder: Path = COLLECTED) -> Path:
-    """Write the first inputs of a harness to its directory, and return the directory."""
+    """Write the seed corpus of a harness to its directory, and return the directory."""
     directory = folder / name
     directory.mkdir(parents=True, exist_ok=True)
     for seed in HARNESSES[name].seeds():
@@ -30,6 +33,6 @@ def collect_seeds(name: str, folder: Path = COLLECTED) -> Path:
 
 
 def search(name: str, *arguments: str) -> None:
-    """Search until an input fails, or until an option of libFuzzer in the arguments ends the search."""
+    """Fuzz a harness until an input fails, or until a limit in the libFuzzer options is reached."""
     atheris.Setup([sys.argv[0], *arguments], HARNESSES[name].feed)
     atheris.Fuzz()
