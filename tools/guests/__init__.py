@@ -1,1 +1,1 @@
-"""The test suites of other libraries, run with the adapters of this project: `python -m tools.guests`."""
+"""Tests of this project's adapters with the test suites of other libraries: `python -m tools.guests`."""

@@ -1,8 +1,8 @@
-"""Run the test suites of other libraries with the adapters in place: `python -m tools.guests [NAME...]`.
+"""Run the test suites of other libraries with this project's adapters: `python -m tools.guests [NAME...]`.
 
-`guests.toml` has a table for each suite: its source distribution, its budget (the number of tests that must
-pass, which may only rise), and the tests that cannot apply, with the reasons. Each suite has its own virtual
-environment below build/guests.
+`guests.toml` has a table for each test suite, with three settings: its source distribution, its budget, and
+the tests that do not apply, with the reasons. The budget is the number of tests that must pass; it may only
+rise. Each suite has a separate virtual environment below build/guests.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from xml.etree import ElementTree
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[1]
 BUILD = CHECKOUT / "build" / "guests"
-#: Seconds after which a test is stopped.
+#: The timeout of one test in seconds.
 _MAX_SECONDS = 60
 
 
 @dataclass(frozen=True)
 class Guest:
-    """A test suite.
+    """A test suite of another library.
 
     Attributes:
-        name: the name of the suite, and of its folder, which is its environment.
-        source: the source distribution that has the tests, as `name==version`; empty for tests of this
-            project, which look for the environment as for a server.
-        sha256: the digest of the source distribution.
-        tests: the files and folders of the tests.
-        budget: the number of tests that must pass.
-        plugin: the pytest plugin in this folder that puts the adapter in place.
-        extra: the extras of this project in the environment; without extras, the project is not installed.
-        requires: the other requirements of the environment.
-        rename: the replacements in the sources of the tests.
-        not_applicable: the tests that are not run, by the reason.
+        name: The name of the suite and of its folder, which contains the virtual environment.
+        source: The source distribution with the tests, as `name==version`. The value is empty if the tests
+            are in this project and find the virtual environment by `RESOLVE_SERVERS_ROOT`.
+        sha256: The SHA-256 digest of the source distribution.
+        tests: The files and folders of the tests.
+        budget: The number of tests that must pass.
+        plugin: The pytest plugin in this folder that installs the adapter in the tested library.
+        extra: The extras with which this project is installed; without extras, it is not installed.
+        requires: The other requirements of the virtual environment.
+        rename: The text replacements in the sources of the tests.
+        not_applicable: The tests that are not run, by the reason.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Guest:
         return [test for tests in self.not_applicable.values() for test in tests]
 
     def run(self) -> Counts:
-        """Run the suite in its environment, and return the counts."""
+        """Run the test suite in its virtual environment, and return the counts of its results."""
         folder = BUILD / self.name
         folder.mkdir(parents=True, exist_ok=True)
         python = (
@@ -90,7 +90,7 @@ class Guest:
 
 @dataclass(frozen=True)
 class Counts:
-    """The results of a suite; `broken` has the names of the tests that failed."""
+    """The counts of passed and other tests of a suite; `broken` has the names of the failed tests."""
 
     passed: int
     skipped: int
@@ -98,7 +98,7 @@ class Counts:
 
     @classmethod
     def read(cls, report: Path) -> Counts:
-        """Read the report of pytest in the format of JUnit."""
+        """Read the counts from the JUnit XML report of pytest."""
         cases = list(ElementTree.parse(report).iter("testcase"))
         broken = [
             case for case in cases if case.find("failure") is not None or case.find("error") is not None
@@ -109,7 +109,7 @@ class Counts:
 
 
 def make_environment(folder: Path, requires: list[str], extra: str) -> Path:
-    """Make a virtual environment with this project and the requirements, and return its Python."""
+    """Create a virtual environment with the requirements, and return the path of its Python."""
     python = folder / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
@@ -119,7 +119,7 @@ def make_environment(folder: Path, requires: list[str], extra: str) -> Path:
 
 
 def install(python: Path, *words: str) -> None:
-    """Install requirements with pip."""
+    """Install requirements with pip; `words` are the arguments of `pip install`."""
     subprocess.run(
         [python, "-m", "pip", "install", "-q", "--disable-pip-version-check", *words],
         check=True,
@@ -127,7 +127,7 @@ def install(python: Path, *words: str) -> None:
 
 
 def unpack(source: str, sha256: str, folder: Path, python: Path) -> Path:
-    """Download a source distribution with this digest, and return its unpacked folder."""
+    """Download a source distribution, verify its SHA-256 digest, and return the unpacked folder."""
     name, _, version = source.partition("==")
     pinned = folder / "source.txt"
     pinned.write_text(f"{source} --hash=sha256:{sha256}\n")
@@ -142,7 +142,7 @@ def unpack(source: str, sha256: str, folder: Path, python: Path) -> Path:
 
 
 def replace_text(where: Path, rename: Mapping[str, str]) -> None:
-    """Replace texts in the sources of the tests."""
+    """Replace texts in the source files of the tests."""
     for path in sorted((where / "tests").rglob("*.py")) if rename else ():
         text = path.read_text("utf-8")
         for old, new in rename.items():
@@ -151,13 +151,13 @@ def replace_text(where: Path, rename: Mapping[str, str]) -> None:
 
 
 def read_guests(path: Path = HERE / "guests.toml") -> Iterator[Guest]:
-    """Yield the suites of the table."""
+    """Yield the test suites in `guests.toml`."""
     for name, row in tomllib.loads(path.read_text("utf-8")).items():
         yield Guest(name=name, **row)
 
 
 def main(names: list[str]) -> int:
-    """Run the suites, print their counts, and return the exit status."""
+    """Run the test suites with these names, print the counts, and return the exit status."""
     guests = {guest.name: guest for guest in read_guests()}
     if unknown := set(names) - set(guests):
         print(f"no suite {min(unknown)}: expected one of {', '.join(guests)}", file=sys.stderr)
@@ -166,7 +166,7 @@ def main(names: list[str]) -> int:
     for guest in (guests[name] for name in names or guests):
         try:
             counts = guest.run()
-        except subprocess.CalledProcessError as error:  # pip has printed the reason
+        except subprocess.CalledProcessError as error:  # pip has already printed the error
             fallen.append(f"{guest.name}: {' '.join(map(str, error.cmd))} failed")
             continue
         print(

@@ -1,4 +1,4 @@
-"""A plugin of pytest: each client of httpx and httpx2 has `HttpxTransport`, unless a transport is passed."""
+"""A pytest plugin that makes `HttpxTransport` the default transport of all httpx and httpx2 clients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import resolver
 
-#: The servers of the suite are on this machine.
+#: The policy allows loopback addresses, because the servers of the test suite are on this machine.
 _POLICY = resolver.Policy(allow_address={"127.0.0.0/8", "::1"})
 
 

@@ -1,4 +1,4 @@
-"""A plugin of pytest: every session of requests has the adapter for http and https."""
+"""A pytest plugin that mounts the adapter for http and https in all sessions of requests."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import requests
 import resolver
 from resolver.adapters.requests import mount
 
-#: The servers of the suite are on this machine, and the suite connects to port 1 and leaves TLS on purpose.
+#: The policy allows loopback addresses, because the servers of the test suite are on this machine. The suite
+#: also connects to port 1, and redirects from https to http.
 _POLICY = resolver.Policy(allow_port={1}, allow_address={"127.0.0.0/8", "::1"}, allow_redirect={"http"})
-#: The suite asks a proxy on this machine for this host, and a SOCKS5 client resolves the name first.
+#: The DNS result for a host that the suite requests through a local proxy. With `socks5`, the client itself
+#: resolves the host name.
 _NAMES = {b"httpbin.org": "8.8.8.8"}
 
 _make_session = requests.Session.__init__
@@ -25,7 +27,7 @@ def _make_mounted(self: requests.Session) -> None:
     _make_session(self)
     web = dict(self.adapters)
     mount(self, http=True, policy=_POLICY)
-    for prefix in set(self.adapters) - set(web):  # the suite counts the adapters of a session
+    for prefix in set(self.adapters) - set(web):  # a test of the suite counts the adapters
         del self.adapters[prefix]
 
 

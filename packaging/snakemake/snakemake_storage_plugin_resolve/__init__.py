@@ -2,8 +2,8 @@
 
     storage.resolve("ftp://ftp.example/pub/table.csv")
 
-Snakemake finds the plug-in by the name of this package. It reads `StorageProviderSettings`, `StorageProvider`
-and `StorageObject`.
+Snakemake finds the plug-in by the name of this package. Snakemake uses the classes `StorageProviderSettings`,
+`StorageProvider` and `StorageObject`.
 """
 
 import atexit
@@ -33,16 +33,18 @@ from snakemake_interface_storage_plugins.storage_provider import (
 
 import resolver
 
-#: The settings of Snakemake, which a `Resolver` does not have.
+#: The settings that only Snakemake has, and that are not settings of a `Resolver`.
 _OF_SNAKEMAKE = frozenset({"max_requests_per_second", "keep_local", "retrieve"})
-#: Segments of a URL that are not valid as file names. A lone percent sign cannot be part of a URL.
+#: File names for the URL segments that are not valid as file names. No URL contains such a file name, because
+#: a URL cannot contain a percent sign without two hex digits.
 _FILE_NAMES = {"": "%", ".": "%.", "..": "%.."}
 
 
-# Snakemake reads the types of the fields, and does not understand `str | None`.
+# The types of the fields are `Optional[str]`, because Snakemake reads the types and does not support `str |
+# None`.
 @dataclass
 class StorageProviderSettings(StorageProviderSettingsBase):
-    """The options of the command; a Snakefile may pass every setting of a `Resolver`."""
+    """The options of the command `snakemake`. A Snakefile may pass every setting of a `Resolver`."""
 
     policy: Optional[str] = field(  # noqa: UP045
         default=None, metadata={"help": "policy for all requests (default or untrusted)", "required": False}
@@ -56,7 +58,7 @@ class StorageProviderSettings(StorageProviderSettingsBase):
 
 
 class StorageProvider(StorageProviderBase):
-    """A provider whose queries are URLs; its connections are shared by all objects."""
+    """A Snakemake storage provider whose queries are URLs. All its objects share one connection pool."""
 
     def __post_init__(self) -> None:
         given = vars(self.settings) if self.settings else {}
@@ -97,10 +99,10 @@ class StorageProvider(StorageProviderBase):
 
 
 class StorageObject(StorageObjectRead, StorageObjectGlob):
-    """A remote file. If the server does not report a date, the file is older than all local files."""
+    """A remote file. A file without a date from the server counts as older than all local files."""
 
     def local_suffix(self) -> str:
-        """Return the URL as a relative path that needs no quotes in a shell, without the password."""
+        """Return the URL as a relative file path, without the password and without shell metacharacters."""
         segments = _parse(self.query).shown.replace("://", "/", 1).split("/")
         return "/".join(_FILE_NAMES.get(each) or quote(each, safe="%{}") for each in segments)
 
@@ -118,7 +120,7 @@ class StorageObject(StorageObjectRead, StorageObjectGlob):
         return None
 
     def cleanup(self) -> None:
-        """Keep a partial file, which the next run resumes."""
+        """Keep a partial file on the disk, because the next run resumes its download."""
 
     def exists(self) -> bool:
         return self._find() is not None
@@ -133,9 +135,10 @@ class StorageObject(StorageObjectRead, StorageObjectGlob):
         self.provider.session.save(self.query, self.local_path(), exists="replace")
 
     def list_candidate_matches(self) -> Iterator[str]:
-        """Return the files in the listings; a wildcard stands for a part of one segment of the path.
+        """Return the URLs of the files in the directory listings that may match the wildcards.
 
-        Subfolders that the server does not list are skipped with a warning.
+        A wildcard matches text within one segment of the path. If the server does not list a subdirectory,
+        the subdirectory is skipped with a warning.
         """
         start: str = get_constant_prefix(self.query, strip_incomplete_parts=True)
         with _errors_of_workflow():
@@ -163,7 +166,7 @@ class StorageObject(StorageObjectRead, StorageObjectGlob):
         return entry
 
     def _find(self) -> resolver.Entry | None:
-        """Return the metadata of the object, or None if it does not exist."""
+        """Return the metadata of the object, or None if the object does not exist."""
         with _errors_of_workflow():
             try:
                 return cast(resolver.Entry, self.provider.session.info(self.query))
@@ -173,7 +176,7 @@ class StorageObject(StorageObjectRead, StorageObjectGlob):
 
 @contextmanager
 def _errors_of_workflow() -> Iterator[None]:
-    """Raise errors of the library as errors that Snakemake shows without a traceback."""
+    """Convert errors of `resolver` to errors that Snakemake shows without a traceback."""
     try:
         yield
     except resolver.ResolveError as error:
@@ -181,7 +184,7 @@ def _errors_of_workflow() -> Iterator[None]:
 
 
 def _parse(query: str) -> resolver.Url:
-    """Return the URL of a query whose wildcards have no constraints."""
+    """Parse the query as a URL, without the constraints of its wildcards (`{name,REGEX}`)."""
     return resolver.parse(WILDCARD_REGEX.sub(r"{\g<name>}", query))
 
 
