@@ -244,7 +244,7 @@ _ON_SOCKETS = frozenset(
         *("socket", "connect", "getsockopt", "setsockopt", "getsockname", "getpeername", "epoll_ctl"),
     }
 )
-_ON_LOOP = frozenset(("epoll_create1", "socketpair", "pipe2", "eventfd2"))
+_ON_LOOP = frozenset(("epoll_create1", "socketpair", "eventfd2"))
 
 #: Parts of file names in the output of strace, and the kind of the file.
 _FILES = {"run.db": "ledger", ".warc": "archive", ".part-state": "state"}
@@ -262,6 +262,8 @@ def object_of(name: str, rest: str, place: Path) -> str | None:
     objects = rest.rpartition(" = ")[0] or rest  # a call that another thread interrupts has no result here
     if name.startswith("clone"):
         return "thread"
+    if name == "pipe2":
+        return "pipe"
     if name == "getrandom":
         return "random bytes"
     if "<TCP" in objects or "INET" in objects:
