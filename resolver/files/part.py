@@ -282,7 +282,12 @@ class PartFile:
 
     def _check_free(self) -> None:
         """Raise an error if another run has created a file with the final name since the first check."""
-        if self._exists == "fail" and self.directory.status_of(self.name) is not None:
+        try:
+            is_taken = self._exists == "fail" and self.directory.status_of(self.name) is not None
+        except OSError:
+            self.directory.forget(self._part)
+            raise
+        if is_taken:
             self.directory.forget(self._part)
             raise make_taken_error(self.path)
 
