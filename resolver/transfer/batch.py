@@ -245,20 +245,15 @@ class Batch(Generic[T]):
     def _has_room(self) -> bool:
         if self._is_lowered:
             return self._under_way < self._concurrency
-        busy, most = self._busy, self._concurrency
+        busy, most = self._under_way - len(self._at_rest), self._concurrency
         return busy < most or busy - min(self._hosts.lent, most) < most
-
-    @property
-    def _busy(self) -> int:
-        """Return the number of running tasks, except tasks that only wait for the disk."""
-        return self._under_way - len(self._at_rest)
 
     async def _wait_for_change(self) -> None:
         until = self._hosts.ready_at() if self._has_room else None
         until = float("inf") if until is None else until
         if not self._ended or self._hosts.waiting:
             until = min(until, self._until)
-        self._looks = self._hosts.waiting > 0 and (self._busy >= self._concurrency or self._hosts.lent > 0)
+        self._looks = self._hosts.waiting > 0 and (not self._has_room or self._hosts.lent > 0)
         look = self._hosts.look_at(self._loop.current_time()) if self._looks else float("inf")
         if not self._changed.is_set():
             with self._loop.move_on_at(min(until, look)):

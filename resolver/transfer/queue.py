@@ -61,10 +61,8 @@ class HostQueue(Generic[Q]):
         self._lanes: dict[Hashable, deque[Q]] = {}
         self._busy: Counter[Hashable] = Counter()
         self._ended: list[Hashable] = []  # lanes (groups) of ended tasks; the next task comes from here
-        self._count = 0
+        self.count = 0
 
-    def __len__(self) -> int:
-        return self._count
 
     @property
     def first(self) -> Q:
@@ -73,19 +71,19 @@ class HostQueue(Generic[Q]):
 
     def add(self, each: Q) -> None:
         self._lanes.setdefault(each.lane, deque()).append(each)
-        self._count += 1
+        self.count += 1
 
     def clear(self) -> None:
         """Remove all waiting tasks."""
         self._lanes.clear()
-        self._count = 0
+        self.count = 0
 
     def take(self) -> Q:
         """Remove and return the next task, which counts as running until `leave` is called."""
         lane = self._next
         waiting = self._lanes[lane]
         each = waiting.popleft()
-        self._count -= 1
+        self.count -= 1
         if not waiting:
             del self._lanes[lane]
         if lane is not None:
@@ -109,7 +107,7 @@ class HostQueue(Generic[Q]):
         waiting = self._lanes.setdefault(each.lane, deque())
         behind = next((at for at, other in enumerate(waiting) if other.number > each.number), len(waiting))
         waiting.insert(behind, each)
-        self._count += 1
+        self.count += 1
 
     @property
     def _next(self) -> Hashable:
@@ -164,7 +162,7 @@ class HostState:
     @property
     def is_forgotten(self) -> bool:
         """Return whether the state of the host can be discarded; only its order of starts would be lost."""
-        return not (self.queue or self.under_way or self.pause or self.cap is not None or self.closed)
+        return not (self.queue.count or self.under_way or self.pause or self.cap is not None or self.closed)
 
 
 @dataclass(slots=True, eq=False)
@@ -221,12 +219,12 @@ class HostScheduler(Generic[T]):
         lane = None if self._lane_of is None else self._lane_of(task)
         place.queue.add(QueuedTask(place, scheme, task, next(self._serial), lane))
         self.waiting += 1
-        if len(place.queue) == 1 or self._lets_more(place, scheme):
+        if place.queue.count == 1 or self._lets_more(place, scheme):
             self._offer(place)
 
     def _lets_more(self, place: HostState, scheme: str) -> bool:
         """Return whether the task that was added last has raised the cap of the host."""
-        count = len(place.queue)
+        count = place.queue.count
         return self._cap_of(scheme, count) != self._cap_of(scheme, count - 1)
 
     def take(self, now: float) -> QueuedTask[T] | None:
@@ -237,7 +235,7 @@ class HostScheduler(Generic[T]):
         self._wake(now)
         while self._offers:
             *_, offer, place = heapq.heappop(self._offers)
-            if offer != place.offer or not place.queue or self._is_full(place):
+            if offer != place.offer or not place.queue.count or self._is_full(place):
                 continue
             if place.ready > now:
                 heapq.heappush(self._paused, (place.ready, next(self._serial), place))
@@ -380,7 +378,7 @@ class HostScheduler(Generic[T]):
 
     def _offer(self, place: HostState) -> None:
         """Add the host to the candidates for the next start, unless the host has reached its cap."""
-        if place.queue and not self._is_full(place):
+        if place.queue.count and not self._is_full(place):
             place.offer = next(self._serial)
             heapq.heappush(self._offers, (place.under_way, place.last_turn, place.offer, place))
 
@@ -391,12 +389,12 @@ class HostScheduler(Generic[T]):
         return cap is not None and place.under_way >= cap
 
     def _cap(self, place: HostState, scheme: str) -> int | None:
-        own = self._cap_of(scheme, len(place.queue)) if place.name else None
+        own = self._cap_of(scheme, place.queue.count) if place.name else None
         return own if place.cap is None else place.cap if own is None else min(own, place.cap)
 
     def _raise(self, place: HostState, scheme: str) -> None:
         assert place.cap is not None
-        own = self._cap_of(scheme, len(place.queue))
+        own = self._cap_of(scheme, place.queue.count)
         place.successes += 1
         if place.successes >= place.needed and (own is None or place.cap < own):
             place.cap, place.successes = place.cap + 1, 0

@@ -421,7 +421,7 @@ def test_queue_yields_all_tasks_in_order_of_lane(events: list[tuple[str, int]]) 
         if what == "add":
             line.add(Each(count, [None, "a", "b", "c"][number % 4]))
             count += 1
-        elif what == "take" and len(line):
+        elif what == "take" and line.count:
             take()
         elif under_way and what in ("leave", "back"):
             each = under_way.pop(number % len(under_way))
@@ -430,8 +430,8 @@ def test_queue_yields_all_tasks_in_order_of_lane(events: list[tuple[str, int]]) 
                 came.remove(each)
             line.leave(each)
         waiting = count - len(came)
-        assert len(line) == waiting
-    while len(line):
+        assert line.count == waiting
+    while line.count:
         take()
     assert sorted(each.number for each in came) == list(range(count))
     if all(what != "back" for what, _ in events):
