@@ -203,10 +203,11 @@ def _make_row(target: CommandTarget, command: Command, how: str | None = None) -
     """
     from resolver.ledger.book import RequestRow
 
-    given = redact(target.url)
+    options = command.url_options
+    given = redact(target.url) if options or target.known is None else target.known.shown
     shown = given
     with suppress(ResolveError):  # the command reports the error
-        shown = target.parsed(command).shown if command.url_options else given
+        shown = target.parsed(command).shown if options else given
     place = os.path.abspath(os.path.join(command.directory or "", target.where))
     more = collect_list_facts(target._replace(mirrors=tuple(map(redact, target.mirrors))))
     if more:

@@ -85,7 +85,7 @@ async def get(session: Resolver, target: CommandTarget, command: Command) -> Sav
     if command.json:
         dry_run = command.dry_run
         with _last_words():
-            await _show(outcome.make_done_record(saved, parse(saved.requested_url).scheme, dry_run=dry_run))
+            await _show(outcome.make_done_record(saved, target.place[1], dry_run=dry_run))
     else:
         _report_saved(saved, command)
     return saved

@@ -131,17 +131,18 @@ class SavingOne:
         self._how = how
         self.request = request
         self._claim = claim
+        self._known: Url | None = None
         self.host = self.scheme = ""
         self.is_alone = request.path is None or how.exists == "rename" or claim.hold(request.path)
         with suppress(ResolveError):  # `run` raises the same error again
-            url = self._url
+            self._known = url = self._url
             self.host, self.scheme = host_key(url), url.scheme
             if request.path is None and not how.network.policy.allow_server_name:
                 self._reserve(url)
 
     @property
     def _url(self) -> Url:
-        return url_of(self.request.url, origin=self.request.origin)
+        return self._known or url_of(self.request.url, origin=self.request.origin)
 
     async def run(self) -> Outcome:
         """Save the object, and return its outcome. Raises only `LedgerFault` and `Requeue`."""
@@ -164,11 +165,16 @@ class SavingOne:
         return url.text if isinstance(url, Url) else str(url)
 
     @property
+    def _shown(self) -> str:
+        known = self._known
+        return known.shown if known is not None and known.text == self._text else redact(self._text)
+
+    @property
     def asked(self) -> RequestRow:
         """Return the key of the request in a ledger: the URL without a password, and the path."""
         from resolver.ledger.book import RequestRow  # imported lazily: loads sqlite3
 
-        shown, request = redact(self._text), self.request
+        shown, request = self._shown, self.request
         place = request.path or self._claim.first or ""
         return RequestRow(
             url=shown,
@@ -181,7 +187,7 @@ class SavingOne:
 
     def make_earlier_outcome(self, entry: LedgerEntry) -> Outcome:
         """Return the outcome of a request that an earlier run completed."""
-        shown = redact(self._text)
+        shown = self._shown
         return Outcome(
             url=shown,
             final_url=shown,

@@ -107,9 +107,9 @@ def is_index(url: Url) -> bool:
     if row is None or not row.named_by:
         return False
     last = last_part(url)
-    values = (getattr(url, component) for component in row.named_by)
-    is_path = row.within is None and any(isinstance(value, bytes) for value in values)
-    return not last or (is_path and last.endswith(b"/"))
+    if not last.endswith(b"/"):
+        return not last
+    return row.within is None and any(isinstance(getattr(url, each), bytes) for each in row.named_by)
 
 
 def index_suffix(media_type: str | None) -> str:

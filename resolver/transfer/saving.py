@@ -339,17 +339,7 @@ class Saver:
             sink.discard()
             return self._left_alone()
         digest = await sink.digest("sha256") if order.digest or order.meta else None
-        size, known = sink.position, sink.known
-        whole = partial(
-            CompletedFile,
-            self._path,
-            size=size,
-            digest=digest,
-            known=known,
-            final_url=reply.url,
-            media_type=reply.media_type,
-        )
-        ready = make_recorder(lambda inode: whole(inode=inode))
+        size = sink.position
         finished = reply.finished(*self._findings, *proof.findings, proved=proved)
         finished |= {
             # the URL that the caller requested, even if a mirror sent the object
@@ -361,6 +351,16 @@ class Saver:
             "attempts": self._attempts,
             "mirror": None if self._served is self._first.url else self._served.shown,
         }
+        whole = partial(
+            CompletedFile,
+            self._path,
+            size=size,
+            digest=digest,
+            known=sink.known,
+            final_url=finished["url"],
+            media_type=reply.media_type,
+        )
+        ready = make_recorder(lambda inode: whole(inode=inode))
         meta = meta_octets(Saved(**finished), reply.addresses, proof.found) if order.meta else None
         if (turn := current()) is not None:
             turn.rest()
