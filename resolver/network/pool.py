@@ -125,7 +125,7 @@ class ConnectionPool:
         """Store a reusable connection, and close the oldest connection if the pool is full."""
         now = stream.loop.current_time()
         kept = IdleConnection(stream, state, now, farewell)
-        if not self._open or not stream.quiet:
+        if not self._open:
             await kept.aclose()
             return
         while len(self._oldest) >= self._most or (self._oldest and now - self._longest_since > LIFETIME):
