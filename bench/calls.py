@@ -1,9 +1,10 @@
-"""The number of function calls in a warm fetch, by file of the package.
+"""The number of function calls in a warm fetch or save, by file of the package.
 
 Unlike a duration, the number of calls is the same on every machine. One session repeatedly fetches a small
 resource of each kind from the mock servers, which run in a separate process. The benchmark reads a socket
 only after data has arrived, because a wait for a slow server would add calls. The fetch with the fewest calls
-is reported. Each resumption of a generator or coroutine counts as a call.
+is reported. Each resumption of a generator or coroutine counts as a call. The row `saved` is one call of
+`save_all` that saves an http resource with a new ledger; its calls in worker threads count too.
 
 The output is a table, then one line of JSON. With the name of a kind (`python -m bench.calls gopher`), the
 output lists the calls of each function. The output also has the number of objects that the fetches left in
@@ -16,12 +17,15 @@ import gc
 import json
 import subprocess
 import sys
+import threading
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from select import select
 from socket import socket
+from tempfile import TemporaryDirectory
 from types import BuiltinMethodType, CodeType, FrameType
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import trio
 
@@ -41,6 +45,7 @@ LATE = 0.1  #: maximum response time of a mock server, in seconds
 
 #: The path of the resource to fetch, by scheme.
 KINDS = {"gopher": "/0line", "http": "/about.txt", "ftp": "/pub/a.txt", "nntp": "/comp.misc/1234"}
+SAVED = "saved"
 
 
 class Count(NamedTuple):
@@ -70,8 +75,28 @@ async def serve() -> None:
         print(json.dumps(ports), flush=True)
 
 
-def counted(url: str, policy: resolver.Policy) -> Count:
-    size, left, each = trio.run(calls_of, url, policy)
+async def fetch(session: resolver.Resolver, url: str) -> int:
+    return len((await session.fetch(url)).content)
+
+
+async def save(session: resolver.Resolver, url: str) -> int:
+    with TemporaryDirectory() as directory:
+        return sum(
+            [
+                outcome.bytes
+                async for outcome in session.save_all(
+                    [url], directory=directory, ledger=f"{directory}/ledger"
+                )
+            ]
+        )
+
+
+#: A function that fetches or saves a resource, and returns its size in bytes.
+Work: TypeAlias = Callable[[resolver.Resolver, str], Awaitable[int]]
+
+
+def counted(url: str, policy: resolver.Policy, work: Work = fetch) -> Count:
+    size, left, each = trio.run(calls_of, url, policy, work)
     least = min(each, key=Counter.total)
     functions = sorted((f"{place_of(code)} {code.co_qualname}", calls) for code, calls in least.items())
     return Count(size, least.total(), len({code.co_filename for code in least}), left, functions)
@@ -88,8 +113,8 @@ def read_by(function: object) -> socket | None:
     return None
 
 
-async def calls_of(url: str, policy: resolver.Policy) -> tuple[int, int, list[Counter[CodeType]]]:
-    """Fetch a URL repeatedly.
+async def calls_of(url: str, policy: resolver.Policy, work: Work) -> tuple[int, int, list[Counter[CodeType]]]:
+    """Fetch or save a URL repeatedly.
 
     Returns:
         The size of the resource in bytes, the number of objects in reference cycles, and for each fetch the
@@ -98,24 +123,26 @@ async def calls_of(url: str, policy: resolver.Policy) -> tuple[int, int, list[Co
     each: list[Counter[CodeType]] = []
 
     def note(frame: FrameType, event: str, argument: object) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(OURS):
+        if each and event == "call" and frame.f_code.co_filename.startswith(OURS):
             each[-1][frame.f_code] += 1
         elif event == "c_call" and (read := read_by(argument)) is not None:
             select([read], [], [], LATE)
 
+    threading.setprofile(note)
     async with resolver.Resolver(policy=policy) as session:
         for _ in range(WARM):
-            response = await session.fetch(url)
+            size = await work(session, url)
         gc.collect()
         gc.disable()
         for _ in range(COUNTED):
             each.append(Counter())
             sys.setprofile(note)
-            await session.fetch(url)
+            await work(session, url)
             sys.setprofile(None)
         left = gc.collect()
         gc.enable()
-    return len(response.content), left, each
+    threading.setprofile(None)
+    return size, left, each
 
 
 def main(*wanted: str) -> None:
@@ -125,13 +152,14 @@ def main(*wanted: str) -> None:
             ports = json.loads(server.stdout.readline())
             policy = resolver.Policy(allow_port=frozenset(ports.values()))
             urls = {kind: f"{kind}://127.0.0.1:{ports[kind]}{path}" for kind, path in KINDS.items()}
-            report({kind: counted(url, policy) for kind, url in urls.items()}, *wanted)
+            counts = {kind: counted(url, policy) for kind, url in urls.items()}
+            report({**counts, SAVED: counted(urls["http"], policy, save)}, *wanted)
         finally:
             server.kill()
 
 
 def report(counts: dict[str, Count], *wanted: str) -> None:
-    print("one warm fetch: calls of functions in protocols and resolver, and their files")
+    print("one warm fetch or save: calls of functions in protocols and resolver, and their files")
     for kind, count in counts.items():
         print(f"{count.calls:6} calls {count.files:4} files  {kind}, {count.size} bytes")
         if kind in wanted:
