@@ -1,4 +1,4 @@
-"""The number of calls and files of a warm fetch or save: counted, not timed, so it is the same on any machine.
+"""The calls and files of a warm fetch or save: counted, not timed, so the same on any machine.
 
 A change that needs more calls or files raises the figure here, and gives its reason.
 """
