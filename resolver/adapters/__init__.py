@@ -1,6 +1,5 @@
 """Adapters for other libraries: one module or package for each library.
 
-Two adapters share `fields`. An adapter uses only the public APIs of `resolver` and of the adapted library, so
-other programs can contain their own adapters. Other packages do not import adapters, except the command
-`resolve mcp`, which imports `mcp`.
+An adapter uses only the public APIs of `resolver` and of the other library. So an adapter can also be part of
+another program. No other package imports an adapter, except the command `resolve mcp`, which imports `mcp`.
 """

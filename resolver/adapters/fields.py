@@ -1,8 +1,8 @@
 """Header fields that an http client passes in a request for a scheme without header fields, such as ftp.
 
 A login (`Authorization: Basic`) is sent only to the host and port of the URL. Some default header fields of
-the client are ignored, because every response satisfies them. All other header fields are errors, because the
-caller would believe that the server received the field.
+the client are ignored, because every response satisfies these header fields. All other header fields are
+errors, because this library cannot send header fields with such a scheme.
 """
 
 from __future__ import annotations
@@ -19,22 +19,27 @@ Place: TypeAlias = tuple[str, str, int]
 Answer: TypeAlias = Awaitable[resolver.Credentials | None] | resolver.Credentials | None
 Given: TypeAlias = Callable[[str, str, int, bytes | None], Answer] | Mapping[Place, resolver.Credentials]
 
-#: Header fields that can be ignored: the URL and the connection determine the first two fields. A complete
-#: response without a content coding, which no cache has stored, satisfies the other fields (RFC 9110 13.1,
-#: RFC 9111 5.2.1). A client with a cache sends these fields to revalidate a stored response.
+#: Header fields of a request that can be ignored. The URL and the connection determine the first two header
+#: fields. The other header fields permit any response that is complete, is not from a cache, and has no
+#: content coding (RFC 9110 13.1, RFC 9111 5.2.1). A client with a cache sends some of these header fields to
+#: revalidate a stored response.
 _SATISFIED = frozenset(
     {"host", "connection", "accept-encoding", "cache-control", "if-modified-since", "if-none-match"}
 )
 
 
 class PlaceLogin(NamedTuple):
-    """The login of a request, which is valid only for the scheme, host and port of its URL (S11)."""
+    """The login of a request. The login is valid only for the scheme, host and port of the URL (S11)."""
 
     place: Place
     credentials: resolver.Credentials
 
     def override_source(self, given: Given | None) -> Given:
-        """Return a credentials source: this login for its own host and port, and `given` for all others."""
+        """Return a function that finds credentials for a request.
+
+        The function returns this login for the host and port of the login. For all other hosts and ports, it
+        calls `given`.
+        """
         if given is None or isinstance(given, Mapping):
             return {**(given or {}), self.place: self.credentials}
 
@@ -47,7 +52,9 @@ class PlaceLogin(NamedTuple):
 
 
 def login_of(url: str, fields: Iterable[tuple[str, str]], own_agent: str) -> PlaceLogin | None:
-    """Return the login in the header fields of a request; None without a login, or if the URL has the login.
+    """Return the login in the header fields of a request, or None without a login.
+
+    A login that the URL also contains is ignored.
 
     Args:
         url: The URL of the request.

@@ -3,13 +3,14 @@
     httpx.Client(mounts=resolver.adapters.httpx.mounts())
     httpx.AsyncClient(mounts=resolver.adapters.httpx.mounts())
 
-The clients of httpx2 have the same names, and are supported, too.
+The clients of httpx2 are supported too; their classes have the same names.
 
-`resolver.HttpxTransport` is the transport for http. Results of other schemes are converted to http status
-codes: 200 for success, 404 for a missing resource, 401 for a required login, 403 for denied access, 503 for a
-temporary refusal, and 502 for any other refusal. A failure raises an exception of the client, with the error
-of this library as its cause. Only GET is supported. The only supported header field is a login. All other
-parts of a request (header fields, body, extensions) raise an error before data is sent.
+For http and https, `resolver.HttpxTransport` is the transport. Results of other schemes are converted to http
+status codes: 200 for success, 404 for a missing resource, 401 for a required login, 403 for denied access,
+503 for a temporary refusal, and 502 for any other refusal. A failure raises an exception of httpx or httpx2,
+with the error of this library as its cause. Only GET is supported. The only supported header field is a login
+(`Authorization`). Other header fields, a request body and unknown extensions raise an error before data is
+sent.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _EXCEPTIONS: tuple[tuple[type[resolver.ResolveError], str], ...] = (
 
 
 def mounts(**settings: Unpack[resolver.Settings]) -> dict[str, Transport]:
-    """Return the argument `mounts` of a client of httpx or httpx2, with all schemes that the client lacks.
+    """Return the argument `mounts` for a client of httpx or httpx2: a transport for each other scheme.
 
     Args:
         settings: The settings of a `Resolver`.
@@ -64,17 +65,17 @@ class _Given(resolver.Settings, total=False):
     referrer: tuple[str, str | None] | None
 
 
-#: The extension key with which `HttpxTransport` marks a redirected request. httpx copies the extensions to
-#: the next request.
+#: The key in the extensions of a request with which `HttpxTransport` marks a redirected request. httpx copies
+#: the extensions to the next request.
 _MARK = "resolver.hop"
 
 
 class Transport(TransportBase):
     """A transport of httpx and httpx2 for schemes without header fields.
 
-    The client's timeouts `connect` and `read` apply to each single wait. The timeouts `write` and `pool` are
-    ignored, because a request is a single line. The request extensions `origin` and `referrer` have the same
-    meaning as for `resolver.stream`.
+    The client's timeouts `connect` and `read` apply to each wait separately. The timeout `write` is ignored,
+    because a request is a single line. The timeout `pool` is ignored too. The request extensions `origin` and
+    `referrer` have the same meaning as the arguments of `resolver.stream`.
     """
 
     def __init__(self, **settings: Unpack[resolver.Settings]) -> None:
@@ -117,7 +118,7 @@ class Transport(TransportBase):
         limits = said.get("limits") or resolver.Limits()
         asked = extensions.pop("timeout", {})
         said["limits"] = limits.waiting(asked.get("connect"), asked.get("read"))
-        # header fields for another host and port are not sent after a redirect (S11)
+        # After a redirect, the header fields are ignored, because they may belong to another host (S11).
         if (hop := extensions.pop(_MARK, None)) is not None:
             said["origin"], said["referrer"] = "derived", hop.referrer
             return said
@@ -179,7 +180,7 @@ class _AsyncBody:
 
 
 def _agent_of(family: HttpxFamily) -> str:
-    """Return the default `User-Agent` of the clients of a family."""
+    """Return the default `User-Agent` of the clients of httpx or httpx2."""
     return f"python-{family.__name__}/{family.__version__}"
 
 
@@ -198,7 +199,7 @@ def _make_declined_response(error: resolver.Declined, family: HttpxFamily) -> ht
 
 @contextmanager
 def _translate_errors(request: AnyRequest, family: HttpxFamily) -> Iterator[None]:
-    """Convert errors of this library to exceptions of the family of the client."""
+    """Convert errors of this library to exceptions of httpx or httpx2."""
     try:
         yield
     except resolver.ResolveError as error:

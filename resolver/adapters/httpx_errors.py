@@ -1,4 +1,4 @@
-"""The errors of this library as the documented exceptions of httpx and httpx2."""
+"""The conversion of this library's errors to the documented exceptions of httpx and httpx2."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class RequestRefused(resolver.Refused):
-    """A refusal of an httpx request by the policy.
+    """The policy refused a request of httpx or httpx2.
 
-    The raised exception is also a `TransportError` of httpx or httpx2.
+    The raised exception is a subclass of this class and of `TransportError` of the client's library.
     """
 
     def __init__(self, refused: resolver.Refused) -> None:
@@ -25,14 +25,14 @@ class RequestRefused(resolver.Refused):
         vars(self).update(vars(refused))
 
     def __setattr__(self, name: str, value: object) -> None:
-        """Set an attribute; httpx sets the attribute `request` of each exception."""
+        """Set an attribute. httpx needs this method, because httpx sets `request` on each exception."""
         if name == "request":
             object.__setattr__(self, name, value)
         else:
             super().__setattr__(name, value)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Return the data for pickle; the class itself cannot be pickled, because no module contains it."""
+        """Return the data for pickle. The class is created at run time, so pickle cannot find it by name."""
         if type(self) is RequestRefused:
             return super().__reduce__()
         return _restore_refusal, (type(self).__bases__[1], vars(self).copy())
@@ -64,7 +64,7 @@ _TIMEOUTS: Mapping[Phase, str] = {
 def translate_error(
     error: resolver.ResolveError, family: HttpxFamily, phase: Phase = "read"
 ) -> httpx.TransportError | RequestRefused:
-    """Return the exception of a family for an error; `phase` is the phase in which a timeout passed."""
+    """Return the exception of httpx or httpx2 for an error; `phase` is the phase of a timeout."""
     if isinstance(error, resolver.Refused):
         return join_classes(RequestRefused, family.TransportError)(error)
     if isinstance(error, resolver.TimedOut):

@@ -1,8 +1,8 @@
-"""The two families of httpx: httpx, and its successor httpx2. Their classes have the same names.
+"""The two libraries of the httpx family: httpx and its successor httpx2, with the same class names.
 
-A transport works with both families. The class of the request determines the classes of the response and of
-the errors. This module imports neither family, because each import takes 70 to 120 ms and the caller has
-imported the family of the request.
+A transport works with both libraries. The class of the request determines the classes of the response and of
+the exceptions. This module does not import httpx or httpx2, because each import takes 70 to 120 ms. The
+caller has already imported the library of the request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAMES = ("httpx", "httpx2")
 
 
 class HttpxFamily(Protocol):
-    """The names of a family that the transports use; the module `httpx` or `httpx2` has this type."""
+    """The type of the modules `httpx` and `httpx2`, with the names that the transports use."""
 
     __name__: str
     __version__: str
@@ -38,12 +38,12 @@ class HttpxFamily(Protocol):
 
 
 def error_class(family: HttpxFamily, name: str) -> type[httpx.TransportError]:
-    """Return the exception class of a family with this name, for example `ConnectError`."""
+    """Return an exception class of httpx or httpx2 by name, for example `ConnectError`."""
     return cast("type[httpx.TransportError]", getattr(family, name))
 
 
 def family_of(request: AnyRequest) -> HttpxFamily:
-    """Return the family of the client that made the request.
+    """Return the module (httpx or httpx2) to which a request belongs.
 
     Raises:
         TypeError: The request is neither an `httpx.Request` nor an `httpx2.Request`.
@@ -62,9 +62,10 @@ def _find_family(kind: type) -> HttpxFamily:
 
 
 def join_classes(ours: type[T], theirs: type[object]) -> type[T]:
-    """Return a common subclass of a class of this library and a class of a family.
+    """Return a common subclass of a class of this library and a class of httpx or httpx2.
 
-    The clients of a family accept only bodies and exceptions of their own classes.
+    The common subclass is necessary, because each library accepts only its own classes of bodies and
+    exceptions.
     """
     if (joined := _JOINED.get((ours, theirs))) is None:
         names = {"__module__": ours.__module__, "__doc__": ours.__doc__}
@@ -97,7 +98,7 @@ if TYPE_CHECKING:
 else:
 
     class _Transport:
-        """The methods of a transport that the clients call."""
+        """The methods of a transport that the clients of httpx and httpx2 call."""
 
         def __enter__(self):
             return self
@@ -114,8 +115,8 @@ else:
     class TransportBase(_Transport):
         """The base class of a transport for the clients of both families.
 
-        Some libraries require a subclass of a family's transport classes. So if the family was imported
-        before a transport is created, its transport classes become base classes.
+        Some libraries require a subclass of the transport classes of httpx or httpx2. So the transport
+        classes become base classes, if httpx or httpx2 is imported before a transport is created.
         """
 
         def __new__(cls, *given, **settings):

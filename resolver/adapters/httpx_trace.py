@@ -1,10 +1,10 @@
-"""The extension `trace` of a request: a function that is called at each step, as in httpcore.
+"""The request extension `trace`: a function of the caller that receives trace events, as in httpcore.
 
-The first step is `connection.connect_tcp` (DNS lookup, connection and TLS together). The other steps are
-`send_request_headers`, `send_request_body`, `receive_response_headers` and `receive_response_body`, with the
-prefix `http11` or `http2`. Each step has the event `started`, and then `complete` or `failed`. A small
-request body is sent together with the head, in one step. With a pooled connection, the step `connect_tcp`
-does not occur.
+The first step of a request is `connection.connect_tcp` (DNS lookup, connection and TLS together). The other
+steps are `send_request_headers`, `send_request_body`, `receive_response_headers` and `receive_response_body`,
+with the prefix `http11` or `http2`. Each step has the event `started`, and then `complete` or `failed`. A
+small request body is sent together with the request head, in one step. If a pooled connection is used, the
+step `connect_tcp` does not occur.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from protocols.contract import Line
     from resolver.network.stream import SocketStream
 
-#: A function that passes the name of an event and its data to the function of the client.
+#: A function that passes the name and the data of a trace event to the caller's `trace` function.
 Report: TypeAlias = Callable[[str, Mapping[str, Any]], Awaitable[None]]
 
 _HEADERS, _BODY = "receive_response_headers", "receive_response_body"
 
 
 class RequestTrace:
-    """The progress of one request."""
+    """The trace of one request, which reports each step to the caller's function."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -34,7 +34,7 @@ class RequestTrace:
 
     @asynccontextmanager
     async def watch(self, step: str, facts: Mapping[str, Any]) -> AsyncIterator[None]:
-        """Report the start of a step, and its end or failure."""
+        """Report the start of a step, and then its completion or failure."""
         await self._report(f"{step}.started", facts)
         try:
             yield
@@ -44,13 +44,16 @@ class RequestTrace:
         await self._report(f"{step}.complete", {"return_value": None})
 
     def wrap(self, stream: SocketStream) -> TracedStream:
-        """Return the stream with reports of its first writes and reads."""
+        """Wrap a connection, so that its first writes and reads are reported."""
         self._prefix = "http2" if stream.agreed == "h2" else "http11"
         return TracedStream(stream, self)
 
     @asynccontextmanager
     async def watch_send(self, number: int) -> AsyncIterator[None]:
-        """Report a write; later HTTP/2 frames are not reported, because they only manage the connection."""
+        """Report a write of the request.
+
+        HTTP/2 frames after the request are not reported, because these frames only manage the connection.
+        """
         if number and self._prefix == "http2":
             yield
             return
@@ -58,7 +61,7 @@ class RequestTrace:
             yield
 
     async def begin(self, step: str) -> None:
-        """Report once that the reception of a step started."""
+        """Report that a step of receiving started; repeated calls have no effect."""
         if self._step != step:
             self._step = step
             await self._report(f"{self._prefix}.{step}.started", {})
@@ -69,26 +72,26 @@ class RequestTrace:
             await self.begin(_HEADERS)
 
     async def end_headers(self, head: tuple[bytes, int, bytes, list[tuple[bytes, bytes]]]) -> None:
-        """Report the received head: the version, the status, the reason and the header fields."""
+        """Report the received response head: version, status, reason phrase and header fields."""
         await self.begin(_HEADERS)
         await self._report(f"{self._prefix}.{_HEADERS}.complete", {"return_value": head})
 
     async def begin_body(self) -> None:
-        """Report the first read of the body."""
+        """Report the first read of the response body."""
         await self.begin(_BODY)
 
     async def end_body(self) -> None:
-        """Report the complete body."""
+        """Report that the response body is complete."""
         await self._report(f"{self._prefix}.{_BODY}.complete", {"return_value": None})
 
     async def fail(self, error: Exception) -> None:
-        """Report that the reception of a step failed."""
+        """Report that the current step of receiving failed."""
         if self._step is not None:
             await self._report(f"{self._prefix}.{self._step}.failed", {"exception": error})
 
 
 class TracedStream:
-    """A connection whose writes and reads are reported."""
+    """A connection that reports its writes and reads to a `RequestTrace`."""
 
     def __init__(self, stream: SocketStream, trace: RequestTrace) -> None:
         self._stream = stream
@@ -99,12 +102,12 @@ class TracedStream:
         return getattr(self._stream, name)
 
     async def send(self, *lines: Line) -> None:
-        """Send the lines, as one step."""
+        """Send lines, and report the write as one step."""
         async with self._trace.watch_send(self._sent):
             self._sent += 1
             await self._stream.send(*lines)
 
     async def receive(self) -> bytes:
-        """Return the next bytes; the first read begins the response head."""
+        """Return the next received bytes; the first read starts the step for the response head."""
         await self._trace.begin_headers()
         return await self._stream.receive()

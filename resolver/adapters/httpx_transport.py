@@ -1,4 +1,7 @@
-"""The http transport for httpx and httpx2, with policy checks (SSRF) and their timeouts and exceptions."""
+"""The http transport for httpx and httpx2, with policy checks (SSRF protection).
+
+The transport applies the timeouts of the client, and raises exceptions of the client's library.
+"""
 
 from __future__ import annotations
 
@@ -85,25 +88,26 @@ if TYPE_CHECKING:
 # Redirects that the httpx client follows, and the headers of the redirected requests (S10, S11).
 #
 # For each redirect, httpx creates a new request, and copies the extensions of the old request to the new
-# request. So if a request gets a redirect response, this transport stores a mark in its extensions. If a
-# request has the mark of another request, it follows a redirect. If a request has its own mark, it is sent
-# again, for example for authentication.
+# request. So if the response to a request is a redirect, this transport stores a mark in the extensions of
+# the request. A request with the mark of another request is a redirected request. A request with its own mark
+# is the same request, sent again, for example for authentication.
 
 _MARK = "resolver.hop"
-#: The schemes of WebSocket. The first request of a connection is an http request (RFC 6455 4.1).
+#: A pattern for the URL schemes of WebSocket. A WebSocket connection begins with an http request (RFC 6455
+#: 4.1), so the scheme is replaced by http or https.
 _WEBSOCKET = re.compile(r"\Aws(s?)(?=:)")
 Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
 
 class _RedirectMark(NamedTuple):
-    """The mark of a request that got a redirect response.
+    """The mark of a request whose response is a redirect.
 
     Attributes:
-        request: The request that got the redirect response.
-        referrer: The URL and address of this request.
+        request: The request whose response is a redirect.
+        referrer: The URL and IP address of this request.
         hops: The number of redirects so far.
-        left: Whether a redirect has led away from the host and port of the first request.
-        clock: The clock that started with the first request.
+        left: Whether a redirect has led to a host or port other than those of the first request.
+        clock: The clock for the time limit of the first request and all its redirects.
     """
 
     request: ReferenceType[httpx.Request]
@@ -114,9 +118,10 @@ class _RedirectMark(NamedTuple):
 
 
 class RequestRoute(NamedTuple):
-    """The origin of a request.
+    """The origin and the redirects of a request.
 
-    `hops` is the number of redirects before the request. `left` and `clock` are as in `_RedirectMark`.
+    `hops` is the number of redirects before the request. `left` and `clock` have the same meaning as in
+    `_RedirectMark`.
     """
 
     origin: Origin
@@ -129,9 +134,9 @@ class RequestRoute(NamedTuple):
         """Return the route, URL and headers for a redirect to `url`.
 
         Credentials for one host and port are not sent to another host or port. After a redirect to another
-        host or port, the credentials are not sent again, even if a later redirect leads back to the first
-        host. A user name in the URL of a redirect is removed, because httpx would send the user name (S06:
-        passwords sent without encryption).
+        host or port, the credentials are never sent again, even if a later redirect leads back to the first
+        host. A user name in a redirect URL is removed, because httpx would send the user name as a login
+        (S06: passwords sent without encryption).
         """
         if self.origin != "derived" or self.referrer is None:
             return self, url, headers
@@ -142,13 +147,16 @@ class RequestRoute(NamedTuple):
         return self._replace(left=True), there, select_harmless(headers)
 
     def mark(self, request: httpx.Request, found_in: Referrer, clock: Clock) -> None:
-        """Mark a request that got a redirect response, because the client may follow the redirect."""
+        """Mark a request whose response is a redirect, because the client may follow the redirect."""
         mark = _RedirectMark(ref(request), found_in, self.hops + 1, self.left, clock)
         request.extensions = {**request.extensions, _MARK: mark}
 
 
 def route_of(request: httpx.Request, origin: Origin) -> RequestRoute:
-    """Return the route of a request, from its redirect mark, its extensions or the default origin."""
+    """Return the route of a request.
+
+    The source is the redirect mark, or else the request extensions, or else the default origin.
+    """
     mark = cast("_RedirectMark | None", request.extensions.get(_MARK))
     if mark is not None and mark.request() is not request:
         return RequestRoute("derived", mark.referrer, mark.hops, mark.left, mark.clock)
@@ -157,11 +165,11 @@ def route_of(request: httpx.Request, origin: Origin) -> RequestRoute:
     return RequestRoute(chosen, None if led_by is None else Referrer(*led_by))
 
 
-# The gate of one httpx request. The connections of the gate apply the timeouts of the httpx client.
+# The network gate of one httpx request. The connections of this gate apply the timeouts of the httpx client.
 #
-# httpx has a timeout for each phase: connect, one write, and one read. If the timeout of httpx or the limit
-# of this library is reached, the request fails. The timeout for the response head starts when the request has
-# been completely sent.
+# httpx has a timeout for each phase: connect, one write, and one read. If a timeout of httpx or a limit of
+# this library is reached, the request fails. The timeout for the response head starts when the complete
+# request has been sent.
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -170,12 +178,12 @@ _NEVER = float("inf")
 
 
 class HttpxTimeouts:
-    """The timeouts of one request, as an implementation of `Bounds`.
+    """The timeouts of one httpx request, as an implementation of `Bounds`.
 
     Args:
-        timeouts: The timeouts of httpx in seconds by phase; None means no timeout.
-        clock: The clock of a request and its redirects.
-        head: The timeout for the response head in seconds; None means no timeout.
+        timeouts: The timeouts of httpx in seconds by phase; a phase with the value None does not time out.
+        clock: The clock for the time limit of a request and its redirects.
+        head: The timeout for the response head in seconds, or None.
     """
 
     def __init__(self, timeouts: Mapping[str, float | None], clock: Clock, head: float | None) -> None:
@@ -191,8 +199,8 @@ class HttpxTimeouts:
     def late(self) -> Phase:
         """Return the phase of the timeout that ended the request.
 
-        A read timeout is not recorded while the request body is still being sent, because it is then not an
-        error.
+        While the request body is being sent, a read timeout is not recorded, because the server may respond
+        after the complete body.
         """
         return self._late
 
@@ -202,16 +210,16 @@ class HttpxTimeouts:
             self._late = phase
 
     def forget(self) -> None:
-        """Remove the timeouts, because the connection belongs to another protocol."""
+        """Remove the http timeouts, because the connection has switched to another protocol."""
         self._timeouts, self._until = {}, {}
 
     def begin_saying(self) -> None:
-        """Start the phase in which the client concurrently sends the request and reads the response."""
+        """Start the phase in which the client sends the request and concurrently reads the response."""
         self._saying = True
         self.leave_head()
 
     def end_saying(self) -> None:
-        """End the phase of sending, and start the timeout for the response head."""
+        """End the phase in which the request is sent, and start the timeout for the response head."""
         self._saying = False
         self.await_head()
 
@@ -231,26 +239,29 @@ class HttpxTimeouts:
         return self._until.get(phase, _NEVER)
 
     def compute_deadline(self, phase: Phase, silent: float) -> float:
-        """Return the deadline for one wait in a phase; `silent` is the deadline of the idle timeout."""
+        """Return the deadline of one wait: the httpx deadline of the phase or `silent`, if that is earlier.
+
+        `silent` is the deadline of the idle timeout. In the phase `connect`, the result is `silent`.
+        """
         return silent if phase == "connect" else min(silent, self.deadline(phase))
 
     def make_timeout(self, phase: Phase) -> TimedOut:
-        """Return the error for a phase that exceeded the timeout of httpx."""
+        """Return the error for a phase that exceeded its httpx timeout."""
         return TimedOut(f"timed out after {self._timeouts[phase]:g} s (timeout of the client)")
 
     def leave_head(self) -> None:
-        """Suspend the timeout for the response head, because the server cannot have responded yet."""
+        """Suspend the timeout for the response head, because the request is not yet completely sent."""
         if self.scope is not None:
             self.scope.deadline = self._clock.deadline
 
     def await_head(self) -> None:
-        """Start the timeout for the response head, because the request has been completely sent."""
+        """Start the timeout for the response head, because the complete request has been sent."""
         if self.scope is not None and self._head is not None:
             self.scope.deadline = min(self._clock.deadline, self._clock.loop.current_time() + self._head)
 
 
 class TimeoutGate(UrlGate):
-    """A `UrlGate` with the httpx timeouts and the family of one request."""
+    """A network gate for one request, with its httpx timeouts and its library (httpx or httpx2)."""
 
     def __init__(
         self,
@@ -267,7 +278,7 @@ class TimeoutGate(UrlGate):
         self._times = self._connector.bounds = HttpxTimeouts(timeouts, self.clock, self.limits.head)
 
     async def open_connection(self, host: str, port: int, *, tls: bool) -> SocketStream:
-        """Open a connection, as a step of the trace."""
+        """Open a connection, and report the step to the trace function of the caller."""
         if self.trace is None:
             return await super().open_connection(host, port, tls=tls)
         async with self.trace.watch("connection.connect_tcp", {"host": host, "port": port}):
@@ -294,7 +305,7 @@ class TimeoutGate(UrlGate):
                 pooled.stream = stream
 
     def switch_protocols(self) -> SocketStream:
-        """Return the connection of a response 101, without the timeouts of http."""
+        """Return the connection after a 101 response, without the http timeouts."""
         stream = self._connector.first
         assert stream is not None, "a response was received"
         self._times.forget()
@@ -302,11 +313,11 @@ class TimeoutGate(UrlGate):
         return stream
 
     def translate_error(self, error: ResolveError) -> httpx.TransportError | RequestRefused:
-        """Return the exception of the client's family; for a timeout, it depends on the phase."""
+        """Return the httpx or httpx2 exception for an error; the class for a timeout depends on the phase."""
         return translate_error(error, self.family, self._times.late)
 
     async def enter(self, conversation: AbstractAsyncContextManager[Reply]) -> Reply:
-        """Receive the response head within its timeout."""
+        """Receive the response head, within the timeout for the response head."""
         if self.limits.head is None:
             with self.clock.limit_time():
                 return await conversation.__aenter__()
@@ -320,7 +331,7 @@ class TimeoutGate(UrlGate):
     async def first_of(
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
     ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
-        """Run both callables concurrently: one sends the request, and the other reads the response."""
+        """Run two functions concurrently: one sends the request, and the other reads the response."""
         self._times.begin_saying()
         if self.trace is not None:
             self.trace.is_sending = True
@@ -333,10 +344,9 @@ class TimeoutGate(UrlGate):
 
 
 class RequestBody:
-    """The body of a request.
+    """The body of a request: the complete bytes (`octets`), or a stream of chunks (`next_piece`).
 
-    `octets` is the complete body, or None for a streaming body. `next_piece` returns the chunks of a
-    streaming body. `aclose` also closes the iterator of the client, even if the iterator is not exhausted.
+    `aclose` closes the iterator of the client, even if the iterator has more chunks.
     """
 
     def __init__(self, request: httpx.Request, family: HttpxFamily) -> None:
@@ -353,7 +363,7 @@ class RequestBody:
             )
 
     async def next_piece(self) -> bytes:
-        """Return the next chunk, or empty bytes at the end of the body."""
+        """Return the next chunk of a streaming body, or empty bytes at the end of the body."""
         assert self._pieces is not None, "the body is known in advance"
         async for octets in self._pieces:
             if octets:
@@ -361,13 +371,13 @@ class RequestBody:
         return b""
 
     async def aclose(self) -> None:
-        """Close the iterator of the client, so that no further chunks are sent."""
+        """Close the client's iterator for the request body, so that no more chunks are sent."""
         if isinstance(self._pieces, AsyncGenerator):  # httpx uses async generators for streaming bodies
             await self._pieces.aclose()
 
 
 async def _iterate_in_thread(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the chunks of a body from a blocking client; each chunk is read in the thread of the client."""
+    """Yield the chunks of a blocking client's request body; the client's thread produces each chunk."""
     while (octets := await ask(partial(next, pieces, None))) is not None:
         yield octets
 
@@ -407,15 +417,18 @@ class ResponseBody:
         return await self._read()
 
     async def read_switched(self) -> bytes:
-        """Return bytes of the new protocol; empty at the end."""
+        """Return received bytes of the new protocol, or empty bytes at the end."""
         with self.gate.clock.limit_time():
             return await anext(self._body, b"")
 
     async def read_ahead(self) -> bool:
-        """Read up to 1 MiB that has arrived, and return whether the body is complete.
+        """Read the bytes of the body that have already arrived, at most about 1 MiB.
 
-        If the length of the body is announced, the method waits up to 2 ms for the body, because a server may
-        send the body after the response head. If an error occurs, later reads raise the error.
+        If the response has a `Content-Length`, the method waits up to 2 ms, because the body may arrive
+        shortly after the response head. If an error occurs, a later read raises the error.
+
+        Returns:
+            Whether the body is complete.
         """
         loop = self.gate.clock.loop
         with loop.move_on_at(loop.current_time() + MOMENT if self._has_length else -_NEVER):
@@ -429,7 +442,7 @@ class ResponseBody:
         return False
 
     def take_ahead(self) -> bytes:
-        """Return the bytes that `read_ahead` has read."""
+        """Return and clear the bytes that `read_ahead` has read."""
         octets, self._ahead = b"".join(self._ahead), []
         return octets
 
@@ -474,7 +487,7 @@ class ResponseBody:
 
 
 class SwitchedConnection:
-    """The connection of a response 101; see `UpgradedConnection`."""
+    """The connection after a 101 response, as an implementation of `UpgradedConnection`."""
 
     def __init__(self, body: ResponseBody, gate: TimeoutGate) -> None:
         self._stream = gate.switch_protocols()
@@ -490,7 +503,7 @@ class SwitchedConnection:
 
 
 class HeldBody:
-    """The response body for a blocking client. `close` closes the response."""
+    """The response body for a blocking client; `close` also closes the response."""
 
     def __init__(self, body: ResponseBody, held: OpenResource) -> None:
         self._ahead = body.take_ahead()
@@ -513,11 +526,11 @@ class HttpxTransport(TransportBase):
     The clients of httpx2 are supported too. The class of a request determines whether its response and
     exceptions belong to httpx or httpx2.
 
-    A transport object cannot be used with both asynchronous and blocking clients. The first request
-    determines the kind of the client. If the policy refuses a request, `RequestRefused` is raised before data
-    is sent. `RequestRefused` is a subclass of `Refused` and of the `TransportError` of the client. All other
-    errors are exceptions of the client, with the error of this library as their cause. Both the timeouts of
-    the client and the limits of this library apply.
+    A transport object cannot be used with both asynchronous and blocking clients; the first request
+    determines the kind of client. If the policy refuses a request, `RequestRefused` is raised before data is
+    sent. `RequestRefused` is a subclass of `Refused` and of `TransportError` of the client's library. All
+    other errors are exceptions of the client's library, with the error of this library as their cause. Both
+    the timeouts of the client and the limits of this library apply.
 
     Args:
         origin: The origin of the URLs.
@@ -568,9 +581,9 @@ class HttpxTransport(TransportBase):
         return PortalContext(self._home, answer, _hold_response, _read_ahead).__enter__()
 
     def _serve(self, request: AnyRequest, kind: str) -> None:
-        """Raise an error if both kinds of clients use this transport.
+        """Raise an error if both asynchronous and blocking clients use this transport.
 
-        Pooled connections belong to one event loop or one thread.
+        The reason is that each pooled connection belongs to one event loop.
         """
         if self._kind == kind:
             return
@@ -651,7 +664,10 @@ class HttpxTransport(TransportBase):
         return route, gate, url, relay(relayed, gate.options, gate.limits, tls=url.secured)
 
     def _trace(self, request: httpx.Request) -> RequestTrace | None:
-        """Return the trace of a request; a blocking client's function runs in the client's thread."""
+        """Return the trace of a request, or None.
+
+        The `trace` function of a blocking client runs in the client's thread.
+        """
         function = cast("Callable[[str, Mapping[str, Any]], Any] | None", request.extensions.get("trace"))
         if function is None:
             return None
@@ -711,17 +727,21 @@ class HttpxTransport(TransportBase):
 
 @lru_cache(maxsize=64)
 def _filter_codings(value: bytes, undone: frozenset[str]) -> bytes:
-    """Remove the content codings that this library cannot decode from an Accept-Encoding value."""
+    """Return an `Accept-Encoding` value without the content codings that this library cannot decode."""
     named = [coding.strip() for coding in value.decode("latin-1").split(",")]
     known = [coding for coding in named if coding.partition(";")[0].strip().lower() in undone]
     return ", ".join(known).encode("latin-1") or b"identity"
 
 
 async def _read_ahead(response: httpx.Response) -> bool:
-    """Read the received bytes of the body in the portal call of the head; each call takes 0.1 ms."""
+    """Read the received bytes of the body, in the same portal call as the response head.
+
+    This is faster, because each portal call takes 0.1 ms.
+    """
     body = response.stream
     assert isinstance(body, ResponseBody)
-    # A trace function is excluded, because it would run within the short time limit of `read_ahead`.
+    # A request with a `trace` function is excluded, because the function would run within the short time
+    # limit of `read_ahead`.
     return body.upgraded is None and body.gate.trace is None and await body.read_ahead()
 
 
@@ -746,9 +766,10 @@ async def _begin(conversation: AbstractAsyncContextManager[Reply], gate: Timeout
 def _goes_in_frames(request: httpx.Request, body: RequestBody) -> bool:
     """Return whether a request may use HTTP/2.
 
-    HTTP/2 is not used for a request with a body, because the server must grant a flow-control window for each
-    chunk. HTTP/2 is not used for CONNECT, because the header fields of CONNECT are different in HTTP/2 (RFC
-    9113 8.5). HTTP/2 has no field `Upgrade` (RFC 9113 8.6).
+    A request with a body uses HTTP/1.1, because in HTTP/2 each chunk may have to wait for the server's
+    flow-control window. CONNECT uses HTTP/1.1, because HTTP/2 has other header fields for CONNECT (RFC 9113
+    8.5). A request with the header field `Upgrade` uses HTTP/1.1, because HTTP/2 does not have this header
+    field (RFC 9113 8.6).
     """
     bodiless = body.octets == b"" and "transfer-encoding" not in request.headers
     return bodiless and request.method != "CONNECT" and "upgrade" not in request.headers

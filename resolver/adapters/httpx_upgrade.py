@@ -1,8 +1,9 @@
 """The connection after a 101 response (RFC 9110 section 15.2.2), for libraries such as WebSocket clients.
 
-The methods and errors are the same as for a network stream of httpcore or, with httpx2, of httpcore2.
-Libraries such as httpx-ws use `response.extensions["network_stream"]` and catch `httpcore.ReadError`. The
-timeouts of http do not apply, because each call has its own timeout.
+The methods and exceptions are those of a network stream of httpcore. With httpx2, they are those of
+httpcore2. Libraries such as httpx-ws use `response.extensions["network_stream"]` and catch
+`httpcore.ReadError`. The http timeouts do not apply to this connection, because each method call has its own
+timeout.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ T = TypeVar("T")
 
 
 class UpgradedConnection(Protocol):
-    """The connection of a response 101. Its methods raise errors of this library."""
+    """The connection after a 101 response, with methods that raise errors of this library."""
 
     loop: Loop
 
     async def read(self) -> bytes:
-        """Return received bytes; empty at the end."""
+        """Return received bytes, or empty bytes at the end of the connection."""
         ...
 
     async def write(self, octets: bytes) -> None: ...
@@ -40,16 +41,17 @@ class UpgradedConnection(Protocol):
 
 
 class StreamErrors(NamedTuple):
-    """The exception classes for a failed call and for a timeout."""
+    """The exception classes of httpcore for a failed read or write, and for its timeout."""
 
     failed: type[Exception]
     timed_out: type[Exception]
 
 
 def _errors_of(family: HttpxFamily) -> tuple[StreamErrors, StreamErrors]:
-    """Return the exception classes of a read and of a write.
+    """Return the httpcore exception classes of a read and of a write.
 
-    The httpcore module of a family is imported lazily, because few responses have the status 101.
+    httpcore or httpcore2 is imported only when this function is called (lazily), because few responses have
+    the status 101.
     """
     if family.__name__ == "httpx2":
         import httpcore2
@@ -63,7 +65,7 @@ def _errors_of(family: HttpxFamily) -> tuple[StreamErrors, StreamErrors]:
 
 
 class AsyncUpgradedStream:
-    """The network stream for an asynchronous client."""
+    """The network stream after a 101 response for an asynchronous client."""
 
     def __init__(self, connection: UpgradedConnection, family: HttpxFamily) -> None:
         self._connection = connection
@@ -101,12 +103,15 @@ class AsyncUpgradedStream:
         await self._connection.aclose()
 
     def get_extra_info(self, info: str) -> object:
-        """Return a property of the connection: `server_addr` or `ssl_object`; None for another name."""
+        """Return the property `server_addr` or `ssl_object` of the connection; None for other names."""
         return self._connection.describe(info)
 
 
 class UpgradedStream:
-    """The network stream for a blocking client: each call runs in the portal's thread."""
+    """The network stream after a 101 response for a blocking client.
+
+    Each call runs in the thread of the event loop (the portal).
+    """
 
     def __init__(self, stream: AsyncUpgradedStream, portal: Portal) -> None:
         self._stream = stream

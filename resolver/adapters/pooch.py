@@ -1,9 +1,9 @@
-"""A downloader of pooch for every scheme.
+"""A pooch downloader for all schemes of this library.
 
     pooch.retrieve("gopher://gopher.example/9/data.bin", known_hash="sha256:…", downloader=Downloader())
 
-pooch verifies the hash of the file. A truncated transfer is resumed, with as many attempts as in the command
-`get`. If the last attempt is also truncated, an error is raised before the hash is verified.
+pooch verifies the hash of the file. A truncated transfer is resumed; the maximum number of attempts is that
+of the command `get`. If the last attempt is truncated too, an error is raised before pooch verifies the hash.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _copy(url: str, file: BinaryIO, settings: resolver.Settings) -> None:
 
 
 def _drawing(stack: ExitStack, watcher: Callable[[Any], None] | None) -> Callable[[Any], None]:
-    """Return an event listener that shows the progress of one transfer, and passes events to `watcher`."""
+    """Return an event listener with a progress bar for one transfer; it passes all events to `watcher`."""
     from tqdm import tqdm  # imported lazily: tqdm is an optional dependency, as in pooch
 
     bar = stack.enter_context(tqdm(unit="B", unit_scale=True, leave=True))

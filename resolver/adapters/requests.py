@@ -1,17 +1,18 @@
-"""A transport adapter of requests for every scheme.
+"""A transport adapter of requests for all schemes of this library.
 
     session = requests.Session()
     resolver.adapters.requests.mount(session)
     session.get("gopher://gopher.example/0/about.txt").text
 
-If http and https are mounted, the adapter uses `resolver.HttpxTransport` for them. The method, the header
-fields and the body of a request are sent unchanged. The requests session handles redirects, proxies, logins
-and cookies.
+If the adapter is mounted for http and https, it uses `resolver.HttpxTransport` for these schemes. The method,
+the header fields and the body of a request are sent unchanged. The session of requests handles redirects,
+proxies, logins and cookies.
 
 Results of other schemes are converted to http status codes: 200 for success, 404 for a missing resource, 401
 for a required login, 403 for denied access, 503 for a temporary refusal, and 502 for any other refusal. The
-message of the server is the `reason`. Only GET is supported for these schemes. The only supported header
-field is a login. Other header fields and a request body raise an error before data is sent.
+server's error message is the `reason` of the response. Only GET is supported for these schemes. The only
+supported header field is a login (`Authorization`). Other header fields and a request body raise an error
+before data is sent.
 
 A failure raises an exception of requests, with the error of this library as its cause. The policy checks the
 target of a redirect with the origin `derived` (S10), even if another adapter received the redirect.
@@ -50,7 +51,8 @@ if TYPE_CHECKING:
 class InvalidResponse(exceptions.ConnectionError, exceptions.InvalidHeader):
     """A response that violates its protocol.
 
-    requests raises `InvalidHeader` for contradictory lengths, and `ConnectionError` for all other violations.
+    The class has two base classes, because requests itself raises `InvalidHeader` for contradictory lengths
+    and `ConnectionError` for all other violations.
     """
 
 
@@ -64,27 +66,27 @@ _EXCEPTIONS: tuple[tuple[type[resolver.ResolveError], type[exceptions.RequestExc
     (resolver.Truncated, exceptions.ChunkedEncodingError),
 )
 
-#: The `version` of a urllib3 response by the version of HTTP.
+#: The values of the attribute `version` of a urllib3 response, by HTTP version.
 _VERSIONS = {b"HTTP/1.0": 10, b"HTTP/1.1": 11, b"HTTP/2": 20}
-#: The number of bytes that a request body with `read` is read by, as in urllib3.
+#: The chunk size in bytes, as in urllib3, in which a request body with a method `read` is read.
 _PIECE = 65_536
 
 
-#: Settings of a `Resolver` that cannot be used for http with requests, and the object to configure instead.
+#: Settings of a `Resolver` that cannot be used for http with requests; the values name the replacement.
 _ELSEWHERE = {
     "archive": "resolver.Resolver",
     "cookies": "session.cookies",
     "credentials": "session.auth",
     "headers": "session.headers",
 }
-#: Fields of `Options` that cannot be used for http with requests, and the object to configure instead.
+#: Fields of `Options` that cannot be used for http with requests; the values name the replacement.
 _OPTIONS_ELSEWHERE = {
     "headers": "session.headers",
     "raw": "resolver.Resolver",
     "user_agent": "session.headers",
 }
 
-#: The key for the origin of a request in `PreparedRequest.hooks`. requests copies the hooks to each
+#: The key in `PreparedRequest.hooks` for the origin of a request. requests copies the hooks to each
 #: redirected request.
 _WAY = "resolver.way"
 
@@ -94,7 +96,7 @@ def mount(session: Session, *, http: bool = False, **settings: Unpack[resolver.S
 
     Args:
         session: The session.
-        http: Whether to mount the adapter also for http and https.
+        http: Whether the adapter is also mounted for http and https.
         settings: The settings of a `Resolver`.
     """
     if http:
@@ -103,16 +105,17 @@ def mount(session: Session, *, http: bool = False, **settings: Unpack[resolver.S
     for scheme in resolver.schemes(web=http):
         own = f"{scheme}://"
         session.mount(own if own in session.adapters else f"{scheme}:", adapter)  # the longest prefix wins
-    # requests calls `rebuild_auth` for each redirect. A copy of a session has the attributes in `__attrs__`.
+    # requests calls `rebuild_auth` for each redirect. If a session is copied, only the attributes in
+    # `__attrs__` are copied.
     kept = [*dict.fromkeys((*session.__attrs__, "__attrs__", "rebuild_auth"))]
     vars(session).update(rebuild_auth=_HopMarker(session), __attrs__=kept)
     return session
 
 
 class _HopMarker:
-    """The method `rebuild_auth` of a session, which marks a redirected request.
+    """The replacement of a session's method `rebuild_auth`, which marks a redirected request.
 
-    A method that the program assigned to the session before is still called.
+    If the program has replaced `rebuild_auth` before, the program's method is still called.
     """
 
     def __init__(self, session: Session) -> None:
@@ -133,14 +136,14 @@ class _Way:
 
     def __init__(self, response: Response) -> None:
         self.referrer = response.url or response.request.url or "", None
-        #: The extensions include the redirect mark of `HttpxTransport`, which contains more data than the
-        #: URL.
+        #: The extensions include the redirect mark of `HttpxTransport`, if `HttpxTransport` received the
+        #: redirect.
         self.extensions = {
             "origin": "derived",
             "referrer": self.referrer,
             **getattr(response.raw, "extensions", {}),
         }
-        self.extensions.pop("target", None)  # `target` is only for the previous request
+        self.extensions.pop("target", None)  # the extension `target` belongs to the previous request
 
     def __getstate__(self) -> dict[str, object]:
         return {"referrer": self.referrer, "extensions": {"origin": "derived", "referrer": self.referrer}}
@@ -150,11 +153,11 @@ class Adapter(BaseAdapter):
     """A requests adapter with the settings of a `Resolver`.
 
     The arguments of a request override some settings:
-    - `timeout` is the connect timeout and the idle timeout, which applies to each wait for the server.
-    - `verify` is a file of certificate authorities. `verify=False` is an error, because certificates are
+    - `timeout` is the connect timeout and the idle timeout (the maximum time of each wait for the server).
+    - `verify` is a file of certificate authorities. `verify=False` is an error, because TLS certificates are
       always verified.
-    - `cert` is a client certificate with its key, in one file or two.
-    - `proxies` has the proxy for the scheme of the URL. The session adds the proxies of the environment.
+    - `cert` is a client certificate with its key, in one file or two files.
+    - `proxies` has a proxy for each URL scheme. The session adds the proxies from environment variables.
     """
 
     def __init__(self, **settings: Unpack[resolver.Settings]) -> None:
@@ -165,7 +168,7 @@ class Adapter(BaseAdapter):
         self._web = {*resolver.schemes()}.difference(resolver.schemes(web=False))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_resolvers": {}, "_transports": {}}  # connections belong to one process
+        return {**vars(self), "_resolvers": {}, "_transports": {}}  # connections cannot be pickled
 
     def close(self) -> None:
         while self._resolvers:
@@ -209,10 +212,10 @@ class Adapter(BaseAdapter):
         return HTTPAdapter.build_response(cast(HTTPAdapter, self), request, raw)
 
     def _send_http(self, request: PreparedRequest, said: _RawHeaders) -> Response:
-        """Send the request unchanged, and return the response unchanged, even if it is a redirect."""
+        """Send an http request unchanged, and return the response unchanged; redirects are not followed."""
         if said not in self._transports:
             settings = _settings_of_http(said.override_settings(self._settings))
-            if self._settings.get("limits") is None:  # `max_redirects` of the session is the limit
+            if self._settings.get("limits") is None:  # `max_redirects` of the session limits redirects
                 settings["limits"] = replace(settings.get("limits") or resolver.Limits(), hops=sys.maxsize)
             self._transports.setdefault(said, resolver.HttpxTransport(**settings))
         way = cast("_Way | None", request.hooks.get(_WAY))
@@ -221,7 +224,7 @@ class Adapter(BaseAdapter):
             request.url or "",
             headers=[(_octets(name), _octets(value)) for name, value in request.headers.items()],
             content=_content_of(request.body),
-            # the extension `target`, because httpx would normalize the request target
+            # The extension `target` is the unchanged request target, because httpx would normalize the URL.
             extensions={"target": request.path_url.encode("ascii")} if way is None else {**way.extensions},
         )
         return self.build_response(
@@ -235,7 +238,7 @@ class Adapter(BaseAdapter):
                 f"method {request.method} is not supported, expected GET without a body (nothing was sent)"
             )
         way = cast("_Way | None", request.hooks.get(_WAY))
-        if way is None:  # after a redirect, header fields for another host and port are not sent (S11)
+        if way is None:  # after a redirect, the login may belong to another host (S11)
             said = said._replace(login=_login_of(request))
         if said not in self._resolvers:
             self._resolvers.setdefault(
@@ -287,7 +290,7 @@ class _RawHeaders(NamedTuple):
         if self.certfile is not None:
             changed["certfile"] = self.certfile
         if self.proxy is not None or (settings.get("proxy") is None and settings.get("environment") is None):
-            # The session has read the environment, or it must not (`trust_env`).
+            # The session itself reads the proxies from environment variables, unless `trust_env` is false.
             changed["proxy"], changed["environment"] = self.proxy or "none", {}
         if self.login is not None:
             changed["credentials"] = self.login.override_source(settings.get("credentials"))
@@ -320,7 +323,7 @@ def _settings_of_http(settings: resolver.Settings) -> resolver.NetworkSettings:
 def _login_of(request: PreparedRequest) -> PlaceLogin | None:
     """Return the login in the header fields of a request.
 
-    A session adds the cookies of http servers to every URL of their host. They are left out.
+    Cookies are ignored, because a session adds the cookies of http servers to all URLs of the same host.
     """
     served = {f"{cookie.name}={cookie.value}" for cookie in request._cookies or () if cookie.domain}
     fields = [(name, _octets(value).decode("latin-1")) for name, value in request.headers.items()]
@@ -340,7 +343,10 @@ def _octets(text: str | bytes) -> bytes:
 
 
 def _timeout_of(timeout: Any) -> Timeout:
-    """Return the timeouts for connecting and for each wait; HTTPAdapter accepts a `Timeout` too."""
+    """Return the connect timeout and the idle timeout as a urllib3 `Timeout`.
+
+    `timeout` may already be a `Timeout`, as for the `HTTPAdapter` of requests.
+    """
     match timeout:
         case Timeout():
             waits = timeout.clone()
@@ -350,12 +356,12 @@ def _timeout_of(timeout: Any) -> Timeout:
             waits = Timeout(connect=timeout, read=timeout)
         case _:
             raise ValueError(f"timeout must be an int, float or None, or (connect, read), got {timeout!r}")
-    waits.start_connect()  # only then, the timeouts of a `Timeout` with a total are known
+    waits.start_connect()  # `Timeout` computes the timeouts from a total only after this call
     return waits
 
 
 def _certfile_of(cert: bytes | str | tuple[bytes | str, bytes | str] | None) -> str | None:
-    """Return `cert` as the setting `certfile`, in which a comma separates two files."""
+    """Return the argument `cert` as the setting `certfile`, in which a comma separates two files."""
     if cert is None:
         return None
     files = [os.fsdecode(name) for name in (cert if isinstance(cert, tuple) else (cert,))]
@@ -367,9 +373,10 @@ def _certfile_of(cert: bytes | str | tuple[bytes | str, bytes | str] | None) -> 
 
 
 def _proxy_of(request: PreparedRequest, proxies: Mapping[str, str]) -> str | None:
-    """Return the URL of the proxy that requests chooses, with the default port of requests.
+    """Return the URL of the proxy that requests chooses, with an explicit port.
 
-    The default ports of a `Resolver` are those of curl.
+    If the URL lacks a port, the default port of requests is added. A `Resolver` would use the default port of
+    curl.
     """
     chosen = select_proxy(request.url or "", dict(proxies))
     if not chosen:
@@ -383,7 +390,10 @@ def _proxy_of(request: PreparedRequest, proxies: Mapping[str, str]) -> str | Non
 
 
 def _content_of(body: Any) -> bytes | str | Iterator[bytes] | None:
-    """Return the body of a request for httpx: text is UTF-8 as in urllib3, and a file is read in chunks."""
+    """Return a request body in a form that httpx accepts.
+
+    Text is encoded as UTF-8, as in urllib3. A file is read in chunks.
+    """
     if isinstance(body, (bytes, str, type(None))):
         return body
     if isinstance(body, (bytearray, memoryview, array)):
@@ -393,10 +403,10 @@ def _content_of(body: Any) -> bytes | str | Iterator[bytes] | None:
 
 
 class _Body(HTTPResponse):
-    """The response that is the attribute `raw` of a response of requests.
+    """The urllib3 response in the attribute `raw` of a requests response.
 
-    The body is decoded already, within the limits of S16. The errors of this library are exceptions of
-    requests, also for a caller that reads `raw`.
+    The content coding of the body is already decoded, within the limits of S16. If a read of `raw` fails, it
+    raises an exception of requests.
     """
 
     def __init__(
@@ -425,9 +435,9 @@ class _Body(HTTPResponse):
     def stream(
         self, amt: int | None = _PIECE, decode_content: bool | None = None
     ) -> Generator[bytes, None, None]:
-        """Yield the body in pieces of `amt` bytes, or as the bytes arrive if the length is not known.
+        """Yield the body in chunks of `amt` bytes.
 
-        An event stream has no length.
+        If the length of the body is unknown, as for an event stream, each chunk is yielded when it arrives.
         """
         read = self.read1 if amt is None or self.chunked or self.version == 20 else self.read
         while octets := read(amt, decode_content):
@@ -435,7 +445,10 @@ class _Body(HTTPResponse):
 
 
 class _HttpBody(_Body):
-    """The body of an http response; `extensions` are those of the httpx request, with the redirect mark."""
+    """The body of an http response.
+
+    `extensions` are the extensions of the httpx request, which may include the redirect mark.
+    """
 
     def __init__(self, answer: httpx.Response, asked: httpx.Request, request: PreparedRequest) -> None:
         self.extensions = asked.extensions
@@ -459,7 +472,7 @@ class _HttpBody(_Body):
 
 @contextmanager
 def _unwrap_errors() -> Iterator[None]:
-    """Raise an exception of requests instead of the `ProtocolError` that urllib3 raises from it."""
+    """Raise the original exception of requests if urllib3 has wrapped the exception in a `ProtocolError`."""
     try:
         yield
         return
@@ -505,7 +518,7 @@ class _Pieces(io.RawIOBase):
 
 @contextmanager
 def _translate_errors(request: PreparedRequest, proxy: str | None = None) -> Iterator[None]:
-    """Convert errors of this library to exceptions of requests; `proxy` is the proxy of the request."""
+    """Convert errors of this library to exceptions of requests; `proxy` is the request's proxy or None."""
     try:
         yield
     except resolver.ResolveError as error:

@@ -3,10 +3,10 @@
     resolver.adapters.urllib.install()
     urllib.request.urlopen("gopher://gopher.example/0/about.txt").read()
 
-After `install`, libraries that use urllib support these schemes too: pandas, numpy, xarray, feedparser. The
-handler for ftp replaces urllib's handler. By default, urllib itself handles http and https, including
-redirects. With `http=True`, the handlers of this module handle http and https. The handlers are read-only: a
-request body or a method other than GET raises an error before data is sent.
+After `install`, libraries that use urllib support these schemes too: pandas, numpy, xarray, feedparser. For
+ftp, this handler replaces urllib's own handler. By default, urllib itself handles http and https, including
+redirects. With `http=True`, the handler of this module also handles http and https. The handler is read-only:
+a request body or a method other than GET raises an error before data is sent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import resolver
 
 
 def install(*, http: bool = False, **settings: Unpack[resolver.Settings]) -> None:
-    """Install an opener for all schemes, which `urlopen` uses from now on.
+    """Install a urllib opener for all schemes, which `urlopen` then uses.
 
     Args:
         http: Whether to handle also http and https.
@@ -34,7 +34,7 @@ def install(*, http: bool = False, **settings: Unpack[resolver.Settings]) -> Non
 
 
 def opener(*, http: bool = False, **settings: Unpack[resolver.Settings]) -> urllib.request.OpenerDirector:
-    """Return an opener for all schemes without installing it: `opener().open(url)`.
+    """Return a urllib opener for all schemes, without installing the opener: `opener().open(url)`.
 
     Args:
         http: Whether to handle also http and https.
@@ -46,16 +46,16 @@ def opener(*, http: bool = False, **settings: Unpack[resolver.Settings]) -> urll
 class Handler(urllib.request.BaseHandler):
     """A urllib handler for `build_opener`, which can be combined with other handlers.
 
-    The timeout of a request is an idle timeout, which applies to each wait for the server. The header fields
-    of a request replace the header fields of the settings.
+    The timeout of a request is an idle timeout: it applies to each wait for the server. If a request has
+    header fields, they replace the header fields of the settings.
     """
 
-    handler_order = 400  # before urllib's own handler for ftp
+    handler_order = 400  # urllib calls this handler before its own ftp handler (500)
 
     def __init__(self, *, http: bool = False, **settings: Unpack[resolver.Settings]) -> None:
         self._settings = settings
         self._resolver = resolver.blocking.Resolver(**settings)
-        for scheme in resolver.schemes(web=http):  # urllib calls a handler method such as `gopher_open`
+        for scheme in resolver.schemes(web=http):  # urllib calls the method SCHEME_open of a handler
             setattr(self, f"{scheme}_open", self._open)
 
     def close(self) -> None:
@@ -86,10 +86,10 @@ class Handler(urllib.request.BaseHandler):
 
     def _said_by(self, request: urllib.request.Request) -> resolver.Settings:
         said = resolver.Settings()
-        if isinstance(seconds := request.timeout, (int, float)):  # otherwise a sentinel that means no timeout
+        if isinstance(seconds := request.timeout, (int, float)):  # otherwise a sentinel: no timeout is set
             limits = self._settings.get("limits") or resolver.Limits()
             said["limits"] = limits.waiting(seconds, seconds)
-        if request.headers:  # the caller has set header fields
+        if request.headers:  # header fields from the caller
             said["headers"] = request.headers
         return said
 
@@ -102,7 +102,10 @@ def _message(reply: resolver.blocking.LiveReply) -> HTTPMessage:
 
 
 def _translate_error(error: resolver.ResolveError, url: str) -> URLError:
-    """Convert an error to `URLError`, which callers of urllib expect; its `reason` is the original error."""
+    """Convert an error to `URLError`, which callers of urllib expect.
+
+    The attribute `reason` of the `URLError` is the original error.
+    """
     scheme = url.partition(":")[0].lower()
     if isinstance(error, resolver.Declined) and scheme not in resolver.schemes(web=False):
         return HTTPError(url, resolver.http_status(error), error.text, HTTPMessage(), io.BytesIO())

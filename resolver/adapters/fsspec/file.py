@@ -18,16 +18,17 @@ from resolver.adapters.fsspec.listings import DIRECTORIES, no_file, translate_er
 # Random access to the bytes of one object.
 #
 # Sequential reads use one connection. A read at another position opens a new connection with a range request:
-# REST (FTP) or Range (HTTP). All ranges must be of the same version of the object; otherwise a read raises
-# `Changed`. After a disconnect, the transfer resumes after the received bytes. If a retry does not receive
-# new bytes, the read fails.
+# REST (FTP) or Range (HTTP). If the object changes between two range requests, the read raises `Changed`. If
+# the server disconnects, the transfer resumes after the received bytes. If the retry does not receive new
+# bytes, the read fails.
 
-#: Maximum distance in bytes of a forward seek without a new connection. To discard 1 MiB is faster than to
-#: connect.
+#: Maximum distance in bytes of a forward seek on the same connection. The client discards the skipped bytes,
+#: because receiving 1 MiB is faster than opening a connection.
 NEAR = 1_048_576
 
-#: The open responses. The garbage collector finalizes an unclosed file and its objects in an arbitrary order.
-#: This set has references to the responses, so that they can still be closed by the finalizer of the file.
+#: The open responses. The garbage collector finalizes an unclosed file and its response in an arbitrary
+#: order. The references in this set keep a response alive, so that the finalizer of the file can close the
+#: response.
 _HELD: set[AbstractAsyncContextManager[object]] = set()
 
 _UNKNOWN = resolver.Validators()
@@ -47,7 +48,7 @@ class ObjectBytes(Protocol):
         ...
 
     async def finish(self) -> None:
-        """Read a short rest of the object, so that its connection returns to the pool."""
+        """Read the remaining bytes if they are few, so that the connection returns to the connection pool."""
 
     async def aclose(self) -> None: ...
 
@@ -63,17 +64,18 @@ class WholeObject:
         return self._octets[start:stop]
 
     async def finish(self) -> None:
-        """Return without effect, because this object does not use a connection."""
+        """Return immediately, because an object in memory does not use a connection."""
 
     async def aclose(self) -> None:
         self._octets = b""
 
 
 class RemoteObject:
-    """An object on a server; `known` are the validators of its version.
+    """An object on a server, which is read with range requests.
 
-    The first response completes the validators and the size. A lock allows one read at a time, because
-    fsspec's cache `background` reads in a separate thread.
+    `known` are the validators (entity tag, date, size) of the object's version. The first response completes
+    the validators. A lock allows only one read at a time, because fsspec's cache `background` reads in a
+    separate thread.
     """
 
     def __init__(
@@ -127,7 +129,7 @@ class RemoteObject:
         return bytes(octets)
 
     async def _read(self, at: int, stop: int | None) -> bytes:
-        """Return some bytes from a position; at the end of the object, check its size."""
+        """Return some bytes from a position; at the end of the object, check the size of the object."""
         await self._move_to(at)
         octets = await self._next()
         taken = octets if stop is None else octets[: max(stop - at, 0)]
@@ -143,7 +145,7 @@ class RemoteObject:
         return taken
 
     async def _next(self) -> bytes:
-        """Return the next bytes of the body; b"" at its end."""
+        """Return the next bytes of the response body, or b"" at the end of the body."""
         octets, self._ahead = self._ahead, b""
         return octets if octets or self._body is None else await anext(self._body, b"")
 
@@ -184,7 +186,7 @@ class RemoteObject:
             await self._leave()
 
     async def _leave(self) -> None:
-        """Close the current response; the next read opens a new response."""
+        """Close the current response; the next read sends a new request."""
         self._body, self._ahead = None, b""
         opened, self._open = self._open, None
         if opened is not None:
@@ -195,9 +197,9 @@ class RemoteObject:
 class UrlFile(AbstractBufferedFile):
     """A file that is open for reading; `octets` gives random access to the bytes of the object.
 
-    The file is thread-safe: a lock protects fsspec's cache. Threads share the file position, as for other
-    files. After concurrent use was detected, a read after a seek of the same thread starts at the position of
-    this seek. DuckDB's `read_parquet` needs this, because its threads share one file without a lock around
+    The file is thread-safe: a lock protects fsspec's cache. All threads share one file position. After the
+    file detects concurrent calls, a thread reads from the position of its own last seek. DuckDB's
+    `read_parquet` needs this behavior, because the threads of DuckDB share one file without a lock around
     seek and read.
     """
 
@@ -213,7 +215,7 @@ class UrlFile(AbstractBufferedFile):
         self._octets = octets
         self._loop: asyncio.AbstractEventLoop = fs.loop
         self._lock = threading.Lock()
-        # `sought`: the position of the last seek in this thread, until the next read
+        # The attribute `sought` is the position of the last seek in this thread. A read resets `sought`.
         self._own = threading.local()
         self._is_contended = False
         super().__init__(
@@ -237,7 +239,10 @@ class UrlFile(AbstractBufferedFile):
 
     @property
     def _is_own(self) -> bool:
-        """Return whether this process opened the file; a forked process does not have the event loop."""
+        """Return whether this process opened the file.
+
+        A forked process cannot use the file, because the event loop of the file runs in the parent process.
+        """
         return self._loop is self.fs.loop
 
     def seek(self, loc: int, whence: int = 0) -> int:
@@ -264,6 +269,9 @@ class UrlFile(AbstractBufferedFile):
                     sync(self._loop, self._octets.aclose)
 
     def __del__(self) -> None:
-        """Release the connection without blocking, because the garbage collector may run in any thread."""
+        """Release the connection of an unclosed file.
+
+        The method does not block, because the garbage collector may call the method in any thread.
+        """
         if not (self.closed or self._loop.is_closed() or sys.is_finalizing()):
             asyncio.run_coroutine_threadsafe(self._octets.aclose(), self._loop)

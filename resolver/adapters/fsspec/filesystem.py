@@ -1,9 +1,9 @@
 """fsspec file systems with URLs as paths, one for each scheme, for asyncio and for blocking calls.
 
-Each operation is a coroutine (`_cat_file`); fsspec derives the blocking method (`cat_file`), which runs the
-coroutine in the thread of fsspec. `open`, `get` and `ukey` send a request even if a listing is cached.
-Connections are pooled for each event loop, and a forked process has its own connection pool. The file
-systems are read-only.
+Each operation is a coroutine such as `_cat_file`. fsspec derives a blocking method such as `cat_file`, which
+runs the coroutine in fsspec's thread. `open`, `get` and `ukey` send a request even if a listing is cached.
+Each event loop has a separate connection pool. A forked process has its own connection pool. The file systems
+are read-only.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ _CALLBACK: ContextVar[Callback | None] = ContextVar("resolver.adapters.fsspec.ca
 class UrlFileSystem(Walks):
     """A read-only file system with the files of all servers of one scheme.
 
-    At most `batch_size` objects are read concurrently; the default is `connections`.
+    At most `batch_size` objects are read concurrently; the default is the class attribute `connections`.
 
     The storage options are the settings of a `Resolver` (`policy`, `limits`, `timeout`, `headers`, `proxy`,
-    …), the options of fsspec, and these:
+    …), the options of fsspec, and the following options:
     - `host`, `port`, `username` and `password`: the password is sent only to `host`. With `host`, paths may
       begin with a slash. Credentials in the URL that opens the file system have the same effect.
     - `password_env`: the name of the environment variable with the password.
     - `block_size` (`default_block_size`), `cache_type` and `cache_options`: the defaults of `open`.
 
-    `policy` may be the name of a policy. `policy`, `limits`, `options` and `patience` may be mappings of
-    their fields.
+    `policy` may be the name of a policy. `policy`, `limits`, `options` and `patience` may also be mappings
+    from field names to values.
     """
 
-    #: The default number of objects that are read concurrently. `save_all` has as many ftp connections to one
-    #: host.
+    #: The default number of objects that are read concurrently. 4 is also the maximum number of ftp
+    #: connections from `save_all` to one host.
     connections = 4
 
     def __init__(
@@ -93,10 +93,10 @@ class UrlFileSystem(Walks):
         self._block_size = default_block_size if block_size is None else block_size
         self._cache_type, self._cache_options = cache_type, cache_options
         self._opened = {}
-        resolver.Resolver(**self._settings)  # raise errors of invalid settings early
+        resolver.Resolver(**self._settings)  # raises an error for invalid settings
 
     def to_dict(self, *, include_password: bool = True) -> dict[str, Any]:
-        """Return the storage options for JSON, with mappings for the policy and other values with fields."""
+        """Return the storage options as JSON values; an object such as the policy becomes a mapping."""
         secrets = () if include_password else ("password", "certfile_password")
         given = self.storage_options.items()
         return {
@@ -111,8 +111,8 @@ class UrlFileSystem(Walks):
     async def _octets(self, name: str) -> ObjectBytes:
         """Return an object of known size for random access.
 
-        If the scheme and the server support range requests, ranges of the object are requested. Otherwise the
-        complete object is fetched into memory, up to the memory limit.
+        If the scheme and the server support range requests, each read requests a range of the object.
+        Otherwise, the complete object is fetched into memory, up to `limits.body`.
         """
         with translate_errors(name):
             if self.ranges:
@@ -131,7 +131,10 @@ class UrlFileSystem(Walks):
 
     @asynccontextmanager
     async def _reading(self, name: str) -> AsyncIterator[ObjectBytes]:
-        """Open an object without a separate request for its size; its connection then returns to the pool."""
+        """Open an object without a separate request for its size.
+
+        At the end of the `with` block, the connection returns to the connection pool.
+        """
         with translate_errors(name):
             octets: ObjectBytes
             if self.ranges:
@@ -188,7 +191,10 @@ class UrlFileSystem(Walks):
         on_error: Literal["return", "raise"] = "return",
         **kwargs: Any,
     ) -> list[Any]:
-        """Read ranges of several objects; objects are read concurrently, and the ranges of each in order."""
+        """Read ranges of several objects.
+
+        Different objects are read concurrently. The ranges of one object are read one after another.
+        """
         if not isinstance(paths, list):
             raise TypeError("'paths' must be a list")
         begins, stops = _expand_per_path(starts, len(paths)), _expand_per_path(ends, len(paths))
@@ -222,8 +228,8 @@ class UrlFileSystem(Walks):
     ) -> None:
         """Download a file atomically: the local file is created when the transfer is complete.
 
-        After an interrupted transfer, the partial file stays on the disk for the next attempt. If the target
-        is a file object, bytes are written to it during the transfer.
+        If the transfer is interrupted, the partial file stays on the disk, and the next attempt resumes the
+        transfer. If the target is a file object, bytes are written to the file object during the transfer.
         """
         target = lpath if outfile is None and isfilelike(lpath) else outfile
         if target is not None:
@@ -231,7 +237,8 @@ class UrlFileSystem(Walks):
             return
         name, local = self._resolve_name(rpath), LocalFileSystem()
         local.makedirs(local._parent(lpath), exist_ok=True)
-        # A directory is refused, so its kind is requested only afterwards. An index page would be saved.
+        # This check prevents that the index page of a directory is saved as a file. For all other
+        # directories, the download itself fails.
         if (self.pages or self._find_known(name) is not None) and await self._isdir(name):
             local.makedirs(lpath, exist_ok=True)
             return
@@ -271,9 +278,10 @@ class UrlFileSystem(Walks):
     # The version of an object
 
     async def _ukey(self, path: str) -> str:
-        """Return a key that changes if the object changes, from its current size, date and entity tag.
+        """Return a key that changes if the object changes.
 
-        If the server does not report size, date or entity tag, the key is a digest of the content.
+        The key is derived from the current size, date and entity tag of the object. If the server does not
+        report these values, the key is a digest of the content.
         """
         name = self._resolve_name(path)
         with translate_errors(name):
@@ -328,7 +336,7 @@ def _report_to(callback: Callback) -> Iterator[None]:
 
 
 def _expand_per_path(given: int | Sequence[int | None] | None, count: int) -> Sequence[int | None]:
-    """Return a list with one value for each path.
+    """Return a list with one value for each path; a single value applies to all paths.
 
     Raises:
         ValueError: The number of values differs from the number of paths.
@@ -345,7 +353,7 @@ def _protocols_of(protocol: str) -> tuple[str, str, str]:
 
 
 class FtpFileSystem(UrlFileSystem):
-    """Files of FTP servers. If a listing does not state the target type of a symlink, it is requested."""
+    """Files of FTP servers. If a listing does not state the target type of a symlink, a request finds it."""
 
     protocol = _protocols_of("resolve+ftp")
     ranges = True
@@ -359,10 +367,10 @@ class FtpsFileSystem(FtpFileSystem):
 
 
 class HttpFileSystem(UrlFileSystem):
-    """Documents of web servers; an index page is a directory that contains the linked URLs below it."""
+    """Documents of web servers. An index page is a directory with the linked URLs below its own URL."""
 
     protocol = _protocols_of("resolve+http")
-    #: As many as the connections of aiohttp, which fsspec's own file system uses.
+    #: 100 is the default connection limit of aiohttp, which fsspec's own http file system uses.
     connections = 100
     ranges = True
     slashed = True
@@ -380,8 +388,8 @@ class GopherFileSystem(UrlFileSystem):
     """Gopher menus as directories, with the menu items as files and directories.
 
     A path begins with the item type, as in `host/0/pub/*.txt`. Comparisons and glob patterns ignore the item
-    type, so this pattern matches items of all types in the menu `/pub`. An item type that is repeated in the
-    selector and Gopher+ text after the selector are also ignored.
+    type. So the pattern `host/0/pub/*.txt` matches items of all types in the menu `/pub`. An item type that
+    is repeated in the selector is ignored too, and so is Gopher+ text after the selector.
     """
 
     protocol = _protocols_of("resolve+gopher")
@@ -406,7 +414,7 @@ class GopherFileSystem(UrlFileSystem):
 
 
 def _selector(path: str) -> str:
-    """Return the selector of a path, without the item type and without a repeated item type."""
+    """Return the gopher selector of a path without its item type, which may be repeated in the selector."""
     selector = path[1:]
     return selector[1:] if selector[:1] == path[:1] and selector[1:2] == "/" else selector
 

@@ -1,6 +1,6 @@
 """Listings, paths, storage options and errors of an fsspec file system, and recursive walks.
 
-Metadata from a cached listing is used without a request. Metadata that is missing in a cached listing is
+Metadata in a cached listing is used without a request. If a cached listing lacks a value, the value is
 requested from the server.
 """
 
@@ -28,9 +28,9 @@ import resolver
 
 # The options of a file system (`storage_options`), which configure a `Resolver`.
 #
-# fsspec caches file system instances by the `repr` of their options. Callers with the same `repr` get the
-# same instance. So the value of an option must not contain a secret that is hidden in its `repr`: another
-# caller would get an instance with this secret.
+# fsspec caches file system instances by the `repr` of their options. Callers whose options have the same
+# `repr` get the same instance. If a secret in an option were hidden in the `repr`, another caller could get
+# an instance with this secret. So options with hidden secrets are refused.
 
 #: The options of fsspec itself, which are valid for each file system.
 _FSSPEC = frozenset(
@@ -41,7 +41,7 @@ _FSSPEC = frozenset(
 def settings_of(options: Mapping[str, Any]) -> resolver.Settings:
     """Return the settings of a `Resolver` from storage options.
 
-    The `Resolver` may raise the same errors for other options.
+    The constructor of `Resolver` checks all other options, and raises the same errors.
 
     Raises:
         TypeError: An option has the wrong type.
@@ -49,12 +49,12 @@ def settings_of(options: Mapping[str, Any]) -> resolver.Settings:
     """
     given = {name: _value_of(name, value) for name, value in options.items() if name not in _FSSPEC}
     _check_written(given)
-    settings = cast(resolver.Settings, given)  # the `Resolver` checks the names
+    settings = cast(resolver.Settings, given)  # the constructor of `Resolver` checks the option names
     settings["options"] = replace(settings.get("options") or resolver.Options(), keep=True, detailed=True)
     return settings
 
 
-#: Settings with several fields, which may also be mappings of these fields, as in JSON and YAML.
+#: The classes of settings with several fields. In JSON and YAML, such a setting is a mapping of its fields.
 _CLASSES: Mapping[str, type[Any]] = {
     "policy": resolver.Policy,
     "limits": resolver.Limits,
@@ -68,7 +68,7 @@ def _value_of(name: str, value: object) -> object:
 
 
 def written(name: str, value: Any) -> Any:
-    """Return a storage option for JSON: a mapping of the fields without their default values."""
+    """Return a storage option as JSON; an object becomes a mapping of its fields, without default values."""
     if name not in _CLASSES or not isinstance(value, _CLASSES[name]):
         return value
     changed = {each.name: getattr(value, each.name) for each in fields(value)}
@@ -103,7 +103,7 @@ def _check_written(settings: Mapping[str, Any]) -> None:
 def login_of(
     scheme: str, host: str | None, port: int | None, username: str | None, password: str | None
 ) -> dict[tuple[str, str, int], resolver.Credentials] | None:
-    """Return the credentials, which are valid only for their scheme, host and port (S11)."""
+    """Return credentials that are valid only for this scheme, host and port (S11)."""
     if password is None:
         return None
     if host is None:
@@ -120,7 +120,10 @@ def place(scheme: str, host: str, port: int | None) -> str:
 
 
 def options_in(scheme: str, url: str) -> dict[str, str | int]:
-    """Return the storage options in a URL: user, password, host and port if the URL has a password."""
+    """Return the storage options in a URL; only a URL with a password has storage options.
+
+    The options are `username`, `password`, `host` and `port`.
+    """
     login, _, place = url.partition("://")[2].partition("/")[0].rpartition("@")
     username, colon, password = login.partition(":")
     if not colon:
@@ -137,18 +140,19 @@ def options_in(scheme: str, url: str) -> dict[str, str | int]:
 
 # Names (paths) in a file system, and their URLs.
 #
-# A name is a URL without its scheme. Passwords are removed, because names are displayed and stored. Names
-# stay percent-encoded, because a decoded byte could be confused with a delimiter. Invalid characters in a
-# name from the caller are percent-encoded. In the paths of ftp and http, `=` is not a delimiter (RFC 3986
-# 3.3) and is decoded, because pyarrow and dask read hive partitions (`year=2026`) from the names.
+# A name is a URL without its scheme. A password is removed from the name, because names are displayed and
+# stored. Names stay percent-encoded, because a decoded byte could be confused with a delimiter. Invalid
+# characters in a name from the caller are percent-encoded. `%3D` is decoded to `=` in the paths of ftp and
+# http, because pyarrow and dask read hive partitions (`year=2026`) from the names. In these paths, `=` is not
+# a delimiter (RFC 3986 3.3).
 
-#: Matches characters that are not allowed in URLs (RFC 3986 2). Brackets do not match, because they may be
-#: part of a glob pattern, and `%` does not match, because it may begin a percent-encoded byte.
+#: A pattern that matches characters that are not allowed in URLs (RFC 3986 2). Brackets do not match, because
+#: brackets may be part of a glob pattern. `%` does not match, because `%` may begin a percent-encoded byte.
 _FOREIGN = re.compile(r"[^!-~]+|[\"<>\\^`{|}]+")
 
 
 def plain(name: str) -> str:
-    """Return a name without a password and with invalid characters percent-encoded; idempotent."""
+    """Return a name without its password, and with all invalid characters percent-encoded (idempotent)."""
     authority, slash, path = name.partition("/")
     if "@" in authority:
         login, _, host = authority.rpartition("@")
@@ -161,7 +165,7 @@ def _encode_match(found: re.Match[str]) -> str:
 
 
 def decode_equals(name: str) -> str:
-    """Return a name with `=` instead of `%3D` in its path; idempotent."""
+    """Return a name with `=` instead of `%3D` in its path (idempotent)."""
     path, mark, query = name.partition("?")
     return f"{path.replace('%3D', '=').replace('%3d', '=')}{mark}{query}"
 
@@ -172,7 +176,7 @@ def strip_scheme(url: str) -> str:
 
 
 def parent(name: str) -> str:
-    """Return the name of the parent directory; empty for the root of a server."""
+    """Return the name of the parent directory, or an empty text for the root directory of a server."""
     return name.rstrip("/").rpartition("/")[0]
 
 
@@ -181,11 +185,11 @@ def get_last_segment(name: str) -> str:
     return name.rstrip("/").rpartition("/")[2]
 
 
-# The conversion of errors to `OSError`, which callers of fsspec expect. The original error is the
-# `__cause__`.
+# The conversion of errors to `OSError`, which callers of fsspec expect. The original error is the attribute
+# `__cause__` of the `OSError`.
 
-#: Error classes in order; the first match is used. Each `OSError` class must be the class that Python derives
-#: from the errno, so that the error can be pickled.
+#: The conversion table of error classes; the first matching row is used. A row has the `OSError` class that
+#: Python derives from the errno of the row. Otherwise, the error could not be pickled.
 _FAULTS: tuple[tuple[type[resolver.ResolveError], type[OSError], int], ...] = (
     (resolver.NotFound, FileNotFoundError, errno.ENOENT),
     (resolver.AccessDenied, PermissionError, errno.EACCES),
@@ -202,7 +206,7 @@ _FAULTS: tuple[tuple[type[resolver.ResolveError], type[OSError], int], ...] = (
 
 @contextmanager
 def translate_errors(name: str) -> Iterator[None]:
-    """Convert errors of the library to `OSError` with this name."""
+    """Convert errors of this library to `OSError`, with `name` as its file name."""
     try:
         yield
     except resolver.ResolveError as error:
@@ -227,19 +231,20 @@ def read_only(name: str) -> NoReturn:
 
 
 class NamedByUrls(AsyncFileSystem):
-    """A file system with URLs as names; with `_host`, names may begin with a slash."""
+    """A file system with URLs as names. If `_host` is set, the host may be missing in a name: `/pub`."""
 
     cacheable = True
     root_marker = ""
-    #: The protocol names in the registry of fsspec: the scheme alone, after `resolve`, and after `resolve+`.
+    #: The protocol names in the registry of fsspec: `SCHEME`, `resolveSCHEME` and `resolve+SCHEME`.
     protocol: ClassVar[tuple[str, ...]]
     #: Whether the scheme supports random access (range requests).
     ranges: ClassVar[bool] = False
     #: Whether the URL of a directory ends in a slash.
     slashed: ClassVar[bool] = False
-    #: The wildcard characters of glob patterns; without `?` for schemes in which `?` begins a query.
+    #: The wildcard characters of glob patterns. `?` is not a wildcard in a scheme in which `?` begins a
+    #: query.
     magic: ClassVar[str] = "*?["
-    #: Whether a document may also be a listing.
+    #: Whether a document may also be a listing, such as an index page of http.
     pages: ClassVar[bool] = False
 
     _host: str | None = None
@@ -254,7 +259,7 @@ class NamedByUrls(AsyncFileSystem):
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
-        """Return the name for a path, or the names for a list of paths; idempotent."""
+        """Return the name for a path, or the names for a list of paths (idempotent)."""
         if isinstance(path, list):
             return [cls._strip_protocol(each) for each in path]
         name = stringify_path(path)
@@ -276,7 +281,7 @@ class NamedByUrls(AsyncFileSystem):
 
     @classmethod
     def key(cls, name: str) -> str:
-        """Return the key of a name for comparisons of names and for the search of a parent."""
+        """Return the key with which a name is compared with other names."""
         return name
 
     @classmethod
@@ -285,7 +290,7 @@ class NamedByUrls(AsyncFileSystem):
         return name
 
     def _resolve_name(self, path: Any) -> str:
-        """Return the complete name for a path from the caller."""
+        """Return the complete name, with the host, for a path from the caller."""
         name: str = self._strip_protocol(path)
         if self._host is not None and (not name or name.startswith("/")):
             return f"{self._host}{name}"
@@ -305,11 +310,12 @@ Record: TypeAlias = dict[str, Any]
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 
-#: The fsspec type of all names that can be opened.
+#: The fsspec type of all objects that can be opened.
 FILE = "file"
 
 DIRECTORIES = frozenset({resolver.Kind.DIRECTORY, resolver.Kind.GROUP})
-#: Kinds of entries without content, or with content that is unknown before a request.
+#: Kinds of listing entries that have the fsspec type `other`: a request would have no content or unknown
+#: content.
 _OTHERS = frozenset({resolver.Kind.SEARCH, resolver.Kind.SERVICE, resolver.Kind.ADDRESS, resolver.Kind.LINK})
 #: Kinds of listing entries that are only text and do not name an object.
 _WORDS = frozenset({resolver.Kind.INFO, resolver.Kind.ERROR})
@@ -318,7 +324,7 @@ OPEN = frozenset({resolver.Kind.UNKNOWN, resolver.Kind.LINK})
 
 
 class UrlFacts(NamedTuple):
-    """The current metadata of a URL from the server; `url` is the final URL after redirects."""
+    """The current metadata of an object from the server; `url` is the final URL after redirects."""
 
     url: str
     kind: resolver.Kind
@@ -367,7 +373,8 @@ def record_of(
     }
 
 
-# fsspec 2025.3 keeps the loop of the parent process in a forked process, which does not have its thread.
+# fsspec 2025.3 keeps the event loop of the parent process after a fork. The child process does not have the
+# thread of this event loop, so a blocking call would wait forever.
 os.register_at_fork(after_in_child=reset_lock)
 
 
@@ -380,14 +387,14 @@ class FileSystemListings(NamedByUrls):
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop | None:
-        """Return the event loop of blocking calls. A forked process does not use the loop of its parent."""
+        """Return the event loop of blocking calls. A forked process creates its own event loop."""
         if self._pid != os.getpid() and not self.asynchronous:
             self._pid, self._loop = os.getpid(), get_loop()
         loop: asyncio.AbstractEventLoop | None = self._loop
         return loop
 
     async def _session(self) -> resolver.Resolver:
-        """Return the session of the running event loop, to which its connections belong."""
+        """Return the session of the running event loop; each event loop has a separate connection pool."""
         loop = asyncio.get_running_loop()
         if loop not in self._opened:
             if loop is self._loop:
@@ -397,7 +404,7 @@ class FileSystemListings(NamedByUrls):
         return self._opened[loop]
 
     async def _close(self) -> None:
-        """Close the connection pool of the running event loop; the next use opens a new connection pool."""
+        """Close the connection pool of the running event loop; the next request opens a new one."""
         session = self._opened.pop(asyncio.get_running_loop(), None)
         if session is not None:
             atexit.unregister(self._close_at_exit)
@@ -432,7 +439,7 @@ class FileSystemListings(NamedByUrls):
         return record_of(name, resolver.Kind.DIRECTORY, 0, None) if name in self.dircache else None
 
     async def _list_records(self, name: str) -> list[Record]:
-        """Return the records in a directory, or the record of a file."""
+        """Return the records of all entries in a directory, or the single record of a file."""
         try:
             return await self._directory(name)
         except resolver.Declined:
@@ -442,7 +449,7 @@ class FileSystemListings(NamedByUrls):
             return [record]
 
     async def _directory(self, name: str) -> list[Record]:
-        """Return the records in a directory.
+        """Return the records of all entries in a directory.
 
         Raises:
             Declined: The name is not a directory.
@@ -454,10 +461,9 @@ class FileSystemListings(NamedByUrls):
         return list(records.values())
 
     async def _make_record(self, entry: resolver.Entry) -> Record | None:
-        """Return the record of an entry.
+        """Return the record of a listing entry, or None for an entry with another scheme.
 
-        If the listing does not state the kind of the entry, a request is sent to the server. Returns None for
-        an entry of another scheme.
+        If the listing does not state the kind of the entry, a request is sent to the server.
         """
         url = entry.url or ""
         if not url.startswith(f"{self.scheme}://"):
@@ -491,7 +497,7 @@ class FileSystemListings(NamedByUrls):
             return self._record(name, facts)
 
     async def _is_index(self, name: str, facts: UrlFacts) -> bool:
-        """Return whether a document is an index page, which lists the URLs below it."""
+        """Return whether a document is an index page, with links to URLs below its own URL."""
         if not self.pages or not facts.url.endswith("/"):
             return False
         try:
@@ -504,7 +510,7 @@ class FileSystemListings(NamedByUrls):
         """Return whether the name exists.
 
         Raises:
-            OSError: The request failed, so it is not known whether the name exists.
+            OSError: The request failed, so the client cannot know whether the name exists.
         """
         return await self._type(path) is not None
 
@@ -531,8 +537,8 @@ class FileSystemListings(NamedByUrls):
 
 # Recursive walks below a directory, and glob patterns.
 #
-# Directory trees of a server are untrusted and may be infinite. So each directory is entered only once.
-# Links, names outside the listed directory, and directories deeper than `DEEPEST` are not entered.
+# The directory tree of a server is untrusted and may be infinite. So a walk enters each directory only once.
+# A walk does not enter links, names outside the listed directory, and directories deeper than `DEEPEST`.
 
 DEEPEST = 100
 
@@ -545,9 +551,9 @@ class WalkLevel(NamedTuple):
 
 
 def level_of(name: str, records: Iterable[Record]) -> WalkLevel:
-    """Split records into directories and files.
+    """Split the records of a directory into files and subdirectories, by name.
 
-    If several entries have the same name, the second entry is listed by its complete name.
+    If two entries have the same last segment, the second entry is listed by its complete name.
     """
     level = WalkLevel({}, {})
     for record in records:
@@ -565,16 +571,16 @@ def check_depth(name: str, depth: int) -> None:
 
 
 def is_excused(error: OSError) -> bool:
-    """Return whether a walk may skip a directory after an error, because it is missing or not readable.
+    """Return whether a walk may skip a directory after this error.
 
-    The command `find` skips such directories too. All other errors are raised, because the result would be
-    incomplete.
+    A walk skips a directory that is missing or not readable, as the command `find` does. All other errors
+    are raised, because the result would be incomplete.
     """
     return isinstance(error, FileNotFoundError) or isinstance(error.__cause__, resolver.AccessDenied)
 
 
 class GlobPattern:
-    """A glob pattern for names; only the characters in `magic` are wildcards in this file system."""
+    """A glob pattern for names; only the characters in `magic` are wildcards."""
 
     def __init__(self, name: str, magic: str) -> None:
         authority, slash, path = name.partition("/")
@@ -585,7 +591,7 @@ class GlobPattern:
         self.root = name if found is None else f"{authority}{slash}{path[: found.start()]}".rpartition("/")[0]
 
     def depth(self, most: int | None) -> int | None:
-        """Return the number of directory levels that can match; None for all levels.
+        """Return the number of directory levels that can match the glob pattern, or None for all levels.
 
         `most` is the maximum number of levels that the first `**` matches.
         """
@@ -602,7 +608,10 @@ class GlobPattern:
     def select_matching(
         self, key: str, records: Mapping[str, Record], keys: Mapping[str, str], *, directories: bool
     ) -> dict[str, Record]:
-        """Return the records whose key matches the glob pattern; with `directories`, only directories."""
+        """Return the records whose key matches the glob pattern.
+
+        With `directories`, only records of directories are returned.
+        """
         slash = "/" if directories else ""
         pattern = re.compile(glob_translate(self._escape_host(key) + slash))
         append = directories or key.endswith("/**")
@@ -619,7 +628,7 @@ class GlobPattern:
 
 
 class WalkableTree(Protocol):
-    """The interface of a file system for a walk."""
+    """The methods of a file system that a recursive walk calls."""
 
     async def _ls(self, path: str, detail: bool = True, refresh: bool = False) -> list[Record]: ...
 
@@ -627,7 +636,7 @@ class WalkableTree(Protocol):
 
 
 class FileSystemWalk:
-    """A recursive walk, with the set of visited directories.
+    """A recursive walk through a directory tree, with the set of visited directories.
 
     Args:
         tree: The file system.
@@ -648,7 +657,7 @@ class FileSystemWalk:
         self._entered: set[str] = set()
 
     async def walk_below(self, name: str, depth: int = 1) -> AsyncIterator[tuple[str, Any, Any]]:
-        """Yield the contents of a directory and of all directories below it; `depth` is the current level."""
+        """Yield the contents of a directory and of all its subdirectories; `depth` is the current level."""
         records = await self._records(name, depth)
         if records is None:
             return
@@ -696,8 +705,8 @@ class Walks(FileSystemListings):
     ) -> AsyncIterator[tuple[str, Any, Any]]:
         """Walk recursively through a directory as fsspec does.
 
-        Directories that are missing or not readable according to the server are skipped. Other errors are
-        raised.
+        If the server reports that a directory is missing or not readable, the directory is skipped. Other
+        errors are raised.
         """
         if maxdepth is not None and maxdepth < 1:
             raise ValueError("maxdepth must be at least 1")
@@ -765,7 +774,7 @@ class Walks(FileSystemListings):
         """Return the total size of all files in bytes, or the sizes by name.
 
         Raises:
-            OSError: The total size is requested, but the server does not report all sizes.
+            OSError: The total size is requested, but the server does not report the sizes of all files.
         """
         sizes: dict[str, int | None] = await super()._du(path, False, maxdepth, **kwargs)
         if not total:

@@ -1,9 +1,9 @@
-"""SSRF protection for programs with another HTTP client: only the checks of IP addresses.
+"""SSRF protection for programs that use another HTTP client: checks of URLs and IP addresses.
 
 A host name is resolved once, `resolver.guard` checks the IP addresses, and the client connects to one of the
 checked addresses (S08, S09). So DNS rebinding has no effect.
 
-`requests`, `niquests`, `urllib3` and `aiohttp` are for these libraries. `sockets` (blocking) and `streams`
-(asyncio) are for other code. The default policy is `untrusted`. Only connections are checked; the client is
-responsible for URLs, headers and bodies.
+The modules `requests`, `niquests`, `urllib3` and `aiohttp` guard the libraries of the same names. `sockets`
+(blocking) and `streams` (asyncio) guard other code. The default policy is `untrusted`. The client itself is
+responsible for header fields, credentials and bodies.
 """

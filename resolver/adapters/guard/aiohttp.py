@@ -2,10 +2,10 @@
 
     async with aiohttp.ClientSession(connector=GuardedConnector()) as session: ...
 
-aiohttp does not call its resolver for a host that is an IP address, so a check in the resolver is not
-sufficient. The connector checks the URL. The resolver of the connector checks the addresses of a host name.
-The socket factory checks each address again before it creates a socket. A refusal raises `resolver.Refused`
-or `resolver.InvalidUrl`.
+aiohttp does not call its DNS resolver for a host that is an IP address, so a check in the DNS resolver is not
+sufficient. The connector checks the URL of each request. The connector's DNS resolver checks the IP addresses
+of a host name. The socket factory checks each IP address again before it creates a socket. A refusal raises
+`resolver.Refused` or `resolver.InvalidUrl`.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ AddressInfo = aiohttp.AddrInfoType
 
 
 class GuardedResolver(AbstractResolver):
-    """A resolver that returns only allowed addresses.
+    """A DNS resolver for aiohttp that returns only allowed IP addresses.
 
-    `lookups` is the resolver for the DNS lookups; the default is the system's resolver.
+    `lookups` is the aiohttp resolver for the DNS lookups; the default is the system's resolver.
     """
 
     def __init__(
@@ -51,14 +51,14 @@ class GuardedResolver(AbstractResolver):
 
 
 class GuardedConnector(aiohttp.TCPConnector):
-    """A connector with a policy; the default policy is `untrusted`.
+    """An aiohttp connector with a policy; the default policy is `untrusted`.
 
-    `lookups` is the resolver for the DNS lookups; `options` are the other keywords of `aiohttp.TCPConnector`.
-    The policy `untrusted` refuses each proxy except its `trusted_proxy` (S09). The IP address of a proxy is
-    checked too.
+    `lookups` is the aiohttp resolver for the DNS lookups. `options` are the other keywords of
+    `aiohttp.TCPConnector`. The policy `untrusted` refuses each proxy except its `trusted_proxy` (S09). The IP
+    address of a proxy is checked too.
 
     Raises:
-        TypeError: `resolver` is given, which would replace the check of its addresses: pass it as `lookups`.
+        TypeError: The keyword `resolver` is passed, which would bypass the checks: use `lookups` instead.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class GuardedConnector(aiohttp.TCPConnector):
         traces: list[Trace],
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109
     ) -> Connection:
-        """Check each request and redirect, including requests over a pooled connection."""
+        """Check the URL of each request and redirect, even if a pooled connection can be used."""
         check_url(str(req.url), self._policy, "none" if req.proxy is None else str(req.proxy))
         return await super().connect(req, traces, timeout)
 

@@ -3,9 +3,10 @@
     with GuardedSession() as session:
         response = session.get(url)
 
-A guarded adapter would not be sufficient. A session of niquests drops all mounted adapters when it is pickled
-or copied, and those for http and https when it is used after `close`. It also opens Unix sockets for URLs of
-`http+unix`, even after a redirect. Therefore the session guards each adapter that is mounted.
+A guarded adapter alone would not be sufficient. A session of niquests drops all mounted adapters when it is
+pickled or copied. After `close`, a session replaces the adapters for http and https. A session also opens a
+Unix socket for a URL with the scheme `http+unix`, even after a redirect. Therefore, the guarded session adds
+the checks to each adapter that is mounted.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from resolver.adapters.guard.urllib3 import AdapterGuard
 
 
 class GuardedSession(Session):
-    """A session with a policy; the default policy is `untrusted`.
+    """A session of niquests with a policy; the default policy is `untrusted`.
 
-    `options` are the keywords of `niquests.Session`. The addresses that its `resolver` finds are checked too.
-    The policy `untrusted` refuses each proxy except its `trusted_proxy` (S09). The session refuses WebSockets
-    and Unix sockets.
+    `options` are the keywords of `niquests.Session`. If the keyword `resolver` is passed, the IP addresses
+    from this DNS resolver are checked too. The policy `untrusted` refuses each proxy except its
+    `trusted_proxy` (S09). The session refuses WebSockets and Unix sockets.
     """
 
     __attrs__ = [*Session.__attrs__, "_policy"]  # noqa: RUF012 - attributes that pickling keeps
@@ -35,14 +36,14 @@ class GuardedSession(Session):
         super().__init__(**options)
 
     def mount(self, prefix: str, adapter: Any) -> None:
-        """Guard an adapter, and use it for URLs that begin with the prefix."""
+        """Add the checks to an adapter, and use the adapter for URLs that begin with the prefix."""
         if isinstance(adapter, HTTPAdapter) and not isinstance(adapter, AdapterGuard):
             _guard_adapter(adapter, self._policy)
         super().mount(prefix, adapter)
 
 
 def _guard_adapter(adapter: Any, policy: resolver.Policy) -> None:
-    """Add the checks to the class of an adapter, which keeps its settings, and to its pool manager."""
+    """Add the checks to an adapter and to its pool manager; the settings of the adapter do not change."""
     kind, manager = type(adapter), adapter.poolmanager
     adapter._policy = policy
     adapter.__class__ = type(

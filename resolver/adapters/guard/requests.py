@@ -20,11 +20,11 @@ from resolver.adapters.guard.urllib3 import AdapterGuard
 
 
 class GuardedAdapter(AdapterGuard, HTTPAdapter):
-    """An adapter for http and https with a policy; the default policy is `untrusted`.
+    """A requests adapter for http and https with a policy; the default policy is `untrusted`.
 
     `options` are the arguments of `requests.adapters.HTTPAdapter`. The policy `untrusted` refuses each proxy
-    except its `trusted_proxy` (S09), because a proxy resolves host names. A pooled connection was checked by
-    the same policy when it was opened.
+    except its `trusted_proxy` (S09), because a proxy makes its own DNS lookups. The address of a pooled
+    connection was checked when the connection was opened.
     """
 
     __attrs__ = [*HTTPAdapter.__attrs__, "_policy"]  # noqa: RUF012 - attributes that pickling keeps

@@ -17,7 +17,7 @@ def create_connection(
     scheme: str = "http",
     policy: resolver.Policy | str | None = None,
 ) -> socket.socket:
-    """Connect to a host and port, only to a checked IP address.
+    """Connect to a host and port; only IP addresses that pass the policy checks are used.
 
     Args:
         address: The host and port.
@@ -41,7 +41,7 @@ def create_connection(
 
 
 def check_url(url: str, policy: resolver.Policy, proxy: str = "none") -> None:
-    """Check a URL before its request; DNS results are checked at the connection.
+    """Check a URL before the request is sent; the IP addresses are checked when the client connects.
 
     Raises:
         resolver.ResolveError: The policy refuses the URL or the proxy, or the URL is not valid.
@@ -54,7 +54,7 @@ def check_url(url: str, policy: resolver.Policy, proxy: str = "none") -> None:
 def look_up(
     host: str, port: int, *, scheme: str = "http", policy: resolver.Policy | str | None = None
 ) -> tuple[str, ...]:
-    """Return the allowed IP addresses of a host; no DNS lookup is made for a refused host."""
+    """Return the allowed IP addresses of a host. If the policy refuses the host, no DNS lookup is made."""
     try:
         return resolver.guard(host, port=port, scheme=scheme, policy=policy)
     except resolver.Unreachable:  # all checks have passed except the check of the DNS lookup result
@@ -69,7 +69,7 @@ def connect_first(
 
     Raises:
         OSError: All addresses failed; the error of the last address is raised.
-        ExceptionGroup: The same with `all_errors`.
+        ExceptionGroup: All addresses failed, and `all_errors` is true; the group has all errors.
     """
     failures: list[OSError] = []
     for address in addresses:
@@ -81,5 +81,5 @@ def connect_first(
 
 
 def failure_of(failures: list[OSError], all_errors: bool) -> Exception:
-    """Return the error of a host from the errors of its addresses, of which there is at least one."""
+    """Return the error to raise if all IP addresses of a host failed; `failures` must not be empty."""
     return ExceptionGroup("all addresses failed", failures) if all_errors else failures[-1]

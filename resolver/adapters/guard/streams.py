@@ -69,18 +69,18 @@ async def open_connection(
     all_errors: bool = False,
     **options: Any,
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect as `asyncio.open_connection` does, to the first checked address that accepts.
+    """Connect as `asyncio.open_connection` does, to the first allowed IP address that accepts.
 
     The addresses are tried one after another, so `happy_eyeballs_delay` and `interleave` have no effect.
 
     Args:
-        host: The host, whose name TLS verifies if `server_hostname` is not given.
+        host: The host. TLS verifies this host name, unless `server_hostname` is passed.
         port: The port.
-        tls: The TLS context, also under the name `ssl`.
+        tls: The TLS context; the keyword `ssl` has the same effect.
         policy: The policy; the default is `untrusted`.
-        family: The family of the addresses, and `proto` and `flags` as for `loop.getaddrinfo`.
-        proto: The protocol of the addresses.
-        flags: The flags of the DNS lookup.
+        family: The address family, as for `loop.getaddrinfo`.
+        proto: The protocol number, as for `loop.getaddrinfo`.
+        flags: The flags of the DNS lookup, as for `loop.getaddrinfo`.
         all_errors: Whether the errors of all addresses are raised, as an `ExceptionGroup`.
         options: Other keywords of `asyncio.open_connection`, such as `limit` and `local_addr`.
 
@@ -88,7 +88,7 @@ async def open_connection(
         resolver.Refused: The policy forbids the host or all its addresses.
         resolver.InvalidUrl: The host is not valid.
         OSError: All addresses failed; the error of the last address is raised.
-        ValueError: `sock` is given: the address of an open socket is not checked.
+        ValueError: The keyword `sock` is passed, which would bypass the checks.
     """
     if options.pop("sock", None) is not None:
         raise ValueError("open_connection: sock is already connected, so no address is checked (pass a host)")

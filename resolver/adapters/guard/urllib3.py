@@ -4,8 +4,8 @@
     response = manager.request("GET", url)
 
 A refusal raises `resolver.Refused` or `resolver.InvalidUrl`. Neither class is a subclass of `HTTPError`, so
-urllib3 does not retry a refusal. requests and niquests have pool managers of urllib3; `AdapterGuard` has the
-checks of their adapters.
+urllib3 does not retry a refusal. `AdapterGuard` has the checks for the adapters of requests and niquests,
+because these libraries use pool managers of urllib3.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from resolver.adapters.guard.sockets import check_url, connect_first, look_up
 
 
 class GuardedPoolManager(PoolManager):
-    """A pool manager with a policy; the default policy is `untrusted`.
+    """A urllib3 pool manager with a policy; the default policy is `untrusted`.
 
-    `options` are the keywords of `urllib3.PoolManager`. A pool of the manager that is used directly checks
-    the addresses only. `urllib3.ProxyManager` is another class, and is not guarded.
+    `options` are the keywords of `urllib3.PoolManager`. If a caller uses a connection pool of the manager
+    directly, only the IP addresses are checked. `urllib3.ProxyManager` is another class, and is not guarded.
     """
 
     def __init__(self, policy: resolver.Policy | str | None = None, **options: Any) -> None:
@@ -37,13 +37,16 @@ class GuardedPoolManager(PoolManager):
         guard_manager(self, self._policy)
 
     def urlopen(self, method: str, url: str, redirect: bool = True, **options: Any) -> Any:  # type: ignore[override]
-        """Check each request and redirect before data is sent."""
+        """Check the URL of each request and redirect before data is sent."""
         check_url(url, self._policy)
         return super().urlopen(method, url, redirect, **options)
 
 
 def guard_manager(manager: Any, policy: resolver.Policy) -> None:
-    """Replace the pools of a manager by pools that check each address; `manager` may be of a fork."""
+    """Replace the connection pools of a pool manager by pools that check each IP address.
+
+    `manager` is a pool manager of urllib3 or of its fork urllib3.future.
+    """
     manager.clear()  # existing pools of the manager do not check addresses
     manager.pool_classes_by_scheme = {
         scheme: _guard_pool(pool, scheme, policy) for scheme, pool in manager.pool_classes_by_scheme.items()
@@ -64,7 +67,7 @@ def _guard_pool(pool: Any, scheme: str, policy: resolver.Policy) -> Any:
 
 
 def _connect_socket(connection: Any, scheme: str, policy: resolver.Policy) -> socket.socket:
-    """Connect as urllib3 does, but only to a checked address; TLS verifies the host name."""
+    """Connect as urllib3 does, but only to an allowed IP address; TLS still verifies the host name."""
     host = connection.host
     try:
         addresses = look_up(host, connection.port, scheme=scheme, policy=policy)
@@ -88,14 +91,15 @@ def _connect_socket(connection: Any, scheme: str, policy: resolver.Policy) -> so
 def _connect_fork(connection: Any, connect: Callable[[], Any], scheme: str, policy: resolver.Policy) -> Any:
     """Connect as urllib3.future does, with a DNS resolver that returns only allowed addresses.
 
-    urllib3.future is the fork below niquests, and by default replaces urllib3 when it is installed. Its
-    connections, those of HTTP/3 too, pass each host to `_resolver`, IP addresses included.
+    niquests uses urllib3.future, a fork of urllib3, which replaces urllib3 by default when it is installed.
+    Each connection of urllib3.future, including HTTP/3, passes the host to its `_resolver`, even if the host
+    is an IP address.
     """
     lookups = connection._resolver
 
     def find_allowed(host: str, port: int, *options: Any, **named: Any) -> list[Any]:
         name = host if isinstance(host, str) else host.decode("ascii")
-        with suppress(resolver.Unreachable):  # the other checks have passed, and the lookup result is missing
+        with suppress(resolver.Unreachable):  # all checks passed except that of the IP addresses
             resolver.guard(name, port=port, scheme=scheme, policy=policy)
         found = lookups.getaddrinfo(host, port, *options, **named)
         addresses = [info[4][0] for info in found]
@@ -111,15 +115,15 @@ def _connect_fork(connection: Any, connect: Callable[[], Any], scheme: str, poli
 
 
 class AdapterGuard:
-    """The checks of an adapter for http and https, for requests and niquests."""
+    """The policy checks for an http adapter of requests or niquests."""
 
     _policy: resolver.Policy
     _poolmanager: Any
     #: The function of the library that selects a proxy for a URL.
     _select_proxy: Callable[[str, Any], str | None]
 
-    # The library and subclasses replace the pool manager to set pool sizes and TLS contexts
-    # (`init_poolmanager`). This property adds the address checks to each new pool manager.
+    # requests, niquests and subclasses replace the pool manager to set pool sizes and TLS contexts
+    # (`init_poolmanager`). This property adds the checks of IP addresses to each new pool manager.
     @property
     def poolmanager(self) -> Any:
         return self._poolmanager
@@ -132,7 +136,8 @@ class AdapterGuard:
     def proxy_manager_for(self, proxy: str, **options: Any) -> Any:
         """Return the pool manager for a proxy that the policy allows (S09).
 
-        The policy check is repeated here for subclasses that override `request_url`.
+        `request_url` checks the proxy too. This method repeats the check for subclasses that override
+        `request_url`.
 
         Raises:
             resolver.Refused: The policy does not allow the proxy. No data was sent.

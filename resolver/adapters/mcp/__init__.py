@@ -2,7 +2,7 @@
 
 An agent fetches untrusted content, which may contain instructions to fetch other URLs (prompt injection,
 SSRF). So the policy is always `untrusted`. Only the operator of the server can relax the policy for a host
-(`ToolGrant`). The size of results is limited, with pagination. Text is escaped for display (S15).
+(`ToolGrant`). Long results are paginated. Control characters in texts are escaped (S15).
 
 `serve` is a server for newline-delimited JSON over any streams; `resolve mcp` uses standard input and output.
 `server` returns a `Server` of the official SDK, for other transports. `http_application` returns an ASGI

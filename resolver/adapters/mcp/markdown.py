@@ -1,8 +1,9 @@
 """HTML pages as Markdown, converted in a separate process with limits.
 
-The parser (turbohtml) is written in C, and pages are untrusted. So each page is converted in a process of its
-own, which has no secrets of the server. The process limits its memory, its processor time and the size of its
-output (`markdown_worker`). If a limit is reached, or if the parser crashes, only this conversion fails.
+The HTML parser (turbohtml) is written in C, and pages are untrusted. So each page is converted in a separate
+process, which has no secrets of the server. The worker process limits its memory, its processor time and the
+size of its output (`markdown_worker`). If the worker process reaches a limit or crashes, only this conversion
+fails.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 import anyio
 
-if find_spec("turbohtml") is None:  # only the worker imports it
+if find_spec("turbohtml") is None:  # only the worker process imports turbohtml
     raise ModuleNotFoundError("Markdown needs turbohtml (the extra mcp)", name="turbohtml")
 
 _WORKER = str(Path(__file__).with_name("markdown_worker.py"))
@@ -30,15 +31,15 @@ class MarkdownPage(NamedTuple):
 
 
 def is_html(media_type: str | None) -> bool:
-    """Return whether a media type, with or without parameters, is a type of HTML."""
+    """Return whether a media type is HTML; parameters such as a charset are ignored."""
     return (media_type or "").partition(";")[0].strip().lower() in _HTML
 
 
 class ConversionLimit:
-    """The limit of concurrent conversions of a server; further conversions wait."""
+    """The limit of concurrent HTML conversions in a server; further conversions wait."""
 
     def __init__(self) -> None:
-        # Each conversion may need 768 MiB.
+        # At most two conversions run concurrently, because each conversion may need 768 MiB of memory.
         self.turns = anyio.CapacityLimiter(2)
 
 
@@ -51,9 +52,9 @@ async def convert_html(source: str, url: str, limit: ConversionLimit) -> Markdow
         limit: The limit of concurrent conversions.
 
     Returns:
-        The page, or None if the page exceeds a limit or cannot be converted.
+        The Markdown page, or None if the page exceeds a limit or cannot be converted.
     """
-    # `-P` keeps the modules next to the worker off the import path.
+    # `-P` keeps the worker's directory off the import path, so that `import` does not find modules there.
     command = [sys.executable, "-P", _WORKER]
     given = json.dumps({"url": url, "source": source}).encode()
     converted = None
@@ -62,6 +63,6 @@ async def convert_html(source: str, url: str, limit: ConversionLimit) -> Markdow
             done = await anyio.run_process(command, input=given, check=False)
         if done.returncode == 0:
             converted = MarkdownPage(**json.loads(done.stdout))
-    except* (OSError, anyio.BrokenResourceError):  # the process cannot start, or it ended before its input
+    except* (OSError, anyio.BrokenResourceError):  # the process did not start, or did not read its input
         pass
     return converted

@@ -1,7 +1,8 @@
-"""A program that converts one HTML page to Markdown: JSON on standard input, JSON on standard output.
+"""A worker program that converts one HTML page to Markdown.
 
-`markdown` runs this file as a script, so that the start takes 70 ms: the package `resolver` is not imported.
-A nonzero exit status means that the page is not converted.
+The program reads JSON from standard input, and writes JSON to standard output. The module `markdown` runs
+this file as a script without an import of `resolver`, so that the start takes only 70 ms. A nonzero exit
+status means that the page was not converted.
 """
 
 from __future__ import annotations
@@ -14,30 +15,34 @@ from contextlib import suppress
 
 import turbohtml
 
-#: Maximum memory in bytes and processor time in seconds. Of 5 MB pages, a page of `<` needs the most memory
-#: (590 MB), and relative links need the most time (2 s on a busy machine).
+#: Maximum memory in bytes, and maximum processor time in seconds. Measurements with pages of 5 MB: a page of
+#: `<` characters needs the most memory (590 MB), and a page of relative links needs the most time (2 s on a
+#: busy machine).
 _MEMORY, _SECONDS = 805_306_368, 5
-#: Maximum number of characters of the Markdown. The output may be much larger than the source: in 400 nested
-#: quotes, each paragraph begins with 800 characters.
+#: Maximum number of characters of the Markdown text. The Markdown may be much longer than the HTML source: a
+#: paragraph in 400 nested quotes begins with 800 characters.
 _MAX_TEXT = 8_388_608
-#: Maximum length of the URL against which links are resolved. Each relative link repeats a part of it.
+#: Maximum length of the base URL of relative links. Each relative link repeats a part of the base URL, so a
+#: long base URL would multiply the size of the page.
 _MAX_BASE = 4_096
 
-#: Elements without text for a reader. A hidden element may have instructions for an agent (prompt injection).
+#: HTML elements that are removed, because users do not see their text. Hidden text may contain instructions
+#: for an agent (prompt injection).
 _UNSEEN = "script, style, template, svg, iframe, object, canvas, [hidden], [aria-hidden=true]"
 _HIDING = re.compile(r"(?:^|[;\s])(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE)
-#: Links without a resource; the URL of an embedded image may be as long as the page.
+#: Links that are removed, because a tool cannot fetch their URLs. The `data` URL of an embedded image may be
+#: as long as the page.
 _NO_LINK = re.compile(r"[\s\x00-\x20]*(?:javascript|data|vbscript|blob)\s*:", re.IGNORECASE)
 _MAIN = "main, [role=main]"
 
 
 def convert(source: str, url: str) -> dict[str, str | None]:
-    """Return the Markdown (`text`) and the `title` of a page."""
+    """Return the Markdown (`text`) and the `title` of an HTML page."""
     page = turbohtml.parse(source)
     title = page.select_one("title")
     base = page.base_url(url)
     if len(base) <= _MAX_BASE:
-        with suppress(ValueError):  # the URL is not absolute
+        with suppress(ValueError):  # the base URL is not absolute
             page.resolve_links(base)
     for element in page.select(_UNSEEN):
         element.decompose()
@@ -54,15 +59,15 @@ def convert(source: str, url: str) -> dict[str, str | None]:
     if main is not None:
         parts.append(main.to_markdown())
         main.decompose()
-    parts.append(page.to_markdown())  # the rest: navigation, sidebars, footers
+    parts.append(page.to_markdown())  # navigation, sidebars and footers
     text = "\n\n---\n\n".join(filter(None, parts))
     return {"text": text, "title": None if title is None else " ".join(title.text.split())[:1_000] or None}
 
 
 def _unwrap_layout_tables(page: turbohtml.Document) -> None:
-    """Replace tables that arrange a page by their content: tables with tables in their cells.
+    """Replace each layout table (a table with tables in its cells) by the content of its cells.
 
-    Markdown has no tables inside of cells, so the content of such a table would be HTML.
+    Markdown does not support nested tables, so a nested table would stay HTML.
     """
     layout = {
         outer
@@ -81,7 +86,7 @@ def _unwrap_layout_tables(page: turbohtml.Document) -> None:
 
 def main() -> int:
     """Convert the page on standard input, and return the exit status."""
-    with suppress(ValueError, OSError):  # macOS has no limit of the address space
+    with suppress(ValueError, OSError):  # macOS does not support this memory limit
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

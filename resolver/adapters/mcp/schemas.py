@@ -1,6 +1,7 @@
-"""The output schemas of the tools: the members of the JSON object in `structuredContent`.
+"""The output schemas of the MCP tools: the members of the JSON object in `structuredContent`.
 
-A result is described, not restricted: later versions may add members. Each schema also describes an error.
+A schema permits additional members, because later versions may add members to a result. Each schema also
+describes the result for an error.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _ERROR: Schema = {
 
 
 def _result(properties: Schema, required: str) -> Schema:
-    """Return the schema of a tool result: the members of a success, or those of an error."""
+    """Return the output schema of a tool, with the members of a success and the members of an error."""
     return {
         "type": "object",
         "properties": {**_ERROR, **properties},

@@ -1,8 +1,8 @@
-"""The MCP server: the tools as a server of the official SDK, and its transport over newline-delimited JSON.
+"""The MCP server: the tools as a server of the official SDK, and a transport over newline-delimited JSON.
 
-The response to a line that is not JSON is the error -32700 (JSON-RPC 2.0, 5.1). The SDK skips JSON that is
-not an MCP message, and the session continues. If the client cancels a call, the connections of the call are
-closed. If a call has a progress token, the server reports the received bytes.
+If a line is not JSON, the server responds with the error -32700 (JSON-RPC 2.0, 5.1). The SDK ignores JSON
+that is not an MCP message, and the session continues. If the client cancels a tool call, the server closes
+the connections of the tool call. If a tool call has a progress token, the server reports the received bytes.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ from resolver.adapters.mcp.tools import (
 
 #: Maximum number of concurrent tool calls; further calls wait.
 AT_ONCE = 8
-#: Minimum number of bytes between two progress notifications of a call.
+#: Minimum number of received bytes between two progress notifications of a tool call.
 _STEP = 65_536
 
 
 class _McpSession:
-    """The state that all tool calls of one session share."""
+    """The state that all tool calls of one MCP session share."""
 
     def __init__(self, tools: Tools, grant: ToolGrant) -> None:
         self.tools = tools
@@ -82,7 +82,8 @@ class _McpSession:
 def server(grant: ToolGrant, *, version: str = "") -> Server[_McpSession]:
     """Return an MCP server with the tools, for any transport of the SDK.
 
-    Each session has a separate connection pool; over HTTP, all sessions of the server share one.
+    Each MCP session has a separate connection pool. Over HTTP, all sessions of the server share one
+    connection pool.
 
     Args:
         grant: The permissions of the agents.
@@ -145,7 +146,7 @@ async def _call_tool(
 async def _call(
     context: ServerRequestContext[_McpSession], name: str, arguments: Mapping[str, object]
 ) -> ToolAnswer:
-    """Call a tool, and report its progress to a client that sent a progress token."""
+    """Call a tool; if the client sent a progress token, report the progress to the client."""
     session = context.lifespan_context
     sender, receiver = anyio.create_memory_object_stream[resolver.Progress](1)
     async with anyio.create_task_group() as tasks:
@@ -157,7 +158,7 @@ async def _call(
 
 
 def _send_latest(sender: MemoryObjectSendStream[resolver.Progress], event: resolver.Progress) -> None:
-    """Pass an event to the task that reports; skip the event if the client reads too slowly."""
+    """Pass a progress event to the reporting task; drop the event if the client reads too slowly."""
     with suppress(anyio.WouldBlock):
         sender.send_nowait(event)
 
@@ -165,7 +166,7 @@ def _send_latest(sender: MemoryObjectSendStream[resolver.Progress], event: resol
 async def _report_progress(
     context: ServerRequestContext[_McpSession], events: ObjectReceiveStream[resolver.Progress]
 ) -> None:
-    """Report progress; the number increases with each notification, also after a retry."""
+    """Send progress notifications; the progress value always increases, even after a retry."""
     reported = -_STEP
     async with events:
         async for event in events:
@@ -175,7 +176,7 @@ async def _report_progress(
 
 
 def _words(answer: ToolAnswer) -> ContentBlock:
-    """Return the record as text, because many clients pass only the text to their model."""
+    """Return the metadata of a result as JSON text, because many clients pass only text to their model."""
     return TextContent(text=json.dumps(answer.record, ensure_ascii=False))
 
 
@@ -193,8 +194,8 @@ def _content(answer: ToolAnswer) -> list[ContentBlock]:
     return [EmbeddedResource(resource=blob)]
 
 
-# A prompt is a command that the user chooses in the client; its text goes to the model. The client attaches
-# resources to a conversation.
+# Prompts and resources of MCP. The user of the client chooses a prompt, and its text goes to the model. The
+# client can attach a resource to a conversation.
 
 _PROMPT = Prompt(
     name="fetch",
@@ -262,7 +263,7 @@ async def _read_resource(
         error = record["error"]
         message = str(error["message"]) if isinstance(error, dict) else "the URL was not fetched"
         raise MCPError(INVALID_PARAMS, message, data=dict(record))
-    if record["next_cursor"] is not None:  # a part must not be taken for the complete resource
+    if record["next_cursor"] is not None:  # a page is not the complete resource
         raise MCPError(INVALID_PARAMS, "resource is too long (read its pages with the tool fetch)")
     media_type = None if record["media_type"] is None else str(record["media_type"])
     if isinstance(answer.content, bytes):
@@ -283,12 +284,12 @@ async def serve(
     *,
     version: str = "",
 ) -> None:
-    """Serve one client until the iterator `lines` ends.
+    """Serve one MCP client until the iterator `lines` ends.
 
     Args:
         grant: The permissions of the agents.
-        lines: The lines from the client, each with one JSON message; None stands for a line above the size
-            limit.
+        lines: The lines from the client, each with one JSON message. None represents a line that exceeds the
+            size limit.
         put: Sends one or more complete lines to the client.
         version: The version that the server reports.
     """
@@ -315,7 +316,7 @@ async def _hear(
                     await said.send(SessionMessage(_NOT_JSON))
                 else:
                     await heard.send(message)
-            except anyio.BrokenResourceError:  # the server no longer reads messages
+            except anyio.BrokenResourceError:  # the SDK's server no longer reads messages
                 return
 
 
@@ -327,7 +328,7 @@ _NOT_JSON = JSONRPCError(
 
 
 def _message(line: bytes | None) -> SessionMessage | Exception | None:
-    """Return the message in a line; None if the line is not JSON or is above the size limit."""
+    """Return the MCP message in a line, or None if the line is not JSON or exceeds the size limit."""
     if line is None:
         return None
     try:

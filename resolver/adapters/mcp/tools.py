@@ -1,7 +1,7 @@
 """The tools for agents, independent of MCP: tool calls, pagination of results, and tool descriptions.
 
-A tool gets its arguments as JSON values, and returns a `ToolAnswer`. The caller cannot change the policy,
-which is part of the `ToolGrant`. All URLs are untrusted.
+A tool receives its arguments as JSON values, and returns a `ToolAnswer`. The policy is part of the
+`ToolGrant`, and an agent cannot change the policy. All URLs are untrusted.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from resolver.adapters.mcp.schemas import OUTPUT_SCHEMAS
 
 # Untrusted text is escaped for an agent and its user (prompt injection).
 #
-# Control characters and bidirectional characters are escaped (S15). Unicode tag characters and all other
-# characters of their plane are escaped too. These characters are invisible to users, but models read them as
-# letters. So they could hide instructions from the user.
+# Control characters and bidirectional characters are escaped (S15). All characters of Unicode's plane 14 (tag
+# characters) are escaped too. Tag characters are invisible to users, but a model reads tag characters as
+# letters. So tag characters could hide instructions from the user.
 
 T = TypeVar("T")
 
-#: Maximum number of characters of a text in a record, and approximate maximum number of characters of a
-#: record. URLs in deep directory trees are shorter than 4,096 characters.
+#: Maximum number of characters of a text in a `Record`, and approximate maximum number of characters of a
+#: complete `Record`. URLs in deep directory trees are shorter than 4,096 characters.
 TEXT, RECORD = 4_096, 20_000
 
 _UNSEEN = re.compile("[\U000e0000-\U000e0fff]")
@@ -49,10 +49,10 @@ def _show_match(match: re.Match[str]) -> str:
 class Record(dict[str, object]):
     """The metadata of a resource for an agent: a JSON object with escaped texts and a limited size.
 
-    A text longer than `TEXT` characters is truncated and ends in `…`. After `RECORD` characters, further
-    texts are replaced by empty texts, and further members of nested values are omitted. In both cases,
-    `shortened` is set. The limits are necessary because most texts are from the server: a redirect, a reason
-    or a media type may have 64 KiB each.
+    A text longer than `TEXT` characters is truncated and ends in `…`. If a record exceeds `RECORD`
+    characters, further texts are replaced by empty texts, and further members of nested values are omitted.
+    In both cases, the member `shortened` is true. The limits are necessary because most texts are from the
+    server: a redirect URL, a reason phrase or a media type may have 64 KiB each.
     """
 
     def __init__(self, told: Mapping[str, object]) -> None:
@@ -63,7 +63,10 @@ class Record(dict[str, object]):
             self["shortened"] = True
 
     def with_page(self, facts: Mapping[str, object]) -> Record:
-        """Return the record with the members of a result page, which has a separate size limit."""
+        """Return the record with the additional members of a result page.
+
+        A result page has its own size limit, so the size limit of the record does not apply to these members.
+        """
         whole = Record({})
         whole.update(self)
         whole.update(facts)
@@ -84,7 +87,7 @@ class Record(dict[str, object]):
         return value
 
     def _take_fitting(self, members: Iterable[T]) -> Iterator[T]:
-        """Yield the members of a value until the limit is reached."""
+        """Yield the members of a nested value until the size limit of the record is reached."""
         for each in members:
             if self._left <= 0:
                 self._shortened = True
@@ -107,27 +110,27 @@ def cut(text: str, most: int) -> str:
 
 # Pagination of results, with stored objects and cursors.
 #
-# The size of a page is limited in characters of text, in entries, or in bytes. Further pages are read from
-# the stored object, without a request to the server. Only the newest objects are stored. If an object was
-# discarded, the agent must fetch the URL again.
+# The size of a page is limited: in characters for text, in entries for listings, and in bytes for other data.
+# Further pages are read from the stored object, without a request to the server. Only the newest objects are
+# stored. If an object was discarded, the agent must fetch the URL again.
 
 #: Approximate maximum size in bytes of all stored objects together.
 HELD = 33_554_432
-#: Maximum size in bytes of binary data on one page, before base64, which adds a third.
+#: Maximum number of bytes of binary data on one page, before base64 encoding, which adds a third.
 OCTETS = 262_144
 
 Content: TypeAlias = "str | bytes | tuple[dict[str, object], ...]"
 
 
 class NoSuchPage(Exception):
-    """The cursor is invalid, or its object was discarded."""
+    """The cursor is invalid, or the object of the cursor was discarded."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredResult:
-    """A stored object.
+    """A retrieved object that is stored for further pages.
 
-    `record` is the metadata for each page of the object, and `weight` is the approximate size in bytes.
+    `record` is the metadata that each page repeats. `weight` is the approximate size of the object in bytes.
     """
 
     record: Record
@@ -136,7 +139,10 @@ class StoredResult:
 
 
 class ResultPage(NamedTuple):
-    """A page of an object from `position`; `cursor` identifies the next page; None on the last page."""
+    """A page of an object, which begins at `position`; `cursor` identifies the next page.
+
+    The last page does not have a cursor (None).
+    """
 
     held: StoredResult
     content: Content
@@ -145,9 +151,9 @@ class ResultPage(NamedTuple):
 
     @property
     def facts(self) -> dict[str, object]:
-        """Return the position of the page in the complete object, as members of a record.
+        """Return the position of the page in the complete object, as members of a `Record`.
 
-        The member `next` tells a model how to get the next page.
+        The member `next` is a sentence for the model: how to get the next page.
         """
         total = len(self.held.content)
         facts: dict[str, object] = {"position": self.position, "total": total, "next_cursor": self.cursor}
@@ -159,7 +165,7 @@ class ResultPage(NamedTuple):
 
 
 class ResultStore:
-    """A cache of objects for further pages, with the newest object last."""
+    """A cache of retrieved objects for further pages; the newest object is last."""
 
     def __init__(self, most: int = HELD) -> None:
         self._most = most
@@ -176,10 +182,10 @@ class ResultStore:
         return page
 
     def find_page(self, cursor: str, length: int, width: int) -> ResultPage:
-        """Return the page for a cursor.
+        """Return the page that a cursor identifies.
 
         Raises:
-            NoSuchPage: The cursor is invalid, or its object was discarded.
+            NoSuchPage: The cursor is invalid, or the object of the cursor was discarded.
         """
         match = re.fullmatch(r"([0-9]{1,18})-([0-9]{1,18})", cursor, re.ASCII)
         number, position = (int(match[1]), int(match[2])) if match else (0, 0)
@@ -194,9 +200,9 @@ class ResultStore:
         return ResultPage(held, held.content[position:end], position, cursor)
 
     def _make_room(self) -> None:
-        """Discard old objects above the size limit, but never the newest object.
+        """Discard the oldest objects until the cache is below its size limit.
 
-        The limits of a retrieval already limit the size of the newest object.
+        The newest object is never discarded. The limits of a retrieval already limit the size of an object.
         """
         left = sum(held.weight for held in self._held.values())
         for number in list(self._held)[:-1]:
@@ -208,7 +214,7 @@ class ResultStore:
 def _end(content: Content, position: int, length: int, width: int) -> int:
     """Return the end position of a page with `length` characters or `width` entries.
 
-    A page of entries has at most `length` characters, except a page with a single long entry.
+    A page of entries has at most `length` characters too, except a page with a single long entry.
     """
     if isinstance(content, bytes):
         return min(position + OCTETS, len(content))
@@ -218,10 +224,11 @@ def _end(content: Content, position: int, length: int, width: int) -> int:
 
 
 def _text_end(text: str, position: int, end: int) -> int:
-    """Return the end of a page of text, at most `end`.
+    """Return the end position of a page of text, at most `end`.
 
-    A page ends after a line or a space in its second half. Otherwise, the page ends between two characters.
-    A letter with its accents is one character, and so is an escape such as `\\x1b`.
+    If the second half of the page has a line end or a space, the page ends there. Otherwise, the page ends
+    between two characters. A letter with its combining accents counts as one character, and so does an escape
+    sequence such as `\\x1b`.
     """
     if end == len(text):
         return end
@@ -245,22 +252,23 @@ def _count_fitting(entries: tuple[dict[str, object], ...], length: int) -> int:
     return len(entries)
 
 
-#: An escape of `safe_text`, and the maximum length of an escape or of a letter with its accents.
+#: A pattern for the escape sequences of `safe_text`, and the maximum length of an escape sequence or of a
+#: letter with its combining accents.
 _ESCAPE, _MAX_UNIT = re.compile(r"\\(?:x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})"), 10
 
 #: The default and maximum number of characters on a page of text.
 LENGTH, MOST_LENGTH = 20_000, 100_000
 #: The default and maximum number of entries on a page.
 WIDTH, MOST_WIDTH = 100, 1_000
-#: Maximum number of entries of a listing, maximum number of characters of all these entries, and maximum
-#: number of characters in a name.
+#: Limits of a listing: the maximum number of entries, of characters in all entries, and of characters in one
+#: name.
 ENTRIES, ENTRY_CHARACTERS, NAME = 10_000, 8_388_608, 1_000
 #: The default maximum size of an object in bytes.
 BODY = 8_388_608
 
 
 def limit_body(limits: resolver.Limits) -> resolver.Limits:
-    """Return the limits, with the default `BODY` if the body size is not limited."""
+    """Return the limits; if the limits do not include a body size, `BODY` is the maximum body size."""
     return limits if limits.body_everywhere else replace(limits, body=BODY, body_everywhere=True)
 
 
@@ -316,7 +324,7 @@ class ToolGrant:
 
 
 def describe_grant(grant: ToolGrant) -> dict[str, object]:
-    """Return the permissions of agents as JSON values, without local paths, proxies and mail addresses."""
+    """Return the permissions of an agent, without local paths, proxy addresses and mail addresses."""
     policy = {
         each.name: sorted(value)
         if isinstance(value := getattr(grant.policy, each.name), frozenset)
@@ -328,14 +336,14 @@ def describe_grant(grant: ToolGrant) -> dict[str, object]:
     return {"policy": policy, "limits": limits}
 
 
-#: The function that gets the progress of the current tool call, if the client wants it. The URL of an event
-#: does not identify the call, because two calls may fetch the same URL.
+#: The function that receives the progress events of the current tool call. A context variable is necessary,
+#: because the URL of an event does not identify the tool call: two calls may fetch the same URL.
 _HEARS: ContextVar[Callable[[resolver.Progress], None] | None] = ContextVar("_HEARS", default=None)
 
 
 @contextmanager
 def hear_progress(hear: Callable[[resolver.Progress], None]) -> Iterator[None]:
-    """Call `hear` with the progress of the tool call in this block."""
+    """Call `hear` with each progress event of the tool call in the `with` block."""
     token = _HEARS.set(hear)
     try:
         yield
@@ -353,7 +361,10 @@ class BadToolArguments(Exception):
 
 
 class ToolAnswer(NamedTuple):
-    """The result of a tool call: `record` is the metadata, and `content` is one page of data, or None."""
+    """The result of a tool call.
+
+    `record` is the metadata of the resource. `content` is one page of its data, or None.
+    """
 
     record: Record
     content: str | bytes | None = None
@@ -395,7 +406,10 @@ class Arguments:
 
     @property
     def cursor(self) -> str | None:
-        """Return the cursor of a further page, or None. Exactly one of `url` and `cursor` is required."""
+        """Return the argument `cursor`, which requests a further page, or None.
+
+        The caller must pass exactly one of the arguments `url` and `cursor`.
+        """
         cursor = self.text("cursor")
         if (cursor is None) == (self.text("url") is None):
             raise BadToolArguments("expected either url or cursor, not both")
@@ -418,7 +432,7 @@ class Arguments:
 
 
 class Tools:
-    """The tools of one session."""
+    """The tools of one MCP session."""
 
     def __init__(self, grant: ToolGrant, session: resolver.Resolver) -> None:
         self._grant = grant
@@ -434,7 +448,7 @@ class Tools:
         }
 
     async def call(self, name: str, values: Mapping[str, object]) -> ToolAnswer:
-        """Call a tool, and return its result or error.
+        """Call a tool, and return its result; an error of this library becomes an error result.
 
         Raises:
             KeyError: The tool does not exist.
@@ -511,20 +525,23 @@ class Tools:
 
 
 def _with_line_ends(step: Mapping[str, object]) -> dict[str, object]:
-    """Show CR characters in the bytes to send, because they are relevant in a plan."""
+    """Show CR characters in the bytes that a fetch would send, so that the agent sees each line end."""
     octets = step.get("octets")
     return {**step, "octets": octets.replace("\r", "\\x0d")} if isinstance(octets, str) else dict(step)
 
 
 def _make_answer(page: ResultPage) -> ToolAnswer:
-    """Return the tool result for a page, with the entries as members of its JSON object."""
+    """Return the tool result for a page; listing entries become members of the JSON object."""
     if isinstance(page.content, tuple):
         return ToolAnswer(page.held.record.with_page({**page.facts, "entries": list(page.content)}))
     return ToolAnswer(page.held.record.with_page(page.facts), page.content)
 
 
 def _make_stored_result(response: resolver.Response, page: MarkdownPage | None) -> StoredResult:
-    """Return the object of a response; `page` is its Markdown, or None for the text as it was received."""
+    """Return the object of a response for storage.
+
+    `page` is the Markdown of the response. Without Markdown (None), the received text is stored.
+    """
     record = Record(
         {
             "url": response.url,
@@ -568,7 +585,7 @@ def _text(response: resolver.Response) -> str | None:
 
 
 def _entry(entry: resolver.Entry) -> Record:
-    """Return the metadata of an entry, with long names truncated."""
+    """Return the metadata of a listing entry; a long name is truncated."""
     whole = entry.as_json()
     record: dict[str, object] = {
         name: whole[name] for name in ("name", "url", "kind", "size", "modified", "title")
@@ -589,7 +606,10 @@ def _make_misuse_answer(message: str) -> ToolAnswer:
 
 
 def _make_error_answer(error: resolver.ResolveError) -> ToolAnswer:
-    """Return an error with class, message, rule and exit status, as the command does with `--json`."""
+    """Return an error as a tool result.
+
+    The members (class, message, rule, exit status) are the same as in the output of `--json`.
+    """
     code = next(each.__name__ for each in type(error).__mro__ if each.__name__ in resolver.__all__)
     reason: dict[str, object] = {"code": code, "message": error.message}
     rule = "S01" if isinstance(error, resolver.InvalidUrl) else getattr(error, "rule", None)
@@ -599,10 +619,10 @@ def _make_error_answer(error: resolver.ResolveError) -> ToolAnswer:
     return ToolAnswer(Record(record), failed=True)
 
 
-# The description of the tools for an agent: names, purposes and arguments. Agents do not read other
-# documentation.
+# The description of the tools for an agent: names, purposes and arguments. An agent reads only this
+# description, and no other documentation of the tools.
 
-#: The instructions for the agent, sent once at the start of a session.
+#: The instructions for the agent, which the server sends once at the start of an MCP session.
 INSTRUCTIONS = """\
 Fetches http, https, ftp, ftps, gopher, nntp, news, wais and prospero URLs. Read-only. Non-public addresses \
 and other unsafe requests are refused with "exit": 9 and a "rule"; retrying with another spelling of the \
