@@ -1,4 +1,4 @@
-"""Servers in a separate thread: the threads of the tests wait in other libraries."""
+"""Mock servers in a separate thread, because the threads of the tests block in other libraries."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def ftp() -> Iterator[MockFtp]:
 
 @pytest.fixture
 def unused_port() -> Iterator[int]:
-    """Yield a port of this machine without a listener."""
+    """Yield a loopback port on which no server listens."""
     with closed_port() as port:
         yield port
 
@@ -59,7 +59,7 @@ def http() -> Iterator[HttpServer]:
         yield server
 
 
-#: Seconds until a silent server times out.
+#: The timeout in seconds for a server that does not respond.
 SOON = 0.05
 
 

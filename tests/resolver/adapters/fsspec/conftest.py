@@ -1,4 +1,4 @@
-"""Servers in a thread next to the tests, and file systems that are not shared."""
+"""Mock servers in a separate thread, and file systems that fsspec does not cache."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Make = Callable[..., UrlFileSystem]
 
 @pytest.fixture
 def make() -> Iterator[Make]:
-    """Return a factory of file systems for servers at given ports; close them at the end."""
+    """Yield a factory of file systems for servers at given ports, and close the file systems at the end."""
     with ExitStack() as stack:
 
         def made(kind: type[UrlFileSystem], *ports: int, **options: Any) -> UrlFileSystem:

@@ -1,4 +1,4 @@
-"""Files of servers that disconnect, change the object or send false values, read from any position."""
+"""Random access to files of servers that disconnect, change the object, or send false values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ both = pytest.mark.parametrize(("scheme", "kind"), KINDS.items(), ids=list(KINDS
 
 @both
 def test_cat_file_resumes_after_each_disconnect(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
-    """The file resumes after every disconnect that came after some bytes; each byte is read once."""
+    """After each disconnect that follows some bytes, the transfer resumes; no byte is transferred twice."""
     cuts = (300_000, 300_001, 1_200_000, 1_999_999)
     with faulty(scheme, CONTENT, Manner(cuts=cuts)) as server:
         fs = make(kind, server.port)
@@ -38,7 +38,7 @@ def test_cat_file_resumes_after_each_disconnect(scheme: str, kind: type[UrlFileS
 
 @both
 def test_read_without_resumption_is_an_error(scheme: str, kind: type[UrlFileSystem], make: Make) -> None:
-    """The file is not returned truncated."""
+    """If a truncated transfer cannot resume, the read raises an error and returns no truncated file."""
     with faulty(scheme, CONTENT, Manner(fault=Fault("reset", "body", 50))) as server:
         fs = make(kind, server.port)
         with fs.open(name_at(server)) as file, pytest.raises(OSError, match="broke") as caught:
@@ -59,7 +59,7 @@ def test_cat_file_of_changed_object_is_an_error(scheme: str, kind: type[UrlFileS
 def test_cat_file_without_range_support_skips_bytes(
     scheme: str, kind: type[UrlFileSystem], make: Make
 ) -> None:
-    """The complete file is requested, and the bytes before the range are skipped."""
+    """Without range support, the complete file is requested, and the bytes before the range are discarded."""
     with faulty(scheme, CONTENT, Manner(offsets="no")) as server:
         fs = make(kind, server.port)
         assert fs.cat_file(name_at(server), 1_500_000, 1_500_008) == CONTENT[1_500_000:1_500_008]
@@ -71,9 +71,10 @@ def test_cat_file_without_range_support_skips_bytes(
 def test_cat_ranges_of_lying_server_is_right_or_an_error(
     scheme: str, kind: type[UrlFileSystem], make: Make, offsets: Literal["lies", "elsewhere"], lie: Kind
 ) -> None:
-    """The start of the range or the size is false: the result is right or an error.
+    """If the server sends a false range start or size, the result is either correct or an error.
 
-    The exception: an HTTP server that announces the range and begins elsewhere cannot be detected.
+    One case is excluded, because a client cannot detect it: an HTTP server that announces the correct range,
+    and sends bytes from another offset.
     """
     manners = [Manner(offsets=offsets), Manner(fault=Fault(lie, "body", 50))]
     for manner in manners[(scheme, offsets) == ("http", "lies") :]:
@@ -87,7 +88,7 @@ def test_cat_ranges_of_lying_server_is_right_or_an_error(
 def test_unclosed_file_is_collected_without_warnings(
     scheme: str, kind: type[UrlFileSystem], make: Make
 ) -> None:
-    """A file may be collected in any order with the objects it holds: warnings are errors here."""
+    """The garbage collector may finalize a file and its response in any order, without a warning."""
     with faulty(scheme, CONTENT, Manner()) as server:
         fs = make(kind, server.port)
         for _ in range(5):
@@ -130,7 +131,7 @@ def test_file_read_by_threads_returns_each_segment_once(
 
 
 class Stalled(WholeObject):
-    """Bytes whose first read waits for `go`."""
+    """An object in memory whose first read waits for the event `go`."""
 
     def __init__(self, octets: bytes) -> None:
         super().__init__(octets)

@@ -1,4 +1,4 @@
-"""The file systems as fsspec, pandas, dask, tarfile and zipfile use them."""
+"""The fsspec file systems, used by fsspec, pandas, dask, tarfile and zipfile."""
 
 from __future__ import annotations
 
@@ -105,8 +105,8 @@ def test_pandas_reads_table_by_ftp(ftp: MockFtp) -> None:
 
 
 def test_dask_reads_tables_in_threads(ftp: MockFtp) -> None:
-    """Each table is divided into blocks, most of which begin in the middle of it."""
-    import dask  # takes 1 s, in every pytest worker if imported above
+    """Dask reads each table in blocks, so most reads begin in the middle of a file."""
+    import dask  # imported lazily: the import takes 1 s
     import dask.dataframe
 
     name = put(ftp, b"tables", {b"%d.csv" % number: TABLE for number in range(4)} | {b"other": b"no table"})
@@ -203,7 +203,7 @@ def test_errors_are_os_errors_with_cause(ftp: MockFtp, make: Make) -> None:
 
 
 def test_unreachable_server_raises_instead_of_missing_file(make: Make) -> None:
-    """An unreachable server has not reported that the file is missing."""
+    """If the server is unreachable, the client cannot know that the file is missing."""
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         port = nobody.getsockname()[1]
@@ -262,7 +262,7 @@ print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), len(fs.cat(name)))
     ],
 )
 def test_options_that_cannot_be_compared_are_refused(option: dict[str, Any], word: str) -> None:
-    """Instances are shared by the text of their options: a hidden secret would share them between users."""
+    """An option with a hidden secret is refused, because fsspec caches instances by the `repr` of options."""
     with pytest.raises(TypeError, match=word):
         FtpFileSystem(**option)
 
@@ -312,7 +312,7 @@ LIE = [
 def test_listing_with_unsafe_names_is_sanitized(
     ftp: MockFtp, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A name is valid in its directory, and a copy is written to the right path."""
+    """An unsafe name stays inside its directory, and a copy is written inside the target (path traversal)."""
     name = put(ftp, b"lies", {b"twice": b"abc", b"~root": b"abc", b"huge": b"abc"})
     monkeypatch.setattr(fixtures.ftp.listings, "facts", lambda folder, *_: LIE)
     fs = make(FtpFileSystem, ftp.port, options=resolver.Options(mlsd=True))
@@ -348,7 +348,7 @@ BURROW = {
 
 
 def test_gopher_menus_are_directories(make: Make) -> None:
-    """A menu that leads to itself or upward is not a directory below itself."""
+    """A menu item that leads to the menu itself or to a parent menu is not a subdirectory."""
     with served(partial(fixtures.gopher.serve, tree=BURROW)) as server:
         fs = make(GopherFileSystem, server.port)
         host = f"127.0.0.1:{server.port}"
@@ -387,7 +387,7 @@ def test_other_schemes_list_and_read(
             assert fs.cat_file(found[0], 2, 5) == fs.cat_file(found[0])[2:5]
 
 
-# Several objects: the bytes and errors equal those of separate calls, and few connections are used.
+# Reads of several objects: the results equal those of separate calls, and few connections are opened.
 
 
 def ftp_with_files(server: MockFtp, make: Make, count: int = 12) -> tuple[UrlFileSystem, dict[str, bytes]]:
@@ -461,7 +461,7 @@ def test_asynchronous_file_system_reads_in_the_running_loop(make: Make) -> None:
             assert set(threading.enumerate()) == before
             await fs._close()
 
-        for _ in range(2):  # each run has its own connections
+        for _ in range(2):  # each run has a separate connection pool
             asyncio.run(read())
 
 
@@ -575,7 +575,7 @@ def test_cat_file_of_unknown_size_is_limited_in_memory(make: Make) -> None:
         assert isinstance(caught.value.__cause__, resolver.LimitExceeded)
 
 
-# Storage options that other processes read: JSON, pickle, and secrets by reference.
+# Storage options for other processes: JSON, pickle, and passwords in environment variables.
 
 STORED: list[dict[str, Any]] = [
     {"policy": "untrusted", "timeout": 3.0, "headers": {"A": "b"}},

@@ -1,7 +1,7 @@
-"""Attacks on clients, each with the guard and without it (bare).
+"""SSRF attacks on HTTP clients, each with the guard and without the guard (bare).
 
-127.0.0.1 is the internal server of these attacks, and `PUBLIC` the only server that the policy allows. At
-`SILENT`, which the policy allows too, nothing listens.
+127.0.0.1 is the internal server, which the policy refuses. `PUBLIC` is the server that the policy allows. The
+policy also allows the address `SILENT`, at which no server listens.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ POLICY = replace(network.POLICY, allow_address=frozenset({PUBLIC, SILENT}))
 
 
 class Client:
-    """A client in a state that an attack uses; it closes all sessions at the end of the attack."""
+    """An HTTP client under attack; `close` closes all its sessions at the end of the attack."""
 
     def __init__(self, guarded: bool) -> None:
         self.guarded = guarded
@@ -55,23 +55,23 @@ class Client:
         self.get(url)
 
     def get_by_environment(self, url: str) -> None:
-        """Request a URL in an environment with `http_proxy`, which the library uses."""
+        """Request a URL through the proxy in the environment variable `http_proxy`."""
         raise NotImplementedError
 
     def get_by_proxy(self, url: str, proxy: str) -> None:
-        """Request a URL by a proxy that the caller names for this request."""
+        """Request a URL through a proxy that is an argument of this request."""
         raise NotImplementedError
 
     def get_with_retries(self, url: str) -> None:
-        """Request a URL with the retries of the library."""
+        """Request a URL with the client library's own retries."""
         raise NotImplementedError
 
     def copies(self) -> list[Client]:
-        """Return copies of the session: pickled, shallow and deep."""
+        """Return clients with copies of the session: pickled, shallow and deep."""
         raise NotImplementedError
 
     def renew_pools(self, url: str) -> None:
-        """Replace the pool manager by another one, which has a pool for the URL."""
+        """Replace the pool manager by a pool manager that already has a connection pool for the URL."""
         raise NotImplementedError
 
     def get_by_unix_socket(self, path: str, url: str) -> None:
@@ -133,7 +133,7 @@ class Requests(SessionClient):
 
 
 class Niquests(SessionClient):
-    """The client of a library that only the group full has."""
+    """A session of niquests, which only the dependency group `full` installs."""
 
     def open(self, retries: int = 0) -> Any:
         import niquests
@@ -210,7 +210,7 @@ class Httpx2(Httpx):
 
 
 class Aiohttp(Client):
-    """A client with its loop; the DNS cache is off, so that each connection has a lookup."""
+    """An aiohttp client with its event loop; without a DNS cache, each connection has a DNS lookup."""
 
     def __init__(self, guarded: bool) -> None:
         super().__init__(guarded)
@@ -238,7 +238,7 @@ class Aiohttp(Client):
             await response.read()
 
     def get_with_retries(self, url: str) -> None:
-        """Request twice: aiohttp retries only if the server closed a pooled connection."""
+        """Send two requests, because aiohttp retries only if the server closed a pooled connection."""
         dropped = f"http://dropped.example:{urlsplit(url).port}/"
         self.get(dropped)
         self.get(f"{dropped}drop")
@@ -249,7 +249,7 @@ class Aiohttp(Client):
 
 
 class Streams(Client):
-    """The streams of asyncio, for a host and a port."""
+    """A client that opens connections with the streams of asyncio."""
 
     def get(self, url: str) -> None:
         asyncio.run(self._ask(url))
@@ -317,7 +317,7 @@ CLIENTS: dict[str, Callable[[bool], Client]] = {
 
 
 class Scene(NamedTuple):
-    """The servers of an attack; `unix` is the path of an internal server."""
+    """The servers of an attack; `unix` is the path of an internal server's Unix socket."""
 
     server: Server
     unix: str
@@ -327,7 +327,7 @@ class Scene(NamedTuple):
 
 
 class Attack(NamedTuple):
-    """An attack, and its description as a row of the table."""
+    """An attack, and its description for a row of the table."""
 
     words: str
     run: Callable[[Client, Scene], None]
@@ -342,7 +342,10 @@ def _redirect(path: str) -> Callable[[Client, Scene], None]:
 
 
 def _rebind(client: Client, scene: Scene) -> None:
-    """Check the name as a filter in front of the client does; the lookup of the client is the second."""
+    """Look the name up first, as a filter does, and then send the request (DNS rebinding).
+
+    The DNS lookup of the client is the second lookup of the name, with another result.
+    """
     assert socket.getaddrinfo("rebinding.example", 80)[0][4][0] == PUBLIC
     client.get(scene.url("rebinding.example"))
 
@@ -424,7 +427,7 @@ _MEANINGS = {
 
 @contextmanager
 def scene(folder: Path) -> Iterator[Scene]:
-    """Run the servers of an attack, and replace DNS lookups."""
+    """Run the servers of an attack, and replace DNS lookups by a table of names."""
     path = str(folder / "internal")
     with (
         network.servers(REDIRECTS, {"/close": Body(headers={"Connection": "close"})}) as server,
@@ -436,7 +439,7 @@ def scene(folder: Path) -> Iterator[Scene]:
 
 @contextmanager
 def _listen_at(path: str, server: Server) -> Iterator[str]:
-    """Accept connections at a Unix socket, which count as connections to the internal server."""
+    """Accept connections on a Unix socket. They count as connections to the internal server."""
 
     def serve() -> None:
         while True:
@@ -461,7 +464,7 @@ def _listen_at(path: str, server: Server) -> Iterator[str]:
 
 
 def measure(name: str, attack: str, guarded: bool, folder: Path) -> str:
-    """Return the outcome of an attack: `through`, the rule that refused it, `error`, `pinned` or `n/a`."""
+    """Return the outcome of an attack: `through`, the rule of the refusal, `error`, `pinned` or `n/a`."""
     with scene(folder) as here:
         client = CLIENTS[name](guarded)
         try:
@@ -479,7 +482,7 @@ def measure(name: str, attack: str, guarded: bool, folder: Path) -> str:
 
 
 def _rule(error: BaseException | None) -> str:
-    """Return the rule of a refusal, which httpx has as the cause of its own error."""
+    """Return the policy rule of a refusal. With httpx, the refusal is the cause of the error."""
     while error is not None:
         if isinstance(error, resolver.InvalidUrl):
             return "S01"

@@ -1,4 +1,4 @@
-"""The servers and the names of these tests."""
+"""Fixtures for the tests of the guard: the servers, and a table of names instead of DNS lookups."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.resolver.adapters.guard.network import MEANINGS, REDIRECTS, Names, Se
 
 @pytest.fixture(autouse=True)
 def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Remove the environment's proxies: they are for other clients."""
+    """Remove the proxy settings from the environment variables."""
     for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
 

@@ -1,6 +1,6 @@
 """Names whose addresses change, and servers that record their clients.
 
-No DNS server is asked: `Names` replaces `socket.getaddrinfo`, and passes on numeric addresses.
+No test sends a DNS query: `Names` replaces `socket.getaddrinfo`, except for IP addresses.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 
 import resolver
 
-#: Stands for a public address, which tests cannot connect to: the policy of these tests allows only this one.
+#: A loopback address that represents a public address. The policy of these tests allows only this address.
 PUBLIC = "127.0.0.2"
 POLICY = resolver.Policy(name="untrusted", allow_address=frozenset({PUBLIC}))
 
@@ -24,7 +24,10 @@ _look_up = socket.getaddrinfo
 
 
 class Names:
-    """The addresses of each name at its first lookup, its second, and so on; the last ones stay."""
+    """A table with the IP addresses of each name for successive DNS lookups.
+
+    Further DNS lookups return the last addresses.
+    """
 
     def __init__(self, meanings: Mapping[str, Sequence[Sequence[str]]]) -> None:
         self._meanings = {name: list(answers) for name, answers in meanings.items()}
@@ -47,7 +50,7 @@ def install(monkeypatch: pytest.MonkeyPatch, meanings: Mapping[str, Sequence[Seq
 
 
 class Listening(ThreadingHTTPServer):
-    """A server that ignores errors: clients that disconnect early are the subject of these tests."""
+    """A server that ignores connection errors, because the clients in these tests disconnect early."""
 
     accepted = 0
 
@@ -60,16 +63,17 @@ class Listening(ThreadingHTTPServer):
 
 
 class Body(NamedTuple):
-    """The content of a path, and its header fields."""
+    """The response body for a path, and the header fields of the response."""
 
     octets: bytes = b"hello"
     headers: Mapping[str, str] = {}
 
 
 class Server:
-    """A pair of servers at one port, one at a public address and one at an internal address.
+    """Two servers with the same port, one at a public address and one at an internal address.
 
-    `visits` records the address and the Host field of each request, and `peers` the address of its client.
+    `visits` records the server address and the `Host` field of each request. `peers` records the address of
+    each client.
     """
 
     def __init__(self, locations: Mapping[str, str]) -> None:
@@ -82,7 +86,7 @@ class Server:
     def count_inside(self) -> int:
         """Return the number of connections to the internal address, with and without a request.
 
-        The connection of this function is accepted last.
+        The function opens a last connection, and waits until the server has accepted this connection.
         """
         with socket.create_connection(("127.0.0.1", self.port)) as last:
             last.sendall(b"GET /last HTTP/1.0\r\n\r\n")
@@ -94,7 +98,7 @@ class Server:
 
 @contextmanager
 def servers(locations: Mapping[str, str], bodies: Mapping[str, Body] | None = None) -> Iterator[Server]:
-    """Run the pair; `locations` maps paths to redirects, and every other path has content.
+    """Run both servers; `locations` maps paths to redirect URLs, and every other path has content.
 
     `/drop` closes the connection without a response.
     """
@@ -138,7 +142,7 @@ def servers(locations: Mapping[str, str], bodies: Mapping[str, Body] | None = No
 
 
 def _pair(handler: type[BaseHTTPRequestHandler]) -> tuple[Listening, Listening]:
-    """Return two servers at one port; if the internal one is taken, try another port."""
+    """Return two servers with the same port; if the port is used at the internal address, try another."""
     while True:
         outside = Listening((PUBLIC, 0), handler)
         try:
@@ -147,7 +151,7 @@ def _pair(handler: type[BaseHTTPRequestHandler]) -> tuple[Listening, Listening]:
             outside.server_close()
 
 
-#: Internal hosts, in spellings that at least one client accepts.
+#: Internal hosts, in forms that at least one client accepts.
 INSIDE = (
     *("127.0.0.1", "localhost", "[::1]", "0.0.0.0", "[::]", "[::ffff:127.0.0.1]", "[::ffff:7f00:1]"),
     *("2130706433", "0x7f000001", "0x7f.1", "017700000001", "127.1", "127.0.1", "0177.0.0.1"),

@@ -1,4 +1,4 @@
-"""The outcomes of attacks on clients with the guard and without it.
+"""The outcomes of SSRF attacks on HTTP clients, with the guard and without the guard.
 
 `python -m tests.resolver.adapters.guard.table` writes docs/explanation/guard.md. The tests measure each
 outcome: the internal server counts its connections.
@@ -13,7 +13,7 @@ from tests.resolver.adapters.guard.attacks import ATTACKS, CLIENTS
 
 PAGE = Path(__file__).parents[4] / "docs/explanation/guard.md"
 
-#: For each attack the outcome with each client. A key of `REASONS` means that the attack does not apply.
+#: The outcome of each attack on each client. A key of `REASONS` means that the attack does not apply.
 GUARDED = """
 attack           httpx      httpx2     requests   niquests   aiohttp    urllib3    asyncio    sockets
 literal          S08        S08        S08        S08        S08        S08        S08        S08
@@ -57,20 +57,21 @@ renewed          pools      pools      through    through    pools      pools   
 unix             error      error      error      through    error      error      through    keyword
 """
 
-#: Why an attack does not apply to a client.
+#: The reasons why an attack does not apply to a client.
 REASONS = {
-    "redirects": "the client follows no redirects",
+    "redirects": "the client does not follow redirects",
     "variables": "the client does not read proxy variables",
-    "proxies": "the client has no proxies",
+    "proxies": "the client does not support proxies",
     "per-client": (
-        "a request cannot name a proxy; the `proxy` of an httpx client replaces the transport, and a proxy "
-        "of urllib3 is another class (`ProxyManager`), so neither has the guard"
+        "a request cannot select a proxy. The argument `proxy` of an httpx client replaces the guarded "
+        "transport, and urllib3 uses another class for a proxy (`ProxyManager`). So the guard does not "
+        "check requests through these proxies"
     ),
     "retries": "the client does not retry",
     "pickles": "a session cannot be pickled or deeply copied",
-    "sessions": "the client has no sessions",
-    "pools": "the client has no `init_poolmanager`",
-    "keyword": "no keyword takes an open socket",
+    "sessions": "the client does not have sessions",
+    "pools": "the client does not have a method `init_poolmanager`",
+    "keyword": "the client does not accept an open socket as a keyword",
 }
 
 
@@ -90,18 +91,20 @@ def page() -> str:
     applied = sum(outcome not in REASONS for outcome in guarded.values())
     through = sum(outcome == "through" for outcome in bare.values())
     text = (
-        f"{len(ATTACKS)} attacks on {len(CLIENTS)} clients try to reach an internal server. {applied} of the "
-        f"{len(guarded)} pairs are possible. The bare clients let {through} attacks through, as most clients "
-        "are designed to reach any address. With the guard, the internal server accepted no connection, and "
-        "therefore received no byte. [Fetch untrusted URLs](../how-to/untrusted-urls.md) shows how to use "
-        "the guard."
+        f"The tables show {len(ATTACKS)} attacks (SSRF) on {len(CLIENTS)} HTTP clients. Each attack tries to "
+        f"reach an internal server. {applied} of the {len(guarded)} combinations of attack and client are "
+        f"possible. Without the guard (bare clients), {through} attacks reached the internal server, because "
+        "most clients are designed to reach any address. With the guard, the internal server did not accept "
+        "a connection, and therefore did not receive data. "
+        "[Fetch untrusted URLs](../how-to/untrusted-urls.md) shows how to use the guard."
     )
     legend = (
         "**through**: the internal server accepted a connection.",
         "A rule such as `S08`: this [rule of the policy](../reference/policy.md) refused the request.",
-        "**pinned**: the request went to the address that was checked, and succeeded.",
-        "**error**: the request failed with another error. Examples are a silent server, or a URL that the "
-        "client does not support.",
+        "**pinned**: the client connected to the address that the guard had checked, and the request "
+        "succeeded.",
+        "**error**: the request failed with another error. For example, the server did not respond, or the "
+        "client does not support the URL.",
         "**n/a**: the attack does not apply, for the reason with this number.",
     )
     lines = [
@@ -112,8 +115,8 @@ def page() -> str:
         *_wrapped(text),
         "",
         *_wrapped(
-            "In the tests, 127.0.0.2 represents a public server, which the policy allows, and 127.0.0.1 an "
-            "internal server. A fixed table replaces DNS lookups. "
+            "In the tests, 127.0.0.2 represents a public server, which the policy allows, and 127.0.0.1 "
+            "represents an internal server. A fixed table replaces DNS lookups. "
             "`tests/resolver/adapters/guard/test_attacks.py` measures each cell."
         ),
         "",

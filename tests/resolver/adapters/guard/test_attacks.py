@@ -1,4 +1,4 @@
-"""Every attack on every client, with the guard and without it, has the outcome of the table."""
+"""Each SSRF attack on each client has the outcome in the table, with the guard and without the guard."""
 
 from __future__ import annotations
 

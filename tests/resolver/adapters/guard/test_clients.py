@@ -1,7 +1,7 @@
-"""Every guarded client with its own library: the addresses it reaches, the refusals, and the DNS lookups.
+"""Each guarded client with its own library: reachable addresses, refusals, and DNS lookups.
 
-Without the guard each client reaches the internal server; a test shows this, since the others prove nothing
-otherwise.
+One test shows that each client without the guard reaches the internal server. Without this test, the refusals
+in the other tests could have another cause than the guard.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def test_unguarded_client_reaches_internal_server(server: Server, names: Names) 
 
 
 def test_guarded_resolver_alone_does_not_check_literal_addresses(server: Server, names: Names) -> None:
-    """The reason for the connector."""
+    """A guarded connector is necessary, because aiohttp does not call its resolver for an IP address."""
 
     async def ask() -> bytes:
         connector = aiohttp.TCPConnector(resolver=GuardedResolver(POLICY))
@@ -179,7 +179,7 @@ class WithContext(GuardedAdapter):
 
 
 class WithManager(GuardedAdapter):
-    """An adapter whose manager was made and used elsewhere."""
+    """An adapter with a pool manager that was created and used by other code."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         manager = PoolManager()
@@ -234,7 +234,7 @@ def test_guarded_adapter_makes_managers_of_trusted_proxies_only(
 
 
 def test_guarded_client_refuses_untrusted_proxy(server: Server, names: Names) -> None:
-    """The proxy would look the name up itself (S09)."""
+    """A proxy makes its own DNS lookups, so it is refused (S09)."""
     proxy = f"http://outside.example:{server.port}"
     with requests.Session() as session:
         session.mount("http://", GuardedAdapter(POLICY))
@@ -256,7 +256,7 @@ def test_guarded_client_refuses_untrusted_proxy(server: Server, names: Names) ->
 
 
 def test_guarded_client_verifies_certificate_for_the_name(tmp_path: Path, names: Names) -> None:
-    """The certificate is checked for the name, though the connection goes to a numeric address."""
+    """The certificate is verified for the host name, although the client connects to an IP address."""
     authority = trustme.CA()
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     authority.issue_cert("outside.example").configure_cert(context)
@@ -325,12 +325,12 @@ def test_guarded_client_raises_error_of_its_library_without_answer(client: Clien
             client("outside.example", bound.getsockname()[1], "/")
 
 
-#: The address of a client that chooses it.
+#: The source address of a client with the option `local_addr` or `source_address`.
 SOURCE = "127.0.0.9"
 
 
 def test_guarded_connector_passes_keywords_on(server: Server, names: Names) -> None:
-    """Each keyword of aiohttp except `resolver` is accepted; the server sees the effect of one."""
+    """Each keyword of aiohttp except `resolver` is accepted; the test checks the effect of one keyword."""
     made = []
 
     def make(info: Any) -> socket.socket:
@@ -353,7 +353,7 @@ def test_guarded_connector_passes_keywords_on(server: Server, names: Names) -> N
 
 
 def test_guarded_connector_checks_addresses_of_another_resolver(server: Server, names: Names) -> None:
-    """The last check is before the socket is made."""
+    """The addresses are checked again immediately before the socket is created."""
 
     async def ask() -> None:
         connector = GuardedConnector(POLICY)
@@ -391,7 +391,7 @@ def test_guarded_pool_manager_passes_keywords_on(server: Server, names: Names) -
 
 
 def test_pool_of_guarded_pool_manager_checks_addresses(server: Server, names: Names) -> None:
-    """A pool that is used directly follows no rule for URLs, but connects to allowed addresses only."""
+    """A connection pool that is used directly does not check URLs, but connects only to allowed addresses."""
     with GuardedPoolManager(POLICY) as manager:
         pool = manager.connection_from_host("inside.example", server.port)
         with pytest.raises(resolver.Refused):

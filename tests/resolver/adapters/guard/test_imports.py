@@ -1,10 +1,10 @@
-"""The guard loads no event loop, no terminal library and no HTTP client; its programs have their own."""
+"""The guard does not import an event loop, a terminal library or an HTTP client of its own."""
 
 from __future__ import annotations
 
 from tests.fresh import run_alone
 
-#: Each part of the guard, by the module that has it.
+#: Each class or function of the guard, by its module.
 PARTS = {
     "parser of URLs": "resolver.url.parsing",
     "policy": "resolver.policy.judgment",
@@ -14,17 +14,17 @@ PARTS = {
     "gate of one URL": "resolver.network.url_gate",
     "guard for sockets": "resolver.adapters.guard.sockets",
 }
-#: Libraries that the guard does not load. A program under the guard has at most its own client and loop.
+#: Libraries that the guard does not import. A guarded program imports only its own client and event loop.
 LIBRARIES = "trio anyio asyncio rich httpx httpcore httpx2 aiohttp requests urllib3 niquests h11 h2"
 
-#: Imports each module; prints the module and the libraries that are loaded then.
+#: A program that imports each module, and prints the module and the libraries that are then loaded.
 _LOADED = """
 import importlib, sys
 for module in sys.argv[2:]:
     importlib.import_module(module)
     print(module, *sorted(sys.modules.keys() & set(sys.argv[1].split())))
 """
-#: Connects to an allowed address and asks for a refused one, so that imports inside functions run too.
+#: A program that connects to an allowed address and to a refused address, so that lazy imports run too.
 _USED = """
 import socket, sys
 import resolver
@@ -42,7 +42,7 @@ with socket.create_server(("127.0.0.1", 0)) as listener:
 
 
 def test_import_of_guard_loads_no_loop_and_no_client() -> None:
-    """The last module loads a loop; otherwise the test could not fail."""
+    """The last module imports an event loop; otherwise, the test could never fail."""
     lines = run_alone(_LOADED, LIBRARIES, *PARTS.values(), "resolver.adapters.guard.streams").splitlines()
     assert lines == [*PARTS.values(), "resolver.adapters.guard.streams asyncio"]
 

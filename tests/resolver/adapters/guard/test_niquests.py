@@ -1,4 +1,4 @@
-"""The guard under niquests, which has the connections of urllib3.future."""
+"""The guard for niquests, which uses the connections of urllib3.future."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_guarded_niquests_reaches_public_addresses_only(
 
 
 def test_guarded_niquests_checks_addresses_of_its_resolver(server: Server, names: Names) -> None:
-    """The names are unknown to the system: niquests asks the resolver of the caller."""
+    """The operating system cannot resolve the names, so niquests uses the DNS resolver of the caller."""
 
     class Inventing(SystemResolver):  # type: ignore[misc]
         def getaddrinfo(self, host: str, port: int, *options: Any, **named: Any) -> Any:
@@ -51,7 +51,7 @@ def test_guarded_niquests_checks_addresses_of_its_resolver(server: Server, names
 
 
 def test_guarded_niquests_still_guards_after_pickling_and_close(server: Server, names: Names) -> None:
-    """A session of niquests mounts other adapters then."""
+    """A niquests session mounts new adapters after pickling and `close`; the guard checks these too."""
     session = pickle.loads(pickle.dumps(GuardedSession(POLICY, retries=2)))
     for _ in range(2):
         with pytest.raises(resolver.Refused):
@@ -78,7 +78,7 @@ def test_guarded_niquests_guards_mounted_adapters(server: Server, names: Names) 
 
 @pytest.mark.parametrize("scheme", ["http+unix", "ws", "psse+unix"])
 def test_guarded_niquests_refuses_other_schemes(scheme: str) -> None:
-    """The session lacks an adapter, the pool manager a pool, or the policy a handler."""
+    """A session has no adapter, no connection pool, or no policy rule for another scheme."""
     lacks = (niquests.exceptions.InvalidSchema, niquests.exceptions.InvalidURL)
     with GuardedSession(POLICY) as session, pytest.raises((resolver.UnsupportedScheme, *lacks)):
         session.get(f"{scheme}://%2Frun%2Fdocker.sock/")

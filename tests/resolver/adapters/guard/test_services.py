@@ -1,6 +1,6 @@
-"""The service and the agent of docs/how-to/guarded-services.md, under the attacks of the table.
+"""SSRF attacks on the service and the agent of docs/how-to/guarded-services.md.
 
-Without the guard each attack that reaches the bare client reaches the program; tests show this.
+Tests without the guard show that an attack reaches the program if it reaches the bare client.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tests.resolver.adapters.guard.table import BARE, outcomes
 from tests.test_recipes import PROGRAM, TEXTS
 
 PROGRAMS = dict(PROGRAM.findall(TEXTS["docs/how-to/guarded-services.md"]))
-#: The part of each program that is the guard.
+#: The code of each program that installs the guard.
 GUARDS = {"preview.py": "transport=transport, ", "agent.py": "session.mount(prefix, GuardedAdapter(policy))"}
 BARE_TEXTS = {"preview.py": "", "agent.py": "pass"}
 
@@ -100,7 +100,7 @@ class Refusal(Exception):
     """A program reported that it did not fetch a URL."""
 
 
-#: Each program, and the client that it has.
+#: The class of each program, and the name of its HTTP client.
 KINDS: dict[str, tuple[Any, str]] = {"preview.py": (Service, "httpx"), "agent.py": (Agent, "requests")}
 
 
@@ -116,7 +116,7 @@ def test_attack_reaches_program_without_guard_only(
         applies, failed = True, False
         try:
             ATTACKS[attack].run(client, here)
-        except NotImplementedError:  # the program has no such feature
+        except NotImplementedError:  # the program lacks the feature
             applies = False
         except Refusal:
             failed = True

@@ -1,6 +1,6 @@
-"""The table of attacks is complete, the page has its text, and one attack on each client is measured.
+"""Checks of the attack table and its page, and a measurement of one attack on each client.
 
-tests/resolver/adapters/guard/test_attacks.py measures all of them.
+tests/resolver/adapters/guard/test_attacks.py measures all attacks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ OUTCOMES = {True: outcomes(GUARDED), False: outcomes(BARE)}
 
 
 def test_committed_page_equals_generated_page() -> None:
-    """`python -m tests.resolver.adapters.guard.table` writes it."""
+    """`python -m tests.resolver.adapters.guard.table` writes the page."""
     assert PAGE.read_text("utf-8") == page()
 
 
@@ -40,5 +40,5 @@ def test_table_uses_every_reason_with_and_without_guard() -> None:
 @pytest.mark.parametrize("guarded", [True, False])
 @pytest.mark.parametrize("client", [client for client in CLIENTS if client != "niquests"])
 def test_client_is_rebound_without_guard_only(client: str, guarded: bool, tmp_path: Path) -> None:
-    """The group full has niquests."""
+    """The client niquests is tested only if the dependency group `full` is installed."""
     assert measure(client, "rebinding", guarded, tmp_path) == OUTCOMES[guarded]["rebinding", client]

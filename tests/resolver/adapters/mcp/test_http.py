@@ -39,7 +39,7 @@ class Running(NamedTuple):
 
 
 async def on_asyncio(function: Callable[..., Awaitable[T]], *arguments: object) -> T:
-    """Run a client on asyncio in another thread: under trio, the SDK's client leaves generators open."""
+    """Run an MCP client on asyncio in another thread, because under trio the SDK leaves generators open."""
     return await trio.to_thread.run_sync(partial(anyio.run, function, *arguments, backend="asyncio"))
 
 
@@ -72,7 +72,7 @@ async def fetch_twice(mode: str, server: Running, url: str) -> tuple[list[int], 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_official_client_calls_tools_over_http(mode: str, nursery: trio.Nursery) -> None:
-    """Both protocol generations: with an `initialize` handshake and a session, and without."""
+    """Both MCP protocols are tested: with an `initialize` handshake and a session, and without these."""
     site = await fixtures.http.serve(nursery, site={"/": Page(b"x" * LONG)})
     async with running() as server:
         found, reports = await on_asyncio(fetch_twice, mode, server, site.url("/"))
@@ -83,7 +83,7 @@ async def test_official_client_calls_tools_over_http(mode: str, nursery: trio.Nu
 
 
 async def cancel_fetch(mode: str, server: Running, url: str, sent: threading.Event) -> None:
-    """Cancel a call after the event `sent`."""
+    """Cancel a tool call after the event `sent`."""
     async with (
         server.connect() as http,
         Client(streamable_http_client(server.url, http_client=http), mode=mode) as client,

@@ -1,4 +1,4 @@
-"""HTML pages as Markdown: kept and removed content, and the limits of hostile pages."""
+"""HTML pages as Markdown: the preserved content, the removed content, and the limits for hostile pages."""
 
 from __future__ import annotations
 
@@ -107,13 +107,13 @@ HOSTILE: dict[str, Callable[[], str]] = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_convert_html_of_hostile_page_is_bounded(name: str) -> None:
-    """The worker ends within its limits: memory, processor time and size of the output."""
+    """The worker process ends within its limits for memory, processor time and output size."""
     page = await converted(HOSTILE[name](), URL)
     assert page is None or len(page.text) <= 8_388_608
 
 
 def make_worker(tmp_path: Path, body: str) -> str:
-    """Write a worker that runs `body` after the setup of the real worker's limits."""
+    """Write a worker program that sets the limits of the real worker, and then runs `body`."""
     path = tmp_path / "worker.py"
     path.write_text(f"import os, sys, resource\n{body}\n")
     return str(path)

@@ -1,4 +1,4 @@
-"""An MCP server inside a user's program, called by the SDK's client in the same process, on either loop."""
+"""An MCP server in a user's program, with the SDK's client in the same process, on trio and on asyncio."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.resolver.adapters.guard.network import POLICY, PUBLIC, servers
 
 
 async def _asked(grant: ToolGrant, urls: list[str]) -> list[Any]:
-    """Return the text of each URL, or the rule that refused it."""
+    """Return the text of each URL, or the policy rule of its refusal."""
     found: list[Any] = []
     async with Client(server(grant)) as client:
         for url in urls:
@@ -67,7 +67,7 @@ async def connected(nursery: trio.Nursery) -> AsyncIterator[tuple[Client, HttpSe
 
 
 async def test_results_match_their_output_schemas(nursery: trio.Nursery) -> None:
-    """The client checks each result against the schema; here, each member must be in the schema, too."""
+    """Each result matches its output schema, and the schema describes each member of the result."""
     known = {tool.name: set((tool.output_schema or {})["properties"]) for tool in TOOLS}
     async with connected(nursery) as (client, site):
         listed = await client.list_tools()

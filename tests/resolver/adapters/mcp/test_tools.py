@@ -1,4 +1,4 @@
-"""The tools without their protocol: bounds, refusals, and pages of results."""
+"""The tools for agents, called without MCP: limits, refusals, and pagination of results."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ async def test_call_with_invalid_arguments_fails(tool: str, arguments: dict[str,
 
 
 async def test_call_with_proxy_in_environment_is_refused() -> None:
-    """A proxy would look up the names itself (S09)."""
+    """A proxy makes its own DNS lookups, so a proxy from the environment is refused (S09)."""
     grant = ToolGrant(environment={"http_proxy": "http://192.0.2.1:3128"})
     async with grant.session() as session:
         for tool in ("fetch", "info", "list"):
@@ -222,7 +222,7 @@ async def test_fetch_text_is_not_converted(nursery: trio.Nursery) -> None:
     assert (answer.content, answer.record["format"]) == ("<p>a</p>", "source")
 
 
-# Pages: each within its bounds, all of them together the complete result, and a bounded total in memory.
+# Pagination: each page has a limited size, all pages together are the complete result, and memory is limited.
 
 ENTRIES = st.lists(st.text(max_size=9).map(lambda name: {"name": name}), max_size=30).map(tuple)
 LINES = st.lists(st.sampled_from(["a", "bc\n", "\n", "long enough to be cut off\n"]), max_size=30).map(
