@@ -37,7 +37,7 @@ class PlaceLogin(NamedTuple):
     def override_source(self, given: Given | None) -> Given:
         """Return a function that finds credentials for a request.
 
-        The function returns this login for the host and port of the login. For all other hosts and ports, it
+        For its own host and port, the function returns this login. For each other host or port, the function
         calls `given`.
         """
         if given is None or isinstance(given, Mapping):

@@ -68,7 +68,7 @@ _EXCEPTIONS: tuple[tuple[type[resolver.ResolveError], type[exceptions.RequestExc
 
 #: The values of the attribute `version` of a urllib3 response, by HTTP version.
 _VERSIONS = {b"HTTP/1.0": 10, b"HTTP/1.1": 11, b"HTTP/2": 20}
-#: The chunk size in bytes, as in urllib3, in which a request body with a method `read` is read.
+#: The chunk size in bytes for reading a request body from a file object; urllib3 has the same value.
 _PIECE = 65_536
 
 

@@ -33,7 +33,7 @@ from snakemake_interface_storage_plugins.storage_provider import (
 
 import resolver
 
-#: The settings that only Snakemake has, and that are not settings of a `Resolver`.
+#: Settings that Snakemake itself uses, and that must not be passed to a `Resolver`.
 _OF_SNAKEMAKE = frozenset({"max_requests_per_second", "keep_local", "retrieve"})
 #: File names for the URL segments that are not valid as file names. No URL contains such a file name, because
 #: a URL cannot contain a percent sign without two hex digits.

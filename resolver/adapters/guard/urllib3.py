@@ -92,8 +92,8 @@ def _connect_fork(connection: Any, connect: Callable[[], Any], scheme: str, poli
     """Connect as urllib3.future does, with a DNS resolver that returns only allowed addresses.
 
     niquests uses urllib3.future, a fork of urllib3, which replaces urllib3 by default when it is installed.
-    Each connection of urllib3.future, including HTTP/3, passes the host to its `_resolver`, even if the host
-    is an IP address.
+    Each connection of urllib3.future, including HTTP/3, passes its host to the DNS resolver `_resolver`. This
+    also applies to a host that is an IP address.
     """
     lookups = connection._resolver
 

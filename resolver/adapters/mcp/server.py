@@ -288,8 +288,8 @@ async def serve(
 
     Args:
         grant: The permissions of the agents.
-        lines: The lines from the client, each with one JSON message. None represents a line that exceeds the
-            size limit.
+        lines: The lines from the client, each with one JSON message. A line that exceeds the size limit is
+            represented by None.
         put: Sends one or more complete lines to the client.
         version: The version that the server reports.
     """

@@ -226,9 +226,9 @@ def _end(content: Content, position: int, length: int, width: int) -> int:
 def _text_end(text: str, position: int, end: int) -> int:
     """Return the end position of a page of text, at most `end`.
 
-    If the second half of the page has a line end or a space, the page ends there. Otherwise, the page ends
-    between two characters. A letter with its combining accents counts as one character, and so does an escape
-    sequence such as `\\x1b`.
+    If the second half of the page has a line end or a space, the page ends there. Otherwise, the page may end
+    between any two characters. A letter with its combining accents counts as one character, and so does an
+    escape sequence such as `\\x1b`.
     """
     if end == len(text):
         return end

@@ -1,4 +1,7 @@
-"""Single requests: bodies, pooled connections, timeouts, early ends; and `httpx.Client` in threads."""
+"""Single requests with `HttpxTransport`: bodies, pooled connections, timeouts, and early disconnects.
+
+A second part tests the blocking `httpx.Client` in threads.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,7 @@ async def test_transport_sends_body_of_any_method(
     sent: bytes,
     nursery: trio.Nursery,
 ) -> None:
-    """S05 limits URLs only; a caller that says POST intends it."""
+    """POST is allowed, because rule S05 applies only to URLs and not to the method of a caller."""
     server = await serve(nursery)
     async with client() as plain:
         for _ in range(2):
@@ -117,11 +120,11 @@ async def test_pooled_connection_lost_is_retried_only_if_safe(
     error: type[httpx.TransportError] | None,
     nursery: trio.Nursery,
 ) -> None:
-    """A request that may be sent twice is; another fails: the server may have processed it."""
+    """Only an idempotent request is retried. Another request fails, as the server may have processed it."""
     heads = 0
 
     async def once(stream: trio.SocketStream) -> None:
-        """Answer the first request of a connection and close on the second."""
+        """Respond to the first request of a connection, and close the connection at the second request."""
         nonlocal heads
         heads += 1
         await stream.receive_some(1000)
@@ -407,7 +410,7 @@ print(client.get(sys.argv[1]).status_code)
 def test_sync_client_gets_small_response_in_one_portal_call(
     path: str, calls: int, server: HttpServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A portal call takes as long as the response itself."""
+    """Few portal calls are important, because a portal call takes as long as a small response."""
     operations: list[object] = []
     run = Portal.run
 
@@ -425,7 +428,7 @@ def test_sync_client_gets_small_response_in_one_portal_call(
 
 @pytest.mark.parametrize("head", [b"Content-Length: 100\r\n\r\nhe", b"\r\nhe"])
 def test_sync_client_reads_received_bytes_before_the_error(head: bytes) -> None:
-    """The client gets the head and the first bytes although the rest of the body never arrives."""
+    """The client receives the head and the first bytes of the body before the error of a truncated body."""
     behavior = Behavior(instead=b"HTTP/1.1 200 OK\r\n" + head, stays=True)
     with served(partial(fixtures.http.serve, behaviors={"/": behavior})) as peer, waiting_client() as plain:
         timeout = httpx.Timeout(NEVER, read=0.05)

@@ -1,4 +1,4 @@
-"""`HttpxTransport` and `mounts` under httpx and httpx2: each row is one behavior of both clients of both."""
+"""`HttpxTransport` and `mounts` with the asynchronous and blocking clients of httpx and httpx2."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.resolver.adapters.conftest import TABLE, allowing
 from tests.resolver.network.peers import closed_port
 
 FAMILIES = [httpx, httpx2]
-#: A module of httpx; the two have the same names, so the tests use `Any`.
+#: The module `httpx` or `httpx2`. Both modules have the same names, so the tests use the type `Any`.
 Family = Any
 
 COOKIES = (("Set-Cookie", "a=1"),)
@@ -62,7 +62,7 @@ def by_async_client(family: Family, method: str, url: str, client: Mapping[str, 
 
 
 def under_both(test: Callable[..., None]) -> Callable[..., None]:
-    """Run a test with both families, and with both kinds of clients."""
+    """Run a test with httpx and httpx2, each with an asynchronous and a blocking client."""
     by_kind = pytest.mark.parametrize("send", [by_client, by_async_client])
     by_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda each: str(each.__name__))
     tests: Callable[..., None] = by_family(by_kind(test))

@@ -88,7 +88,7 @@ async def test_http2_request_body_uses_http1_and_keeps_the_connection(
     nursery: trio.Nursery,
     tls: tuple[ssl.SSLContext, str],
 ) -> None:
-    """The HTTP/2 connection is neither used for the body nor closed."""
+    """A request with a body does not use the pooled HTTP/2 connection, and does not close the connection."""
     server = await serve(nursery, tls[0], SITE)
     async with client(tls[1]) as plain:
         versions = [(await plain.get(server.url("/about.txt"))).http_version]

@@ -110,7 +110,7 @@ async def test_transport_accepts_origin_from_request(nursery: trio.Nursery) -> N
 
 
 async def test_transport_looks_up_name_once(nursery: trio.Nursery) -> None:
-    """DNS rebinding: a second answer would not be used."""
+    """The transport makes only one DNS lookup for a request, which prevents DNS rebinding."""
     server = await serve(nursery)
     asked: list[str] = []
 
@@ -236,7 +236,7 @@ async def test_transport_redirect_to_internal_address_is_refused(nursery: trio.N
 async def test_transport_drops_authorization_for_another_host(
     policy: Policy, carried: bool, nursery: trio.Nursery
 ) -> None:
-    """S11, also where httpx itself would send the header."""
+    """The header is not sent to another host (S11), even if httpx itself would send the header."""
     there, here = await serve(nursery), await serve(nursery)
     led = {"origin": "derived", "referrer": (here.url("/x"), "127.0.0.1")}
     async with client(HttpxTransport(policy=policy)) as plain:
@@ -319,7 +319,7 @@ async def test_transport_requests_only_supported_codings(
 
 
 def test_transport_in_another_loop_run_raises_runtime_error() -> None:
-    """A client serves one run of a loop, to which its connections belong."""
+    """A transport works only in one event loop, because its pooled connections belong to this event loop."""
     plain = client()
 
     async def main() -> None:
@@ -355,7 +355,7 @@ GIVEN = {**SECRETS, **HARMLESS}
 
 
 def received(server: HttpServer) -> list[tuple[str, set[str]]]:
-    """Return each request's path and the given headers that came with it."""
+    """Return the path of each request, and the names of its received header fields."""
     return [
         (request.path, {name for name, value in GIVEN.items() if value in request.values(name.lower())})
         for request in server.requests
@@ -407,7 +407,7 @@ async def test_redirect_to_host_named_by_user_keeps_headers(way: object, nursery
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_redirect_back_does_not_restore_headers(way: object, nursery: trio.Nursery) -> None:
-    """A second hop within the other host, and a hop back to the first, do not send the headers again."""
+    """Credentials are not sent again after two redirects to another host and a redirect back."""
     assert callable(way)
     routes: dict[str, Page] = {}
     here = await serve(nursery, routes)
@@ -432,7 +432,7 @@ async def test_redirect_drops_cookies_of_client(nursery: trio.Nursery) -> None:
 
 
 async def test_redirect_307_resends_framed_body(nursery: trio.Nursery) -> None:
-    """307 repeats the request at another URL: the headers about the message are sent again."""
+    """A redirect with status 307 repeats the request, so the header fields of the body are sent again."""
     there = await serve(nursery, {"/": Page(b"x")})
     here = await serve(nursery, {"/": moved(there.url("/"), 307)})
     async with httpx.AsyncClient(transport=HttpxTransport(), follow_redirects=True) as client:
@@ -443,7 +443,7 @@ async def test_redirect_307_resends_framed_body(nursery: trio.Nursery) -> None:
 
 
 async def test_request_sent_twice_is_not_a_hop(nursery: trio.Nursery) -> None:
-    """Nor is a request with the same extensions, which belong to the caller and stay unchanged."""
+    """A second request with the same extensions is not a redirect; the caller's extensions do not change."""
     there = await serve(nursery, {"/": Page(b"x")})
     here = await serve(nursery, {"/": moved(there.url("/"))})
     given = {"target": b"/?x", "timeout": {"read": 5.0}}

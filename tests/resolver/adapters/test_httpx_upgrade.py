@@ -32,7 +32,7 @@ SWITCHED = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade:
 
 
 class EchoServer:
-    """A server that switches to a protocol in which each block of bytes is answered in capitals."""
+    """A server that switches protocols, and then returns all received bytes in capitals."""
 
     def __init__(self, head: bytes = SWITCHED + b"HELLO", tls: ssl.SSLContext | None = None) -> None:
         self._head = head

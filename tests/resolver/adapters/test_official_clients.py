@@ -71,7 +71,7 @@ ANTHROPIC_STREAM = encode_events(
 
 
 class StreamIfAsked:
-    """A guard that sends server-sent events if the request has `"stream": true`."""
+    """A request handler that responds with server-sent events if the request has `"stream": true`."""
 
     def __init__(self, events: bytes) -> None:
         self._events = events

@@ -1,4 +1,4 @@
-"""Every parameter that requests and httpx pass to an adapter is honored, or is an error."""
+"""Each parameter that requests and httpx pass to an adapter either has its effect or raises an error."""
 
 from __future__ import annotations
 

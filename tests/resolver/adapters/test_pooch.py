@@ -1,4 +1,4 @@
-"""pooch with every scheme: pooch's cache and hashes, our transfers."""
+"""pooch with the `Downloader` for all schemes: pooch has the cache and verifies the hashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""requests with every scheme."""
+"""The library requests with all schemes of this library."""
 
 from __future__ import annotations
 

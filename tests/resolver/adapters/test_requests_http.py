@@ -1,4 +1,4 @@
-"""http requests of requests with the adapter: the same results as with the adapter of requests."""
+"""http requests with the adapter for requests have the same results as with requests' own adapter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`urlopen` for every scheme, and libraries that use it."""
+"""`urlopen` for all schemes, and libraries that use `urlopen`."""
 
 from __future__ import annotations
 
