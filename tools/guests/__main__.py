@@ -39,7 +39,7 @@ class Guest:
         extra: The extras with which this project is installed; without extras, it is not installed.
         requires: The other requirements of the virtual environment.
         rename: The text replacements in the sources of the tests.
-        not_applicable: The tests that are not run, by the reason.
+        not_applicable: The tests that are not run, grouped by the reason.
     """
 
     name: str

@@ -80,7 +80,7 @@ class World:
         tasks that still run.
 
         Raises:
-            Hung: The life exceeded its maximum duration or number of steps.
+            Hung: The process life exceeded its maximum duration or number of steps.
         """
         with self.begun():
             try:
@@ -97,7 +97,7 @@ class World:
             call: A function that runs the command and returns its exit status.
 
         Returns:
-            The exit status, or None if the schedule killed the life.
+            The exit status, or None if the schedule killed the process.
         """
         start = trio.run
 

@@ -1,4 +1,4 @@
-"""http requests with the adapter for requests have the same results as with requests' own adapter."""
+"""Comparison of http responses: a requests session with this project's adapter and with its own adapter."""
 
 from __future__ import annotations
 
