@@ -540,7 +540,7 @@ def _make_answer(page: ResultPage) -> ToolAnswer:
 def _make_stored_result(response: resolver.Response, page: MarkdownPage | None) -> StoredResult:
     """Return the object of a response for storage.
 
-    `page` is the Markdown of the response. Without Markdown (`page=None`), the received text of the response is stored.
+    `page` is the Markdown of the response. With `page=None`, the received text is stored.
     """
     record = Record(
         {
