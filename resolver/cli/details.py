@@ -18,40 +18,41 @@ def plain(text: str) -> str:
 OF_COMMANDS: Mapping[str, str] = {
     "get": (
         "The file gets its name from the URL, or from `-O FILE`, and its modification time from the server. "
-        "The name appears only when the file is complete and verified; until then the data is in the "
-        "partial file `NAME.part`, which the next run resumes. An existing file is an error, unless "
-        "`--exists` selects another action. `-r` saves everything below the URL; without `-r`, a directory "
-        "is an error, except with `-O FILE`, which saves the listing as text. `get` is the default command."
+        "Until the file is complete and verified, the data is in the partial file `NAME.part`, which the "
+        "next run resumes. An existing file is an error, unless `--exists` selects another action. `-r` "
+        "saves everything below the URL of a directory. Without `-r`, the URL of a directory is an error, "
+        "but `-O FILE` saves the listing as text."
     ),
     "cat": (
-        "A directory, menu, group or search result is printed as one name per line. A `mailto` URL is "
-        "printed as a draft of the mail. A `telnet` URL is printed as its address, or with `--until` or "
-        "`--for` as the text of the session. On a terminal, control characters are escaped, and binary "
-        "bodies are refused (S15). Each body is written as it arrives, so after a failure the output is "
-        "incomplete and the exit status is not 0."
+        "For a directory, menu, newsgroup or search result, the command prints one name per line. A "
+        "`mailto` URL is printed as a draft of the mail. For a `telnet` URL, the command prints the "
+        "address, or with `--until` or `--for` the text of a scripted session. On a terminal, control "
+        "characters are escaped, and binary bodies are refused (S15). Each body is written as it arrives, "
+        "so after a failure the output is incomplete and the exit status is not 0."
     ),
     "ls": (
-        "One name is printed per line, in the server's order and as soon as the entry arrives. `-l` adds "
-        "columns, `--sort` sorts, and `--json` prints one object per entry, which another command reads "
-        "with `-i`. `--follow N` lists the target of entry N. A URL that has no listing, such as a "
-        "document, is an error (status 8)."
+        "The command prints one name per line, in the order of the server, as soon as each entry arrives. "
+        "`-l` adds columns, `--sort` sorts, and `--json` prints one object per entry. Another command can "
+        "read these objects with `-i`. `--follow N` lists the target of entry N. A URL that has no listing, "
+        "such as a document, is an error (status 8)."
     ),
     "info": (
-        "Each property of the resource is printed as one line, `name: value`, with `-` for an unknown "
-        "value. The properties come from a request without a body, such as HEAD (http) or SIZE and MDTM "
-        "(ftp). `-v` adds the header fields, the redirects and the address of the server."
+        "The command prints one line per property of the resource: `name: value`. An unknown value is "
+        "printed as `-`. The properties come from a request without a body, such as HEAD (http) or SIZE and "
+        "MDTM (ftp). `-v` adds the header fields, the redirects and the address of the server."
     ),
     "explain": (
-        "The plan lists the connections, the bytes to send and the expected replies, as computed by the "
-        "code that performs the request. Nothing is sent, no DNS lookup is made, and secrets appear as "
+        "The plan lists the connections, the bytes to send and the expected replies. The code that performs "
+        "requests also computes the plan. Nothing is sent, no DNS lookup is made, and secrets appear as "
         "`****`. If the policy refuses the URL, the plan has no steps, and the exit status is that of "
         "`get`. `--html` draws the plan as an HTML page."
     ),
     "open": (
-        "A `telnet` URL opens an interactive session in the terminal; there `^]` opens a prompt with "
-        "`close`, `status`, `send` and `help`. For a Gopher+ form, the command asks each question, and "
-        "sends all answers once, after a confirmation. Any other URL is shown in the browser, by the "
-        "running web UI or by a new one that serves until it is interrupted. The command takes one URL."
+        "A `telnet` URL opens an interactive session in the terminal. In the session, `^]` opens a prompt "
+        "with the commands `close`, `status`, `send` and `help`. For a Gopher+ form, the command asks each "
+        "question of the form, and sends the answers after a confirmation. Any other URL is opened in the "
+        "browser, in the web UI. If no web UI is running, the command starts a web UI, which runs until "
+        "Ctrl-C."
     ),
     "parse": (
         "Each component is printed on one line; `--json` prints all components of the scheme, with null for "
@@ -60,9 +61,9 @@ OF_COMMANDS: Mapping[str, str] = {
         "Nothing is sent, and the policy is not applied."
     ),
     "extract": (
-        "The input is FILE, or standard input by default. URLs are found in angle brackets, `<URL:...>` or "
-        "`<ftp://...>`, also if a line break splits the URL (RFC 1738, appendix). Other text is ignored. "
-        "`--json` adds the alternative readings of an ambiguous line break. Nothing is sent."
+        "The command finds URLs in angle brackets in FILE or standard input: `<URL:...>` or `<ftp://...>`. "
+        "A line break may split a URL (RFC 1738, appendix). Other text is ignored. If a line break is "
+        "ambiguous, `--json` adds the alternative URLs. Nothing is sent."
     ),
     "schemes": (
         "The columns are name, default port, origin and meaning. The origin is `built-in`, `plug-in`, "
@@ -70,51 +71,52 @@ OF_COMMANDS: Mapping[str, str] = {
         "scheme needs an extra that is not installed, its line names the extra."
     ),
     "mcp": (
-        "The server offers the read-only tools `fetch`, `list`, `info`, `explain` and `check` to one "
-        "client, until the client closes standard input. With `--listen`, the server uses HTTP (Streamable "
-        "HTTP) on loopback until it is interrupted, and prints the URL and the header with the bearer token "
-        "that each request needs. The policy is always `untrusted`; only "
-        "`--allow-...` and `--file-root`, on this command line or in the configuration, override its rules. "
-        "A retrieved object has at most 8 MiB unless `--max-size` sets another limit. Logins, cookies and "
-        "certificates of the user are not used; the command needs the extra `mcp`, and `web` for HTTP."
+        "The MCP server has the read-only tools `fetch`, `list`, `info`, `explain` and `check`, and serves "
+        "one client until the client closes standard input. With `--listen`, the server uses HTTP "
+        "(Streamable HTTP) on loopback until Ctrl-C, and prints its URL and the header field with the "
+        "bearer token. The policy is always `untrusted`; only `--allow-...` and `--file-root`, as options "
+        "or in the configuration, override its rules. An object has at most 8 MiB unless `--max-size` sets "
+        "another limit, and logins, cookies and certificates of the user are not used. The command needs "
+        "the extra `mcp`, and the extra `web` for HTTP."
     ),
     "serve": (
-        "The command serves the web UI on loopback until it is interrupted, and prints a login URL that "
-        "admits one browser, once. Each page shows the policy verdict before a request, and the protocol "
-        "exchange after the request. If a web UI of the user is already running and no setting is given, "
-        "the command prints the address of the running web UI and ends. `--listen` serves other machines. "
+        "The command serves the web UI on loopback until Ctrl-C, and prints a login URL that works once, "
+        "for one browser. Before a request, the page shows the verdict of the policy; after the request, "
+        "the page shows the protocol exchange. If the user's web UI is already running, the command without "
+        "options prints the address of that web UI and exits. With `--listen`, other machines can connect. "
         "The command needs the extra `web`."
     ),
     "proxy": (
-        "The command needs the extra `web`, prints the URL of the proxy, and listens on loopback until it is "
-        "interrupted. Programs use it with CONNECT, absolute http URLs, or SOCKS5 without a login. The "
-        "policy `untrusted` applies unless `--policy` is given; `--allow-address`, `--allow-name` and "
-        "`--allow-port` override rules. A refusal is status 403 with the rule, or SOCKS5 reply 2. Each "
-        "decision is one line on standard error, or a JSON object with `--json`."
+        "The command needs the extra `web`, prints the URL of the proxy, and listens on loopback until "
+        "Ctrl-C. Programs use it with CONNECT, absolute http URLs, or SOCKS5 without a login. The policy "
+        "`untrusted` applies unless `--policy` is given; `--allow-address`, `--allow-name` and "
+        "`--allow-port` override rules. A refused request gets status 403 with the name of the rule, or "
+        "SOCKS5 reply 2. The command prints each decision as one line on standard error, or as a JSON "
+        "object with `--json`."
     ),
     "config": (
-        "Each line is a setting in the syntax of the configuration file, with its source: command line, "
-        "line of the file, environment variable or default. With a URL, the command prints the settings for "
-        "the host of the URL, and the proxy that would be used. Passwords appear as `****`."
+        "The command prints each setting in the syntax of the configuration file, and the source of its "
+        "value: command line, line of the file, environment variable or default. With a URL, the command "
+        "prints the settings for the host of the URL, and the proxy that would be used. Passwords appear as "
+        "`****`."
     ),
     "ledger": (
-        "FILE is a ledger of `get --ledger FILE`; the command also reads it during the run. The report has "
-        "counts, bytes, transfer rate, and failures by error class. `--failed` prints the remaining URLs in "
-        "the format of `-i`. `--again KIND` marks failed or completed URLs, and the next run requests them "
-        "again."
+        "FILE is a ledger that `get --ledger FILE` writes; the command can read the ledger even during the "
+        "run. The report has counts, bytes, transfer rate, and failures by error class. `--failed` prints "
+        "the remaining URLs in the format of `-i`. `--again KIND` marks failed or completed URLs. The next "
+        "run requests the marked URLs again."
     ),
     "warc": (
         "`ls` prints one line per record: date, type, status or kind, length and URL. `check` verifies "
         "lengths, digests and references, and exits with status 10 if a record is unusable. `extract FILE "
-        "[URL]...` saves archived objects, with the options of `get`. Archives of other programs are read "
-        "too (WARC 1.0 and 1.1, compressed or not)."
+        "[URL]...` saves archived objects, with the options of `get`. The command also reads archives of "
+        "other programs: WARC 1.0 and 1.1, compressed or uncompressed."
     ),
     "bulk": (
         "The lists have the formats of `-i`, and `--out` names the directory or URL of the results. Only "
         "one worker at a time sends requests to a host, so `--per-host` and `--host-rate` limit the "
-        "complete cluster. After an interruption, the same command resumes. `--dry-run` estimates the "
-        "duration without fetching. Options that a cluster cannot honor are errors; the command needs the "
-        "extra `bulk`."
+        "complete cluster. After an interruption, the same command resumes. An option that does not work on "
+        "a cluster is an error. The command needs the extra `bulk`."
     ),
     "man": (
         "The command prints the manual page in man(7) macros: commands, options, exit statuses and rules. "
@@ -128,9 +130,9 @@ OF_COMMANDS: Mapping[str, str] = {
     ),
     "help": (
         "Without a topic, all commands and options are listed. A topic is a command, an option with or "
-        "without its hyphens, a rule such as `S04`, or an exit status. For any other text, all entries that "
-        "contain the text are printed. For an option of curl or wget, the output names the equivalent "
-        "option of `resolve`."
+        "without its hyphens, a rule such as `S04`, or an exit status. For any other text, the command "
+        "prints all help entries that contain the text. For an option of curl or wget, the command names "
+        "the equivalent option of `resolve`."
     ),
 }
 
@@ -138,22 +140,21 @@ OF_COMMANDS: Mapping[str, str] = {
 OF_OPTIONS: Mapping[str, str] = {
     # options
     "--help": (
-        "After a command, the options of the command are listed; other options on the command line are "
+        "`resolve COMMAND --help` lists the options of the command. Other options on the command line are "
         "ignored."
     ),
     "--version": "Other arguments are parsed but have no effect; nothing is fetched.",
     # output
     "--output": (
         "The name is used unchanged, below the directory of `-d` if both options are given. A name that "
-        "ends in `/` is a directory for the file, and `-` is standard output. The data is written directly "
-        "into a device or a pipe. A directory or menu is saved as a text listing. FILE is for one URL; "
-        "names that end like a partial file (`.part`) are refused (S14)."
+        "ends in `/` is a directory for the file, and `-` is standard output. If FILE is a device or a "
+        "pipe, the data is written directly to FILE. A directory or menu is saved as a text listing. The "
+        "option accepts only one URL, and no name with the suffix of a partial file, such as `.part` (S14)."
     ),
     "--directory": (
-        "Missing directories are created, and removed again if the download fails. The file names come from "
-        "the URLs. The default is the current directory. At a terminal, the command asks before it creates "
-        "a directory with a name such as `a=1`, because curl's `-d` sends data; `--yes` answers the "
-        "question."
+        "Missing directories are created. If the download fails, the new directories are removed. The file "
+        "names come from the URLs. The default is the current directory. curl's `-d` sends data: therefore, "
+        "at a terminal, a directory name such as `a=1` needs a confirmation. `--yes` confirms in advance."
     ),
     "--host-directories": (
         "For example, `ftp://h.example/pub/a.txt` is saved as `h.example/pub/a.txt`. Missing directories "
@@ -165,16 +166,16 @@ OF_OPTIONS: Mapping[str, str] = {
         "1,000. Default: only the name of the file. The option cannot be combined with `-O FILE`."
     ),
     "--input": (
-        "LIST is a file, `-`, or a URL that is fetched first; the option may be repeated, and for `get` the "
-        "argument `-` is short for `-i -`. A line is a URL, or a JSON object with a member `url`. Empty "
-        "lines and lines that start with `#` are skipped. Checksum lists (SHA256SUMS) and Metalink 4 files "
-        "are recognized, and each downloaded file must match its digest. The URLs of a fetched list have "
-        "the origin `derived` (see `--origin`)."
+        "LIST is a file, a URL of a list, or `-` for standard input; the option may be repeated. For `get`, "
+        "the argument `-` is short for `-i -`. A line is a URL, or a JSON object with a member `url`; empty "
+        "lines, and lines that start with `#`, are skipped. Checksum lists (SHA256SUMS) and Metalink 4 "
+        "files are recognized, and each downloaded file must match its digest. The URLs of a downloaded "
+        "list have the origin `derived` (see `--origin`)."
     ),
     "--null": (
-        "The items of a list have the same formats as lines: URLs, JSON objects, or digests with file "
-        "names. Only a NUL byte ends an item, as with `xargs -0`, so an item may contain line ends. The "
-        "option applies to all lists: `resolve get --null -`."
+        "A NUL byte ends each item of a list, as with `xargs -0`, so an item may contain line ends. An item "
+        "is a URL, a JSON object, or a digest with a file name, as with `-i`. The option applies to all "
+        "lists: `resolve get --null -`."
     ),
     "--out": (
         "The results are in the subdirectories `bodies/`, `outcomes/`, `ledger/` and, with `--warc`, "
@@ -191,48 +192,50 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--recursive": (
         "A URL is requested only if it has the same scheme, host and port as the start URL, and its path "
-        "begins with the path of the start URL. The tree is saved in a directory that is named after the "
-        "last path segment of the start URL, or after its host. Trees are directories of ftp and prospero, "
-        "index pages of http, gopher menus, local directories and newsgroups."
+        "begins with the path of the start URL. The tree is saved in a directory with the name of the last "
+        "path segment of the start URL. If the path is empty, the directory gets the name of the host. The "
+        "option works for directories of ftp and prospero, index pages of http, gopher menus, local "
+        "directories and newsgroups."
     ),
     "--depth": (
         "With 1, only the files of the first directory are saved. N is 1 to 64. The default is 64: deeper "
         "directories are never entered."
     ),
     "--glob": (
-        "The last segment of the URL is a glob pattern with `*`, `?` and `[...]`. `%2A`, `%3F` and `%5B` "
-        "stand for the literal characters. The matching files of that directory are saved in `-d DIR`; "
-        "without a match the status is 8. In an http URL `?` begins a query, so a pattern has only `*` and "
-        "`[...]`. Quote the URL: `resolve --glob 'ftp://h.example/pub/*.txt'`."
+        "The last segment of the URL is a glob pattern with `*`, `?` and `[...]`; `%2A`, `%3F` and `%5B` "
+        "are the literal characters. The command lists the directory, and saves the matching files in `-d "
+        "DIR`. If no file matches, the exit status is 8. In an http URL, `?` begins a query, so the pattern "
+        "can contain only `*` and `[...]`. Quote the URL: `resolve --glob 'ftp://h.example/pub/*.txt'`."
     ),
     "--accept": (
         "The pattern may contain `*`, `?` and `[...]`, and is compared with the file name without "
         "directories. If the option is repeated, a file must match at least one pattern. The pattern does "
-        "not apply to directories, which are all entered. Quote the pattern: `--accept '*.iso'`."
+        "not apply to directories: every directory is read. Quote the pattern: `--accept '*.iso'`."
     ),
     "--reject": (
-        "The pattern has the syntax of `--accept`, and takes precedence over `--accept`. The pattern does "
-        "not apply to directories, which are all entered. `--delete` keeps local files that match the "
-        "pattern."
+        "The pattern has the same syntax as the pattern of `--accept`. A file that matches both patterns is "
+        "not saved. The pattern does not apply to directories: every directory is read. `--delete` keeps "
+        "local files that match the pattern."
     ),
     "--accept-regex": (
-        "RE is a Python regular expression, which is searched for in the complete URL. If `--accept` is "
-        "given too, a file must match both. The expression does not apply to directories, which are all "
-        "entered."
+        "RE is a Python regular expression, and may match any part of the complete URL. With `--accept`, a "
+        "file must match both the pattern and RE. RE does not apply to directories: every directory is "
+        "read."
     ),
     "--ignore-robots": (
         "Without the option, `/robots.txt` (RFC 9309) of each http server is requested first, and "
         "disallowed URLs are skipped. Other schemes have no robots.txt."
     ),
     "--delete": (
-        "The files to delete are listed, and are deleted after a confirmation at the terminal; `--yes` "
-        "confirms in advance. Only directories with a complete listing are cleaned. Symbolic links, names "
-        "that start with a dot, partial files, and files that `--accept` or `--reject` excludes are kept."
+        "The command lists the files to delete, and deletes them after a confirmation at the terminal. "
+        "`--yes` confirms in advance. If the listing of a directory is incomplete, no files of that "
+        "directory are deleted. Symbolic links, names that start with a dot, partial files, and files that "
+        "`--accept` or `--reject` excludes are kept."
     ),
     "--yes": (
-        "Without a terminal, `--delete` needs this option. Files that an http index page does not list are "
-        "removed only with this option, because an index page may hide files. With `-d`, the option "
-        "confirms a directory whose name looks like data (`-d a=1`)."
+        "Without a terminal, `--delete` needs this option. `--delete` also needs this option for http index "
+        "pages, because an index page may hide files. With `-d`, the option confirms a directory whose name "
+        "looks like data (`-d a=1`)."
     ),
     "--dry-run": (
         "`get` prints the name of each file, requests no body and writes nothing; requests for listings, "
@@ -251,18 +254,19 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--warc": (
         "A FILE that ends in `.warc.gz` is compressed; a FILE that ends in `.warc` is not. New records are "
-        "appended to an existing archive. Passwords and cookies appear as `****`. For `bulk`, omit FILE: "
-        "each worker writes an archive below `--out`. The option needs the extra `warc`."
+        "appended to an existing archive. Passwords and cookies appear as `****`. With `bulk`, omit FILE: "
+        "each worker writes a separate archive below the directory of `--out`. The option needs the extra "
+        "`warc`."
     ),
     "--warc-size": (
         "The default is 1,000,000,000 bytes; `k`, `M` and `G` are powers of 1024. Further files are named "
         "`NAME-00001.warc.gz` and so on. The records of one capture are never split between two files."
     ),
     "--warc-dedup": (
-        "CDX is an index (CDXJ, or CDX of wget) in the directory of its archives; the option may be "
-        "repeated. If an object was recorded before, a reference (WARC revisit record) is stored. The "
-        "earlier record is first opened and its payload hashed again; if the digest differs, the object is "
-        "recorded in full. The option needs `--warc`."
+        "CDX is an index in the directory of its archives, in CDXJ format or in the CDX format of wget; the "
+        "option may be repeated. If an archive of the index contains the same payload, only a reference "
+        "(WARC revisit record) is stored. Before that, the digest of the earlier record is computed again. "
+        "If the digest differs, the complete object is stored. The option needs `--warc`."
     ),
     "--warc-cookies": (
         "Without the option, the values of Set-Cookie fields appear as `****` in the archive. The option "
@@ -275,27 +279,28 @@ OF_OPTIONS: Mapping[str, str] = {
     "--exists": (
         "`fail` reports an error before anything is sent. `resume` appends the missing bytes to the file, "
         "`skip` keeps the file, and `replace` overwrites the file after the download is complete. `newer` "
-        "fetches an object with a later modification time, or with the same time and another size. `rename` "
-        "saves under an unused name such as `data.2.tar.gz`."
+        "downloads the object if its modification time is later, or if the time is equal and the size "
+        "differs. `rename` saves under an unused name such as `data.2.tar.gz`."
     ),
     "--sync": (
-        "`group` flushes data to the disk (fsync) before a file gets its name; files that complete together "
-        "share one flush. `always` also flushes the name before the file is reported. `never` leaves "
-        "flushing to the operating system: after a power failure, files may be empty or truncated."
+        "`group` flushes data to the disk (fsync) before a file gets its name; one flush covers all files "
+        "that are completed at the same time. `always` also flushes the name before the file is reported. "
+        "`never` leaves flushing to the operating system: after a power failure, files may be empty or "
+        "truncated."
     ),
     "--long": (
-        "The columns are kind, size, date, media types and number; for ftp, permissions in place of media "
-        "types. `~` marks a rounded size or a time without a known time zone. If the terminal has less than "
-        "80 columns, the columns are narrower."
+        "The columns are kind, size, date, media types and number. For ftp, the fourth column has the "
+        "permissions. `~` marks a rounded size, or a time with an unknown time zone. If the terminal has "
+        "less than 80 columns, the columns are narrower."
     ),
     "--raw": (
         "Menus and listings are not parsed, and line ends, message framing and content codings are not "
         "decoded. `ls` ignores the option."
     ),
     "--sort": (
-        "`name` sorts by characters, `size` sorts the largest entry first, and `date` the newest entry "
-        "first; unknown values are last. All entries are read before the first line is printed, at most "
-        "100,000 (`--limit entries=N`). Each entry keeps its number in the server's order."
+        "`name` sorts by code points. `size` prints the largest entry first, and `date` the newest entry "
+        "first. Entries with an unknown value are last. Nothing is printed until all entries have arrived: "
+        "at most 100,000 entries (`--limit entries=N`). Each entry keeps its number in the server's order."
     ),
     "--from-warc": (
         "No network connection is opened, no DNS lookup is made, and no local file of a `file:` URL is "
@@ -304,12 +309,12 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--at": (
         "The latest capture at or before TIME is used. TIME is in UTC, such as `2026-11-24T10:00:00Z` or "
-        "`20261124`; a shortened TIME, such as a date, means the end of that period. The option needs "
+        "`20261124`; TIME may be shortened: `2026-11` means the end of November 2026. The option needs "
         "`--from-warc`, except for `warc extract`."
     ),
     "--under": (
-        "The listed records are those of URLs that `get -r URL` would request. The option is for `warc ls` "
-        "only."
+        "The command lists only the records of URLs that `get -r URL` would request. The option is for "
+        "`warc ls` only."
     ),
     "--follow": (
         "N is the number that `ls -l` prints, from 1. The listing is requested first, then the target of "
@@ -317,20 +322,20 @@ OF_OPTIONS: Mapping[str, str] = {
         "(status 8)."
     ),
     "--separator": (
-        "The escapes are those of C: `\\n`, `\\0`, `\\t`, `\\r`, `\\xHH`, `\\NNN` (octal), `\\\\`. TEXT is "
-        "written between the bodies, also if a URL fails. The output of N URLs therefore has N parts; the "
-        "part of a failed URL is empty or incomplete. `get` needs `-O -`."
+        "The escapes are those of C: `\\n`, `\\0`, `\\t`, `\\r`, `\\xHH`, `\\NNN` (octal), `\\\\`. TEXT is written "
+        "between the bodies, even if a URL fails. Therefore the output of N URLs always has N parts. The "
+        "part of a failed URL is empty or incomplete. With `get`, the option needs `-O -`."
     ),
     "--show-error-body": (
-        "Only text is printed: at most 64 KiB, with control characters escaped. The exit status is still "
-        "that of the error. The option is for http and https."
+        "The command prints at most 64 KiB of a text body, with escaped control characters. It does not "
+        "print a binary body. The exit status is still that of the error. The option is for http and https."
     ),
     "--json": (
-        "The contract page of the reference lists the members, which never change their meaning. `cat` and "
-        "`get -O -` print the objects to standard error, in place of error messages."
+        'The reference page "The contract" lists the members of the objects. A member never changes its '
+        "meaning. `cat` and `get -O -` print the objects to standard error, in place of error messages."
     ),
     "--quiet": (
-        "The option suppresses warnings, summaries and progress as well. `-q -q` has the effect of `-qq`."
+        "The option also suppresses warnings, summaries and progress. `-q -q` has the same effect as `-qq`."
     ),
     "--silent": "`-q -q` has the same effect. Usage errors of the command line are still printed.",
     "--progress": (
@@ -356,8 +361,9 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     # limits
     "--jobs": (
-        "N is 1 to 1,000. Hosts take turns, and `--per-host` limits the retrievals from each host. A host "
-        "that sends no data for 5 s does not count against N while other hosts wait."
+        "N is 1 to 1,000. The retrievals are distributed over the hosts (round-robin), and `--per-host` "
+        "limits the retrievals from one host. A host that sends no data for 5 s does not count against N "
+        "while other hosts wait."
     ),
     "--per-host": (
         "N is 1 to 1,000 and replaces the defaults of all schemes. By default, an ftp host gets 4 "
@@ -374,9 +380,9 @@ OF_OPTIONS: Mapping[str, str] = {
         "sent to workers only with `local` and `tls://`."
     ),
     "--segments": (
-        "N is 1 to 1,000. A segment has at least 1 MiB, for ftp 32 MiB. Segments need range requests (http) "
-        "or REST (ftp), and a server that identifies the version of the object, such as by an ETag; "
-        "otherwise one connection is used. The connections count against `--per-host`."
+        "N is 1 to 1,000. A segment has at least 1 MiB, or 32 MiB for ftp. The server must support range "
+        "requests (http) or REST (ftp), and must identify the version of the object, for example with an "
+        "ETag. Otherwise the command uses one connection. `--per-host` limits these connections too."
     ),
     "--max-size": (
         "`k`, `M` and `G` are powers of 1024: `--max-size 10M`. A longer body is an error (status 14), "
@@ -389,28 +395,30 @@ OF_OPTIONS: Mapping[str, str] = {
         "connect=S`."
     ),
     "--idle-timeout": (
-        "S is a number of seconds, or a duration such as `90s` or `2m`, and also limits the wait for the "
-        "first byte. If the time passes, the status is 11, and the received data is kept for a retry. The "
-        "option is short for `--limit idle=S`."
+        "S is a number of seconds, or a duration such as `90s` or `2m`. The limit also applies to the wait "
+        "for the first byte. If the time passes, the status is 11, and the received data is kept for a "
+        "retry. The option is short for `--limit idle=S`."
     ),
     "--tries": (
-        "N is 1 to 1,000 and counts consecutive attempts without new data. By default, each of several URLs "
-        "gets 5 attempts. A single URL gets one attempt, and with `get` 5 attempts after its first data. "
-        "Errors that are probably permanent, such as a refused port, are not retried (see `--retry-all`)."
+        "N is 1 to 1,000 and counts consecutive attempts without new data. If the command has several URLs, "
+        "the default is 5 attempts per URL. For a single URL, the default is one attempt. After the first "
+        "data of a single URL arrived, `get` makes up to 5 attempts. Errors that are probably permanent, "
+        "such as a refused port, are not retried (see `--retry-all`)."
     ),
     "--retry-delay": (
         "S is a number of seconds, or a duration such as `500ms` or `2m`. The delay doubles with each "
-        "attempt, up to 60 s, and is reduced by a random part of up to 25 % (exponential backoff with "
+        "attempt, up to 60 s. Each delay is reduced by up to 25 % at random (exponential backoff with "
         "jitter). A time in `Retry-After` or in a reply of the server has precedence."
     ),
     "--retry-all": (
-        "Examples of such errors are a refused port and an unknown name. Without the option, such an error "
-        "ends the retrieval after one attempt, unless the host responded before. Error responses of the "
-        "server, such as 404, are never retried."
+        "The option also retries errors that are probably permanent, such as a refused port or an unknown "
+        "host name. Without the option, the retrieval fails after one such error, unless the host responded "
+        "before. Error responses of the server, such as 404, are never retried."
     ),
     "--min-rate": (
-        "The rate is averaged over some seconds of waiting for data. A slower transfer is an error (status "
-        "11). `k`, `M` and `G` are powers of 1024. Default: no minimum rate, only `--idle-timeout`."
+        "The rate is the average over some seconds in which the client waits for data. A slower transfer is "
+        "an error (status 11). `k`, `M` and `G` are powers of 1024. Default: no minimum rate, only "
+        "`--idle-timeout`."
     ),
     "--rate": (
         "`k`, `M` and `G` are powers of 1024: `--rate 500k`. The transfers share the rate equally. Local "
@@ -426,20 +434,20 @@ OF_OPTIONS: Mapping[str, str] = {
         "`lines` (per head, 1,000), `entries` (100,000), `hops` (redirects, 10), `body` (bytes, no limit "
         "for files and output), `ratio` (decompression, 100). Limits on times, with an optional suffix "
         "`ms`, `m`, `h` or `d`: `connect` (30 s), `head` (until the body starts), `idle` (60 s), `total`. "
-        "`quota` limits the bytes of all bodies of the run: the run stops with status 14, and complete "
-        "files are kept. The option may be repeated: `--limit hops=3 --limit entries=1M`."
+        "`quota` limits the total size of all bodies of the run. At this limit, the run stops with status "
+        "14, and complete files are kept. The option may be repeated: `--limit hops=3 --limit entries=1M`."
     ),
     # proof
     "--ledger": (
         "FILE is an SQLite database that is created if necessary. Another run with the same ledger skips "
-        "URLs whose file is complete and exists, and requests the other URLs again. The ledger contains no "
-        "passwords, and has mode 600. `resolve ledger FILE` prints a report. The option cannot be combined "
-        "with `-O -`, `--format` or `--dry-run`."
+        "each URL whose file is complete and still exists, and requests all other URLs. The ledger contains "
+        "no passwords, and has mode 600. `resolve ledger FILE` prints a report. The option cannot be "
+        "combined with `-O -`, `--format` or `--dry-run`."
     ),
     "--again": (
-        "KIND is an error class such as `NotFound`, an exit status such as `11` (0 means completed URLs), "
-        "or `all` for all failures. `ledger` sends no request: the next `get --ledger FILE` with the same "
-        "list requests the URLs."
+        "KIND is an error class such as `NotFound`, or an exit status such as `11`. `all` selects all "
+        "failures, and `0` selects the completed URLs. `ledger` itself sends no request. The next `get "
+        "--ledger FILE` with the same list requests the selected URLs."
     ),
     "--checksum": (
         "ALG is md5, sha1, sha224, sha256, sha384 or sha512. `auto` takes the digest from header fields, or "
@@ -450,9 +458,9 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--mirror": (
         "URL is another location of the same file, in any scheme; the option may be repeated. If one "
-        "location fails, the download continues from the next mirror. A partial file is resumed from "
-        "another mirror only if the size is known and a digest was given. `--segments` uses all mirrors at "
-        "the same time."
+        "location fails, the download continues from the next mirror. Another mirror resumes the partial "
+        "file only if the size is known and a digest was given. `--segments` uses all mirrors at the same "
+        "time."
     ),
     # safety
     "--strict": (
@@ -462,25 +470,29 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--policy": (
         "`default` is for URLs that the user typed: doubtful URLs cause warnings. `cautious` refuses "
-        "doubtful URLs. `untrusted` is for URLs of other people, and prevents SSRF: it also permits only "
-        "public addresses, no local files without `--file-root`, no proxy except `--trusted-proxy`, and 600 "
-        "s per URL. `mcp` always uses the policy `untrusted`."
+        "doubtful URLs. `untrusted` is for URLs of other people, and prevents SSRF. It also permits only "
+        "public addresses, and limits the time of a URL to 600 s. It refuses local files without "
+        "`--file-root`, and a proxy without `--trusted-proxy`."
     ),
     "--allow-port": (
-        "PORT is 1 to 65,535; the option may be repeated. The option also permits PORT for a form (S03), "
-        "and a PORT below 1024 for an FTP data connection (S13)."
+        "PORT is 1 to 65,535; the option may be repeated. The option permits PORT in a URL (S04). A Gopher+ "
+        "form may also be sent to PORT (S03). An FTP data connection may use PORT even if PORT is below "
+        "1024 (S13)."
     ),
     "--allow-address": (
-        "CIDR is an address or a range such as `10.0.0.0/8`; the option may be repeated. The option affects "
-        "policy `untrusted`, and links and redirects that lead to a more internal network."
+        "CIDR is an address or a range such as `10.0.0.0/8`; the option may be repeated. With policy "
+        "`untrusted`, the option permits addresses that are not public. With the other policies, the option "
+        "permits links and redirects to a more internal network, such as from a public to a private "
+        "address."
     ),
     "--allow-name": (
         "HOST is the name as written in the URL, such as `xn--pple-43d.example`; the option may be "
         "repeated. The option also permits a HOST that is percent-encoded in the URL."
     ),
     "--allow-redirect": (
-        "An example is a redirect from http to ftp, or from https to http. URLs of file, mailto and telnet "
-        "are never followed automatically. The option may be repeated."
+        "Examples are a redirect from http to ftp (SCHEME is `ftp`), and from https to http (SCHEME is "
+        "`http`). URLs of file, mailto and telnet are never followed automatically. The option may be "
+        "repeated."
     ),
     "--allow-forward": (
         "Credentials and header fields of the user are also sent to HOST, on any port. Without the option, "
@@ -493,19 +505,19 @@ OF_OPTIONS: Mapping[str, str] = {
         "does not permit anything: the other rules still apply to HOST."
     ),
     "--allow-password": (
-        "The option suppresses the warnings about a password in the URL and about a password without TLS, "
-        "and permits both with policy `cautious`. User information in a scheme without a login, such as "
-        "http, still causes a warning. The option also permits sending a password before the server "
-        "requests it. `--password-file` keeps passwords out of URLs."
+        "The option suppresses two warnings (S06): about a password in the URL, and about a password "
+        "without TLS. With policy `cautious`, it permits such URLs. User information in a scheme without a "
+        "login, such as http, still causes a warning. The option also permits sending a password before the "
+        "server requests it. `--password-file` keeps passwords out of URLs."
     ),
     "--allow-form": (
-        "A URL with the answers of a Gopher+ form submits the form. Without the option, such a URL causes a "
-        "warning if the user typed it, and is refused with any other origin. Rule S03 still requires a "
-        "gopher port."
+        "A URL with the answers of a Gopher+ form submits the form. Without the option, a typed URL with "
+        "answers causes a warning. A URL of any other origin is refused. Rule S03 still requires a gopher "
+        "port."
     ),
     "--allow-special": (
-        "Examples are devices, pipes and sockets; reading them may block or have side effects. The option "
-        "applies to `file:` URLs only."
+        "Special files are devices, pipes and sockets. Reading a special file may block or have side "
+        "effects. The option applies to `file:` URLs only."
     ),
     "--allow-raw": (
         "Without the option, control characters, escape sequences and invisible characters are printed as "
@@ -513,8 +525,8 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--allow-server-name": (
         "The name comes from the Content-Disposition header (http), and is sanitized like any other name. "
-        "The server is asked for the header before the download. If the server suggests no name, the name "
-        "comes from the URL."
+        "The client requests the header before the download. If the server suggests no name, the name comes "
+        "from the URL."
     ),
     "--trusted-proxy": (
         "Policy `untrusted` refuses every other proxy, because a proxy makes its own DNS lookups. URL must "
@@ -526,9 +538,9 @@ OF_OPTIONS: Mapping[str, str] = {
         "this option. The option does not limit where downloads are saved."
     ),
     "--origin": (
-        "`user` means that the user typed the URLs, `chosen` that a menu or a program offered the URLs, and "
-        "`derived` that the URLs were found in retrieved data. For `chosen` and `derived`, the rules S05, "
-        "S08, S10, S12, S18 and S20 are stricter. An entry of a list may have its own `origin`."
+        "`user` means that the user typed the URLs. `chosen` means that a menu or a program offered the "
+        "URLs. `derived` means that the URLs were found in retrieved data. For `chosen` and `derived`, the "
+        "rules S05, S08, S10, S12, S18 and S20 are stricter. An entry of a list may have its own `origin`."
     ),
     "--referrer": (
         "URL is the page or menu that contained the links. The rules S08, S10, S12 and S20 compare each "
@@ -549,16 +561,16 @@ OF_OPTIONS: Mapping[str, str] = {
         "line itself would be visible to other users."
     ),
     "--netrc": (
-        "The file must belong to the user, and other users must not be able to read the file. A host entry "
-        "applies to its host; a `default` entry applies to ftp only. A host section of the configuration "
-        "takes precedence."
+        "The file must belong to the user, and other users must not be able to read the file. A `machine` "
+        "entry applies to its host. A `default` entry applies to ftp only. A host section of the "
+        "configuration takes precedence."
     ),
     "--netrc-file": "The option implies `--netrc`. A missing file is an error.",
     "--tls": (
         "The option applies to ftp (AUTH TLS), news and nntp (STARTTLS) and telnet (START_TLS). `try` "
         "continues without TLS if the server does not offer TLS; `require` fails, also for schemes that "
-        "have no TLS, such as http. `never` is the default; if it is given explicitly, a news password may "
-        "be sent without TLS. Schemes such as https always use TLS."
+        "have no TLS, such as http. `never` is the default. The explicit option `--tls never` also permits "
+        "a news password without TLS. Schemes such as https always use TLS."
     ),
     "--header": (
         "The option may be repeated. VALUE must not contain line ends, and is sent unchanged. Only harmless "
@@ -571,8 +583,8 @@ OF_OPTIONS: Mapping[str, str] = {
     "--proxy": (
         "URL is `http://`, `https://`, `socks5://` or `socks5h://`, with `USER:PASSWORD@` if needed; the "
         "default port is 1080. The option takes precedence over the proxy variables; `no_proxy` still "
-        "applies. All schemes over TCP use the proxy. Prospero uses UDP, and is refused with a proxy (S09). "
-        "With policy `untrusted`, `--trusted-proxy` is required."
+        "applies. All schemes over TCP use the proxy. Prospero uses UDP, so a prospero URL is refused if a "
+        "proxy is set (S09). With policy `untrusted`, `--trusted-proxy` is required."
     ),
     "--cacert": (
         "FILE has certificates in PEM format, which are trusted in addition to the system's certificate "
@@ -580,7 +592,7 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--cert": (
         "FILE is in PEM format. The certificate is sent only to hosts of the given URLs, never to the "
-        "target of a redirect. A password from the terminal unlocks an encrypted key."
+        "target of a redirect. If the key is encrypted, the command asks for the password at the terminal."
     ),
     "--pin": (
         "HEX is the SHA-256 fingerprint of the certificate, with or without colons, as printed by `openssl "
@@ -614,16 +626,17 @@ OF_OPTIONS: Mapping[str, str] = {
         "certificates of servers, which are always verified."
     ),
     "--open": (
-        "The browser opens a private file that redirects to the web UI, because other users can read "
-        "command lines. Without a browser, the address is printed."
+        "The browser opens a private file that redirects to the web UI: other users could read a login URL "
+        "in the command line of the browser. Without a browser, the address is printed."
     ),
     "--register": (
-        "The option also registers nntp, wais and prospero. It writes `resolve-url.desktop` below "
-        "`$XDG_DATA_HOME`, and uses `xdg-mime` if that program is installed. The desktop then runs `resolve "
-        "open -- URL`."
+        "The option makes `resolve` the URL handler of the desktop, also for nntp, wais and prospero. It "
+        "writes `resolve-url.desktop` below `$XDG_DATA_HOME`, and runs `xdg-mime` if `xdg-mime` is "
+        "installed. The desktop then opens these URLs with `resolve open -- URL`."
     ),
     "--unregister": (
-        "The handlers before `--register` are restored. The option cannot be combined with `--register`."
+        "The URL handlers that the desktop had before `--register` are restored. The option cannot be "
+        "combined with `--register`."
     ),
     "--page-size": ("N is 1 to 10,000. The option applies to directories, menus, groups and search results."),
     "--config": (
@@ -646,7 +659,7 @@ OF_OPTIONS: Mapping[str, str] = {
         "`;type=` of the URL. For other schemes the option is an error (status 2)."
     ),
     "--mlsd": (
-        "MLSD (RFC 3659) lists kind, size and date of each entry. If the server refuses MLSD, `ls` uses "
+        "MLSD (RFC 3659) lists the kind, size and date of each entry. If the server refuses MLSD, `ls` uses "
         "LIST, and `cat` uses NLST. Without the option, `ls` uses MLSD if the server advertises MLSD, and "
         "otherwise LIST."
     ),
@@ -664,13 +677,13 @@ OF_OPTIONS: Mapping[str, str] = {
         "word of `/etc/news/server`. Without any of these settings, the status is 2."
     ),
     "--for": (
-        "S is a number of seconds, or a duration such as `2m`. The telnet session is recorded for this "
-        "time, and its text is printed. With `--until`, the session ends at the match, or after S seconds "
-        "without a match."
+        "S is a number of seconds, or a duration such as `2m`. The telnet session ends after this time, and "
+        "its text is printed. With `--until`, S is a timeout: the session ends at the last match, or fails "
+        "after S seconds."
     ),
     "--until": (
-        "REGEX is matched against the bytes of the session. Each `--send` waits for one match, and the "
-        "match after the last `--send` ends the session. A REGEX that is not plain text needs the extra "
+        "REGEX is matched against the bytes of the session. Each `--send` waits for one match. After the "
+        "last `--send`, one more match ends the session. A REGEX that is not plain text needs the extra "
         "`telnet`. `--for` limits the duration."
     ),
     "--send": (
@@ -690,31 +703,35 @@ OF_OPTIONS: Mapping[str, str] = {
         "`--checksum` or `--mirror`."
     ),
     "--parts": (
-        "The other parts of a yEnc file are found in the overview near the article: by the same author, and "
-        "the same subject with another counter, such as `(3/7)`. The URL may be that of any part. A `news:` "
-        "URL needs a server that sends Xref. Without this option, a part of a file is an error."
+        "The command finds the other parts of a yEnc file in the overview (OVER) of nearby articles. These "
+        "articles have the same author, and the same subject except for the counter, such as `(3/7)`. The "
+        "URL may name any of the parts. A `news:` URL needs a server that sends Xref. Without this option, "
+        "a part of a file is an error."
     ),
     "--entries": (
-        "By default, the newest 10,000 articles of a group or 40 hits of a wais search are requested. 0 "
-        "requests all articles, or 1,000 hits. Other schemes ignore the option."
+        "By default, the client requests the newest 10,000 articles of a newsgroup, or 40 results of a wais "
+        "search. With 0, it requests all articles, or 1,000 results. Other schemes ignore the option."
     ),
 }
 
 #: The advice for each exit status.
 OF_STATUSES: Mapping[int, str] = {
     0: "Each URL is complete. The members `verified` of `--json` name the checks of each file.",
-    1: "Each URL has its own message, and its status in `--json`. `--failed FILE` collects the URLs.",
+    1: (
+        "The command prints one message per failed URL. `--json` prints the exit status of each URL. "
+        "`--failed FILE` saves the failed URLs."
+    ),
     2: (
-        "The message names the option, or the line of the configuration file. No request was sent with the "
-        "invalid setting."
+        "The message names the option, or the line of the configuration file. The command did not send a "
+        "request with the invalid setting."
     ),
     3: (
         "Check the permissions and the free space. `--exists` selects the action for an existing file; by "
         "default, the file is kept."
     ),
     4: (
-        "Check the name, the port and the network. `--tries N` retries the URL, and with `--retry-all` "
-        "every error."
+        "Check the name, the port and the network. `--tries N` retries the URL after network errors that "
+        "may be temporary; `--retry-all` retries after all network errors."
     ),
     5: "Check the clock and the host name. `--cacert FILE` trusts a private certificate authority.",
     6: "Log in with `--user NAME` and `--password-file FILE`, a netrc file or the configuration.",
@@ -735,8 +752,8 @@ OF_STATUSES: Mapping[int, str] = {
     15: "`--allow-redirect SCHEME` permits a scheme, and `--limit hops=N` permits N redirects.",
     130: "Ctrl-C interrupted the run. The same command resumes.",
     141: (
-        "The reader of the output closed the pipe: for example, `head` reads some lines only. No message is "
-        "printed."
+        "The reader of the output closed the pipe. For example, `head` exits after some lines. No message "
+        "is printed."
     ),
     143: "SIGTERM ended the run. The same command resumes.",
 }

@@ -30,8 +30,9 @@ OF_RULES: Mapping[str, RuleDetails] = {
     "S01": RuleDetails(
         "Two parsers read one URL differently (parser differential): a filter sees one host, and the client "
         "connects to another.",
-        "A URL is parsed once; the policy, the request and the connection use the result. A URL that is "
-        "malformed, or that parsers read differently, is an error with its position.",
+        "A URL is parsed only once: the policy, the request and the connection use the same parsed URL. An "
+        "invalid URL is an error, and so is a URL that parsers read differently. The message marks the "
+        "position.",
         "No option overrides the rule. `--strict` also rejects deviations that are not ambiguous.",
         "resolve cat http://0x7f.1/\n"
         "resolve: http://0x7f.1/: not a URL: bad-host: numeric host that is not four decimal groups "
@@ -40,9 +41,9 @@ OF_RULES: Mapping[str, RuleDetails] = {
     "S02": RuleDetails(
         "An escaped line end in a URL becomes a second command for the server (CRLF injection), such as DELE "
         "of ftp.",
-        "Each component is decoded, and checked for the bytes that end a command or an argument of its "
-        "scheme. Very long components are refused too. The check precedes any DNS lookup, and is repeated "
-        "when a command is written.",
+        "Each component is decoded, and must not contain bytes that end a command or an argument of the "
+        "protocol. Very long components are refused too. The first check is before any DNS lookup; a second "
+        "check is done when a command is written.",
         "No option overrides the rule.",
         "resolve cat 'ftp://h.example/a%0D%0ADELE%20b'\n"
         "resolve: ftp://h.example/a%0D%0ADELE%20b: S02: byte 0D in name, at position 17 of the URL, "
@@ -51,8 +52,8 @@ OF_RULES: Mapping[str, RuleDetails] = {
     "S03": RuleDetails(
         "The answers of a Gopher+ form need several lines in one request. A mail server could read these "
         "lines as commands.",
-        "Line ends are accepted only in a complete form: one block that ends with a period, with no bytes "
-        "after the block. The port must be the port of the scheme.",
+        "Line ends are accepted only in a complete form. A complete form is one block that ends with a "
+        "period, without further bytes. The port must be the default port of the scheme.",
         "`--allow-port PORT` permits another port. The form of the block cannot be overridden.",
         "resolve cat 'gopher://h.example/0poll%09%09+%091%0D%0A+-1%0D%0Aname%0D%0A.%0D%0Aquit'\n"
         "resolve: gopher://h.example/0poll%09%09+%091%0D%0A+-1%0D%0Aname%0D%0A.%0D%0Aquit: S03: byte "
@@ -63,9 +64,10 @@ OF_RULES: Mapping[str, RuleDetails] = {
         "A server of another protocol reads the request as commands (cross-protocol attack). For example, a "
         "gopher URL addresses a mail server.",
         "The port is compared with the port of the scheme, with the list of blocked ports of the Fetch "
-        "standard, and with ports of databases and similar services. http refuses the ports of the Fetch "
-        "list, and warns about ports below 1024. telnet warns about all of these. Other schemes refuse all "
-        "of these, and warn about any other port except their own.",
+        "standard, and with ports of databases and similar services. For http, ports of the Fetch list are "
+        "refused, and ports below 1024 cause a warning. For telnet, all of these ports cause a warning. For "
+        "other schemes, all of these ports are refused, and any other port except the default port causes a "
+        "warning.",
         "`--allow-port PORT` permits one port, for all schemes.",
         "resolve cat gopher://h.example:25/0x\n"
         "resolve: gopher://h.example:25/0x: S04: port 25 belongs to another protocol (gopher has 70); "
@@ -73,8 +75,8 @@ OF_RULES: Mapping[str, RuleDetails] = {
     ),
     "S05": RuleDetails(
         "A user only reads a link, but the link submits a form and changes the state of a server.",
-        "All requests only read, such as GET and RETR. A Gopher+ URL with the answers of a form causes a "
-        "warning if the user typed it, and is refused with any other origin.",
+        "The client sends only requests that read, such as GET and RETR. If the user typed a Gopher+ URL with "
+        "the answers of a form, the URL causes a warning. With any other origin, such a URL is refused.",
         "`--allow-form` permits such URLs.",
         "resolve cat --origin derived "
         "'gopher://h.example/0poll%09%09+%091%0D%0A+-1%0D%0Aname%0D%0A.%0D%0A'\n"
@@ -84,8 +86,9 @@ OF_RULES: Mapping[str, RuleDetails] = {
     "S06": RuleDetails(
         "A password in a URL is stored in histories and logs. Without TLS, everyone on the network path can "
         "read the password.",
-        "Each of these causes a warning: a password in a URL, a password that is sent without TLS to another "
-        "machine, and a user name in a scheme without a login. `cautious` and `untrusted` refuse all three.",
+        "A password in a URL causes a warning. A password that is sent without TLS to another machine, and a "
+        "user name in a scheme without a login, cause a warning too. The policies `cautious` and `untrusted` "
+        "refuse such URLs.",
         "`--allow-password` permits both kinds of password. `--user` with `--password-file` keeps the "
         "password out of the URL.",
         "resolve cat --policy cautious http://me:secret@h.example/\n"
@@ -94,9 +97,9 @@ OF_RULES: Mapping[str, RuleDetails] = {
     ),
     "S07": RuleDetails(
         "A host name with foreign letters looks like a known name (homograph attack).",
-        "Labels that start with `xn--` are decoded. A label that mixes scripts, has only letters that "
-        "look like Latin letters, or is invalid causes a warning. `untrusted` also refuses a "
-        "percent-encoded host.",
+        "Labels of the host that start with `xn--` (Punycode) are decoded. A label causes a warning if it "
+        "mixes scripts, if all its letters look like Latin letters, or if it is invalid. `untrusted` also "
+        "refuses a percent-encoded host.",
         "`--allow-name HOST` permits one name.",
         "resolve cat --policy cautious http://xn--pple-43d.example/\n"
         "resolve: http://xn--pple-43d.example/: S07: 'xn--pple-43d' in the host "
@@ -105,21 +108,21 @@ OF_RULES: Mapping[str, RuleDetails] = {
     ),
     "S08": RuleDetails(
         "A URL of another party makes this machine request an internal server (server-side request forgery).",
-        "Each address is public, private, link-local, loopback or never allowed; an IPv4 address inside IPv6 "
-        "is classified as the IPv4 address. `untrusted` allows public addresses only. Under the other "
-        "policies, a link must not lead to a more internal address than its start, and a typed link-local "
-        "address causes a warning.",
+        "Each address is classified as public, private, link-local, loopback or never allowed. An IPv4 "
+        "address inside an IPv6 address is classified as the IPv4 address. `untrusted` allows only public "
+        "addresses. Under the other policies, a link must not lead to a more internal address than the "
+        "address of its page. A typed link-local address causes a warning.",
         "`--allow-address CIDR` permits an address or a range.",
         "resolve cat --policy untrusted http://169.254.169.254/latest/\n"
         "resolve: http://169.254.169.254/latest/: S08: 169.254.169.254 is link-local, and the policy "
         "allows only public addresses; --allow-address 169.254.169.254 would allow it",
     ),
     "S09": RuleDetails(
-        "A name resolves to a public address for the check, and to an internal one for the connection "
-        "(DNS rebinding).",
+        "The DNS lookup for the check returns a public address, and the DNS lookup for the connection returns "
+        "an internal address (DNS rebinding).",
         "A name is resolved once, all its addresses are checked, and the connection goes to a checked "
-        "address. A proxy makes its own DNS lookup, which cannot be checked here: `untrusted` refuses the "
-        "proxy. A scheme over UDP is refused with any proxy.",
+        "address. A proxy makes its own DNS lookup, and the client cannot check the result. Therefore "
+        "`untrusted` refuses the proxy. If a proxy is set, a scheme over UDP is refused.",
         "`--proxy none`, or the host in the environment variable `no_proxy`, selects a direct connection. "
         "`--trusted-proxy URL` states that the proxy checks addresses.",
         "resolve cat --policy untrusted --proxy http://proxy.example:3128 http://h.example/\n"
@@ -130,9 +133,9 @@ OF_RULES: Mapping[str, RuleDetails] = {
     "S10": RuleDetails(
         "A redirect or a link leads to another protocol, or from TLS to clear text, without the user's "
         "knowledge.",
-        "A redirect may keep its scheme, or change between http and https; a redirect from TLS to clear text "
-        "causes a warning. URLs of file, mailto and telnet are never followed automatically. Redirect loops, "
-        "and more than 10 redirects in a row, are refused. The exit status is 15.",
+        "A redirect may lead to the same scheme, or from http to https and back. A redirect from TLS to clear "
+        "text causes a warning. URLs of file, mailto and telnet are never followed automatically. Redirect "
+        "loops, and more than 10 redirects in a row, are refused. The exit status is 15.",
         "`--allow-redirect SCHEME` permits redirects to a scheme, and `--limit hops=N` permits N redirects.",
         "resolve cat --origin derived --referrer http://h.example/ ftp://ftp.example/\n"
         "resolve: ftp://ftp.example/: S10: a link from http to ftp is not followed automatically; "
@@ -141,9 +144,8 @@ OF_RULES: Mapping[str, RuleDetails] = {
     "S11": RuleDetails(
         "After a redirect, another host receives a password, a cookie or a certificate (credential leak).",
         "Credentials are bound to scheme, host and port. After a redirect to another host, the request has "
-        "only harmless header fields, such as Accept. The request is not refused, but sent without the "
-        "credentials.",
-        "`--allow-forward HOST` sends credentials and header fields also to HOST.",
+        "only harmless header fields, such as Accept. The client sends this request without the credentials.",
+        "With `--allow-forward HOST`, the client also sends credentials and header fields to HOST.",
         "",
     ),
     "S12": RuleDetails(
@@ -158,12 +160,11 @@ OF_RULES: Mapping[str, RuleDetails] = {
         "name local files\n…",
     ),
     "S13": RuleDetails(
-        "An FTP server names an internal host or port for the data connection, and the client connects to it "
-        "(SSRF by PASV, CVE-2020-8284).",
-        "The data connection always goes to the address of the control connection: an address in the reply "
-        "to PASV is ignored. The data port must be 1024 or higher, which is checked during the transfer. The "
-        "message is `S13: the server's data port 25 is reserved for other services; --allow-port 25 would "
-        "allow it`.",
+        "An FTP server sends the address of an internal host for the data connection, and the client "
+        "connects to this host (SSRF by PASV, CVE-2020-8284).",
+        "The data connection always goes to the address of the control connection; the client ignores the "
+        "address in the reply to PASV. The client checks that the data port is 1024 or higher. The message "
+        "is `S13: the server's data port 25 is reserved for other services; --allow-port 25 would allow it`.",
         "`--allow-port PORT` permits one port below 1024.",
         "",
     ),
@@ -184,16 +185,16 @@ OF_RULES: Mapping[str, RuleDetails] = {
     "S15": RuleDetails(
         "Escape sequences in a text change the title, the keys or the clipboard of the terminal, or hide "
         "text (terminal escape injection).",
-        "Output to a terminal is escaped: control and invisible characters appear as `\\x1b`. Standard error "
-        "is escaped in every case. A body that is not text is refused on a terminal. The message is "
-        "`image/png is not text: cannot show it on a terminal (save it with -O)`.",
+        "In output to a terminal, control characters and invisible characters appear as escapes such as "
+        "`\\x1b`. Standard error is always escaped. A body that is not text is refused on a terminal. The "
+        "message is `image/png is not text: cannot show it on a terminal (save it with -O)`.",
         "`--allow-raw` writes to a terminal without escapes.",
         "",
     ),
     "S16": RuleDetails(
         "A server sends data without end, or a few bytes that decompress to gigabytes (decompression bomb).",
-        "Lines, headers, entries, redirects, decompression and waiting times have limits; bodies in memory "
-        "have a size limit too. `untrusted` also limits the time of a URL to 600 s.",
+        "Lines, headers, entries, redirects, decompression and waiting times have limits. Bodies in memory "
+        "also have a size limit. `untrusted` also limits the time of a URL to 600 s.",
         "`--limit NAME=VALUE` sets one limit; `--max-size`, `--max-time` and others are short forms of "
         "`--limit`.",
         "resolve cat --max-size 10 http://127.0.0.1:8920/about.txt\n"
@@ -213,9 +214,9 @@ OF_RULES: Mapping[str, RuleDetails] = {
     ),
     "S18": RuleDetails(
         "A URL starts a program, or opens an interactive session with a server.",
-        "No URL is passed to a shell. A telnet session opens only with `resolve open`, or with `cat --until` "
-        "and `cat --for`. A link to a telnet session causes a warning. A host that starts with a hyphen is "
-        "refused (argument injection).",
+        "No URL is passed to a shell. Only `resolve open`, `cat --until` and `cat --for` open a telnet "
+        "session. A link to a telnet session causes a warning. A host that starts with a hyphen is refused "
+        "(argument injection).",
         "No option overrides the rule.",
         "resolve cat telnet://-x.example/\n"
         "resolve: telnet://-x.example/: S18: a host that starts with a hyphen could be read as an "
@@ -232,27 +233,28 @@ OF_RULES: Mapping[str, RuleDetails] = {
         "nfs=URL would allow it",
     ),
     "S20": RuleDetails(
-        "A menu offers a URL that the user would not type, or data of a server is inserted into a URL and "
-        "changes its meaning.",
-        "URLs from server data are built component by component and parsed again. A gopher menu may "
-        "only offer URLs of retrievable schemes and telnet.",
+        "A menu offers a URL that the user would not type. Or data of a server becomes a part of a URL, and "
+        "changes the meaning of the URL.",
+        "A URL from server data is built component by component, and then parsed again. A gopher menu may "
+        "only offer telnet URLs, and URLs of schemes that can be retrieved.",
         "No option overrides the rule.",
         "resolve cat --origin chosen --referrer gopher://g.example/ mailto:joe@h.example\n"
         "resolve: mailto:joe@h.example: S20: a gopher menu must not link to mailto URLs",
     ),
     "S21": RuleDetails(
-        "A file is replaced or damaged on the server or on the way, without notice.",
-        "The digest of the file must equal the digest of `--checksum`, of a list or of a Metalink; after a "
-        "second mismatch the status is 10 and no file is saved. `--meta` records URLs, time and digests.",
-        "The options `--checksum` and `--meta` apply the rule; no option disables it.",
+        "A file is replaced or damaged on the server or on the network path, and the user does not notice.",
+        "The digest of the file must equal the digest of `--checksum`, of a list or of a Metalink. After a "
+        "second mismatch, the exit status is 10, and no file is saved. `--meta` records URLs, time and "
+        "digests.",
+        "No option overrides the rule. `--checksum` and `--meta` enable its checks.",
         "resolve get --checksum md5:00000000000000000000000000000000 http://127.0.0.1:8920/about.txt\n"
         "resolve: http://127.0.0.1:8920/about.txt: the md5 digest is "
         "14b357dc23ee00648b27d53925794a63, not 00000000000000000000000000000000",
     ),
     "S22": RuleDetails(
         "An agent or a service sends confidential data to a host of an attacker, as a part of a URL.",
-        "If `--allowed-hosts` is set, the host of each URL, redirect and link must be in the list. Names are "
-        "compared without case and without a final dot; subdomains are other hosts. A file URL has no host.",
+        "If `--allowed-hosts` is set, the host of each URL, redirect and link must be in the list. The "
+        "comparison ignores case and a final dot. A subdomain is another host. A file URL has no host.",
         "`--allowed-hosts HOST` adds a host to the list.",
         "resolve cat --allowed-hosts docs.example http://h.example/\n"
         "resolve: http://h.example/: S22: host 'h.example' is not in the list of allowed hosts; "
