@@ -133,9 +133,9 @@ OF_RULES: Mapping[str, RuleDetails] = {
     "S10": RuleDetails(
         "A redirect or a link leads to another protocol, or from TLS to clear text, without the user's "
         "knowledge.",
-        "A redirect may lead to the same scheme, or from http to https and back. A redirect from TLS to clear "
-        "text causes a warning. URLs of file, mailto and telnet are never followed automatically. Redirect "
-        "loops, and more than 10 redirects in a row, are refused. The exit status is 15.",
+        "A redirect may lead to the same scheme, or from http to https and back. A redirect from TLS to "
+        "clear text causes a warning. URLs of file, mailto and telnet are never followed automatically. "
+        "Redirect loops, and more than 10 redirects in a row, are refused. The exit status is 15.",
         "`--allow-redirect SCHEME` permits redirects to a scheme, and `--limit hops=N` permits N redirects.",
         "resolve cat --origin derived --referrer http://h.example/ ftp://ftp.example/\n"
         "resolve: ftp://ftp.example/: S10: a link from http to ftp is not followed automatically; "
