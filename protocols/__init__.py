@@ -27,11 +27,11 @@ Parts of a scheme:
 
 Outbound connections:
 
-    Gate              the only network access of a retrieval, bound to its URL, so no other host is reached
+    Gate              the only network access of a retrieval; a gate connects only to the host of its URL
                       (contract)
     Network           the state that the gates of one run share: policy, DNS lookups, trust, pool
                       (resolver.transfer.network)
-    Admission         a URL that the policy allowed, and the later checks of the same URL
+    Admission         a URL that the policy allowed, with the checks of its addresses and connections
                       (resolver.network.admission)
     Connector         opens the connections of an admission, to the checked address
                       (resolver.network.connector)
@@ -41,8 +41,7 @@ Outbound connections:
 
 A pooled connection:
 
-    PooledConnection  a new connection, or a connection from the pool; it returns to the pool if all
-                      responses were read (contract)
+    PooledConnection  a new connection, or a keep-alive connection from the connection pool (contract)
     pool_key          the key of interchangeable connections (step.Acquire)
     state             data for the next dialogue on the same connection (contract.PooledConnection)
     FtpSessionState   the state of an FTP connection: the user and the working directory (ftp.control)

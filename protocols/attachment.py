@@ -28,7 +28,7 @@ class Attachment(NamedTuple):
 
     - `name` is the unchanged file name in the document, or None if the document has no name. The name is
       untrusted (S14).
-    - `part` is set if the content is only a part of the file.
+    - `part` is set if the document contains only a part of the file.
     - `verified` lists the names of the checks that succeeded. The names are the same as in `Saved.verified`.
     - `error` is set if the content is incomplete or damaged.
     """
@@ -42,9 +42,9 @@ class Attachment(NamedTuple):
 
 
 class PartsListing(NamedTuple):
-    """The URL of the listing that contains the other parts of a file, and the range of items to search.
+    """The URL of the listing that contains the other parts of a file, and the range of articles to search.
 
-    The search covers the newest `entries` items with numbers below `before`. The file has `total` parts.
+    The search covers the newest `entries` articles with numbers below `before`. The file has `total` parts.
     """
 
     url: Url
@@ -54,7 +54,7 @@ class PartsListing(NamedTuple):
 
 
 class Post(Protocol):
-    """A document with attachments: a machine without I/O. Methods raise `ResolveError`."""
+    """A parser for a document with attachments, without I/O. The methods raise `ResolveError`."""
 
     def read_attachments(self) -> Sequence[Attachment]:
         """Return the attachments in document order."""

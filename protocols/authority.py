@@ -3,7 +3,7 @@
 A host is a DNS name, an IPv4 address of four decimal numbers, or an IPv6 literal (RFC 2732). Some forms that
 RFC 1738 does not allow are accepted with a finding. A URL is refused if RFC 1738, RFC 3986 and common
 software would find different hosts in the URL (parser differential). Examples are IPv4 addresses with fewer
-than four numbers, or with octal numbers. A host that DNS cannot resolve and an invalid port are refused too.
+than four numbers, or with octal numbers. An invalid host name and an invalid port are refused too.
 
 The scheme's parser calls `parse_login` if the authority may contain user information, and `parse_hostport`
 otherwise. The argument `enders` contains `?` if this character may end the authority.
@@ -76,8 +76,8 @@ def parse_login(text: UrlText, enders: str = "/") -> tuple[Login, int]:
 def _parse_plain(text: UrlText) -> tuple[Login, int] | None:
     """Parse a simple authority in one pass, or return None for any other authority.
 
-    A path follows a simple authority. A simple authority contains no user information, brackets or escapes,
-    so all URL parsers find the same host.
+    A simple authority contains no user information, brackets or percent-encoding, and a path follows the
+    authority. All URL parsers find the same host in a simple authority.
     """
     start, end = text.start + 2, text.text.find("/", text.start + 2, text.end)
     if not (0 < end - start <= _LONGEST_PLAIN and text.text.startswith("//", text.start, text.end)):
@@ -97,8 +97,8 @@ def _parse_plain(text: UrlText) -> tuple[Login, int] | None:
 def _read_plain(written: str) -> tuple[str, int | None, int] | None:
     """Return the host, the port, and the index of the colon before the port.
 
-    Without a port, the index is the end of the text. The result is `None` if the authority has an error or a
-    finding: `_parse` reports both, because only `_parse` has the complete URL.
+    Without a port, the index is the end of the text. If the authority has an error or a finding, the result
+    is `None`. The function `_parse` then reports the error or finding.
     """
     if not _PLAIN.fullmatch(written):
         return None
@@ -161,7 +161,10 @@ def find_authority(text: UrlText) -> Authority:
 
 
 def _find_doubt(text: UrlText, start: int, end: int) -> int | None:
-    """Return the index of the first character on which URL parsers differ (parser differential), or None."""
+    """Return the index of the first character that URL parsers interpret differently, or None.
+
+    An attacker can use such a parser differential to bypass a check of the host.
+    """
     written = text.text
     backslash = written.find("\\", start, end)
     if backslash >= 0:
@@ -234,7 +237,7 @@ def _parse_port(text: UrlText, colon: int, end: int) -> int | None:
 
 
 def build_login(url: HostUrl) -> str:
-    """Return `//user:password@host:port` for a request: with the password, without the default port."""
+    """Return `//user:password@host:port` for a request, with the password but without the default port."""
     host = build_zoned(url.host, url.zone)
     return f"//{build_userinfo(url.user, url.password)}{host}{build_port(url.port, url.default_port)}"
 
@@ -313,9 +316,10 @@ def _complaint_on_zone(address: str, zone: str) -> str | None:
 
 
 def parse_host(text: UrlText, start: int, end: int) -> str:
-    """Return the host in `text[start:end]`, which is not empty: lower case, decoded, without brackets.
+    """Return the host in `text[start:end]` in canonical form: lower case, decoded, without brackets.
 
-    The function adds the findings `ipv6-literal`, `encoded-host` and `host-syntax`.
+    The range must not be empty. The function adds the findings `ipv6-literal`, `encoded-host` and
+    `host-syntax`.
 
     Raises:
         InvalidUrl: `bad-host`.

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
     from protocols.errors import ResolveError
 
 
-# Connections: TCP streams, UDP datagrams, and the file that receives a body. These types do not depend on
-# URLs, replies or limits.
+# Types of connections: TCP streams, UDP datagrams, and the file that receives a body. The types do not depend
+# on URLs, replies or limits.
 
 
 class Line(NamedTuple):
@@ -138,7 +138,7 @@ class Stream(Protocol):
 
     @property
     def close_notify_seen(self) -> bool:
-        """Return whether the peer has ended TLS with close_notify; always False without TLS."""
+        """Return whether the peer has ended TLS with close_notify. Without TLS, the result is False."""
         ...
 
     async def move(self, sink: Sink, count: int | None) -> int:
@@ -168,7 +168,7 @@ class Stream(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Close the connection without waiting for the peer; a second call has no effect."""
+        """Close the connection without waiting for the peer. A second call has no effect."""
         ...
 
 
@@ -188,7 +188,10 @@ class Datagrams(Protocol):
 
     @property
     def peer(self) -> str:
-        """Return the checked IP address to which datagrams are sent, in canonical form."""
+        """Return the IP address to which datagrams are sent, in canonical form.
+
+        The policy has checked this address.
+        """
         ...
 
     @property
@@ -225,7 +228,10 @@ class Datagrams(Protocol):
         ...
 
     def draw_number(self) -> int:
-        """Return an unpredictable request identifier from 1 to 65,535, which the responses repeat."""
+        """Return an unpredictable request identifier from 1 to 65,535.
+
+        The server repeats the identifier in its responses, so an attacker cannot forge a response (spoofing).
+        """
         ...
 
     def switch_to(self, address: str) -> None:
@@ -242,7 +248,7 @@ class Datagrams(Protocol):
 
 
 class RedirectAddress(NamedTuple):
-    """An action: send to another address and port, and if `lasting` is set, later requests too."""
+    """An action: send to another address and port. If `lasting` is set, later requests are sent there too."""
 
     address: str
     port: int
@@ -261,8 +267,8 @@ DatagramAction: TypeAlias = "Line | RedirectAddress | SwitchAddress"
 class DatagramExchange(Protocol):
     """A request in datagrams and its reply, without I/O and without a clock.
 
-    The methods `take` and `wake` take the current time and return the actions to perform now. If no datagram
-    arrives before the time `deadline`, the driver calls `wake`.
+    The methods `take` and `wake` receive the current time and return the actions to perform now. If no
+    datagram arrives before the time `deadline`, the driver calls `wake`.
     """
 
     @property
@@ -308,8 +314,9 @@ class Sink(Protocol):
     def write(self, octets: bytes | memoryview) -> None:
         """Write all bytes to the file.
 
-        A caller may also write in bulk to `fileno()`. If the system writes only some of the bytes, the caller
-        passes the remaining bytes to this method. Then this method raises the error of the system.
+        A caller may also write in bulk to `fileno()`. If the system writes only some of the bytes (short
+        write), the caller passes the remaining bytes to this method. This method then raises the error of the
+        system.
 
         Raises:
             LocalError: The file cannot be written, for example because the disk is full.
@@ -332,7 +339,7 @@ class Moved(NamedTuple):
 
     `location` is the new URL as text, absolute or relative to the requested URL. The text is not parsed and
     not checked. `code` is the status code of the peer. `others` are alternative locations in the peer's
-    order. The next location is tried if the previous location fails. `found_in` is the referrer of these
+    order. If a location fails, the client tries the next location. `found_in` is the referrer of the new
     locations. If `found_in` is absent, the referrer is the requested URL at the address of the connection.
     `failed` is the error of an earlier location that was tried before this redirect.
     """
@@ -395,21 +402,21 @@ _UNREAD = cast("Body", None)
 class Reply(Facts):
     """The start of a dialogue's result: the metadata and the body, while the connection is open.
 
-    The later steps of the dialogue produce the body. The driver sets the body. Entries may be added to
-    `findings` and `verified` until the body has ended.
+    The driver sets the body, and the later steps of the dialogue produce its bytes. The dialogue may add
+    items to `findings` and `verified` until the body has ended.
     - `verified`: the set of verified properties: length, final-reply, close-notify, terminator.
     - `start`: the byte offset in the object at which the body begins. The offset is 0 if the peer did not
       support `Options.start`.
     - `stop`: the byte offset in the object at which the body ends. The offset is `None` if the peer did not
       support `Options.stop`.
     - `listing`: reads the body as entries; None if the URL does not name a listing.
-    - `records`: the source of the entries if the body does not contain the entries. The body then describes
-      the listed object (a wais database).
+    - `records`: the source of the entries if the body does not contain the entries. The body then is a
+      description of the listed object (a wais database).
     - `legible`: whether the body of a listing is also text for the user (attributes of Gopher+).
-    - `raw`: a function that converts the complete body back to the bytes that were sent. It is set if the
-      quoting of the protocol was decoded (dot-stuffing). Call this function only after the end of the body.
-    - `moved`: the redirect. The reply has no other content. A retrieval follows a redirect if S10 (redirects
-      and links) and S11 (credential scope) permit this.
+    - `raw`: a function that converts the complete body back to the bytes that were sent. The attribute is set
+      if the dot-stuffing of the protocol was decoded. Call the function only after the end of the body.
+    - `moved`: the redirect. A reply with a redirect has no body. A retrieval follows a redirect if S10
+      (redirects and links) and S11 (credential scope) permit the redirect.
     - `failure`: the error if the peer refused the request. The body is then the peer's error text
       (`Options.refusals`).
     - `peer`: the IP address that sent the bytes, if it differs from the address of the connection.
@@ -504,7 +511,7 @@ class LocalFile(Protocol):
     def status(self) -> FileStatus: ...
 
     async def read(self) -> bytes:
-        """Return the next bytes, at most 256 KiB; `b""` at the end."""
+        """Return the next bytes of the file, at most 256 KiB, or `b""` at the end of the file."""
         ...
 
     def modified_since(self) -> bool:
@@ -512,7 +519,7 @@ class LocalFile(Protocol):
         ...
 
     def begin_at(self, octet: int) -> None:
-        """Start reading at the offset `octet`, in bytes; call this method before the first read."""
+        """Start reading at the offset `octet`, in bytes. Call this method before the first read."""
         ...
 
     async def move(self, sink: Sink) -> int:
@@ -533,7 +540,11 @@ class LocalFile(Protocol):
 
 
 class PooledConnection(Protocol):
-    """A connection that later dialogues may reuse. Without a call of `keep`, leaving closes it."""
+    """A connection that later dialogues may reuse (keep-alive).
+
+    At the end of `async with`, the connection returns to the connection pool only if `keep` was called.
+    Otherwise, the connection is closed.
+    """
 
     @property
     def stream(self) -> Stream: ...
@@ -544,7 +555,10 @@ class PooledConnection(Protocol):
         ...
 
     def keep(self, state: object) -> None:
-        """Request the return to the pool on leaving; all received bytes must have been read."""
+        """Request that the connection returns to the connection pool at the end of `async with`.
+
+        All received bytes must have been read.
+        """
         ...
 
 
@@ -632,13 +646,13 @@ class Gate(Protocol):
         """Return stored credentials for the URL's scheme, host and port, or ask the user for them.
 
         Args:
-            user: The user name whose password is needed. If `user` is None, the user is not asked, and only
-                stored credentials for this host and port are returned.
+            user: The user name whose password is needed. None returns only stored credentials for this host
+                and port, without a prompt for the user.
             challenged: Whether the server requested a login.
 
         Returns:
-            The credentials, or None if there are none. The result is also None if the server has not
-            requested a login and others on the network could read the credentials.
+            The credentials, or None if no credentials exist. Before the server requests a login, the result
+            is also None if others on the network could read the credentials.
         """
         ...
 
@@ -692,7 +706,7 @@ class Gate(Protocol):
     async def first_of(
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
     ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
-        """Await two functions concurrently, and cancel the other function when one returns.
+        """Await two functions concurrently. When the first result arrives, cancel the other function.
 
         `first` is started first.
 
@@ -740,7 +754,10 @@ class Gate(Protocol):
         ...
 
     def open_file(self, segments: tuple[bytes, ...]) -> AbstractAsyncContextManager[LocalFile]:
-        """Open the file of a file URL, component by component below a root (S12, path traversal)."""
+        """Open the file of a file URL below a root directory.
+
+        Each path segment is opened and checked separately (S12, path traversal).
+        """
         ...
 
 
@@ -785,7 +802,7 @@ class ArchivedObject(NamedTuple):
 
 
 class ReplayPeer(Protocol):
-    """A peer that replies from an archive; `greeting` is the text that the peer sends first."""
+    """A peer that replies from an archive. `greeting` is the text that the peer sends first."""
 
     @property
     def greeting(self) -> bytes: ...
@@ -793,6 +810,7 @@ class ReplayPeer(Protocol):
     def answer(self, line: bytes, /) -> Iterator[bytes | None]:
         """Return the reply to a command, in blocks.
 
-        The block None means that the caller must read all bytes of the data connection before the next block.
+        At the block None, the caller must read all bytes of the data connection before it takes the next
+        block.
         """
         ...

@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import re
 
-TYPE_CHECKING = False  # type checkers assume true; an import of `typing` would take most of the start-up time
+TYPE_CHECKING = False  # type checkers assume True; without the import of `typing`, the program starts faster
 
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 #: The exit status of an error that stops a redirect, for any rule (S10, redirects and links).
 _REDIRECT_REFUSED = 15
 
-#: The maximum number of characters of a URL in `str(error)`, because a URL may have 64 KiB.
+#: The maximum number of characters of a URL in `str(error)`. A URL may have 64 KiB, too many for a message.
 _MOST_SHOWN = 200
 
 
@@ -127,7 +127,7 @@ class ResolveError(Exception):
         return self._but({"attempts": attempts})
 
     def saying(self, words: str) -> Self:
-        """Return a copy whose message ends with `words`, a remark of an outer layer."""
+        """Return a copy whose message ends with the text `words`."""
         return self._but({"message": f"{self.message}, {words}"})
 
     def hiding(self, hide: Callable[[str], str]) -> Self:
@@ -157,7 +157,7 @@ class ResolveError(Exception):
     def of_hop(self) -> Self:
         """Return a copy for a stopped redirect.
 
-        The exit status is 15 if the policy refused the redirect or this build cannot resolve its URL.
+        The exit status is 15 if the policy refused the redirect or the new URL cannot be resolved.
         """
         refused = isinstance(self, (Refused, UnsupportedScheme))
         return self._but({"exit_code": _REDIRECT_REFUSED}) if refused else self
@@ -208,7 +208,7 @@ class UnsupportedScheme(ResolveError):
 
 
 class Refused(ResolveError):
-    """A refusal by the safety policy; the refused request was not sent.
+    """A refusal by the safety policy, before the refused request was sent.
 
     `rule` is the rule that refused (`S04`). `flag` is the command-line option that would allow the request,
     or `None`. `position` is the 0-based index of the byte in the URL that caused the refusal.
@@ -233,7 +233,7 @@ class Refused(ResolveError):
 class NetworkError(ResolveError):
     """A failure of the network.
 
-    `lasting` is set if the peer has never responded and a retry would most likely fail too. Examples are a
+    `lasting` is set if the failure is probably permanent, so that a retry would fail too. Examples are a
     closed port, an unknown host name, and a peer that sends nothing.
     """
 
@@ -305,7 +305,7 @@ _SETTING_BY_LIMIT = {"body": "max_size", "quota": "limit quota=BYTES"}
 
 
 class LimitExceeded(ProtocolError):
-    """A response that exceeds a limit; `limit` is the name of the field in `Limits`."""
+    """A response that exceeds a limit. `limit` is the name of the field in `Limits`."""
 
     def __init__(self, limit: str, message: str, *, url: str | None = None) -> None:
         self.limit = limit
@@ -350,9 +350,9 @@ class LoginRequired(Declined):
 class TryLater(Declined):
     """A temporary refusal by the peer.
 
-    `after` is the number of seconds that the client must wait (Retry-After). `until` is the earliest time of
-    a retry. It is set if the peer sent this time, but not its own current time. An attribute that the peer
-    did not send is `None`.
+    `after` is the number of seconds that the client must wait before a retry (backoff, Retry-After). `until`
+    is the earliest time of a retry, as a date. If the peer sends this date and also its own current time, the
+    client computes `after` instead of `until`. An unknown attribute is `None`.
     """
 
     retryable = True
@@ -416,7 +416,7 @@ class LocalError(ResolveError):
 
 
 class NotConfigured(LocalError):
-    """A missing or wrong setting; the message explains how to configure it."""
+    """A missing or wrong setting. The message explains how to correct the setting."""
 
     exit_code = 2
 

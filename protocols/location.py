@@ -53,8 +53,8 @@ class Kind(enum.StrEnum):
 class Finding(NamedTuple):
     """A warning that did not stop the retrieval, or the rule that stopped it.
 
-    `rule` is the name of one of these: a rule of the safety policy (`S04`), a deviation of the URL from RFC
-    1738 (`host-syntax`), or an irregularity in a response (`scheme:word`).
+    `rule` is the name of a rule of the safety policy (`S04`), of a deviation of the URL from RFC 1738
+    (`host-syntax`), or of an irregularity in a response (`scheme:word`).
 
     Examples:
         >>> resolver.check("gopher://h.example:25/0x").findings[0].rule
@@ -167,9 +167,9 @@ class Url:
         return found
 
     def words(self) -> list[Word]:
-        """Return every component that a dialogue could send, and each element of such a component.
+        """Return every URL component that a dialogue could send, and each element of a tuple component.
 
-        The components are the fields of the class, so no component can be forgotten.
+        The components are read from the fields of the class, so no component can be forgotten.
         """
         found: list[Word] = []
         kind: type = type(self)
@@ -240,9 +240,9 @@ def _words(component: str, name: str, value: object) -> list[Word]:
 
 
 def _words_of_part(component: str, name: str, part: object) -> list[Word]:
-    """Return the `Word`s of an element.
+    """Return the `Word`s of an element of a URL component.
 
-    A pair, such as a mail header, has two `Word`s: name and value.
+    A pair, such as a mail header, has two `Word`s: the name and the value.
     """
     if isinstance(part, tuple) and len(part) == 2:
         return _words(component, f"{name}.name", part[0]) + _words(component, f"{name}.value", part[1])
@@ -261,9 +261,9 @@ def _plain(value: object) -> JsonValue:
 class BuiltUrl(str):
     """The text of a URL that a builder of this package created from a server's data (S20).
 
-    The text is not parsed again. The builder guarantees that the parser would accept the text and find the
-    same components. The only exception is a text that is too long. The text does not contain a password.
-    Property tests check these guarantees.
+    The text is not parsed again. The builder guarantees a round trip: the parser would accept the text and
+    find the same components. The only exception is a text that is too long. The text does not contain a
+    password. Property tests check the round trip.
     """
 
     __slots__ = ()
@@ -275,8 +275,8 @@ class UrlText:
     `text[start:end]` is the text between the scheme's colon and the fragment.
 
     The object collects the findings (each with its position) and the positions of the components. A position
-    is an index into the original text. The `parse` function of a scheme returns the components. Its caller
-    adds text, fragment, findings and positions.
+    is an index into the original text. The `parse` function of a scheme returns the components. The method
+    `complete` adds text, fragment, findings and positions to the URL.
     """
 
     def __init__(self, text: str, scheme: str, start: int, end: int, default_port: int | None) -> None:
@@ -343,8 +343,8 @@ class Entry:
     def as_json(self) -> dict[str, JsonValue]:
         """Return every member by name.
 
-        `modified` is a date of RFC 3339, `raw` is decoded as ISO 8859-1, and `referrer` is the list `[url,
-        address]`.
+        `modified` is a date in the format of RFC 3339. `raw` is decoded as ISO 8859-1. `referrer` is a list
+        of the URL and the address.
         """
         return {
             "name": self.name,
@@ -366,7 +366,7 @@ class EntryReader(Protocol):
     The caller feeds a block of bytes, and then takes the entries one by one. Between two entries, the caller
     checks timeouts and cancellations (S16, resource limits). Each entry is created on demand, so memory stays
     small even for a very long listing. The URL of an entry is a `BuiltUrl` if a builder of this package
-    created it. Any other URL text may come from a server, and must be parsed before display.
+    created the URL. Any other URL text may come from a server, and must be parsed before display.
     """
 
     def feed(self, octets: bytes) -> Iterable[Entry]: ...
@@ -436,5 +436,7 @@ def mask_cookie(name: str, value: str) -> str:
     if name.lower() != "set-cookie":
         return value
     cookie, semicolon, attributes = value.partition(";")
-    own, is_pair, _ = cookie.partition("=")  # a cookie without `=` has only a value (RFC 6265bis 5.6)
+    own, is_pair, _ = cookie.partition(
+        "="
+    )  # a cookie without `=` has no name, only a value (RFC 6265bis 5.6)
     return f"{own if is_pair else ''}{is_pair}****{semicolon}{attributes}"

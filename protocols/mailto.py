@@ -36,7 +36,7 @@ _BODY = b"body"
 _TEXTS = {b"subject": b"Subject", b"keywords": b"Keywords"}
 _OTHERS = {b"to": b"To", b"cc": b"Cc", b"in-reply-to": b"In-Reply-To"}
 _ORDER = (b"to", b"cc", b"subject", b"keywords", b"in-reply-to")
-#: Header fields that occur only once in a mail. If the URL contains several, the first counts.
+#: Header fields that occur only once in a mail. If a URL repeats a field, the first value is used.
 _ONCE = frozenset({b"subject", b"in-reply-to", _BODY})
 #: The maximum number of bytes in an encoded word, which has at most 75 characters in base64.
 _ROOM = 45
@@ -78,7 +78,10 @@ def parse(text: UrlText) -> MailtoUrl:
 
 
 def split_addresses(octets: bytes) -> tuple[bytes, ...]:
-    """Split the addresses at unquoted commas; the result is empty if any address is invalid."""
+    """Split a list of mail addresses at the commas outside of quotes.
+
+    If any address is invalid, the result is empty.
+    """
     found: list[bytes] = []
     start, signs = 0, list[int]()
     for token in _TOKEN.finditer(octets + b","):
@@ -124,8 +127,8 @@ def build(url: MailtoUrl) -> str:
 class Draft(NamedTuple):
     """A mail draft.
 
-    `text` is the mail. `kept` are the header fields of the URL that are in the draft. `left_out` are the
-    header fields that are not in the draft.
+    `text` is the mail. `kept` lists the header fields of the URL that the draft contains. `left_out` lists
+    the header fields of the URL that the draft omits.
     """
 
     text: bytes
@@ -156,7 +159,7 @@ def write_draft(url: MailtoUrl) -> Draft:
 
 
 def _field(name: bytes, values: list[bytes]) -> Iterator[Line]:
-    """Yield the header line of each value; a field without values has no line."""
+    """Yield one header line for each value of a mail header field."""
     value = b", ".join(value for value in values if value)
     if not value:
         return

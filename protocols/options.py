@@ -9,13 +9,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
-if TYPE_CHECKING:  # a plan has no dates
+if TYPE_CHECKING:  # lazy import: `explain` does not need `datetime`
     from datetime import datetime
 
     from protocols.location import JsonValue, Url
 
-#: The tolerance in seconds for comparing times. File systems and protocols round times to one second, FAT to
-#: two seconds.
+#: The tolerance in seconds for a comparison of modification times. Most file systems and protocols round
+#: times to one second. The file system FAT rounds times to two seconds.
 _CLOCKS_DIFFER = 2.0
 
 
@@ -23,7 +23,7 @@ _CLOCKS_DIFFER = 2.0
 class Limits:
     """The limits on the size and duration of a peer's response (S16): bytes, numbers, seconds.
 
-    None means no limit, except with policy `untrusted` (see below).
+    None means no limit, except for `total` and `head` with policy `untrusted`.
     - `body`: the maximum size of a body in memory. Streams and files are limited only if `body_everywhere` is
       set. The command sets `body_everywhere` for `--max-size` and `--limit body=N`.
     - `total`: the maximum time for all attempts of one URL. With policy `untrusted`, None means 600 s.
@@ -34,12 +34,12 @@ class Limits:
     - `idle`: the maximum time without received data (idle timeout). It also limits the time before a body
       starts.
 
-    With policy `untrusted`, infinity is not allowed as a value for "no limit".
+    With policy `untrusted`, infinity is not allowed as a limit.
 
     `quota` limits the bytes of all bodies that a session receives, including failed attempts. If the
     announced size of a body exceeds the remaining quota, the body is refused before its first byte. A body of
-    unknown size is aborted when its bytes exceed the quota. Afterwards, each request fails. A quota in the
-    settings of a single host is ignored.
+    unknown size is aborted when its bytes exceed the quota. When the quota is exhausted, each further request
+    fails. A quota in the settings of a single host is ignored.
 
     Examples:
         >>> await resolver.fetch("http://127.0.0.1:8920/about.txt", limits=resolver.Limits(body=36))
@@ -62,7 +62,7 @@ class Limits:
     quota: int | None = None
 
     def waiting(self, connect: float | None, idle: float | None) -> Limits:
-        """Return a copy with other timeouts, in seconds; `None` leaves a timeout unchanged."""
+        """Return a copy with other timeouts in seconds. `None` leaves a timeout unchanged."""
         return replace(
             self,
             connect=self.connect if connect is None else connect,
@@ -84,7 +84,10 @@ class Credentials:
 
 
 class Prompt(Protocol):
-    """A pattern to wait for in the text of a telnet session; `str` displays the pattern."""
+    """A text pattern, such as a shell prompt, for which a script of a telnet session waits.
+
+    `str` returns the pattern for display.
+    """
 
     def end_in(self, window: bytes) -> int | None:
         """Return the end index of the first match in `window`, or None without a match.
@@ -124,7 +127,10 @@ class ProxyAuth(Protocol):
     """The authentication to an HTTP proxy that forwards requests with absolute URLs."""
 
     def fields(self, method: bytes, target: bytes) -> tuple[tuple[bytes, bytes], ...]:
-        """Return the authentication fields of a request; empty before the proxy has requested a login."""
+        """Return the header fields that authenticate a request to the proxy.
+
+        Before the proxy has requested a login, the result is empty.
+        """
         ...
 
     @property
@@ -165,9 +171,10 @@ Wanted: TypeAlias = Literal["content", "file", "facts", "listing"]
 
 
 class Validators(NamedTuple):
-    """The attributes that distinguish versions of an object; an unknown attribute is None.
+    """The attributes that distinguish versions of an object (validators, RFC 9110 8.8).
 
-    The attributes are the size in bytes, the modification time, and the strong entity tag of http.
+    The attributes are the size in bytes, the modification time, and the strong entity tag of http. An unknown
+    attribute is `None`.
 
     Examples:
         >>> held = resolver.Validators(size=37, etag="1")
@@ -191,14 +198,15 @@ class Validators(NamedTuple):
     def covers(self, now: Validators) -> bool:
         """Return whether a copy of this version is current for an object of the version `now`.
 
-        If both versions have an entity tag, the entity tags decide. Otherwise, the modification times decide,
-        and for equal times the sizes. If a modification time is unknown, the result is False.
+        If both versions have an entity tag, the entity tags are compared. Otherwise, the modification times
+        are compared. For equal times, the sizes are compared. If a modification time is unknown, the result
+        is False.
         """
         if self.etag is not None and now.etag is not None:
             return self.etag == now.etag
         if self.modified is None or now.modified is None:
             return False
-        from datetime import UTC  # imported lazily: a plan has no dates
+        from datetime import UTC  # lazy import: `explain` does not need `datetime`
 
         held, found = (each.replace(tzinfo=each.tzinfo or UTC) for each in (self.modified, now.modified))
         later = (found - held).total_seconds()
@@ -231,8 +239,8 @@ class Options:
       default; the caller permits it with `--tls never`.
     - `keep`: further retrievals will follow. An FTP client then requests the current directory, so that the
       next retrieval can return to this directory.
-    - `memory`: state that the dialogues of one run share. The module that sets a key must limit the size of
-      the value.
+    - `memory`: a dictionary with the state that the dialogues of one run share. The module that sets a key
+      must limit the size of the value.
 
     Range of the object:
     - `start`: the size in bytes of the caller's partial copy, of the version `known`. The body begins at this
@@ -261,25 +269,27 @@ class Options:
     - `codings`: supported content codings besides gzip and deflate, by name.
 
     HTTP requests:
-    - `headers`, `user_agent`: added to http requests; text is encoded in UTF-8, and the header fields may be
-      a mapping.
-    - `suffix_of`: returns the public suffix of a host name, if known (cookies).
+    - `headers`, `user_agent`: header fields that are added to http requests. Text is encoded in UTF-8.
+      `headers` may be a mapping or a sequence of pairs.
+    - `suffix_of`: a function that returns the public suffix of a host name, if known. The client refuses
+      cookies for a public suffix.
     - `http2`: creates the HTTP/2 state machine (`Frames`) of an https connection if the peer chose HTTP/2.
       The client offers HTTP/2 only if this option is set.
-    - `via`: the proxy that receives http requests instead of the URL's host; the gate sets it.
+    - `via`: the proxy that receives http requests instead of the URL's host. The gate sets this option.
 
     Listings and sessions:
     - `mlsd`: request FTP's machine-readable listing (MLSD, RFC 3659) without checking for support.
     - `nlst`: request only the names of an FTP directory (NLST).
     - `detailed`: the caller needs kinds, sizes and dates, even if `want` is not `listing`. FTP then uses MLSD
       if the server advertises it. Otherwise, the lines of LIST are parsed.
-    - `clock`: returns the current time, from which a missing year of a date in LIST is derived.
-    - `placed`: request the real path of a directory (FTP's PWD).
+    - `clock`: a function that returns the current time. A date without a year in LIST is completed from this
+      time.
+    - `placed`: request the canonical path of a directory (FTP's PWD).
     - `entries`: the number of newest articles of a group, or of results of a search. 0 means all, and None
       means the default of the scheme.
     - `before`: list only articles of a group with lower numbers.
-    - `relevant`: documents for relevance feedback. A WAIS search also finds documents that are similar to
-      these. At most 16 documents of the searched database are allowed.
+    - `relevant`: documents for relevance feedback. A WAIS search also finds documents that are similar to the
+      documents in `relevant`. At most 16 documents of the searched database are allowed.
     - `transcript`: the script of a telnet session. Without a script, the session is described and not opened
       (S18, no execution).
 
@@ -360,8 +370,8 @@ def _octets(text: str | bytes) -> bytes:
 class FrameEvent(NamedTuple):
     """The content of one HTTP/2 frame of a response.
 
-    A frame contains a header section, bytes of the body, the end of the body, or the reason (`broken`) why
-    the response was aborted.
+    A frame contains a header section, bytes of the body, or the end of the body. If the response was aborted,
+    `broken` is the reason.
     """
 
     fields: tuple[tuple[bytes, bytes], ...] | None = None
@@ -412,7 +422,7 @@ class Unpacking(Protocol):
         ...
 
     def read(self, most: int) -> bytes:
-        """Return the next decoded bytes, about `most` of them.
+        """Return about `most` of the next decoded bytes.
 
         The result is empty at the end, or if more input is needed.
         """
@@ -425,5 +435,5 @@ class Unpacking(Protocol):
 
     @property
     def whole(self) -> bool:
-        """Return whether the encoded data is complete, so that the input may end."""
+        """Return whether the encoded data is complete. Only then may the input end."""
         ...

@@ -50,9 +50,9 @@ def place_password(text: UrlText) -> None:
 
 
 def _find_userinfo(text: UrlText) -> tuple[int, int]:
-    """Return the start of the user information and the index of its `@`, by RFC 3986 3.2.
+    """Return the start index of the user information and the index of its `@`, by RFC 3986 3.2.
 
-    Without user information, both values are the start.
+    Without user information, both indexes are equal.
     """
     if not text.text.startswith("//", text.start, text.end):
         return text.start, text.start
@@ -89,7 +89,7 @@ def _authority(url: Url) -> str:
 
 
 def strip_user(url: OtherUrl) -> OtherUrl:
-    """Return the URL without user information, so without a password."""
+    """Return the URL without the user name and password."""
     part = url.schemepart
     start, at = _find_userinfo(UrlText(part, "", 0, len(part), None))
     return url if at == start else replace(url, schemepart=part[:start] + part[at + 1 :])

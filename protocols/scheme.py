@@ -29,8 +29,8 @@ class Extra(NamedTuple):
 class Tree(NamedTuple):
     """The tree of directories that the URLs of a scheme form.
 
-    `names` returns the decoded path from the root of a server to the object. The path has no empty name for
-    the trailing slash of a directory. `directory` returns the URL that requests the same object as a
+    `names` returns the decoded path from the root of a server to the object. A trailing slash does not add an
+    empty name to the path. `directory` returns the URL that requests the same object as a
     directory. If `stays` is set, a connection keeps its working directory, so other objects of the directory
     are retrieved faster.
     """
@@ -41,9 +41,9 @@ class Tree(NamedTuple):
 
 
 class KeptListing(NamedTuple):
-    """The archived form of a listing that consists of several replies.
+    """The archived data of a listing that consists of several replies.
 
-    The listing can be parsed again from this form.
+    The listing can be parsed again from the archived data.
 
     `how` selects the archived data: the replies to some `commands`, the last reply, the packets of the last
     reply, or the names of a local directory.
@@ -60,8 +60,9 @@ class Scheme(NamedTuple):
     The URL and the dialogue:
     - `names`: the kind of object that the URLs name, as a short phrase.
     - `parse` parses the text after the scheme's colon. `build` writes the components of a URL as text.
-    - `converse`: the dialogue, as "module:name" of a function of the URL, the `Options` and the `Limits`. The
-      module is imported on use, because parsing does not need it. None if this build has no dialogue.
+    - `converse`: the "module:name" of the function that returns the dialogue. The arguments are the URL, the
+      `Options` and the `Limits`. The module is imported on first use (lazy import), because parsing does not
+      need the module. None if this build has no dialogue.
     - `needs`: the extra that is required to resolve the scheme's URLs. Parsing does not need the extra.
     - `refine`: adds the value of an option, such as `search` or `view`, to a URL of this scheme.
 
@@ -70,38 +71,39 @@ class Scheme(NamedTuple):
     - `certificates`: the certificates that the client trusts. By default, a certificate authority must have
       signed the certificate. With `pin`, the first certificate of the server is stored and must not change
       (trust on first use).
-    - `resumes`: the peer can send a body that begins in the middle of the object. `stops`: the peer can also
-      end the body before the end of the object (range request).
-    - `userinfo`: the grammar has a user name and a password before the host.
-    - `server`: a URL may omit the host. The server then comes from a setting.
-    - `negotiates`: the peer chooses a content coding, and with TLS also a protocol version. Requests list the
-      codings and versions that this installation supports.
-    - `suggests`: the peer may suggest a file name.
-    - `attachments`: the documents may contain files ("module:name" of a `protocols.attachment.ReadPost`).
-    - `relayed`: an http proxy receives the URLs of this scheme unchanged.
-    - `counted`: components that are sent with a length prefix, so that no byte in them could end a command.
+    - `resumes`: whether the peer can send a body that begins in the middle of the object (resume). `stops`:
+      whether the peer can also end the body before the end of the object (range request).
+    - `userinfo`: whether a URL may contain a user name and a password before the host.
+    - `server`: whether a URL may omit the host. The server then comes from a setting.
+    - `negotiates`: whether the peer chooses a content coding, and with TLS also a protocol version (content
+      negotiation, ALPN). Requests list the codings and versions that this installation supports.
+    - `suggests`: whether the peer may suggest a file name.
+    - `attachments`: the "module:name" of a `protocols.attachment.ReadPost`, if documents may contain files.
+    - `relayed`: whether an http proxy receives the URLs of this scheme unchanged.
+    - `counted`: the components that are sent with a length prefix. No byte in these components can end a
+      command early.
 
     Names and trees:
-    - `named_by`: the components that may end in the object's name; the first component that is present
-      counts.
+    - `named_by`: the components that may end in the object's name. The first component that is present is
+      used.
     - `within`: the component that contains the directories of the object, if it differs from the component of
       the name.
     - `told_apart_by`: the components that distinguish objects with the same name.
-    - `listed`: a listing contains the object under the same name.
-    - `beside`: a function that returns the URL of another name in the same directory; None if the URL has no
-      siblings.
+    - `listed`: whether a listing of the parent contains the object under the same name.
+    - `beside`: a function that returns the URL of another file in the same directory. None if the URLs of the
+      scheme do not form directories.
     - `tree`: the tree of directories.
-    - `walked_as`: returns the text of a URL for the same object in a scheme with trees.
-    - `stands_for`: returns the text of the target URL if the URL is only a link, or None if the URL names an
-      object itself. The function raises `InvalidUrl` for a link that is not allowed.
+    - `walked_as`: a function that returns the text of a URL for the same object in a scheme with trees.
+    - `stands_for`: a function that returns the text of the target URL if the URL is only a link. If the URL
+      names an object, the result is `None`. A link that is not allowed raises `InvalidUrl`.
 
     Archives:
     - `kept_as`: the archived form of an object: the `exchange` as sent and received, the bytes of the `data`
       connection, or the `body`. For a session, only the `words` are archived.
     - `listing_kept`: the archived form of a listing, if it differs from `kept_as`.
     - `archived_as`: the name of the protocol in archives.
-    - `replayed`: the peer that replays an archived object of several replies. The value is the "module:name"
-      of a `protocols.contract.ReplayPeer`, which is created from an `ArchivedObject`.
+    - `replayed`: the "module:name" of a `protocols.contract.ReplayPeer`, created from an `ArchivedObject`.
+      The peer replays an archived object that consists of several replies.
     """
 
     name: str

@@ -1,10 +1,10 @@
 """A connection through a SOCKS5 proxy: RFC 1928, and RFC 1929 for user name and password.
 
 `socksio` encodes the messages and checks their order. But `socksio` does not find the end of a message in the
-received bytes, and validates little. Therefore this module validates each reply before it passes the reply to
-`socksio`. The module stops reading at the last byte of a reply, because later bytes come from the
-destination. An IP address is sent in binary form. A host name is sent as text, and the proxy resolves the
-name. The library `socksio` is an extra and is imported on first use.
+received bytes, and validates only some fields. Therefore this module validates each reply before it passes
+the reply to `socksio`. The module stops reading at the last byte of a reply, because later bytes come from
+the destination. An IP address is sent in binary form. A host name is sent as text, and the proxy performs the
+DNS lookup. The library `socksio` is an extra and is imported on first use (lazy import).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _DONE = b"\x05\x00\x00\x01" + bytes(6)
 
 
 class AddressTypeRefused(Declined):
-    """A refusal of the address type; the proxy may accept the same host with another type."""
+    """A refusal of the address type. The proxy may accept the same host with another address type."""
 
 
 def open_tunnel(host: str, port: int, credentials: Credentials | None, proxy: str) -> Dialogue[None]:
@@ -89,7 +89,7 @@ def _destination(host: str) -> tuple[SOCKS5AType, bytes]:
 
 
 def _agree(machine: SOCKS5Connection, credentials: Credentials | None, proxy: str) -> Dialogue[None]:
-    """Agree on an authentication method, and log in if the proxy chose the method with a login."""
+    """Negotiate the authentication method with the proxy, and log in if the proxy requires a login."""
     from socksio import SOCKS5AuthMethod, SOCKS5AuthMethodsRequest, SOCKS5UsernamePasswordRequest
 
     offered: list[SOCKS5AuthMethod] = [SOCKS5AuthMethod.NO_AUTH_REQUIRED]

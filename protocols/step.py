@@ -6,7 +6,7 @@ error of a step is raised at its yield, and the dialogue may catch the error.
 
 Each `Receive` contains the expected reply of a server. `explain` runs a dialogue with these expected replies
 (`rehearsal`) and shows the steps as the plan. So the plan always matches the dialogue. A `PlanNote` describes
-a branch that the expected replies do not take.
+a branch of the dialogue that is not executed with the expected replies.
 
 `StartBody` passes on the metadata. After this step, the dialogue emits the body: `EmitBody` for bytes that
 the dialogue composed, `CopyBody` for received bytes. Each step after `StartBody` is performed only when the
@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeAlias, 
 
 from protocols.errors import NetworkError, TimedOut
 
-if TYPE_CHECKING:  # a plan does not import all modules of the contract
+if TYPE_CHECKING:  # not imported at run time, so that `explain` starts fast
     from protocols.contract import (
         Credentials,
         DatagramExchange,
@@ -63,8 +63,8 @@ class Connect(NamedTuple):
 class Acquire(NamedTuple):
     """Use a connection from the pool, or open a new connection; see `Gate.acquire`.
 
-    The result is the state that the earlier dialogue stored, or None for a new connection. If several
-    connections are in the pool, a connection whose state `suits` accepts is preferred.
+    The result is the state that the earlier dialogue stored, or None for a new connection. `suits` is a
+    predicate on the state of a connection. A connection for which `suits` returns true is preferred.
     """
 
     pool_key: Hashable
@@ -73,7 +73,7 @@ class Acquire(NamedTuple):
 
 
 class FieldlessStep:
-    """A step without fields. Two such steps are equal if they have the same class."""
+    """A step without fields. Two steps without fields are equal if they have the same class."""
 
     __slots__ = ()
 
@@ -128,15 +128,18 @@ class StartResponse(FieldlessStep):
 
 
 class EndResponse(FieldlessStep):
-    """Declare that the dialogue has read its responses in a pipeline, so that the next slot may read."""
+    """Declare that the dialogue has read all its responses in a pipeline.
+
+    The dialogue in the next slot may then read.
+    """
 
 
 class ReleaseToPool(NamedTuple):
     """Declare that the connection may return to the pool, because all replies were read.
 
-    The connection returns to the pool on leaving, even if the dialogue fails later. `state` is stored for the
-    next dialogue. A connection with unread bytes does not return to the pool. The result is the number of
-    unread bytes.
+    The connection returns to the pool at the end of the dialogue, even if the dialogue fails later. `state`
+    is stored for the next dialogue. A connection with unread bytes does not return to the pool. The result is
+    the number of unread bytes.
     """
 
     state: object = None
@@ -167,7 +170,7 @@ class StopCondition(NamedTuple, Generic[T]):
     The client reads while it sends, without an idle timeout. If `reader` returns a value that `ends` accepts,
     sending stops, and this value is the result of the step. If everything was sent, the result is `None`. A
     value that `ends` does not accept is returned by the next `Receive`. The next `Receive` must have the same
-    kind of reader, because it continues a partially read value.
+    kind of reader, because this `Receive` continues a partially read value.
     """
 
     reader: Reader[T]
@@ -209,8 +212,8 @@ class Peek(NamedTuple, Generic[T]):
     """Read ahead until the reader recognizes the data, without consuming any bytes.
 
     The reader must also return a value when the connection has ended (`Buffer.is_all`). If the connection
-    fails during this step, the error is raised after the earlier bytes were received or copied. `ideal` has
-    the same meaning as in `Receive`. A plan shows `ideal` at the step that consumes the bytes.
+    fails during this step, the error is raised after all earlier bytes were consumed. `ideal` is the expected
+    data of a server. A plan shows `ideal` at the step that consumes the bytes.
     """
 
     reader: Reader[T]
@@ -233,16 +236,15 @@ class TimerElapsed(TimedOut):
 class ParseBuffered(NamedTuple, Generic[T]):
     """Read one value from the received bytes without waiting.
 
-    If more bytes are necessary, the result is `None` and the consumed bytes are lost.
-
-    In that case, nothing more may be received on the connection.
+    If more bytes are necessary, the result is `None` and the consumed bytes are lost. After the result
+    `None`, the dialogue must not receive from the connection.
     """
 
     reader: Reader[T]
 
 
 class StartTls(FieldlessStep):
-    """Start TLS on the connection (STARTTLS). Bytes that arrived before the handshake raise an error.
+    """Start TLS on the connection (STARTTLS). Bytes that arrived before the TLS handshake raise an error.
 
     Data that was received in clear text must not be handled as data inside TLS (response injection,
     CVE-2021-22947).
@@ -250,7 +252,7 @@ class StartTls(FieldlessStep):
 
 
 class StartPacking(NamedTuple):
-    """Compress both directions of a pipeline after this step, with `machine`.
+    """Compress both directions of a pipeline with the codec `machine`.
 
     Bytes that arrived before this step raise an error, as with `StartTls`.
     """
@@ -315,8 +317,8 @@ class AwaitData(NamedTuple, Generic[T]):
     """Read both connections until data begins or ends, or until a reply excludes data.
 
     The result is a `BodyStarted`. The next `Receive` continues a partially received value and must have the
-    same kind of reader. With `announced`, the client reads the reply before the data, which is faster.
-    `announced` may be set only if the peer sends a reply before any data, and always closes the data
+    same kind of reader. With `announced`, the client reads the reply before the data, which is faster. Two
+    conditions for `announced`: the peer sends a reply before any data, and the peer always closes the data
     connection.
     """
 
@@ -334,9 +336,9 @@ class CloseData(FieldlessStep):
 class OpenDatagrams(NamedTuple):
     """Open a UDP socket for one exchange, to the host and port of the URL or of the last URL in `route`.
 
-    `route` is a chain of URLs: a response from each URL contained the next URL. Each URL is checked with the
-    origin `derived`, because the user did not choose it. The referrer is the address that sent the response.
-    The result is an `OpenedConnection`.
+    `route` is a chain of URLs: a response from each URL contained the next URL. The policy checks each URL
+    with the origin `derived`, because a server chose the URL. The referrer is the address that sent the
+    response. The result is an `OpenedConnection`.
     """
 
     route: tuple[str, ...] = ()
@@ -399,7 +401,8 @@ class CopyBody:
     """Copy bytes of a connection or a file into the body as they arrive.
 
     The source is the control connection, the data connection, or the file from the offset `begin`. Exactly
-    `count` bytes are copied, or all bytes until the end (None). The result is a `CopiedBody`.
+    `count` bytes are copied. Without `count`, all bytes until the end are copied. The result is a
+    `CopiedBody`.
 
     Errors are raised at the yield, so that the dialogue can interpret them:
     - `Truncated`: the connection ended or was reset before `count` bytes.
@@ -407,9 +410,9 @@ class CopyBody:
     - `TimedOut`: a timeout expired.
 
     `filter` converts the bytes. `filter.finish` is called only at the orderly end. Before `StartBody`, the
-    filter must not return any bytes. `expected` is the announced number of bytes. It appears only in error
-    messages, and does not mark the end of the data. `ideal` is the expected data of a server, if the dialogue
-    uses the result of the filter.
+    filter must not return any bytes. `expected` is the announced number of bytes. The number appears only in
+    error messages, and does not mark the end of the data. `ideal` is the expected data of a server, if the
+    dialogue uses the result of the filter.
     """
 
     what: str
@@ -434,7 +437,7 @@ class CopiedBody(NamedTuple):
 
 
 class RequestPeer(NamedTuple):
-    """Request the IP address of the peer. In a plan, where no address is known, `text` is shown instead."""
+    """Request the IP address of the peer. A plan shows `text`, because the address is unknown."""
 
     text: str
 
@@ -444,7 +447,7 @@ class RequestAgreed(FieldlessStep):
 
 
 class RequestEnd(FieldlessStep):
-    """Request whether TLS proved the end of the data (close_notify); None without TLS."""
+    """Request whether TLS proved the end of the data (close_notify). Without TLS, the result is `None`."""
 
 
 class PlanNote(NamedTuple):
@@ -454,7 +457,7 @@ class PlanNote(NamedTuple):
 
 
 #: The complete list of steps. mypy checks that each `match` statement on a step is complete. A body step is
-#: performed when the body is read; the driver performs all other steps.
+#: performed while the caller reads the body. The driver performs all other steps.
 BodyStep: TypeAlias = StartBody | EmitBody | CopyBody
 PerformedStep: TypeAlias = (
     "Connect | Acquire | JoinPipeline | StartRequest | StartResponse | EndResponse | ReleaseToPool"
@@ -468,17 +471,17 @@ Dialogue: TypeAlias = Generator[Step, object, R]
 
 
 def receive(reader: Reader[T], what: str, ideal: T) -> Dialogue[T]:
-    """Receive a value, with the type of the reader: `value = yield from receive(…)`.
+    """Receive a value of the reader's type: `value = yield from receive(…)`.
 
-    For type checkers, the result of a plain `yield Receive(…)` has no type.
+    For type checkers, the result of `yield Receive(…)` has no type.
     """
     return cast(T, (yield Receive(reader, what, ideal)))
 
 
 def peek(reader: Reader[T], ideal: T) -> Dialogue[T]:
-    """Peek at a value with its type: `value = yield from peek(…)`.
+    """Peek at a value of the reader's type: `value = yield from peek(…)`.
 
-    A plain `yield Peek(…)` has no type.
+    For type checkers, the result of `yield Peek(…)` has no type.
     """
     return cast(T, (yield Peek(reader, ideal)))
 

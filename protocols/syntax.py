@@ -31,7 +31,7 @@ _QUOTED = 40  # the number of characters of a URL that a message quotes
 
 
 def decode(encoded: str) -> bytes:
-    """Decode percent-encoded text to bytes; every `%` must begin an escape."""
+    """Decode percent-encoded text to bytes. Each `%` must begin an escape (`%` and two hex digits)."""
     first, *escaped = encoded.encode("ascii").split(b"%")
     if not escaped:
         return first
@@ -49,7 +49,7 @@ def encode(octets: bytes, also: str = "") -> str:
     `also` are the characters that are data in this component by its grammar. All other characters are
     percent-encoded, except `UNRESERVED`.
     """
-    # most names contain only these bytes, and this branch is five times as fast
+    # Fast path for bytes that need no percent-encoding, as in most names: five times as fast.
     if not octets.translate(None, _PLAIN):
         return octets.decode("ascii")
     return "".join(map(_spellings(also).__getitem__, octets))
@@ -62,7 +62,7 @@ def _spellings(also: str) -> tuple[str, ...]:
 
 
 def encode_written(name: str, written: str, also: str) -> str:
-    """Return a component that stays encoded (http's path), with national characters percent-encoded.
+    """Percent-encode the national characters of a component that stays encoded, such as the http path.
 
     Raises:
         InvalidUrl: The text contains other characters than `UNRESERVED`, national characters, `also` and
@@ -133,7 +133,7 @@ def position_of(text: str, place: ComponentSpan, octets: Container[int]) -> int:
 
 
 def position_at(text: str, start: int, index: int) -> int:
-    """Return the index in `text` of the decoded byte number `index`, counted from `start`."""
+    """Return the position in `text` of the decoded byte with the number `index`, counted from `start`."""
     at = start
     for _ in range(index):
         at += 3 if text.startswith("%", at) else 1
@@ -143,8 +143,8 @@ def position_at(text: str, start: int, index: int) -> int:
 def invalid(text: str, kind: str, part: str, position: int) -> InvalidUrl:
     """Return the error `kind` in `part` (a component or a short phrase) at `position` of `text`.
 
-    The message quotes the text after `position` only if no `@` follows, because text before an `@` may be a
-    password.
+    The message quotes the text after `position`. If an `@` follows, the message does not quote the text,
+    because text before an `@` may be a password.
     """
     message = f"{kind}: {part}, at position {position}"
     if position < len(text) and text.find("@", position) < 0:

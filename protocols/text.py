@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from encodings import normalize_encoding
 from encodings.aliases import aliases
 
-_LONGEST = 40  # RFC 2978 2.3
+_LONGEST = 40  # the maximum number of characters of a charset name (RFC 2978 2.3)
 
 #: The codecs that are missing in Python's table of aliases.
 _UNALIASED = frozenset(
@@ -80,7 +80,10 @@ def instant(moment: datetime | None) -> str | None:
 
 
 def in_utc(digits: Iterable[str | bytes]) -> datetime | None:
-    """Return the time of year, month, day, hour, minute and second, or None for an invalid date or time."""
+    """Return the UTC time from the digits of year, month, day, hour, minute and second.
+
+    For an invalid date or time, the result is `None`.
+    """
     year, month, day, hour, minute, second = map(int, digits)
     try:
         return datetime(year, month, day, hour, minute, second, tzinfo=UTC)

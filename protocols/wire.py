@@ -54,7 +54,7 @@ _LARGEST_APDU = 10_000  # maximum size of a request in bytes (wais page, section
 
 
 class Secret(NamedTuple):
-    """An argument that is sent unchanged but displayed as `****`; an empty secret is displayed as empty."""
+    """An argument that is sent unchanged but displayed as `****`. An empty secret is displayed as empty."""
 
     octets: bytes
 
@@ -71,8 +71,8 @@ def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:
 
     Args:
         words: The arguments.
-        sep: The separator. If the separator is a space, the last argument may contain spaces. An argument
-            never contains the separator TAB.
+        sep: The separator. If the separator is a space, the last argument may contain spaces. If the
+            separator is a TAB, no argument may contain a TAB.
 
     Raises:
         Refused: An argument contains CR, LF, NUL, or a TAB as the separator (S02, command injection).
@@ -93,11 +93,11 @@ def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:
 
 
 def encode_block(first: Line, values: tuple[bytes, ...], *, hidden: bool = False) -> Line:
-    """Return a line and a block that ends with a dot: the form `+-1` of Gopher+ (RFC 1738 3.4.9).
+    """Return a line and a data block that ends with a period: the form `+-1` of Gopher+ (RFC 1738 3.4.9).
 
-    This function is the only one that writes several lines for one URL. Each value becomes one line. A value
-    that is a single period is refused, because it would end the block early. Values with CR, LF or NUL are
-    refused too. If `hidden` is set, all values together are displayed as one `****`.
+    No other function writes several lines for one URL. Each value becomes one line. A value that is a single
+    period is refused, because the period would end the block early. Values with CR, LF or NUL are refused
+    too. If `hidden` is set, all values together are displayed as one `****`.
     """
     for value in values:
         _check_word(value)
@@ -183,7 +183,7 @@ def encode_frames(
 def encode_counted(octets: bytes, *secrets: bytes) -> Line:
     """Return a message of SOCKS5 (RFC 1928), in which length fields prevent an early end.
 
-    If the message contains `secrets`, it is displayed as `****`.
+    If the message contains `secrets`, the message is displayed as `****`.
     """
     if not secrets:
         return Line(octets, octets)
@@ -191,9 +191,10 @@ def encode_counted(octets: bytes, *secrets: bytes) -> Line:
 
 
 def encode_refusals(options: Iterable[tuple[int, int]]) -> Line:
-    """Return Telnet's refusals of a peer's `(verb, option)` pairs (RFC 854), without a line end.
+    """Return the telnet commands that refuse option requests of a peer (RFC 854), without a line end.
 
-    DO is refused with WONT, and WILL is refused with DONT. WONT and DONT need no reply.
+    `options` contains `(verb, option)` pairs. DO is refused with WONT, and WILL is refused with DONT. WONT
+    and DONT need no reply.
     """
     answer = {0xFB: b"\xff\xfe", 0xFD: b"\xff\xfc"}
     octets = b"".join(answer[verb] + bytes((option,)) for verb, option in options if verb in answer)
@@ -231,7 +232,10 @@ def encode_typed(octets: bytes, *, binary: bool = False) -> Line:
 
 
 def encode_keys(octets: bytes, *, binary: bool = False) -> Line:
-    """Return pressed keys of a telnet session; a carriage return is the Enter key."""
+    """Encode pressed keys for a telnet session (RFC 854). A carriage return represents the Enter key.
+
+    If the session is not `binary`, each carriage return is sent as CR NUL. Each byte 255 is doubled.
+    """
     sent = octets.replace(b"\xff", b"\xff\xff")
     return Line(sent if binary else sent.replace(b"\r", b"\r\0"), _HIDDEN)
 
@@ -239,8 +243,8 @@ def encode_keys(octets: bytes, *, binary: bool = False) -> Line:
 def encode_entered(text: bytes, *, binary: bool = False) -> Line:
     """Return a line that the user types into a telnet session, displayed as `****`.
 
-    The line may be a password. The line ends with CR LF, or with CR alone if the session is `binary` (RFC
-    1123 3.3.1).
+    The line may be a password. The line ends with CR LF. If the session is `binary`, the line ends with only
+    CR (RFC 1123 3.3.1).
 
     Raises:
         Refused: The text contains a line end (S02, command injection).
@@ -284,7 +288,7 @@ def encode_commands(*commands: tuple[bytes, ...]) -> Line:
 
 
 def split_message(message: Line, size: int) -> list[Line]:
-    """Split a message into packets of `size` bytes, the last packet shorter; ARDP joins the packets."""
+    """Split a message into packets of at most `size` bytes. The receiver joins the packets (ARDP)."""
     octets = message.octets
     pieces = [octets[start : start + size] for start in range(0, len(octets), size)]
     return [Line(piece, piece) for piece in pieces]
@@ -314,7 +318,7 @@ class Buffer:
         self._data = bytearray()
         self.at_end = False
         self.broken: NetworkError | None = None
-        self.searched = 0  # the index up to which a reader has searched for a line end without success
+        self.searched = 0  # a reader has found no line end before this index
 
     def __len__(self) -> int:
         return len(self._data)
@@ -346,9 +350,9 @@ class Buffer:
         return bytes(self._data[:count])
 
     def peek_head(self, most: int) -> bytes:
-        """Return the head, up to and including the first empty line, without consuming it.
+        """Return the message head, up to and including the first empty line, without consuming bytes.
 
-        The result is empty if the head does not end within `most` bytes, or has not arrived yet.
+        If the head is longer than `most` bytes, or has not arrived completely, the result is empty.
         """
         index = self._data.find(_CRLF * 2, 0, most)
         return b"" if index < 0 else bytes(self._data[: index + 4])

@@ -42,7 +42,7 @@ class Conversation:
 
     States of the body:
     - `_next`: a step that is performed when the caller continues to read the body.
-    - `_part`: the step of the body (`EmitBody` or `CopyBody`) that is being read.
+    - `_part`: the current step of the body (`EmitBody` or `CopyBody`).
     - `_broken_off`: the step during which a read was cancelled. The next read repeats the step if no data is
       lost. Otherwise, `Disconnected` is raised in the dialogue.
     - `_failure`: the error that ended the body. Each further read raises this error again.
@@ -136,7 +136,10 @@ class Conversation:
         return count
 
     async def _next_part(self) -> EmittedBody | CopiedBodyStream | None:
-        """Return the next part of the body, or None at the end; an earlier error is raised again."""
+        """Return the next segment of the body, or None at the end of the body.
+
+        An earlier error is raised again.
+        """
         if self._failure is not None:
             raise self._failure
         if (step := self._next) is not None:
@@ -172,9 +175,10 @@ class Conversation:
                 self._next = step
 
     def _make_retry(self, step: Step) -> Callable[[], Step]:
-        """Return a function that continues after a cancelled read: it repeats the step or raises an error.
+        """Return a function that continues after a cancelled read.
 
-        A step that only waits can be repeated. A step with an effect may have been performed partially.
+        The function repeats a step that only waits. For any other step, the function raises an error, because
+        the step may have been performed partially.
         """
         if isinstance(step, _REPEATABLE):
             return lambda: step
@@ -200,6 +204,6 @@ class Conversation:
 
 
 #: A function that returns the reply of a dialogue. The body of the reply performs the later steps of the
-#: dialogue. At the end of `async with`, all connections are closed. But if the dialogue returned a state, its
-#: connection returns to the pool.
+#: dialogue. At the end of `async with`, all connections are closed. If the dialogue returned a state, the
+#: connection of the dialogue returns to the pool instead.
 hold: Callable[[Dialogue[object], Gate], AbstractAsyncContextManager[Reply]] = Conversation

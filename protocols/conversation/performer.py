@@ -297,7 +297,7 @@ class DataConnection:
         self._handshake = DataTlsHandshake.DUE if tls else DataTlsHandshake.NONE
 
     async def receive(self) -> NetworkError | None:
-        """Receive the first bytes into the buffer, and return the error if the connection failed, or None."""
+        """Receive the first bytes into the buffer. Return the error of a failed connection, or None."""
         try:
             if self._handshake is DataTlsHandshake.DUE:
                 self._handshake = DataTlsHandshake.BEGUN
@@ -561,7 +561,7 @@ class Performer:
         self._stream = await self._open(self._gate.connect(tls=tls))
 
     async def _open(self, opening: AbstractAsyncContextManager[T]) -> T:
-        """Open a connection or file, and close an earlier one, because only one may be open at a time."""
+        """Open a connection or file, after closing the earlier connection or file of the dialogue."""
         if self._stream is not None or self._file is not None:
             await self._begin_anew()
         opened = await opening.__aenter__()
@@ -622,7 +622,7 @@ class Performer:
         return None
 
     async def _turn(self, step: StartTls | StartPacking) -> None:
-        """Start TLS or compression; if bytes arrived before the change, raise an error."""
+        """Start TLS or compression. If bytes arrived before the change, raise an error."""
         if self.buffer and isinstance(step, StartTls):
             raise ProtocolError(f"received {len(self.buffer)} bytes in the clear before the TLS handshake")
         if self.buffer:
@@ -726,7 +726,7 @@ class Performer:
             try:
                 while (pace := await self._hear_one(step, values)) is DataExpectation.MORE:
                     pass
-            # the error would be lost if data arrived at the same time
+            # Stored, because a raised error would be lost if data arrived at the same time.
             except ProtocolError as error:
                 self._early = FirstResult(error)
                 return DataExpectation.OVER
@@ -761,7 +761,7 @@ class Performer:
         return step.weigh(values)
 
     async def _await_more(self) -> None:
-        """Watch the control connection while data arrives.
+        """Receive from the control connection while data arrives on the data connection.
 
         All replies have been received, so the peer may close the control connection without an error.
         """

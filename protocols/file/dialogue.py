@@ -24,8 +24,8 @@ from protocols.step import (
     copy_body,
 )
 
-# The reply for a file: its bytes, the media type for its file name, and the check that the bytes are
-# complete.
+# The reply for a file contains the bytes of the file and a media type. The media type is guessed from the
+# file name. After the last byte, the size of the file is checked.
 
 #: The media types of compressed files. The client does not decompress a file, so the media type names the
 #: compression format and not the content.
@@ -45,7 +45,7 @@ def guess_media_type(name: bytes) -> str | None:
     """
     if b"." not in name:
         return None
-    import mimetypes  # imported lazily: the import and its table take 30 ms, and only documents need it
+    import mimetypes  # lazy import: the import and its table take 30 ms, and only documents need the table
 
     # `guess_type` parses a text like `a:b` as a URL. With the prefix `./`, a file name is not parsed as a
     # URL.
@@ -56,7 +56,7 @@ def guess_media_type(name: bytes) -> str | None:
 def give_document(name: bytes, file: LocalFile, options: Options) -> Dialogue[None]:
     """Emit the file as a document.
 
-    If the file still has the version that the caller knows, the body begins at `Options.start` (resume).
+    If the file has not changed since the caller's partial copy, the body begins at `Options.start` (resume).
 
     `verified` contains `length` if the file has exactly as many bytes as when it was opened. More bytes are
     not an error, because files grow.
@@ -112,7 +112,7 @@ def read_file(url: FileUrl, options: Options | None = None, limits: Limits | Non
     """Return a reply of the kind document or directory.
 
     Raises:
-        NotFound: The file does not exist, or the URL requires a directory and names another object.
+        NotFound: The file does not exist. Or the URL requires a directory, but the object is not a directory.
         AccessDenied: The file permissions do not allow reading.
         Refused: Rule S12 (local files) does not allow the file.
         LocalError: The file cannot be read.
@@ -214,7 +214,7 @@ def child_url(url: FileUrl, name: bytes, kind: Kind) -> FileUrl:
 
 
 def give_directory(url: FileUrl, file: LocalFile) -> Dialogue[None]:
-    """Send the names of the directory as a body, and as entries."""
+    """Emit the names in the directory as the body and as entries."""
     names = cast("list[bytes]", (yield ReadNames()))
     reply = Reply(
         kind=Kind.DIRECTORY,

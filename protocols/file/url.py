@@ -39,9 +39,9 @@ class FileUrl(Url):
 
 
 def parse(text: UrlText) -> FileUrl:
-    """Parse a file URL: split the path at `/` first, then decode each segment.
+    """Parse a file URL: split the path at `/`, and then decode each segment.
 
-    A percent-encoded slash therefore stays inside its segment.
+    The order matters: a percent-encoded slash (`%2F`) does not split a segment.
     """
     if text.text.startswith("//", text.start, text.end):
         return _parse_with_host(text)
@@ -106,7 +106,8 @@ def encode_segment(segment: bytes) -> str:
 def build(url: FileUrl) -> str:
     """Return the URL as text.
 
-    Without a host, the text has the form `file:/path`, unless a parser would find a host in this text.
+    Without a host, the text has the form `file:/path`. If a path starts with `//`, parsers would find a host
+    in this form. For a path of this kind, the text contains an empty host: `file:////path`.
     """
     path = "".join(f"/{encode_segment(segment)}" for segment in url.segments)
     if url.host is None and path and not path.startswith("//"):

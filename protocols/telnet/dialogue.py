@@ -136,7 +136,7 @@ class _PromptScript:
 
 class _TranscriptSession:
     def __init__(self, url: TelnetUrl, wanted: Transcript, options: Options, limits: Limits) -> None:
-        from protocols.telnet.octets import NvtText  # imported lazily: most URLs are only described
+        from protocols.telnet.octets import NvtText  # lazy import: most telnet URLs are never opened
         from protocols.telnet.terminal import NvtTerminal
 
         self._url = url
@@ -179,20 +179,20 @@ class _TranscriptSession:
             self._reason = "limit"
             raise
         finally:
-            if self._reason:  # the reason is empty if the caller stopped reading the transcript
+            if self._reason:  # no reason is set if the caller stopped reading the transcript
                 self._tell({"event": "end", "reason": self._reason})
 
     def _secure(self, how: Literal["try", "require"]) -> Dialogue[bytes]:
-        """Offer TLS before other bytes are sent.
+        """Offer TLS at the start of the session (STARTTLS), before the client sends other bytes.
 
         Returns:
-            The received bytes of a session that continues unencrypted.
+            The received bytes, if the session continues unencrypted.
         """
         from protocols.telnet.terminal import (
             IN_CLEAR,
             WILLING,
             StartTlsOffer,
-            StartTlsOutcome,  # Imported lazily: few sessions use it.
+            StartTlsOutcome,  # Lazy import: few sessions use START_TLS.
         )
 
         offer, rest = StartTlsOffer(self._terminal, how), b""
@@ -215,7 +215,7 @@ class _TranscriptSession:
         return rest
 
     def _listen(self, before: bytes) -> Dialogue[None]:
-        """Receive until the script has ended; `before` contains the bytes that were received earlier."""
+        """Receive until the script has ended. `before` contains the bytes that were received earlier."""
         while not self._script.over:
             if before:
                 piece, before = _SessionOutput(before), b""
@@ -269,9 +269,8 @@ class _TranscriptSession:
     def _end(self, proved: object) -> None:
         """Process the end of the connection.
 
-        If the script is complete, this is the regular end of the session.
-
-        In TLS, a missing close_notify means that the transcript is truncated.
+        If the script is complete, the end of the connection is the regular end of the session. If TLS ends
+        without close_notify, the transcript may be truncated.
         """
         self._reason = "closed"
         if self._script.has_more:
@@ -289,7 +288,7 @@ class _TranscriptSession:
         return Truncated(why, received=self._received)
 
     def _report(self, rule: str, detail: str) -> None:
-        """Add a finding for a rule, but only once, because a server may violate the rule in every line."""
+        """Add a finding for a rule once per session. A server may violate the rule in every line."""
         if all(finding.rule != rule for finding in self._reply.findings):
             finding = Finding(rule, "warn", detail)
             self._reply.findings.append(finding)

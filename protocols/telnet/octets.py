@@ -86,7 +86,7 @@ LONGEST_SUBNEGOTIATION = 65_536
 
 
 class TelnetData(NamedTuple):
-    """Bytes of data, with each IAC IAC decoded to one byte 255; line ends are not converted."""
+    """Bytes of data, with each IAC IAC decoded to one byte 255. Line ends are not converted."""
 
     octets: bytes
 
@@ -112,7 +112,7 @@ class Subnegotiation(NamedTuple):
 
 
 class UnknownCommand(NamedTuple):
-    """A byte sequence without a meaning, which is ignored; `rule` and `detail` describe the finding."""
+    """An unknown command, which the client ignores. `rule` and `detail` describe the finding."""
 
     rule: str
     detail: str
@@ -131,7 +131,7 @@ class _ScannerState(enum.Enum):
 
 
 class TelnetScanner:
-    """A parser that splits received bytes into elements; `inside` is set while an element is incomplete."""
+    """A parser that splits received bytes into elements. `inside` is set while an element is incomplete."""
 
     def __init__(self) -> None:
         self._state = _ScannerState.DATA
@@ -211,7 +211,7 @@ class TelnetScanner:
                 )
             else:
                 yield Subnegotiation(self._option, bytes(self._kept))
-        else:  # the subnegotiation is invalid, and this byte begins a separate command
+        else:  # the subnegotiation is invalid, and the byte after IAC is the code of a new command
             yield UnknownCommand(
                 "telnet:subnegotiation", f"IAC {octet:02X} inside a subnegotiation, which is dropped"
             )

@@ -96,7 +96,10 @@ class OptionSide:
         return [option_name(option) for option in self.on]
 
     def hear(self, option: int, positive: bool, *, agree: bool) -> NegotiationAnswer:
-        """Process WILL or DO (`positive`), or WONT or DONT; `agree` means that the option may be on."""
+        """Process a command of the peer: WILL or DO if `positive`, otherwise WONT or DONT.
+
+        `agree` means that the client accepts the option.
+        """
         before = self.state(option)
         now, answer = _POSITIVE[before] if positive else _NEGATIVE[before]
         if before is OptionState.NO and positive and not agree:
@@ -104,7 +107,7 @@ class OptionSide:
         return self._turn(option, now, answer, contradicted=positive and before in _REFUSED)
 
     def ask(self, option: int, positive: bool) -> NegotiationAnswer:
-        """Request the option on (`positive`) or off; `answer` is the request to send, or None."""
+        """Request to turn the option on (`positive`) or off. `answer` is the request to send, or None."""
         now, answer = (_ASK_ON if positive else _ASK_OFF)[self.state(option)]
         return self._turn(option, now, answer)
 
@@ -186,7 +189,7 @@ USUAL_SIZE = WindowSize(80, 24)
 
 
 class OptionChanged(NamedTuple):
-    """An option was turned on or off; `server` is set if it is an option of the server's side."""
+    """An option that was turned on or off. `server` is set for an option of the server's side."""
 
     option: int
     server: bool
@@ -236,7 +239,10 @@ class NvtTerminal:
 
     @property
     def echoing(self) -> bool:
-        """Return whether the server echoes typed text (option ECHO), or hides it as a password."""
+        """Return whether the option ECHO is on.
+
+        The server then echoes the typed text, or hides a typed password.
+        """
         return self.his.is_on(TelnetOption.ECHO)
 
     @property
@@ -369,10 +375,10 @@ class NvtTerminal:
 
 
 def _as_octets(count: int) -> bytes:
-    """Return the count as two bytes; the second byte is never 255.
+    """Encode a number of columns or rows as two bytes. The second byte is never 255.
 
-    A widely used server does not decode a doubled byte 255. The server would read the number of rows at a
-    wrong offset.
+    A widely used server does not decode a doubled byte 255 (IAC IAC). The server would read the number of
+    rows at a wrong offset.
     """
     count = min(max(count, 0), _LARGEST)
     return (count - (count & 0xFF == 0xFF)).to_bytes(2, "big")
@@ -396,7 +402,7 @@ IN_CLEAR = UnknownCommand("telnet:clear", "the service does not offer TLS: the s
 
 
 class StartTlsOutcome(enum.Enum):
-    """The outcome of the offer: pending, TLS begins, or the session continues unencrypted."""
+    """The outcome of an offer of TLS: pending, TLS begins, or the session continues unencrypted."""
 
     OPEN = enum.auto()
     AGREED = enum.auto()
@@ -418,7 +424,10 @@ class StartTlsOffer:
         terminal.offer(TelnetOption.START_TLS)
 
     def lines(self) -> tuple[Line, ...]:
-        """Return the lines to send now; after the client's FOLLOWS, nothing more is sent unencrypted."""
+        """Return the lines to send now.
+
+        After the client's FOLLOWS, nothing more is sent unencrypted (STARTTLS).
+        """
         if self._to_say:
             self._to_say, self._said = False, True
             return (_FOLLOWS,)
@@ -427,9 +436,9 @@ class StartTlsOffer:
     def feed(self, octets: bytes) -> bytes:
         """Process received bytes.
 
-        If the server refuses TLS, return the bytes after the refusal, with which the session continues.
-
-        If the server sends text instead of a reply, the text counts as a refusal and is returned too.
+        If the server refuses TLS, the result is the received bytes after the refusal. The session continues
+        with these bytes. Text of the server in place of a reply counts as a refusal, and is part of the
+        result.
 
         Raises:
             TlsError: TLS does not begin as agreed, or the server refuses TLS although TLS is required.

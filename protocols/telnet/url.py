@@ -21,7 +21,7 @@ class TelnetUrl(HostUrl):
 
 
 def parse(text: UrlText) -> TelnetUrl:
-    """Parse a telnet URL; the text after the authority has no meaning and is ignored."""
+    """Parse a telnet URL. The text after the authority has no meaning and is ignored."""
     login, start = parse_login(text)
     if text.end - start > 1:
         text.note("telnet-path", start + 1)
