@@ -149,7 +149,7 @@ class PendingFile(Protocol):
         ...
 
     def distrust(self) -> None:
-        """Do not keep the file for a later run.
+        """Discard the file at `close`, so that a later run does not resume it.
 
         After a failed sync, Linux may drop the data, and report success for the next sync of the same file.
         """

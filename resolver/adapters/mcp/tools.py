@@ -24,9 +24,9 @@ from resolver.adapters.mcp.schemas import OUTPUT_SCHEMAS
 
 # Untrusted text is escaped for an agent and its user (prompt injection).
 #
-# Control characters and bidirectional characters are escaped (S15). All characters of Unicode's plane 14 (tag
-# characters) are escaped too. Tag characters are invisible to users, but a model reads tag characters as
-# letters. So tag characters could hide instructions from the user.
+# Control characters and bidirectional characters are escaped (S15). The tag characters and the other
+# invisible characters from U+E0000 to U+E0FFF are escaped too. Users do not see tag characters, but a model
+# reads tag characters as letters. So tag characters could hide instructions from the user.
 
 T = TypeVar("T")
 
