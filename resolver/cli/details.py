@@ -322,8 +322,8 @@ OF_OPTIONS: Mapping[str, str] = {
         "(status 8)."
     ),
     "--separator": (
-        "The escapes are those of C: `\\n`, `\\0`, `\\t`, `\\r`, `\\xHH`, `\\NNN` (octal), `\\\\`. TEXT is written "
-        "between the bodies, even if a URL fails. Therefore the output of N URLs always has N parts. The "
+        "The escapes are those of C: `\\n`, `\\0`, `\\t`, `\\r`, `\\xHH`, `\\NNN` (octal), `\\\\`. TEXT is "
+        "written between the bodies, even if a URL fails. Therefore the output of N URLs always has N parts. The "
         "part of a failed URL is empty or incomplete. With `get`, the option needs `-O -`."
     ),
     "--show-error-body": (

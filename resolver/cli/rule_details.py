@@ -75,8 +75,8 @@ OF_RULES: Mapping[str, RuleDetails] = {
     ),
     "S05": RuleDetails(
         "A user only reads a link, but the link submits a form and changes the state of a server.",
-        "The client sends only requests that read, such as GET and RETR. If the user typed a Gopher+ URL with "
-        "the answers of a form, the URL causes a warning. With any other origin, such a URL is refused.",
+        "The client sends only requests that read, such as GET and RETR. If the user typed a Gopher+ URL "
+        "with the answers of a form, the URL causes a warning. With any other origin, such a URL is refused.",
         "`--allow-form` permits such URLs.",
         "resolve cat --origin derived "
         "'gopher://h.example/0poll%09%09+%091%0D%0A+-1%0D%0Aname%0D%0A.%0D%0A'\n"
@@ -118,8 +118,8 @@ OF_RULES: Mapping[str, RuleDetails] = {
         "allows only public addresses; --allow-address 169.254.169.254 would allow it",
     ),
     "S09": RuleDetails(
-        "The DNS lookup for the check returns a public address, and the DNS lookup for the connection returns "
-        "an internal address (DNS rebinding).",
+        "The DNS lookup for the check returns a public address, and the DNS lookup for the connection "
+        "returns an internal address (DNS rebinding).",
         "A name is resolved once, all its addresses are checked, and the connection goes to a checked "
         "address. A proxy makes its own DNS lookup, and the client cannot check the result. Therefore "
         "`untrusted` refuses the proxy. If a proxy is set, a scheme over UDP is refused.",

@@ -63,7 +63,6 @@ class HostQueue(Generic[Q]):
         self._ended: list[Hashable] = []  # lanes (groups) of ended tasks; the next task comes from here
         self.count = 0
 
-
     @property
     def first(self) -> Q:
         """Return the next task; the queue must not be empty."""
