@@ -323,8 +323,8 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--separator": (
         "The escapes are those of C: `\\n`, `\\0`, `\\t`, `\\r`, `\\xHH`, `\\NNN` (octal), `\\\\`. TEXT is "
-        "written between the bodies, even if a URL fails. Therefore the output of N URLs always has N parts. The "
-        "part of a failed URL is empty or incomplete. With `get`, the option needs `-O -`."
+        "written between the bodies, even if a URL fails. Therefore the output of N URLs always has N "
+        "parts. The part of a failed URL is empty or incomplete. With `get`, the option needs `-O -`."
     ),
     "--show-error-body": (
         "The command prints at most 64 KiB of a text body, with escaped control characters. It does not "
