@@ -56,9 +56,9 @@ OF_COMMANDS: Mapping[str, str] = {
     ),
     "parse": (
         "Each component is printed on one line; `--json` prints all components of the scheme, with null for "
-        "absent components. Deviations from RFC 1738 are accepted and reported as findings; with `--strict` "
-        "they are errors. For an invalid URL, the message marks the position, and the exit status is 12. "
-        "Nothing is sent, and the policy is not applied."
+        "absent components. Deviations from RFC 1738 are accepted, and are reported as findings. With "
+        "`--strict`, deviations are errors. For an invalid URL, the message marks the position, and the "
+        "exit status is 12; the command sends nothing, and does not apply the policy."
     ),
     "extract": (
         "The command finds URLs in angle brackets in FILE or standard input: `<URL:...>` or `<ftp://...>`. "
@@ -67,8 +67,8 @@ OF_COMMANDS: Mapping[str, str] = {
     ),
     "schemes": (
         "The columns are name, default port, origin and meaning. The origin is `built-in`, `plug-in`, "
-        "`gateway` (configured with `--gateway`) or `reserved` (named by RFC 1738, without a handler). If a "
-        "scheme needs an extra that is not installed, its line names the extra."
+        "`gateway` (configured with `--gateway`) or `reserved` (named by RFC 1738, without a handler). If "
+        "an extra for the scheme is missing, the line of the scheme names the extra."
     ),
     "mcp": (
         "The MCP server has the read-only tools `fetch`, `list`, `info`, `explain` and `check`, and serves "
@@ -108,9 +108,9 @@ OF_COMMANDS: Mapping[str, str] = {
     ),
     "warc": (
         "`ls` prints one line per record: date, type, status or kind, length and URL. `check` verifies "
-        "lengths, digests and references, and exits with status 10 if a record is unusable. `extract FILE "
-        "[URL]...` saves archived objects, with the options of `get`. The command also reads archives of "
-        "other programs: WARC 1.0 and 1.1, compressed or uncompressed."
+        "lengths, digests and references. If a record is unusable, `check` exits with status 10. `extract "
+        "FILE [URL]...` saves archived objects, with the options of `get`. The command also reads archives "
+        "of other programs: WARC 1.0 and 1.1, compressed or uncompressed."
     ),
     "bulk": (
         "The lists have the formats of `-i`, and `--out` names the directory or URL of the results. Only "
@@ -129,10 +129,10 @@ OF_COMMANDS: Mapping[str, str] = {
         "for fish, as `~/.config/fish/completions/resolve.fish`."
     ),
     "help": (
-        "Without a topic, all commands and options are listed. A topic is a command, an option with or "
-        "without its hyphens, a rule such as `S04`, or an exit status. For any other text, the command "
-        "prints all help entries that contain the text. For an option of curl or wget, the command names "
-        "the equivalent option of `resolve`."
+        "Without a topic, all commands and options are listed. A topic is a command, an option (with or "
+        "without hyphens), a rule such as `S04`, or an exit status. For any other text, the command prints "
+        "all help entries that contain the text. For an option of curl or wget, the command names the "
+        "equivalent option of `resolve`."
     ),
 }
 
@@ -143,18 +143,19 @@ OF_OPTIONS: Mapping[str, str] = {
         "`resolve COMMAND --help` lists the options of the command. Other options on the command line are "
         "ignored."
     ),
-    "--version": "Other arguments are parsed but have no effect; nothing is fetched.",
+    "--version": "Other arguments must be valid, but have no effect. No request is sent.",
     # output
     "--output": (
-        "The name is used unchanged, below the directory of `-d` if both options are given. A name that "
-        "ends in `/` is a directory for the file, and `-` is standard output. If FILE is a device or a "
-        "pipe, the data is written directly to FILE. A directory or menu is saved as a text listing. The "
-        "option accepts only one URL, and no name with the suffix of a partial file, such as `.part` (S14)."
+        "FILE is used unchanged as the name of the file; with `-d DIR`, the file is saved below DIR. If "
+        "FILE ends in `/`, FILE is the directory of the file, and `-` is standard output. If FILE is a "
+        "device or a pipe, the data is written directly to FILE. A directory or menu is saved as a text "
+        "listing. The option accepts only one URL, and no name with the suffix of a partial file, such as "
+        "`.part` (S14)."
     ),
     "--directory": (
         "Missing directories are created. If the download fails, the new directories are removed. The file "
-        "names come from the URLs. The default is the current directory. curl's `-d` sends data: therefore, "
-        "at a terminal, a directory name such as `a=1` needs a confirmation. `--yes` confirms in advance."
+        "names come from the URLs. The default is the current directory. At a terminal, a directory name "
+        "such as `a=1` needs a confirmation or `--yes`, because `-d a=1` of curl sends data."
     ),
     "--host-directories": (
         "For example, `ftp://h.example/pub/a.txt` is saved as `h.example/pub/a.txt`. Missing directories "
@@ -183,12 +184,12 @@ OF_OPTIONS: Mapping[str, str] = {
         "fsspec such as `s3://bucket/crawl`. `bulk` needs the option, except with `--dry-run`."
     ),
     "--parquet": (
-        "One file is written per partition of the run, with one row per URL. The option cannot be combined "
-        "with `--jsonl`."
+        "The command writes one Parquet file per partition of the run, with one row per URL. The option "
+        "cannot be combined with `--jsonl`."
     ),
     "--jsonl": (
-        "One file is written per partition of the run, with one line per URL. The option cannot be combined "
-        "with `--parquet`."
+        "The command writes one file per partition of the run, with one JSON object per URL and line. The "
+        "option cannot be combined with `--parquet`."
     ),
     "--recursive": (
         "A URL is requested only if it has the same scheme, host and port as the start URL, and its path "
@@ -198,8 +199,8 @@ OF_OPTIONS: Mapping[str, str] = {
         "directories and newsgroups."
     ),
     "--depth": (
-        "With 1, only the files of the first directory are saved. N is 1 to 64. The default is 64: deeper "
-        "directories are never entered."
+        "With 1, only the files of the start directory are saved. N is 1 to 64, and the default is 64. "
+        "Deeper directories are never read."
     ),
     "--glob": (
         "The last segment of the URL is a glob pattern with `*`, `?` and `[...]`; `%2A`, `%3F` and `%5B` "
@@ -208,9 +209,9 @@ OF_OPTIONS: Mapping[str, str] = {
         "can contain only `*` and `[...]`. Quote the URL: `resolve --glob 'ftp://h.example/pub/*.txt'`."
     ),
     "--accept": (
-        "The pattern may contain `*`, `?` and `[...]`, and is compared with the file name without "
-        "directories. If the option is repeated, a file must match at least one pattern. The pattern does "
-        "not apply to directories: every directory is read. Quote the pattern: `--accept '*.iso'`."
+        "The pattern may contain `*`, `?` and `[...]`, and must match the file name without directories. If "
+        "the option is repeated, a file must match at least one pattern. The pattern does not apply to "
+        "directories: every directory is read. Quote the pattern: `--accept '*.iso'`."
     ),
     "--reject": (
         "The pattern has the same syntax as the pattern of `--accept`. A file that matches both patterns is "
@@ -229,18 +230,18 @@ OF_OPTIONS: Mapping[str, str] = {
     "--delete": (
         "The command lists the files to delete, and deletes them after a confirmation at the terminal. "
         "`--yes` confirms in advance. If the listing of a directory is incomplete, no files of that "
-        "directory are deleted. Symbolic links, names that start with a dot, partial files, and files that "
-        "`--accept` or `--reject` excludes are kept."
+        "directory are deleted. The command never deletes symbolic links, names that start with a dot, "
+        "partial files, and files that `--accept` or `--reject` excludes."
     ),
     "--yes": (
         "Without a terminal, `--delete` needs this option. `--delete` also needs this option for http index "
-        "pages, because an index page may hide files. With `-d`, the option confirms a directory whose name "
-        "looks like data (`-d a=1`)."
+        "pages, because an index page may hide files. The option also confirms a directory name of `-d` "
+        "that looks like data, such as `-d a=1`."
     ),
     "--dry-run": (
-        "`get` prints the name of each file, requests no body and writes nothing; requests for listings, "
-        "dates and names may be sent. `bulk` prints the estimated duration and the slowest host. The option "
-        "cannot be combined with `--ledger`, `--format` or `-O -`."
+        "`get` prints the name of each file. It requests no body and writes no file, but may send requests "
+        "for listings, dates and names. `bulk` prints the estimated duration and the slowest host. The "
+        "option cannot be combined with `--ledger`, `--format` or `-O -`."
     ),
     "--format": (
         "`mbox` appends the articles to one file; `maildir` stores one file per article. Each article is "
@@ -248,9 +249,9 @@ OF_OPTIONS: Mapping[str, str] = {
         "needs `-r`, and cannot be combined with `--ledger`, `--delete` or `--dry-run`."
     ),
     "--failed": (
-        "The file lists the URLs that failed or were not started, in the format of `-i`; FILE may be the "
-        "input list of the same run. The file is empty if all URLs succeeded, and only its owner can read "
-        "the file. For `ledger`, the default is standard output."
+        "The file lists the URLs that failed or were not started, in the format of `-i`. FILE may be the "
+        "input list of the same run. If all URLs succeeded, the file is empty. Only the owner can read the "
+        "file. For `ledger`, the default is standard output."
     ),
     "--warc": (
         "A FILE that ends in `.warc.gz` is compressed; a FILE that ends in `.warc` is not. New records are "
@@ -259,8 +260,9 @@ OF_OPTIONS: Mapping[str, str] = {
         "`warc`."
     ),
     "--warc-size": (
-        "The default is 1,000,000,000 bytes; `k`, `M` and `G` are powers of 1024. Further files are named "
-        "`NAME-00001.warc.gz` and so on. The records of one capture are never split between two files."
+        "The default is 1,000,000,000 bytes; `k`, `M` and `G` are powers of 1024. The next files have the "
+        "names `NAME-00001.warc.gz`, `NAME-00002.warc.gz`, and so on. All records of one retrieval are in "
+        "the same file."
     ),
     "--warc-dedup": (
         "CDX is an index in the directory of its archives, in CDXJ format or in the CDX format of wget; the "
@@ -273,8 +275,9 @@ OF_OPTIONS: Mapping[str, str] = {
         "needs `--warc`."
     ),
     "--meta": (
-        "The JSON file has URLs, addresses, time, size, digests, header fields and checks of the retrieval. "
-        "The JSON file is replaced and removed together with the saved file. Secrets appear as `****`."
+        "The JSON file has the URLs, addresses, time, size, digests, header fields and checks of the "
+        "retrieval. If the saved file is replaced or removed, the JSON file is also replaced or removed. "
+        "Secrets appear as `****`."
     ),
     "--exists": (
         "`fail` reports an error before anything is sent. `resume` appends the missing bytes to the file, "
@@ -294,8 +297,8 @@ OF_OPTIONS: Mapping[str, str] = {
         "less than 80 columns, the columns are narrower."
     ),
     "--raw": (
-        "Menus and listings are not parsed, and line ends, message framing and content codings are not "
-        "decoded. `ls` ignores the option."
+        "The command does not parse menus and listings, and does not decode line ends, message framing and "
+        "content codings. `ls` ignores the option."
     ),
     "--sort": (
         "`name` sorts by code points. `size` prints the largest entry first, and `date` the newest entry "
@@ -303,23 +306,23 @@ OF_OPTIONS: Mapping[str, str] = {
         "at most 100,000 entries (`--limit entries=N`). Each entry keeps its number in the server's order."
     ),
     "--from-warc": (
-        "No network connection is opened, no DNS lookup is made, and no local file of a `file:` URL is "
-        "read. The policy applies as usual. The option may be repeated, and cannot be combined with network "
+        "The command opens no network connection, makes no DNS lookup, and reads no local file of a `file:` "
+        "URL. The policy applies as usual. The option may be repeated, and cannot be combined with network "
         "options, such as `--proxy` or `--tries`. A URL that is not in the archives is an error (status 8)."
     ),
     "--at": (
-        "The latest capture at or before TIME is used. TIME is in UTC, such as `2026-11-24T10:00:00Z` or "
-        "`20261124`; TIME may be shortened: `2026-11` means the end of November 2026. The option needs "
-        "`--from-warc`, except for `warc extract`."
+        "For each URL, the command uses the latest capture at or before TIME. TIME is in UTC, such as "
+        "`2026-11-24T10:00:00Z` or `20261124`. TIME may be shortened: `2026-11` means the end of November "
+        "2026. The option needs `--from-warc`, except for `warc extract`."
     ),
     "--under": (
         "The command lists only the records of URLs that `get -r URL` would request. The option is for "
         "`warc ls` only."
     ),
     "--follow": (
-        "N is the number that `ls -l` prints, from 1. The listing is requested first, then the target of "
-        "the entry. The target has the origin `chosen` (S10, S20). An entry without a URL is an error "
-        "(status 8)."
+        "N is the number of the entry in the output of `ls -l`. The command first requests the listing, and "
+        "then the target of the entry. The target has the origin `chosen` (S10, S20). An entry without a "
+        "URL is an error (status 8)."
     ),
     "--separator": (
         "The escapes are those of C: `\\n`, `\\0`, `\\t`, `\\r`, `\\xHH`, `\\NNN` (octal), `\\\\`. TEXT is "
@@ -332,23 +335,23 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--json": (
         'The reference page "The contract" lists the members of the objects. A member never changes its '
-        "meaning. `cat` and `get -O -` print the objects to standard error, in place of error messages."
+        "meaning. `cat` and `get -O -` print the objects to standard error, instead of error messages."
     ),
     "--quiet": (
         "The option also suppresses warnings, summaries and progress. `-q -q` has the same effect as `-qq`."
     ),
     "--silent": "`-q -q` has the same effect. Usage errors of the command line are still printed.",
     "--progress": (
-        "`auto` draws bars on a terminal for runs that take longer than 0.4 s, unless bodies are printed on "
-        "the terminal or `-q` is given. `bar` draws bars even with `-q`. `dot` prints lines for a log, and "
-        "`json` one object per line; both write to standard error."
+        "`auto` draws bars on a terminal if a run takes longer than 0.4 s. It draws no bars with `-q`, or "
+        "if bodies are printed on the terminal. `bar` draws bars even with `-q`. To standard error, `dot` "
+        "prints lines for a log, and `json` prints one JSON object per line."
     ),
     "--verbose": (
-        "Lines to standard error start with `C:` for sent data, `S:` for received data and `*:` for events. "
-        "Bodies are not shown. Secrets appear as `****`."
+        "The lines are printed to standard error. They start with `C:` for sent data, `S:` for received "
+        "data, and `*:` for events. Bodies are not printed. Secrets appear as `****`."
     ),
     "--trace": (
-        "The file has the complete protocol exchange in the format of `-v`, bodies included. An existing "
+        "The file has the complete protocol exchange in the format of `-v`, including bodies. An existing "
         "file is overwritten."
     ),
     "--trace-html": (
@@ -366,13 +369,14 @@ OF_OPTIONS: Mapping[str, str] = {
         "while other hosts wait."
     ),
     "--per-host": (
-        "N is 1 to 1,000 and replaces the defaults of all schemes. By default, an ftp host gets 4 "
-        "concurrent retrievals if at least 16 more URLs wait. If a host is overloaded (421, 429, 503), its "
-        "limit is halved, and then raised gradually. The limit includes the connections of `--segments`."
+        "N is 1 to 1,000. The option replaces the default limits of all schemes. By default, an ftp host "
+        "gets 4 concurrent retrievals if at least 16 more URLs wait. If a host reports an overload (421, "
+        "429, 503), its limit is halved, and then raised gradually. The connections of `--segments` count "
+        "against the limit."
     ),
     "--host-rate": (
-        "N is a decimal number: `0.5` starts one retrieval every 2 s. Default: no limit. The `Retry-After` "
-        "header of a server is respected in any case."
+        "N may be a decimal number: `0.5` starts one retrieval every 2 s. By default, the rate has no "
+        "limit. The command always respects the `Retry-After` header of a server."
     ),
     "--scheduler": (
         "`local:N` starts N worker processes on this machine; `local`, the default, starts one per "
@@ -382,33 +386,34 @@ OF_OPTIONS: Mapping[str, str] = {
     "--segments": (
         "N is 1 to 1,000. A segment has at least 1 MiB, or 32 MiB for ftp. The server must support range "
         "requests (http) or REST (ftp), and must identify the version of the object, for example with an "
-        "ETag. Otherwise the command uses one connection. `--per-host` limits these connections too."
+        "ETag. Otherwise the command uses one connection. The connections count against the limit of "
+        "`--per-host`."
     ),
     "--max-size": (
-        "`k`, `M` and `G` are powers of 1024: `--max-size 10M`. A longer body is an error (status 14), "
-        "reported before the download if the server announces the size. By default, files and output have "
-        "no limit. The option is short for `--limit body=BYTES`."
+        "`k`, `M` and `G` are powers of 1024: `--max-size 10M`. If a body is longer, the command fails with "
+        "status 14. If the server announces the size, the command fails before the download. By default, "
+        "files and output have no limit; the option is short for `--limit body=BYTES`."
     ),
     "--connect-timeout": (
-        "S is a number of seconds, or a duration such as `500ms`, `2m` or `1h30m`. The DNS lookup has the "
-        "same time limit. If the time passes, the status is 11. The option is short for `--limit "
-        "connect=S`."
+        "S is a number of seconds, or a duration such as `500ms`, `2m` or `1h30m`. The limit also applies "
+        "to the DNS lookup. After S seconds, the command fails with status 11. The option is short for "
+        "`--limit connect=S`."
     ),
     "--idle-timeout": (
         "S is a number of seconds, or a duration such as `90s` or `2m`. The limit also applies to the wait "
-        "for the first byte. If the time passes, the status is 11, and the received data is kept for a "
-        "retry. The option is short for `--limit idle=S`."
+        "for the first byte. After S seconds without data, the attempt fails with status 11. The received "
+        "data is stored for a retry. The option is short for `--limit idle=S`."
     ),
     "--tries": (
-        "N is 1 to 1,000 and counts consecutive attempts without new data. If the command has several URLs, "
-        "the default is 5 attempts per URL. For a single URL, the default is one attempt. After the first "
-        "data of a single URL arrived, `get` makes up to 5 attempts. Errors that are probably permanent, "
-        "such as a refused port, are not retried (see `--retry-all`)."
+        "N is 1 to 1,000, and limits the consecutive attempts without new data. If the command has several "
+        "URLs, the default is 5 attempts per URL. For a single URL, the default is one attempt, but if data "
+        "arrived, `get` makes up to 5 attempts. Errors that are probably permanent, such as a refused port, "
+        "are not retried (see `--retry-all`)."
     ),
     "--retry-delay": (
         "S is a number of seconds, or a duration such as `500ms` or `2m`. The delay doubles with each "
         "attempt, up to 60 s. Each delay is reduced by up to 25 % at random (exponential backoff with "
-        "jitter). A time in `Retry-After` or in a reply of the server has precedence."
+        "jitter). If the server announces a delay, such as in `Retry-After`, the announced delay is used."
     ),
     "--retry-all": (
         "The option also retries errors that are probably permanent, such as a refused port or an unknown "
@@ -416,18 +421,18 @@ OF_OPTIONS: Mapping[str, str] = {
         "before. Error responses of the server, such as 404, are never retried."
     ),
     "--min-rate": (
-        "The rate is the average over some seconds in which the client waits for data. A slower transfer is "
-        "an error (status 11). `k`, `M` and `G` are powers of 1024. Default: no minimum rate, only "
-        "`--idle-timeout`."
+        "The rate is the average over some seconds in which the client waits for data. If a transfer is "
+        "slower, it fails with status 11. `k`, `M` and `G` are powers of 1024. By default, there is no "
+        "minimum rate, only `--idle-timeout`."
     ),
     "--rate": (
-        "`k`, `M` and `G` are powers of 1024: `--rate 500k`. The transfers share the rate equally. Local "
-        "files and prospero (UDP) are not limited. Default: no limit."
+        "`k`, `M` and `G` are powers of 1024: `--rate 500k`. All transfers share the rate equally. The "
+        "limit does not apply to local files and to prospero (UDP). By default, there is no limit."
     ),
     "--max-time": (
         "S is a number of seconds, or a duration such as `90s` or `1h30m`. The time includes all attempts "
-        "and redirects of the URL. If the time passes, the status is 11. The default is no limit, or 600 s "
-        "with policy `untrusted`. The option is short for `--limit total=S`."
+        "and redirects of the URL. After S seconds, the URL fails with status 11. The default is no limit, "
+        "or 600 s with policy `untrusted`. The option is short for `--limit total=S`."
     ),
     "--limit": (
         "Limits on numbers, with an optional suffix `k`, `M` or `G`: `line` (bytes, default 65,536), "
@@ -451,22 +456,21 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--checksum": (
         "ALG is md5, sha1, sha224, sha256, sha384 or sha512. `auto` takes the digest from header fields, or "
-        "from `NAME.sha256`, `.sha512`, `.md5`, `SHA256SUMS` or `md5sums.txt` in the directory of the file "
-        "on the server; if no digest is found, a warning is printed. After a mismatch `get` fetches the "
-        "file once more; after a second mismatch the status is 10 and no file is saved. `cat` does not "
-        "verify the digest of `auto`."
+        "from `NAME.sha256`, `.sha512`, `.md5`, `SHA256SUMS` or `md5sums.txt` in the same directory of the "
+        "server; without a digest, a warning is printed. After a mismatch, `get` downloads the file once "
+        "more. After a second mismatch, the exit status is 10, and no file is saved."
     ),
     "--mirror": (
         "URL is another location of the same file, in any scheme; the option may be repeated. If one "
         "location fails, the download continues from the next mirror. Another mirror resumes the partial "
-        "file only if the size is known and a digest was given. `--segments` uses all mirrors at the same "
-        "time."
+        "file only if the size is known and a digest was given. With `--segments`, all mirrors are used at "
+        "the same time."
     ),
     # safety
     "--strict": (
         "Without the option, common deviations, such as `~` or `|` in a path, are accepted with a finding. "
-        "The parser never guesses or repairs, with or without the option. An invalid URL is an error "
-        "(status 12)."
+        "With or without the option, the parser never repairs a URL. If a URL is invalid, the exit status "
+        "is 12."
     ),
     "--policy": (
         "`default` is for URLs that the user typed: doubtful URLs cause warnings. `cautious` refuses "
@@ -487,7 +491,7 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--allow-name": (
         "HOST is the name as written in the URL, such as `xn--pple-43d.example`; the option may be "
-        "repeated. The option also permits a HOST that is percent-encoded in the URL."
+        "repeated. If HOST is percent-encoded in the URL, the option also permits this encoding."
     ),
     "--allow-redirect": (
         "Examples are a redirect from http to ftp (SCHEME is `ftp`), and from https to http (SCHEME is "
@@ -496,13 +500,13 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--allow-forward": (
         "Credentials and header fields of the user are also sent to HOST, on any port. Without the option, "
-        "a redirect to another host gets only harmless header fields, such as Accept. The option may be "
-        "repeated."
+        "after a redirect to another host, only harmless header fields are sent, such as Accept. The option "
+        "may be repeated."
     ),
     "--allowed-hosts": (
-        "HOST is a name or an address as written in the URL; the option may be repeated. Every other host is "
-        "refused, also in redirects, links and gateway URLs. A subdomain of HOST is another host. The option "
-        "does not permit anything: the other rules still apply to HOST."
+        "HOST is a name or an address as written in the URL; the option may be repeated. Every other host "
+        "is refused, also in redirects, links and gateway URLs. A subdomain of HOST is another host. The "
+        "other rules of the policy still apply to HOST."
     ),
     "--allow-password": (
         "The option suppresses two warnings (S06): about a password in the URL, and about a password "
@@ -530,7 +534,7 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--trusted-proxy": (
         "Policy `untrusted` refuses every other proxy, because a proxy makes its own DNS lookups. URL must "
-        "be the proxy in use (`--proxy` or an environment variable), and the proxy must refuse internal "
+        "be the proxy of `--proxy` or of an environment variable. The proxy itself must refuse internal "
         "addresses. The option does not select a proxy."
     ),
     "--file-root": (
@@ -544,8 +548,8 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--referrer": (
         "URL is the page or menu that contained the links. The rules S08, S10, S12 and S20 compare each "
-        "link with URL. No Referer header is sent. For a digest list, URL is the location of the listed "
-        "files."
+        "link with this page. No Referer header is sent. For a digest list, URL is the location of the "
+        "listed files."
     ),
     # access
     "--ipv4": "IPv6 addresses are ignored. The option cannot be combined with `-6`.",
@@ -556,14 +560,14 @@ OF_OPTIONS: Mapping[str, str] = {
         "such as the target of a redirect (S11)."
     ),
     "--password-file": (
-        "Only the first line is read, at most 4,096 bytes. The password belongs to the user name of "
-        "`--user` or of the URL, and is sent only to hosts of the command line. A password on the command "
-        "line itself would be visible to other users."
+        "Only the first line is read, at most 4,096 bytes. The password is for the user name of `--user` or "
+        "of the URL. It is sent only to hosts of the command line. A password on the command line itself "
+        "would be visible to other users."
     ),
     "--netrc": (
-        "The file must belong to the user, and other users must not be able to read the file. A `machine` "
-        "entry applies to its host. A `default` entry applies to ftp only. A host section of the "
-        "configuration takes precedence."
+        "The file must belong to the user, and other users must not have read permission. A `machine` entry "
+        "applies to its host. A `default` entry applies to ftp only. A host section of the configuration "
+        "takes precedence."
     ),
     "--netrc-file": "The option implies `--netrc`. A missing file is an error.",
     "--tls": (
@@ -573,22 +577,20 @@ OF_OPTIONS: Mapping[str, str] = {
         "a news password without TLS. Schemes such as https always use TLS."
     ),
     "--header": (
-        "The option may be repeated. VALUE must not contain line ends, and is sent unchanged. Only harmless "
-        "fields, such as Accept, are sent to another host after a redirect (S11). Other schemes ignore the "
-        "option. Example: `-H 'Accept: text/plain'`."
+        "The option may be repeated. VALUE is sent unchanged, and must not contain line ends. After a "
+        "redirect to another host, only harmless header fields are sent, such as Accept (S11). Other "
+        "schemes ignore the option. Example: `-H 'Accept: text/plain'`."
     ),
-    "--user-agent": (
-        "The default is `url-resolver`, without a version. Schemes other than http do not send TEXT."
-    ),
+    "--user-agent": "The default is `url-resolver`, without a version. Only http and https send TEXT.",
     "--proxy": (
         "URL is `http://`, `https://`, `socks5://` or `socks5h://`, with `USER:PASSWORD@` if needed; the "
-        "default port is 1080. The option takes precedence over the proxy variables; `no_proxy` still "
-        "applies. All schemes over TCP use the proxy. Prospero uses UDP, so a prospero URL is refused if a "
-        "proxy is set (S09). With policy `untrusted`, `--trusted-proxy` is required."
+        "default port is 1080. The option takes precedence over the proxy environment variables, except for "
+        "`no_proxy`. All schemes over TCP use the proxy. Prospero uses UDP, so a prospero URL is refused if "
+        "a proxy is set (S09). With policy `untrusted`, `--trusted-proxy` is required."
     ),
     "--cacert": (
-        "FILE has certificates in PEM format, which are trusted in addition to the system's certificate "
-        "authorities. Certificates are always verified: no option disables verification."
+        "FILE has certificates of certificate authorities in PEM format. They are trusted in addition to "
+        "the certificate authorities of the system. No option disables the verification of certificates."
     ),
     "--cert": (
         "FILE is in PEM format. The certificate is sent only to hosts of the given URLs, never to the "
@@ -597,19 +599,19 @@ OF_OPTIONS: Mapping[str, str] = {
     "--pin": (
         "HEX is the SHA-256 fingerprint of the certificate, with or without colons, as printed by `openssl "
         "x509 -fingerprint -sha256`. Only the fingerprint is compared: the name, the dates and the "
-        "authority of the certificate are not checked. The pin applies to hosts in the user's own URLs, "
-        "never to the target of a redirect. The key `pin` in a host section of the configuration pins the "
-        "certificate of one host. The error message for an untrusted certificate contains the fingerprint: "
-        "compare the fingerprint with the one from the operator of the server."
+        "authority of the certificate are not checked. The option applies to the hosts of the given URLs, "
+        "and never to the target of a redirect. The key `pin` in a host section of the configuration has "
+        "the same effect for one host. The error message for an untrusted certificate contains its "
+        "fingerprint, which you should compare with the operator of the server."
     ),
     "--cookies": (
-        "FILE is in Netscape format, and is created if necessary. Session cookies are stored too. Only the "
-        "owner can read FILE. A cookie is sent only to the hosts that set it."
+        "FILE has the Netscape format of curl and wget, and is created if necessary. Session cookies are "
+        "stored, too. Only the owner can read FILE. A cookie is sent only to the hosts that set it."
     ),
     "--gateway": (
-        "The percent-encoded URL, without user and fragment, is appended to the URL of the gateway, for "
-        "example `z39.50r=http://gateway.example/?`. The option is for schemes without a handler (S19). The "
-        "policy also checks the URL of the gateway. The option may be repeated."
+        "The percent-encoded URL, without user and fragment, is appended to the URL of the gateway. "
+        "Example: `z39.50r=http://gateway.example/?`. The option is for schemes without a handler (S19). "
+        "The policy also checks the URL of the gateway. The option may be repeated."
     ),
     "--port": "N is 0 to 65,535. The printed address contains the port.",
     "--listen": (
@@ -622,12 +624,12 @@ OF_OPTIONS: Mapping[str, str] = {
         "`--listen`, and cannot be combined with `--insecure`."
     ),
     "--insecure": (
-        "Everyone on the network path can then read and change the pages. The option does not affect "
-        "certificates of servers, which are always verified."
+        "With the option, everyone on the network path can read and change the pages of the web UI. The "
+        "option does not disable the verification of certificates of servers."
     ),
     "--open": (
         "The browser opens a private file that redirects to the web UI: other users could read a login URL "
-        "in the command line of the browser. Without a browser, the address is printed."
+        "in the command line of the browser. If no browser is found, the command prints the address."
     ),
     "--register": (
         "The option makes `resolve` the URL handler of the desktop, also for nntp, wais and prospero. It "
@@ -640,13 +642,13 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--page-size": ("N is 1 to 10,000. The option applies to directories, menus, groups and search results."),
     "--config": (
-        "`none` reads no file. The default is `config.toml` in `$XDG_CONFIG_HOME/resolve` or "
-        "`~/.config/resolve`; a missing default file is not an error. The file must belong to the user, and "
-        "others must not be able to write to the file."
+        "With `none`, no configuration file is read. The default is `config.toml` in "
+        "`$XDG_CONFIG_HOME/resolve` or `~/.config/resolve`; a missing default file is not an error. The "
+        "file must belong to the user, and other users must not have write permission."
     ),
     # schemes
     "--search": (
-        "TEXT becomes part of the URL: the search terms of a gopher search (item type 7) or of a wais "
+        "TEXT becomes a part of the URL, as the search terms of a gopher search (item type 7) or of a wais "
         "database. For other schemes the option is an error (status 2). Example: `resolve ls --search ferry "
         "wais://wais.example/db`."
     ),
@@ -655,8 +657,9 @@ OF_OPTIONS: Mapping[str, str] = {
         "TYPE becomes part of the URL. For other schemes the option is an error (status 2)."
     ),
     "--type": (
-        "`a` is text with converted line ends, `i` is bytes, and `d` is a listing of names. CODE becomes "
-        "`;type=` of the URL. For other schemes the option is an error (status 2)."
+        "`a` requests a text with converted line ends, `i` requests bytes, and `d` requests a listing of "
+        "names. The option sets `;type=CODE` in the URL. For other schemes the option is an error (status "
+        "2)."
     ),
     "--mlsd": (
         "MLSD (RFC 3659) lists the kind, size and date of each entry. If the server refuses MLSD, `ls` uses "
@@ -665,7 +668,7 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--nlst": (
         "NLST (RFC 959) returns only names, without kinds, sizes and dates. `cat` and `get` always use NLST "
-        "for a directory, as RFC 1738 says. The option helps if the server's LIST has an unknown format."
+        "for a directory, as RFC 1738 says. Use the option if the server's LIST has an unknown format."
     ),
     "--ftp-email": (
         "ADDRESS consists of printable ASCII characters and has an `@`. The default is `anonymous@`, "
@@ -682,31 +685,31 @@ OF_OPTIONS: Mapping[str, str] = {
         "after S seconds."
     ),
     "--until": (
-        "REGEX is matched against the bytes of the session. Each `--send` waits for one match. After the "
+        "REGEX must match the prompts in the received text. Each `--send` waits for one match. After the "
         "last `--send`, one more match ends the session. A REGEX that is not plain text needs the extra "
-        "`telnet`. `--for` limits the duration."
+        "`telnet`. `--for` limits the duration of the session."
     ),
     "--send": (
-        "A line end is appended to TEXT. Without `--until`, TEXT is typed after the service sent text. The "
-        "option may be repeated and needs `--until` or `--for`. TEXT is never printed, but an echo of the "
-        "service is printed."
+        "The client types TEXT and a line end. Without `--until`, the client types TEXT after the service "
+        "sent some text. The option may be repeated and needs `--until` or `--for`. TEXT is not printed, "
+        "but the service may echo TEXT."
     ),
     "--plain": (
-        "Cursor movement, colors and other escape sequences are dropped. The terminal type `dumb` is "
-        "announced to the service instead of `xterm`."
+        "The client removes cursor movement, colors and other escape sequences. It announces the terminal "
+        "type `dumb` to the service, instead of `xterm`."
     ),
     "--attachments": (
         "Attachments are yEnc files, and MIME parts that have a file name or are not text. The attachments "
-        "are saved instead of the article, under their names in the article without directories (S14). "
-        "`--exists` may be `fail`, `skip`, `replace` or `rename`. A damaged attachment is an error, and is "
-        "not saved. The option cannot be combined with `-O`, `-d`, `-r`, `--ledger`, `--dry-run`, `--meta`, "
-        "`--checksum` or `--mirror`."
+        "are saved instead of the article. The file name is the name in the article, without directories "
+        "(S14). `--exists` may be `fail`, `skip`, `replace` or `rename`. A damaged attachment is an error "
+        "and is not saved; the option cannot be combined with `-O`, `-d`, `-r`, `--ledger`, `--dry-run`, "
+        "`--meta`, `--checksum` or `--mirror`."
     ),
     "--parts": (
         "The command finds the other parts of a yEnc file in the overview (OVER) of nearby articles. These "
         "articles have the same author, and the same subject except for the counter, such as `(3/7)`. The "
         "URL may name any of the parts. A `news:` URL needs a server that sends Xref. Without this option, "
-        "a part of a file is an error."
+        "an article with only one part of a file is an error."
     ),
     "--entries": (
         "By default, the client requests the newest 10,000 articles of a newsgroup, or 40 results of a wais "
@@ -733,15 +736,21 @@ OF_STATUSES: Mapping[int, str] = {
         "Check the name, the port and the network. `--tries N` retries the URL after network errors that "
         "may be temporary; `--retry-all` retries after all network errors."
     ),
-    5: "Check the clock and the host name. `--cacert FILE` trusts a private certificate authority.",
+    5: (
+        "Check the clock of this machine and the host name. `--cacert FILE` adds a private certificate "
+        "authority."
+    ),
     6: "Log in with `--user NAME` and `--password-file FILE`, a netrc file or the configuration.",
-    7: "The server deviates from its protocol, or exceeds a limit. See `-v` and `--limit`.",
+    7: (
+        "The server deviates from its protocol, or exceeds a limit. `-v` shows the protocol exchange, and "
+        "`--limit` changes a limit."
+    ),
     8: "The resource is missing, or the server is busy. The message contains the reply of the server.",
     9: (
         "The message names the rule and the option that would permit the URL. `resolve help S08` explains a "
         "rule."
     ),
-    10: "`get` saves no file under the final name. Run the same command again, or check the digest.",
+    10: ("`get` does not save a file under the final name. Run the same command again, or check the digest."),
     11: (
         "The next run resumes the partial file. `--connect-timeout`, `--idle-timeout` and `--max-time` set "
         "the limits."
