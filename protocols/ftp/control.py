@@ -15,15 +15,15 @@ from protocols.wire import Secret, encode_line, encode_refusals
 
 # Reuse of a control connection. The draft of RFC 1738 says that a CWD cannot be undone in general. Therefore
 # a connection is reused in only two cases. In the first case, the CWD arguments of the working directory and
-# of the URL are equal, byte for byte. In the second case, the client can return to the login directory. For
-# this, the client sends `CWD` with the path that `PWD` returned after login. `PWD` must then return this path
-# again. Paths are not compared in any other way and are never joined. The pool stores this state with the
-# connection.
+# of the URL are equal, byte for byte. In the second case, the client can return to the login directory. To
+# return, the client sends `CWD` with the path that `PWD` returned after login. `PWD` must then return this
+# path again. Paths are not compared in any other way and are never joined. The connection pool stores the
+# `FtpSessionState` with the connection.
 
 
 @dataclass(frozen=True, slots=True)
 class LoginKey:
-    """The properties of a login that FTP can distinguish; only equal logins share a connection.
+    """The properties of an FTP login. Only URLs with equal logins share a connection.
 
     The pool also compares the properties of the network connection: address family, proxy and trust
     (CVE-2014-0138, CVE-2023-27535).
@@ -64,13 +64,13 @@ class FtpSessionState:
     Attributes:
         protected: Whether data connections use TLS.
         type_code: The last TYPE that the server accepted with 2yz.
-        extended: Whether EPSV works; None if EPSV was not sent.
-        in_order: Whether the server processes pipelined commands in order, sends 150 before data, and ends
-            each data connection that it announced with 150.
-        lists_facts: Whether FEAT lists MLSD; None if FEAT was not sent.
+        extended: Whether EPSV works, or None if EPSV was not sent.
+        in_order: Whether the server processes pipelined commands in order. A server of this kind also sends
+            150 before data, and ends each data connection that it announced with 150.
+        lists_facts: Whether FEAT lists MLSD, or None if FEAT was not sent.
         home: The path that PWD returned after login.
-        cwds: The CWD arguments from the login directory to the working directory; None after a failed or an
-            additional CWD.
+        cwds: The CWD arguments from the login directory to the working directory. None if the working
+            directory is unknown, after a failed or an additional CWD.
         idle: Whether the connection can accept a command. False during a transfer, and after a transfer
             without a final reply. A connection that is not idle must not be reused.
     """
@@ -95,13 +95,13 @@ class FtpSessionState:
 #: The maximum size of an argument in bytes. For larger arguments, vsftpd responds 500, Pure-FTPd closes the
 #: connection, and ProFTPD sends no reply.
 ARGUMENT_LIMIT = 4000
-#: The maximum number of consecutive 1yz replies. Pure-FTPd sends two. A server that sends more than 100 is
-#: stalling (slow-loris).
+#: The maximum number of consecutive preliminary replies (1yz). Pure-FTPd sends two. A hostile server could
+#: send preliminary replies forever (slow-loris).
 PRELIMINARY_LIMIT = 100
 
 
 class ServiceClosing(TryLater):
-    """A 421 reply, with or without a command: the server closes the connection (RFC 959 5.4).
+    """A 421 reply, which announces that the server closes the connection (RFC 959 5.4).
 
     A retry on a new connection may succeed.
     """
@@ -111,8 +111,8 @@ def command(verb: bytes, *arguments: bytes | Secret) -> Line:
     """Encode a command line.
 
     With an empty argument, the line still contains the space: `CWD ` (RFC 1738 3.2.2). The byte 0xFF is not
-    doubled. RFC 959 requires doubling, but vsftpd and Pure-FTPd would then search for a name with two such
-    bytes.
+    doubled. RFC 959 requires doubling, but vsftpd and Pure-FTPd would then search for a name with two bytes
+    0xFF.
 
     Raises:
         Refused: The arguments contain bytes that would end the line (S02, command injection), or have more
@@ -151,7 +151,7 @@ class Control:
     def say_together(self, *lines: Line) -> Dialogue[None]:
         """Send commands in one write, to a server that processes them in order (pipelining).
 
-        The attribute `commands` counts these commands as one: if the first command fails, all fail.
+        The attribute `commands` counts the commands as one command, because all fail if the first fails.
         """
         self.commands += 1
         yield Send(lines)
@@ -159,14 +159,14 @@ class Control:
     def command(
         self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes]
     ) -> Dialogue[ControlReply]:
-        """Send a command and receive its reply; `ideal` is the code and text of the expected reply."""
+        """Send a command and receive its reply. `ideal` is the code and text of the expected reply."""
         yield from self.say(verb, *arguments)
         return (yield from self.hear_reply(verb, *arguments, ideal=ideal))
 
     def hear_reply(
         self, verb: bytes, *arguments: bytes | Secret, ideal: tuple[int, bytes]
     ) -> Dialogue[ControlReply]:
-        """Receive the reply to a command that was sent; secrets that the reply repeats are masked."""
+        """Receive the reply to a command that was sent. Secrets in the text of the reply are masked."""
         reply = yield from receive(
             self.reader, f"the reply to {verb.decode('ascii')}", ControlReply(ideal[0], (ideal[1],))
         )
@@ -216,7 +216,7 @@ class Control:
             )
 
     def refuse_options(self) -> Dialogue[None]:
-        """Refuse the Telnet options that replies requested; must not be called during a transfer."""
+        """Refuse the Telnet options that replies requested. Do not call this method during a transfer."""
         if not self._options:
             return
         answer = encode_refusals(self._options)

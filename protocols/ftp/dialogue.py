@@ -62,10 +62,10 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-# The command for a directory:
-# - MLSD if it is requested, or if the caller reads entries and FEAT lists MLST or MLSD
-# - LIST if the caller reads entries, and MLSD is unknown or refused
-# - NLST if the caller reads a body or names alone, or if MLSD and LIST are refused
+# The command for a directory is one of these:
+# - MLSD, if MLSD is requested, or if the caller reads entries and FEAT lists MLST or MLSD
+# - LIST, if the caller reads entries, and the server does not support or refuses MLSD
+# - NLST, if the caller reads only names or the body, or if the server refuses MLSD and LIST
 #
 # An empty listing may also mean a missing directory. CWD distinguishes these cases.
 
@@ -74,7 +74,7 @@ UNIMPLEMENTED = (500, 502, 504)
 #: A line of the reply to FEAT. By RFC 3659, a line `MLST` announces both MLST and MLSD. Some servers send
 #: only a line `MLSD`.
 _NAMES_FACTS = re.compile(rb" *MLS[TD]\b", re.IGNORECASE)
-#: The replies of servers to NLST in an empty directory, and to NLST of a missing name.
+#: The reply codes to NLST of an empty directory. Servers send the same codes to NLST of a missing name.
 _PERHAPS_EMPTY = (450, 550)
 #: The reply codes to MLSD and LIST after which another command may still list the directory. Pure-FTPd
 #: replies 501 to MLSD of a file.
@@ -86,8 +86,8 @@ Told: TypeAlias = "dict[str, JsonValue] | None"
 
 
 def names_reply(session: FtpSession, argument: bytes = b"", told: Told = None) -> Reply:
-    """Return the metadata of a listing by NLST; `argument` is the argument of NLST or empty."""
-    from protocols.ftp.listing import NlstReader  # Imported lazily: most URLs name files.
+    """Return the metadata of a listing by NLST. `argument` is the argument of NLST or empty."""
+    from protocols.ftp.listing import NlstReader  # Lazy import: most URLs name files.
 
     findings: list[Finding] = []
     names = NlstReader(session.url, argument, session.control.limits, findings)
@@ -140,7 +140,10 @@ def _end(reply: Reply, ended: CompleteTransfer) -> Dialogue[None]:
 
 
 def _ask_directory(session: FtpSession, argument: bytes) -> Dialogue[Told]:
-    """Request the real path of the working directory by PWD; the server has resolved symbolic links."""
+    """Request the path of the working directory with PWD.
+
+    The server has resolved symbolic links, so the path is in canonical form.
+    """
     if argument or not session.options.placed:
         return None
     reply = yield from session.control.command(b"PWD", ideal=(257, b'"/"'))
@@ -173,7 +176,7 @@ def _is_detailed(options: Options) -> bool:
 def _check_empty(
     session: FtpSession, argument: bytes, ended: TransferRefusal | CompleteTransfer
 ) -> Dialogue[None]:
-    """Check by CWD whether an NLST without names means an empty directory; otherwise raise an error."""
+    """Check with CWD that the directory exists, after an NLST without names. Otherwise, raise an error."""
     verb = (b"NLST", argument) if argument else (b"NLST",)
     if isinstance(ended, TransferRefusal) and (ended.started or ended.reply.code not in _PERHAPS_EMPTY):
         raise refuse_transfer(ended, *verb)
@@ -193,7 +196,7 @@ def _list_facts(session: FtpSession, argument: bytes, told: Told) -> Dialogue[Tr
 
     If the server refuses MLSD and another command may succeed, return the refusal.
     """
-    from protocols.ftp.listing import MlsdReader  # Imported lazily: only listings by MLSD need it.
+    from protocols.ftp.listing import MlsdReader  # Lazy import: most URLs name files.
 
     yield from open_data(session.control)
     instead = "LIST, in its usual forms" if _is_detailed(session.options) else "NLST"
@@ -212,10 +215,10 @@ def _list_facts(session: FtpSession, argument: bytes, told: Told) -> Dialogue[Tr
 
 
 def _stand_in(session: FtpSession, argument: bytes) -> Dialogue[bytes]:
-    """Change to the listed directory (CWD), and return the argument for LIST or NLST: empty after CWD.
+    """Change to the listed directory (CWD), and return the argument for LIST or NLST.
 
-    LIST is sent without an argument. Some servers interpret an argument such as `-a` as an option, and send
-    an empty listing for a missing name.
+    After CWD, the argument is empty, so LIST is sent without an argument. Some servers interpret an argument
+    such as `-a` as an option (argument injection), and send an empty listing for a missing name.
     """
     if not argument or (yield from enter(session)).good:
         return b""
@@ -223,8 +226,8 @@ def _stand_in(session: FtpSession, argument: bytes) -> Dialogue[bytes]:
 
 
 def _list_lines(session: FtpSession, told: Told) -> Dialogue[bool]:
-    """List by LIST (RFC 959 4.1.3); return False if NLST may succeed instead."""
-    from protocols.ftp.listing import ListReader  # Imported lazily: only servers without MLSD need it.
+    """List with LIST (RFC 959 4.1.3). Return False if LIST failed and NLST may succeed."""
+    from protocols.ftp.listing import ListReader  # Lazy import: most servers support MLSD.
 
     yield from open_data(session.control)
     findings: list[Finding] = []
@@ -240,7 +243,8 @@ def _list_lines(session: FtpSession, told: Told) -> Dialogue[bool]:
     raise refuse_transfer(ended, b"LIST")
 
 
-# The metadata of a URL without its body: SIZE and MDTM for a file (RFC 3659), CWD to recognize a directory.
+# The metadata of a URL without its body. SIZE and MDTM return the metadata of a file (RFC 3659). A successful
+# CWD shows that the object is a directory.
 
 
 def describe(session: FtpSession) -> Dialogue[Reply]:
@@ -298,8 +302,8 @@ def retrieve(
     """Return the steps of a retrieval.
 
     The body begins with the first data, or when the final reply shows that the file is empty. The body ends
-    after the final reply of the transfer. Two kinds of failures cause one retry on a new connection. These
-    are a 421 reply before any data, and a failure of the first command on a pooled connection.
+    after the final reply of the transfer. The client retries once on a new connection after two kinds of
+    failures: a 421 reply before any data, and a failure of the first command on a pooled connection.
 
     Returns:
         The state of the connection if the connection can be reused, otherwise None.
@@ -425,8 +429,8 @@ def _is_covered(options: Options, planned: FtpTransfer) -> bool:
 def _measure_text(session: FtpSession) -> Dialogue[FtpTransfer]:
     """Plan a transfer in type A, without SIZE.
 
-    In type A, SIZE is not comparable between servers, because some servers return the size of the transferred
-    text. MDTM is sent only if the caller has a copy that may be outdated.
+    In type A, some servers return the size of the stored file for SIZE, and other servers return the size of
+    the transferred text. MDTM is sent only if the caller has a copy that may be outdated.
     """
     modified = (yield from request_time(session)) if session.options.held is not None else None
     form = BodyForm.FILE if session.options.raw else BodyForm.TEXT
@@ -436,9 +440,9 @@ def _measure_text(session: FtpSession) -> Dialogue[FtpTransfer]:
 def _measure(session: FtpSession) -> Dialogue[FtpTransfer]:
     """Plan a transfer in type I: send SIZE, and MDTM if the modification time is needed.
 
-    If the server refuses SIZE, the transfer continues without a size. The modification time is needed for the
-    time of the saved file, or to check whether a partial file is outdated. Metadata from a listing is not
-    requested again, except for the transfer of a range.
+    If the server refuses SIZE, the transfer continues without a size. The modification time is needed to set
+    the time of the saved file, or to check whether a partial file is outdated. If a listing contained the
+    metadata, the client requests the metadata again only for the transfer of a range.
     """
     options = session.options
     is_part = options.start or options.stop is not None
@@ -454,8 +458,8 @@ def _measure(session: FtpSession) -> Dialogue[FtpTransfer]:
 def _asks_together(session: FtpSession) -> bool:
     """Return whether to send EPSV before the replies to SIZE and MDTM have arrived.
 
-    This saves a round trip. The client does this only if these replies cannot change the transfer: the
-    complete file is transferred in any case.
+    Sending EPSV early saves a round trip. EPSV is sent early only if the complete file is transferred in any
+    case, so that the two replies cannot change the transfer.
     """
     state, options = session.state, session.options
     is_whole = options.held is None and not options.start and options.stop is None
@@ -463,7 +467,7 @@ def _asks_together(session: FtpSession) -> bool:
 
 
 def _measure_and_request_port(session: FtpSession) -> Dialogue[tuple[FtpTransfer, PassiveReply]]:
-    """Plan like `_measure`, with EPSV in the same write: one round trip for all commands."""
+    """Plan a transfer like `_measure`, and send EPSV in the same write to save a round trip (pipelining)."""
     control, options = session.control, session.options
     size, modified, _ = options.listed
     is_listed, asks_time = size is not None, modified is None and options.want == "file"
@@ -517,7 +521,7 @@ _ARCHIVE = b"archive"
 
 
 class FtpReplayServer:
-    """The server of a replayed FTP retrieval; see `protocols.contract.ReplayPeer`."""
+    """The server of a replayed FTP retrieval (see `protocols.contract.ReplayPeer`)."""
 
     def __init__(self, kept: ArchivedObject) -> None:
         self._kept = kept

@@ -21,8 +21,8 @@ from protocols.ftp.url import FtpUrl, build
 from protocols.location import Kind
 from protocols.syntax import encode
 
-# Dates in LIST have a precision of a minute or a day. Their time zone is the server's local time, and the
-# year is often missing.
+# Dates in LIST have a precision of a minute or a day. The dates are in the server's local time, and the year
+# is often missing.
 #
 # A date without a time zone is ambiguous. Therefore the original text of such a date is stored (`local`), and
 # the client does not compare such dates. Servers omit the year if a date is less than half a year old. Some
@@ -59,18 +59,19 @@ _FORMS = tuple(
         ),
     )
 )
-#: MS-DOS listings have two-digit years; 70 to 99 mean 1970 to 1999.
+#: The first two-digit year of the 20th century in MS-DOS listings: 70 to 99 mean 1970 to 1999.
 _CENTURY_TURN = 70
-#: The range of a date without a year. Such a date is at most half a year and some days in the past. The date
-#: is at most 26 hours in the future, because the server may be in another time zone.
+#: The range of a date without a year, around the current time. A date without a year is at most half a year
+#: and some days in the past. The date is at most 26 hours in the future, because the server may be in another
+#: time zone.
 _BACK, _AHEAD = timedelta(days=190), timedelta(hours=26)
 
 
 class ListDate(NamedTuple):
     """A date of a LIST line.
 
-    `text` is the original text. `certain` is set if the text has a time zone, otherwise `local` is set, with
-    the precision of the text.
+    `text` is the original text. If the text contains a time zone, `certain` is set. Otherwise, `local` is
+    set, with the precision of the text.
     """
 
     text: str
@@ -80,14 +81,14 @@ class ListDate(NamedTuple):
 
 
 def parse_date(octets: bytes, now: datetime | None) -> ListDate:
-    """Parse a date of a LIST line; a date without a year needs `now`."""
+    """Parse a date of a LIST line. For a date without a year, the year is derived from `now`."""
     text = octets.decode("utf-8", "surrogateescape")
     for form in _FORMS:
         if found := form.fullmatch(octets):
             parts = {name: value for name, value in found.groupdict().items() if value is not None}
             try:
                 return _parse_date(text, parts, now)
-            except (ValueError, OverflowError):  # The day does not exist.
+            except (ValueError, OverflowError):  # The month does not have this day.
                 break
     return ListDate(text)
 
@@ -235,15 +236,15 @@ def is_heading(line: bytes, *, first: bool) -> bool:
 
 
 def read_line(line: bytes, now: datetime | None) -> ListLine | None:
-    """Parse a line, or return None for an unknown format; `now` determines a missing year."""
+    """Parse a LIST line, or return None for an unknown format. A missing year is derived from `now`."""
     for form in (_read_eplf, _read_dos, _read_netware, _read_unix, _read_vms):
         if (found := form(line, now)) is not None:
             return found
     return None
 
 
-def _read_eplf(line: bytes, now: datetime | None) -> ListLine | None:
-    """Parse an EPLF line (easily parsed LIST format); its times are in UTC and thus certain."""
+    """Parse a line in the format EPLF (easily parsed LIST format). The times of EPLF are in UTC."""
+    """Parse a line in the format EPLF (easily parsed LIST format), whose times are in UTC."""
     found = _EPLF.fullmatch(line)
     if found is None:
         return None
@@ -299,8 +300,8 @@ def _read_vms(line: bytes, now: datetime | None) -> ListLine | None:
 def _link(read: ListLine, size: bytes) -> ListLine:
     """Split `name -> target` of a symbolic link at the correct arrow.
 
-    Names may contain arrows too. The size of the link is the length of the target, which shows the correct
-    arrow.
+    A name may contain an arrow too. The correct arrow is found by the size of the link, which equals the
+    length of the target.
     """
     length = _number(size.decode("latin-1"), 5)
     at = len(read.name) - (length or 0)
@@ -316,7 +317,7 @@ def _link(read: ListLine, size: bytes) -> ListLine:
 
 
 def _add_size(read: ListLine, size: bytes) -> ListLine:
-    """Set the size of a document; a number with a unit is a rounded size and is stored as text."""
+    """Set the size of a document. A number with a unit is a rounded size and is stored as text."""
     if read.kind is not Kind.DOCUMENT:
         return read
     text = size.decode("latin-1")
@@ -396,9 +397,9 @@ class NlstReader:
     """A reader of NLST output (one name per line) that creates entries.
 
     Some servers send the argument of NLST (`argument`, may be empty) as a prefix of each name. Other servers
-    do not. To detect the prefix, the first names are stored, up to `_HELD` bytes, until a name does not begin
-    with the prefix. If all stored names have the prefix, a later name without the prefix is rejected as a
-    name outside the directory.
+    do not. To detect the prefix, the reader stores the first names, up to `_HELD` bytes. The reader stops
+    earlier at a name without the prefix. If all stored names have the prefix, a later name without the prefix
+    is rejected as a name outside the directory (path traversal).
 
     Raises:
         LimitExceeded: A line is longer than `limits.line` (or `limits.body`, if that is less).
@@ -479,7 +480,7 @@ def _split(octets: bytes) -> list[bytes]:
 
 
 def split_lines(octets: bytes) -> list[bytes]:
-    """Split at LF, with or without a CR before the LF; the last item is an incomplete line.
+    """Split at LF, with or without a CR before the LF. The last item is an incomplete line.
 
     A name that contains LF cannot be recognized, because ProFTPD and vsftpd send the LF unescaped.
     """
@@ -542,7 +543,7 @@ def _split_facts(line: bytes) -> tuple[dict[str, str], bytes, bool] | None:
     if line.startswith(b" "):
         return {}, line[1:], False
     written, ended, name = line.partition(b"; ")
-    if not ended:  # some servers omit the last semicolon
+    if not ended:  # some servers omit the semicolon after the last fact
         written, ended, name = line.partition(b" ")
     facts = parse_facts(written) if ended else None
     if facts is None:
@@ -552,7 +553,8 @@ def _split_facts(line: bytes) -> tuple[dict[str, str], bytes, bool] | None:
 
 def _with_facts(entry: Entry, facts: dict[str, str], kind: str) -> Entry:
     extra: dict[str, JsonValue] = dict(facts)
-    sized = kind in ("", *_MLSD_KINDS)  # the size of a link is that of the link itself; a device has no size
+    # The size of a link is the size of the link itself and not of its target. A device has no size.
+    sized = kind in ("", *_MLSD_KINDS)
     target = facts.get("type", "").partition(":")[2]
     if _is_link(kind) and target:
         extra["link"] = target.encode("latin-1").decode("utf-8", "surrogateescape")
@@ -594,8 +596,8 @@ class ListReader:
     """A reader of LIST output that creates entries.
 
     No standard defines the formats (RFC 959 4.1.3). The known formats were collected from many servers. Each
-    entry has `source: list` in `extra`. If most of the first lines (in the first `_HELD` bytes) end in CR LF,
-    an LF without CR is part of a name. Otherwise, LF ends a line. `now` determines missing years.
+    entry has `source: list` in `extra`. If most lines in the first `_HELD` bytes end in CR LF, an LF without
+    CR is part of a name. Otherwise, LF ends a line. Missing years are derived from `now`.
 
     Raises:
         LimitExceeded: As in `NlstReader`. A line that cannot be parsed does not raise an error.

@@ -68,10 +68,7 @@ class ControlReply(NamedTuple):
         return f"{self.code} {self.text}".rstrip()
 
     def hide_secret(self, secret: bytes) -> ControlReply:
-        """Return the reply without `secret`, which servers may repeat in their text.
-
-        No text of the result contains the secret.
-        """
+        """Return the reply with `secret` masked, because a server may repeat a secret in its reply."""
         if not secret or secret not in self.octets:
             return self
         return self._replace(lines=tuple(line.replace(secret, b"****") for line in self.lines))
@@ -82,7 +79,7 @@ class ControlReply(NamedTuple):
 
     @property
     def good(self) -> bool:
-        """Return whether the reply is 2yz; only the first digit is compared (RFC 1123 4.1.2.11)."""
+        """Return whether the reply is 2yz. Only the first digit is compared (RFC 1123 4.1.2.11)."""
         return 200 <= self.code < 300
 
     @property
@@ -115,7 +112,7 @@ def read_reply(limits: Limits) -> Reader[ControlReply]:
     The reader raises:
 
     - `ProtocolError` for bytes that are not a reply, and for NUL
-    - `LimitExceeded`: `line` above the limit of a line, `lines` above the limit of lines or 1 MiB in total
+    - `LimitExceeded`: `line` for a line above the limit, `lines` for too many lines or more than 1 MiB
     - `Disconnected` at the end of the connection
     """
 
@@ -182,7 +179,10 @@ def _is_option(raw: bytes) -> bool:
 
 
 def _clean(raw: bytes, options: list[tuple[int, int]]) -> bytes:
-    """Return a line without its line end and Telnet commands; append the requested options to `options`."""
+    """Return a line without its line end and Telnet commands.
+
+    The Telnet options that the peer requests are appended to `options`.
+    """
     if _IAC in raw:
         options += [(m[1][0], m[2][0]) for m in _TELNET.finditer(raw) if m[1]]
         raw = _TELNET.sub(lambda match: b"\xff" if match[3] == b"\xff" else b"", raw)
@@ -272,19 +272,19 @@ def parse_size(reply: ControlReply) -> int | None:
 def parse_time(octets: bytes) -> datetime | None:
     """Parse `YYYYMMDDHHMMSS[.sss]` in UTC: a 213 reply to MDTM, or the MLSD fact `modify`.
 
-    Return None for a text that begins with `19100`. Such a text comes from a server with the year 2000 bug
-    and does not mean 1910.
+    Return None for a text that begins with `19100`. A server with the year 2000 bug sends this text for the
+    year 2000, not for 1910.
     """
     match = _TIME.fullmatch(octets)
     if match is None:
         return None
-    from protocols.text import in_utc  # Imported lazily: a plan has no dates.
+    from protocols.text import in_utc  # Lazy import: `explain` does not parse dates.
 
     return in_utc(match.groups())
 
 
 def parse_path(reply: ControlReply) -> bytes | None:
-    """Return the path in a 257 reply: the quoted text, in which two quotes represent one quote.
+    """Return the path in a 257 reply: the text between quotes, with doubled quotes decoded.
 
     Return None without a closing quote (CVE-2017-1000254), for an empty path, and for a path with a control
     character. Some servers do not double a quote in the path, so the path may be wrong. Therefore the caller
@@ -308,7 +308,7 @@ _SIX_NUMBERS = re.compile(rb"(?<!\d)(?<!\d,)(\d{1,3}(?:,\d{1,3}){5})(?!,?\d)")
 
 
 class PassiveReply(NamedTuple):
-    """A reply to EPSV or PASV, and its port; without a port, the port is None."""
+    """A reply to EPSV or PASV, and the port in the reply or None."""
 
     reply: ControlReply
     port: int | None

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 _UNKNOWN = Secret(b"****")
 
 #: Tested servers that process pipelined commands in order. RFC 959 5.4 requires a client to wait for each
-#: reply, and some other servers lose all commands except the first. The client would detect the loss only by
-#: an idle timeout.
+#: reply. Some other servers discard all pipelined commands except the first, and the client would then wait
+#: until the idle timeout.
 _IN_ORDER = (b"vsFTPd", b"ProFTPD", b"Pure-FTPd")
 
 
@@ -69,9 +69,9 @@ def log_in(control: Control, url: FtpUrl, options: Options) -> Dialogue[None]:
 
 
 def _hear_greeting(control: Control) -> Dialogue[ControlReply]:
-    """Receive the greeting 220 or 230.
+    """Receive the greeting 220 or 230, possibly after a 120 reply.
 
-    A 120 reply announces that a 220 reply will follow.
+    A 120 reply announces that a 220 reply will follow later.
     """
     for _ in range(PRELIMINARY_LIMIT):
         reply = yield from control.hear_greeting()
@@ -82,7 +82,10 @@ def _hear_greeting(control: Control) -> Dialogue[ControlReply]:
 
 
 def _secure(control: Control, greeting: ControlReply, mode: Literal["try", "require"]) -> Dialogue[None]:
-    """Send AUTH TLS on an unencrypted connection, then request TLS for data connections too (RFC 4217)."""
+    """Send AUTH TLS on an unencrypted connection (STARTTLS, RFC 4217).
+
+    Afterwards, request TLS for data connections too.
+    """
     answer = greeting
     if greeting.code != 230:
         answer = yield from control.command(b"AUTH", b"TLS", ideal=(234, b"Proceed"))
@@ -153,9 +156,9 @@ _ABSOLUTE = "an empty segment is a CWD without argument; an absolute path starts
 
 
 class ConnectionNotReusable(Exception):
-    """The exception for a pooled connection that cannot return to the login directory.
+    """The error of a pooled connection that cannot return to the login directory.
 
-    The path of a URL starts at the login directory.
+    The path of each URL starts at the login directory, so the connection cannot be reused.
     """
 
 
@@ -214,7 +217,7 @@ def change_directory(control: Control, cwds: tuple[bytes, ...]) -> Dialogue[None
 
 
 def enter(session: FtpSession) -> Dialogue[ControlReply]:
-    """Send CWD with the URL's name; a 2yz reply shows that the name is a directory."""
+    """Send CWD with the URL's name. A 2yz reply shows that the name is a directory."""
     session.state.cwds = None
     return (yield from session.control.command(b"CWD", session.name, ideal=(250, b"OK")))
 

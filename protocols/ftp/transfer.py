@@ -1,8 +1,8 @@
 """An FTP transfer: a data connection, a command, the data, the final reply (RFC 959 5, RFC 2428).
 
-The data connection is opened before the command is sent, because servers send 150 only after the connection
-exists. Stream mode does not announce a length. Therefore a transfer is complete only if all these conditions
-are met:
+The data connection is opened before the command is sent, because servers send 150 only after the data
+connection exists. Stream mode does not announce a length. Therefore a transfer is complete only if all these
+conditions are met:
 
 - the final reply is 2yz
 - the data ended in an orderly way (in TLS: with close_notify)
@@ -45,15 +45,15 @@ from protocols.step import (
     receive,
 )
 
-# Type A: data is sent as NVT text; a line ends in CR LF on every system (RFC 959 3.1.1.1).
+# In type A, data is sent as NVT text. A line ends in CR LF on every system (RFC 959 3.1.1.1).
 
 
 class NetworkText:
     """A filter that converts the bytes of a type A transfer into text with the line end LF.
 
     CR LF becomes LF, and CR NUL becomes CR. A single CR or LF is not changed, because vsftpd by default sends
-    a file unchanged in type A. A CR at the end of a block is stored until the next block. At the end of the
-    data, such a CR is part of the data.
+    a file unchanged in type A. A CR at the end of a block is stored until the next block. A CR at the end of
+    the complete data is part of the data.
     """
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class FtpTransfer(NamedTuple):
 
 
 class TransferRefusal(NamedTuple):
-    """A final reply 4yz or 5yz without any data; `started` is set if a 1yz reply preceded it."""
+    """A final reply 4yz or 5yz without any data. `started` is set after an earlier 1yz reply."""
 
     reply: ControlReply
     started: bool
@@ -123,7 +123,7 @@ def transfer(
     because servers differ in their reply to the closed data connection.
 
     Raises:
-        Truncated: Only some of the bytes arrived; the error contains both numbers.
+        Truncated: Only some of the bytes arrived. The error contains the received and the expected number.
         Disconnected: The data connection failed before the first byte.
         ServiceClosing: A 421 reply arrived before the first byte.
     """
@@ -157,7 +157,7 @@ def settle(reply: Reply, whole: CompleteTransfer) -> Dialogue[None]:
 
 
 def _is_announced(state: FtpSessionState, verb: bytes) -> bool:
-    """Return whether the reply 150 arrives before the first byte of data.
+    """Return whether the server sends the reply 150 before the first byte of data.
 
     If the control connection uses TLS, a server may complete the TLS handshake of the data connection before
     150.
@@ -306,7 +306,7 @@ def set_type(control: Control, code: bytes) -> Dialogue[None]:
 def open_data(control: Control, offer: PassiveReply | None = None) -> Dialogue[None]:
     """Open the data connection with EPSV, or with PASV if EPSV fails (IPv4 only).
 
-    `offer` is the reply to EPSV if it has already arrived; otherwise EPSV is sent.
+    `offer` is the reply to EPSV, if the reply has already arrived. Without `offer`, EPSV is sent.
     """
     state = control.state
     if state.extended is not False:

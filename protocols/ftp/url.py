@@ -31,9 +31,9 @@ class FtpUrl(HostUrl):
 
 
 def parse(text: UrlText) -> FtpUrl:
-    """Parse an ftp URL: split the path at `/` first, then decode each segment.
+    """Parse an ftp URL: split the path at `/`, and then decode each segment.
 
-    For example, `%2Fetc` becomes the single argument `/etc`.
+    The order matters: `%2Fetc` becomes the single argument `/etc`.
     """
     login, start = parse_login(text)
     if start == text.end:
@@ -49,7 +49,10 @@ def parse(text: UrlText) -> FtpUrl:
 
 
 def _parse_typecode(text: UrlText, start: int) -> tuple[int, str | None]:
-    """Return the end index of the path, and the typecode; add findings for errors in the path or typecode."""
+    """Return the end index of the path, and the typecode.
+
+    Errors in the path or typecode are added as findings.
+    """
     last = text.text.rfind("/", start, text.end) + 1
     mark = text.text.lower().rfind(";type=", last, text.end)
     if mark < 0:

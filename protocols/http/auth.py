@@ -2,7 +2,7 @@
 
 - Credentials in the URL are sent with the first request.
 - Stored credentials are sent with the first request if others cannot read the connection (TLS or loopback).
-  Otherwise, they are sent only after the server requested a login (401).
+  Otherwise, stored credentials are sent only after the server requested a login (401).
 - Digest is preferred to Basic, and Basic is never tried after Digest failed.
 - A user name and password that the server rejected are not sent to this server again in the same run.
 """
@@ -69,7 +69,7 @@ def _sessions_of(memory: dict[str, object]) -> AuthSessions:
 
 
 class HttpLogin:
-    """The authentication of one retrieval; the reply reports the `findings` of the authentication."""
+    """The authentication of one retrieval. The reply of the retrieval reports its `findings`."""
 
     def __init__(self, url: HttpUrl, options: Options, limits: Limits) -> None:
         self._url = url
@@ -159,7 +159,10 @@ class HttpLogin:
         return comparable_host(self._url.host), self._url.effective_port, self._credentials
 
     def _can_answer(self, answer: HttpAnswer, request: HttpRequest) -> Dialogue[bool]:
-        """Return whether new credentials can satisfy the 401 response; if so, skip the response body."""
+        """Return whether new credentials can satisfy the 401 response.
+
+        If the result is True, the body of the response is skipped.
+        """
 
         if self._credentials is None:
             self._credentials = yield from self._find_credentials(challenged=True)
@@ -179,7 +182,7 @@ class HttpLogin:
         return True
 
     def _check_not_refused(self, digest: Digest, head: ResponseHead) -> None:
-        """Check whether the server rejected the password, in this response or earlier in the run.
+        """Check that the server did not reject the password, in this response or earlier in the run.
 
         Raises:
             AccessDenied: the password was rejected.
@@ -221,7 +224,7 @@ _PARAMETER = re.compile(rf"({_TOKEN})[ \t]*=[ \t]*(?:{_QUOTED}|({_TOKEN})){_END}
 _TOKEN68 = re.compile(rf"[-._~+/0-9A-Za-z]+=*{_END}")
 _QUOTED_PAIR = re.compile(r"\\(.)", re.DOTALL)
 
-#: The maximum number of parsed challenges. A normal server sends a few, a hostile server may send thousands.
+#: The maximum number of parsed challenges (resource exhaustion). A normal server sends only a few.
 _MOST = 32
 
 
@@ -229,7 +232,7 @@ class Challenge(NamedTuple):
     """An authentication challenge.
 
     `scheme` and the parameter names are in lower case, and the parameter values are unquoted. If a parameter
-    is repeated, the first value counts.
+    is repeated, the first value is used.
     """
 
     scheme: str
@@ -283,8 +286,8 @@ def _end_of(found: re.Match[str] | None) -> int:
     return found.end()
 
 
-# Digest authentication proves a user name and a password without sending the password (RFC 7616; without qop,
-# RFC 2069).
+# Digest authentication proves a user name and a password without sending the password (RFC 7616). Without the
+# parameter qop, RFC 2069 applies.
 #
 # A `Digest` contains one nonce of a server, counts the uses of the nonce, and returns the Authorization field
 # for a request. The values of a challenge are decoded as Latin-1, like all header fields. The hash is
@@ -322,7 +325,7 @@ class Digest:
 
     @property
     def spent(self) -> bool:
-        """Return whether the counter of the nonce has reached its maximum."""
+        """Return whether the nonce is used up, because its counter has reached the maximum."""
         return self._count >= _NONCE_COUNT_LIMIT
 
     def covers(self, target: bytes) -> bool:
@@ -420,7 +423,7 @@ def _find_unsupported(challenge: Challenge) -> str | None:
         return f"the algorithm {challenge.parameters['algorithm']!r}"
     if qop is not None and "auth" not in [each.strip().lower() for each in qop.split(",")]:
         return f"qop {qop!r}"
-    # RFC 2069 defined MD5 without qop; the other algorithms require qop
+    # RFC 2069 defined MD5 without the parameter qop. The other algorithms require qop.
     if qop is None and _algorithm_of(challenge) != "MD5":
         return f"{_algorithm_of(challenge)} without qop"
     return None
@@ -434,8 +437,8 @@ def _quote(text: str) -> str:
 # Some proxies do not require a login and forward `Proxy-Authorization` to the origin server (credential
 # leak).
 #
-# After a 407 response, the login is sent with every request to the proxy. The client uses Digest if the proxy
-# supports Digest (RFC 7616), otherwise Basic. The Digest field differs in each request.
+# After a 407 response, the login is sent with every request to the proxy. If the proxy supports Digest (RFC
+# 7616), the client uses Digest. Otherwise, the client uses Basic. The Digest field differs in each request.
 
 #: The number of random bytes that `heed` needs for a client nonce.
 UNGUESSABLE = 16
@@ -444,7 +447,7 @@ _REMEMBERED = 256
 
 
 class HttpProxyAuth:
-    """The login to a proxy; `proxy` is the proxy's URL for display."""
+    """The login to an HTTP proxy. `proxy` is the proxy's URL for display."""
 
     def __init__(self, proxy: str, credentials: Credentials | None) -> None:
         self.proxy = proxy

@@ -49,7 +49,7 @@ _BODY = "the body, as framed in the head"
 
 
 class HttpAnswer(NamedTuple):
-    """A response whose head was read; the body is read through `exchange`."""
+    """A response whose head was read. The body is read through `exchange`."""
 
     exchange: Http1Exchange | Http2Exchange
     head: ResponseHead
@@ -261,7 +261,7 @@ class _HttpCall:
         try:
             early = yield self._make_send()
         except Disconnected:
-            self.exchange.cut_off()  # a server may send a response before it closes the connection
+            self.exchange.cut_off()  # the send failed, but the server may have sent an early response
         if early is not None:
             self.exchange.cut_off()
             return cast(ResponseHead, early)

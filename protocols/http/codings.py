@@ -4,8 +4,8 @@ Only one content coding is accepted per body. The decoder returns a block of dec
 caller requests it. A few coded bytes therefore never become a very large body in memory.
 
 - After the first mebibyte, the decoded bytes are limited to `ratio` times the coded bytes.
-- The coded bytes are limited like any body. In addition, at most one mebibyte of consecutive coded bytes may
-  decode to nothing.
+- The coded bytes are limited like any body. In addition, the decoder accepts at most one mebibyte of
+  consecutive coded bytes that produce no output.
 
 gzip and deflate come from the standard library; the caller supplies other codings.
 """
@@ -23,12 +23,12 @@ from protocols.options import Unpacking
 PIECE = 65_536
 
 #: The maximum number of coded bytes that the decoder receives at a time. The decoder copies the unused bytes
-#: for each gzip member and each decoded block. With larger values, many members of 21 bytes would take
-#: quadratic time.
+#: for each gzip member and each decoded block. If an attacker sent many gzip members of 21 bytes, a larger
+#: value would lead to quadratic time.
 FED = 16_384
 
-#: The number of decoded bytes before the ratio is checked. A page of blanks compresses well and is not an
-#: attack.
+#: The number of decoded bytes before the expansion ratio is checked (decompression bomb). A small body, such
+#: as a page of blanks, may have a high ratio without being an attack.
 _GRACE = 1_048_576
 
 #: The maximum number of consecutive coded bytes without output. Empty members, empty blocks, metadata and

@@ -1,9 +1,9 @@
 """The cookies of one run (RFC 6265bis): parsing, storage, and selection for a request.
 
 This module is stricter than the standard because of S11 (credential scope). Port 80 of http and port 443 of
-https share cookies. Every other port has separate cookies. If the cookie jar is not stored in a file, all
-cookies are removed at the end of the run. If the jar is stored in a file, the local clock decides whether a
-cookie has expired. Otherwise, the Date field of the response decides.
+https share cookies. Every other port has separate cookies. A cookie jar that is not stored in a file is
+deleted at the end of the run. For a cookie jar in a file, expiry times are compared with the local clock.
+Otherwise, expiry times are compared with the Date field of the response.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from protocols.authority import comparable_host
 from protocols.http.response import ResponseHead
 from protocols.http.url import HttpUrl
 
-#: Size limits in bytes: of a cookie's name and value together, of an attribute's value, and of the Cookie
-#: field in a request.
+#: Size limits in bytes. The limits apply to a cookie's name and value together, to an attribute's value, and
+#: to the Cookie field in a request.
 LONGEST_PAIR = 4_096
 _LONGEST_ATTRIBUTE = 1_024
 _LONGEST_FIELD = 16_384
@@ -28,8 +28,8 @@ _LONGEST_LIFE = 400 * 86_400
 
 CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
-#: A function that returns the public suffix of a host name (RFC 6265bis 5.5), below which anyone can register
-#: a name.
+#: A function that returns the public suffix of a host name (RFC 6265bis 5.5). Anyone can register names below
+#: a public suffix, such as `co.uk`.
 SuffixOf = Callable[[str], str]
 
 #: The key of the cookie jar in the memory of a run.
@@ -40,9 +40,9 @@ class Cookie(NamedTuple):
     """A stored cookie.
 
     The cookie is sent to `host`, and also to subdomains of `host` if `subdomains` is set. Host names have no
-    trailing dot here. `port` is None for the default ports of http and https. `expires` is in seconds since
-    1970. The value None means a session cookie, or a cookie in a jar that is not stored in a file.
-    `http_only` is stored only because cookie files of other programs contain it.
+    trailing dot here. The default ports of http and https are stored as `None` in `port`. `expires` is in
+    seconds since 1970. The value None means a session cookie, or a cookie in a jar that is not stored in a
+    file. `http_only` is stored only because cookie files of other programs contain this attribute.
     """
 
     name: str
@@ -67,8 +67,8 @@ class Cookie(NamedTuple):
 class Jar:
     """The cookie jar of a run: all cookies in the order in which they were set.
 
-    `revision` is the number of changes that servers made. Only a jar that is stored in a file has a `clock`.
-    The `clock` decides whether a cookie has expired.
+    `revision` is the number of changes that servers made. A cookie jar has a `clock` only if the jar is
+    stored in a file. The expiry times of its cookies are compared with the `clock`.
     """
 
     def __init__(self, clock: Callable[[], datetime] | None = None) -> None:
@@ -166,7 +166,7 @@ def _read_pair(text: str) -> tuple[str, str] | None:
 def _attributes_of(text: str) -> Iterator[tuple[str, str]]:
     """Yield the attributes of a cookie in lower case, without overlong values.
 
-    If an attribute is repeated, the last occurrence counts.
+    The caller uses the last occurrence of a repeated attribute.
     """
     for each in text.split(";")[1:]:
         name, _, value = each.partition("=")
@@ -175,7 +175,10 @@ def _attributes_of(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _domain_of(domain: str, host: str, suffix_of: SuffixOf | None) -> tuple[str, bool] | None:
-    """Return the cookie's host and whether subdomains are included; None if the domain is not allowed."""
+    """Return the cookie's host, and whether the cookie is also sent to subdomains.
+
+    If the domain is not allowed, the result is `None`.
+    """
     domain = comparable_host(domain.removeprefix("."))
     if domain in ("", host):
         alone = not domain or suffix_of is None or is_alone(host) or suffix_of(host) == host
@@ -187,7 +190,7 @@ def _domain_of(domain: str, host: str, suffix_of: SuffixOf | None) -> tuple[str,
 
 def is_alone(host: str) -> bool:
     """Return whether the host is an IP address or a name with a single label."""
-    from ipaddress import ip_address  # imported lazily: takes 1 ms, and most runs receive no cookie
+    from ipaddress import ip_address  # lazy import: takes 1 ms, and most runs receive no cookie
 
     try:
         ip_address(host)
@@ -214,7 +217,7 @@ def _keeps_its_word(cookie: Cookie, attributes: dict[str, str], url: HttpUrl) ->
 def _is_alive(attributes: dict[str, str], now: str) -> bool:
     """Return whether the response sets the cookie and does not delete it.
 
-    A response deletes a cookie if the new expiry is at or before the Date of the response. Max-Age takes
+    A response deletes a cookie if the new expiry time is not after the Date of the response. Max-Age takes
     precedence over Expires. An invalid attribute is ignored.
     """
     if re.fullmatch(r"-?[0-9]+", attributes.get("max-age", "")):
@@ -283,7 +286,10 @@ _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def has_passed(expires: str, now: str) -> bool:
-    """Return whether `expires` is before `now`, the Date of the response; False for an unreadable date."""
+    """Return whether the date `expires` is before `now`, the Date of the response.
+
+    For a date that cannot be parsed, the result is False.
+    """
     date = parse_cookie_date(expires)
     return date is not None and date <= (parse_cookie_date(now) or _LONG_AGO)
 
@@ -312,7 +318,7 @@ def _full_year(year: int) -> int:
     return year + 1900 if 70 <= year <= 99 else year + 2000 if year <= 69 else year
 
 
-# Cookie files are untrusted input. A line whose cookie no server could have set is an error.
+# Cookie files are untrusted input. If no server could have set the cookie in a line, the line is an error.
 
 TITLE = b"# Netscape HTTP Cookie File\n# Secrets, kept by resolve; comments stay as they are.\n\n"
 
@@ -325,7 +331,7 @@ Cookies = Mapping[tuple[object, ...], Cookie]
 
 
 class BadLine(Exception):
-    """A line that is neither a cookie nor a comment; the message contains the reason, but not the line."""
+    """A line that is neither a cookie nor a comment. The message contains the reason, but not the line."""
 
 
 def read_lines(octets: bytes) -> Iterator[tuple[int, bytes]]:
@@ -335,7 +341,7 @@ def read_lines(octets: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def parse_line(line: bytes, serial: int, suffix_of: SuffixOf | None) -> Cookie | None:
-    """Parse a line as a cookie; return None for a comment or an empty line.
+    """Parse a line as a cookie, or return None for a comment or an empty line.
 
     Raises:
         BadLine: the line is neither a cookie nor a comment.
@@ -348,8 +354,8 @@ def parse_line(line: bytes, serial: int, suffix_of: SuffixOf | None) -> Cookie |
     if CONTROLS.search(text):
         raise BadLine("the line holds a control character")
     fields = text.split("\t")
-    # curl and wget also write cookies with an empty value. An editor may have removed the tab at the end of
-    # the line.
+    # curl and wget write a cookie with an empty value as a line that ends with a tab. An editor may have
+    # removed this tab.
     if len(fields) == 6:
         fields.append("")
     if len(fields) != 7:

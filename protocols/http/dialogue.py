@@ -35,9 +35,9 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
     """Return the steps of a retrieval.
 
     If the caller needs only metadata, the request is HEAD. If the server does not support HEAD, the request
-    is GET, and the body is not read. A request that resumes a partial copy (without `Options.stop`) is
-    repeated for the complete object in two cases. Either the object is now shorter than the partial copy, or
-    the response contains another range.
+    is GET, and the body is not read. If a request to resume a partial copy (without `Options.stop`) fails,
+    the client requests the complete object. The request fails if the object is now shorter than the partial
+    copy, or if the response contains another range.
     """
     options, limits = options or Options(), limits or Limits()
     login = HttpLogin(url, options, limits)
@@ -91,7 +91,7 @@ def _settle(
         yield StartBody(reply)
         return
     if options.want == "listing":
-        from protocols.http.index import index_reader  # imported lazily: most URLs name documents
+        from protocols.http.index import index_reader  # lazy import: most URLs name documents
 
         reply = replace(reply, listing=index_reader(url, answer.head, limits, reply.findings))
     yield StartBody(reply)
@@ -105,15 +105,16 @@ def _is_conditional(options: Options) -> bool:
 def _is_covered(held: Validators | None, reply: Reply) -> bool:
     """Return whether the local copy is current.
 
-    The validators are compared here too, because a server may ignore a condition. nginx with
-    `if_modified_since exact` sends the object unless its modification time equals that of the local copy.
+    The validators are compared here too, because a server may ignore a conditional request. An nginx with
+    `if_modified_since exact` sends the object again if the two modification times differ, even if the local
+    copy is newer.
     """
     now = Validators(size=reply.size, modified=reply.modified, etag=reply.etag)
     return held is not None and held.covers(now)
 
 
 def _landing(url: HttpUrl, asked: tuple[str, bytes], media_type: str | None) -> list[Finding]:
-    from protocols.http.response import landed_elsewhere  # imported lazily: few URLs redirect to another host
+    from protocols.http.response import landed_elsewhere  # lazy import: few URLs redirect to another host
 
     found = landed_elsewhere(url, asked, media_type)
     return [] if found is None else [found]
@@ -126,7 +127,7 @@ def _give_refusal(
     reply = replace(_describe(answer.head, 0, None, raw=False), kind=Kind.ERROR, failure=error)
     try:
         decoding = _decoding(answer.head, options, limits, reply)
-    except ResolveError:  # the status is the reason of the failure
+    except ResolveError:  # the caller receives `error`, because the status code explains the failure better
         return
     yield StartBody(reply)
     yield from answer.give(reply, decoding)
@@ -136,7 +137,7 @@ def _give_refusal(
 def _judge_status(head: ResponseHead, *, part: bool) -> Moved | None:
     if head.status == _OK:
         return None
-    # imported lazily: the response module parses dates, which a plan does not need
+    # lazy import: the response module parses dates, which `explain` does not need
     from protocols.http.response import check_status
 
     return check_status(head, part=part)
@@ -146,7 +147,7 @@ def _modified(head: ResponseHead) -> datetime | None:
     dates = head.values("last-modified")
     if not dates:
         return None
-    from protocols.http.response import parse_date  # imported lazily, as above
+    from protocols.http.response import parse_date  # lazy import: `explain` does not parse dates
 
     return parse_date(dates[0])
 
@@ -155,7 +156,7 @@ def _read_suggested_name(head: ResponseHead) -> bytes | None:
     fields = head.values("content-disposition")
     if not fields:
         return None
-    from protocols.http.response import parse_suggested_name  # imported lazily: few responses have the field
+    from protocols.http.response import parse_suggested_name  # lazy import: few responses suggest a name
 
     return parse_suggested_name(fields[0])
 
@@ -209,8 +210,8 @@ def _goes_on(head: ResponseHead, start: int) -> bool:
 def choose_codings(options: Options) -> tuple[str, ...]:
     """Return the content codings to request.
 
-    The result is empty if the caller needs the stored bytes (for a file, or with `options.raw`) or only
-    metadata.
+    The result is empty if the caller needs only metadata, or if the caller needs the bytes as
+    the server stores them, for a file or with `options.raw`.
     """
     coded = options.want in ("content", "listing") and not options.raw
     return (*ALWAYS, *options.codings) if coded else ()

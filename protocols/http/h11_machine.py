@@ -19,8 +19,8 @@ Answered: TypeAlias = "tuple[int, str, tuple[tuple[str, str], ...], str]"
 class H11Machine:
     """An h11 connection for one request and its response.
 
-    `head` is the request head that h11 wrote. After the last chunk and the trailer, `ended` is set
-    and `surplus` contains the bytes after the trailer.
+    `head` is the request head that h11 wrote. After the last chunk and the trailer section, `ended` is set,
+    and `surplus` contains the bytes after the trailer section.
 
     Raises:
         Refused: the request cannot be sent (S02, command injection).
@@ -65,7 +65,7 @@ class H11Machine:
         return self._connection.our_state is h11.DONE
 
     def read_head(self, octets: bytes) -> Answered | None:
-        """Parse a complete head; return None for an interim head.
+        """Parse a complete response head, or return None for an interim head (1xx).
 
         A head with the status 101 is final. h11 accepts this status only if the request has the field
         `Upgrade`.

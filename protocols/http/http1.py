@@ -1,9 +1,8 @@
 """An HTTP/1 request and its response on a connection, without I/O, within the limits.
 
 A plain head (the usual form, defined below) is written and parsed in one step, without an import of h11. Any
-other head is read line by line within the limits, and then passed to h11 as one block. A body is copied in
-bulk from the connection if its length is known or if the connection's end marks its end. Only chunked bodies
-pass through h11.
+other head is read line by line within the limits, and then passed to h11 as one block. Only chunked bodies
+pass through h11. All other bodies are copied in bulk from the connection.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 # h11 parses all other heads, more slowly.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
-#: The pattern does not backtrack, because each byte can match only one element. So the time of a
-#: mismatch does not exceed the time of a match (no ReDoS).
+#: The pattern of a field value. The pattern does not backtrack, because each byte can match only one element.
+#: A mismatch takes linear time, like a match (ReDoS).
 _VALUE = r"(?:[!-~]+(?:[ \t]+[!-~]+)*)?"
 
 #: The lines of a request without framing fields. The only accepted `Connection` field is keep-alive.
@@ -125,7 +124,7 @@ class Http1Exchange:
 
     def _begin(self) -> H11Machine:
 
-        # imported lazily: h11 takes 25 ms to import, and a plain head does not need h11
+        # lazy import: h11 takes 25 ms to import, and a plain head does not need h11
         from protocols.http.h11_machine import H11Machine
 
         self._begun = H11Machine(self._request, self._limits)
@@ -166,11 +165,11 @@ class Http1Exchange:
         return encode_payload(b"" if self.is_plain else self._machine.encode_end())
 
     def encode_piece(self, octets: bytes) -> Line:
-        """Encode a block of the request body; an empty block ends the body."""
+        """Encode a block of the request body. An empty block ends the body."""
         return self.encode_body(octets) if octets else self.encode_end()
 
     def read_head(self, buffer: Buffer) -> Generator[None, None, ResponseHead]:
-        """Read the head of the final response; interim heads (1xx) are skipped.
+        """Read the head of the final response, after any interim responses (1xx).
 
         Raises:
             LimitExceeded: a line, the number of lines or the total size exceeds its limit.
@@ -191,7 +190,7 @@ class Http1Exchange:
                 lines.append(line)
                 octets += len(line)
                 check_head_size(octets, self._limits)
-                if len(lines) > self._limits.lines + 1:  # the status line is not a header field
+                if len(lines) > self._limits.lines + 1:  # plus one for the status line
                     raise LimitExceeded("lines", f"the response has more than {self._limits.lines} headers")
             answered = self._machine.read_head(b"".join(lines[start:]) + line)
             if answered is not None:
@@ -227,7 +226,7 @@ class Http1Exchange:
         return self._answered
 
     def take_chunks(self, buffer: Buffer) -> bytes:
-        """Return the data of the buffered part of a chunked body.
+        """Return the decoded data of the chunks that are in the buffer.
 
         `ended` is set after the last chunk and the trailer. Bytes after the trailer stay in the buffer.
 
@@ -243,7 +242,7 @@ class Http1Exchange:
         return data
 
     def read_chunks(self, buffer: Buffer) -> Generator[None, None, bytes]:
-        """Read the next data of a chunked body from the buffered chunks; empty at the end of the body.
+        """Read the next data of a chunked body, or an empty value at the end of the body.
 
         Raises:
             Disconnected: the connection ended before the last chunk.
@@ -275,11 +274,14 @@ class Http1Exchange:
 
     @property
     def state(self) -> object:
-        """Return the state that is stored with the pooled connection: whether it can be reused."""
+        """Return the state that the connection pool stores: whether the connection can be reused."""
         return True
 
     @property
     def reusable(self) -> bool:
-        """Return whether the connection can be reused after the body; both peers must allow it."""
+        """Return whether the connection can be reused after the body (keep-alive).
+
+        Client and server must both allow the reuse.
+        """
         said_all = self._begun is None or self._begun.said_all
         return said_all and not self._cut_off

@@ -23,15 +23,15 @@ from protocols.wire import Buffer, encode_frames
 _PREFIX = 9
 _LARGEST_FRAME = 16_384
 _GOAWAY = 7
-#: The maximum number of consecutive frames without response data. A normal server sends fewer. Known
+#: The maximum number of consecutive frames without response data. A normal server sends fewer frames. Some
 #: denial-of-service attacks send SETTINGS, PING, empty DATA or endless header blocks (CVE-2019-9512 to 9518,
-#: CVE-2024-27316 and similar).
+#: CVE-2024-27316).
 _IDLE_FRAMES = 1_000
 #: The minimum limit for the size of a header section, in bytes. h2 uses the same number.
 _HEADER_SECTION = 65_536
 
-#: Header fields that HTTP/2 forbids, because they belong to an HTTP/1.1 connection (8.2.2), and Host, which
-#: is `:authority` in HTTP/2.
+#: Header fields that are not sent in HTTP/2: the fields of an HTTP/1.1 connection (RFC 9113 8.2.2), and Host.
+#: HTTP/2 sends the host as `:authority`.
 _OF_HTTP1 = frozenset({b"connection", b"host", b"keep-alive", b"proxy-connection", b"te", b"upgrade"})
 _NAME = re.compile(rb"[-!#$%&'*+.^_`|~0-9a-z]+")
 _VALUE = re.compile(rb"[^\x00\r\n]*")
@@ -90,13 +90,16 @@ class Http2Exchange:
         return self.ended and self._fault is None and not self._leaving
 
     def take_unsent(self) -> Line | None:
-        """Return the bytes to send now: first the request, later acknowledgments and window updates."""
+        """Return the bytes to send now: first the request, later acknowledgments and window updates.
+
+        Window updates are part of flow control (backpressure).
+        """
         octets, self._out = self._out + self.frames.take_unsent(), b""
         shown, self._shown = self._shown, None
         return encode_frames(octets, shown, self._secrets) if octets else None
 
     def read_head(self, buffer: Buffer) -> Generator[None, None, ResponseHead | None]:
-        """Read the head of the final response; return None if bytes must be sent first.
+        """Read the head of the final response, or return None if bytes must be sent first.
 
         Raises:
             LimitExceeded: the head exceeds a limit.
@@ -117,10 +120,10 @@ class Http2Exchange:
         return self._head
 
     def take_data(self, buffer: Buffer) -> bytes:
-        """Return the body bytes of the buffered frames; `ended` is set at the end of the stream.
+        """Return the body bytes of the buffered frames, and set `ended` at the end of the stream.
 
-        Raises the errors of `read_head`, and also `Truncated` if the peer aborts the stream after some body
-        bytes.
+        The method raises the errors of `read_head`. If the peer aborts the stream after some body bytes, the
+        method raises `Truncated`.
         """
         try:
             while not self.ended and self._fault is None and (frame := _take_frame(buffer)) is not None:
@@ -133,9 +136,9 @@ class Http2Exchange:
         return data
 
     def read_data(self, buffer: Buffer) -> Generator[None, None, bytes | None]:
-        """Read the next body bytes, empty at the end; return None if bytes must be sent first.
+        """Read the next body bytes, or return None if bytes must be sent first.
 
-        Raises the errors of `take_data`.
+        At the end of the body, the result is empty. The method raises the errors of `take_data`.
         """
         while not (octets := self.take_data(buffer)):
             if self.ended:
@@ -158,7 +161,7 @@ class Http2Exchange:
         yield
 
     def must_send(self) -> tuple[Line]:
-        """Return the bytes to send now; call this method only if bytes are waiting."""
+        """Return the bytes to send now. Call this method only if bytes are waiting to be sent."""
         line = self.take_unsent()
         assert line is not None
         return (line,)
@@ -209,7 +212,7 @@ class Http2Exchange:
 
     def _take_fields(self, fields: _Fields) -> None:
         self._fields += len(fields)
-        if self._fields > self._limits.lines + 1:  # the status is not a header field
+        if self._fields > self._limits.lines + 1:  # plus one for the field `:status`
             raise LimitExceeded("lines", f"the response has more than {self._limits.lines} headers")
         for name, value in fields:
             if len(name) + len(value) + 4 > self._limits.line:  # the size of the field as an HTTP/1.1 line
@@ -265,11 +268,11 @@ def _take_frame(buffer: Buffer) -> bytes | None:
 
 
 def _fields_of(request: HttpRequest) -> _Fields:
-    """Return the header fields in the form of HTTP/2 (8.3.1); the target stays as in the URL.
+    """Return the header fields in the form of HTTP/2 (RFC 9113 8.3.1), with the unchanged request target.
 
     Raises:
-        Refused: a proxy that forwards the field in HTTP/1.1 would write more than one field (S02, request
-            smuggling; 8.2.1, 10.3).
+        Refused: a proxy that forwards a field in HTTP/1.1 would write several fields (S02, request smuggling,
+            RFC 9113 8.2.1 and 10.3).
     """
     for name, value in request.headers:
         if not _NAME.fullmatch(name.lower()) or not _VALUE.fullmatch(value):

@@ -42,8 +42,8 @@ class ProxyRequest(NamedTuple):
     """A request to a proxy.
 
     Attributes:
-        url: the URL to check: of the target, or of the host and port of CONNECT.
-        target: the origin-form target for the server; empty for CONNECT.
+        url: the URL for the policy check. For CONNECT, the URL consists of the host and port.
+        target: the request target in origin-form for the server. For CONNECT, the target is empty.
         fields: the fields to forward.
     """
 
@@ -67,7 +67,7 @@ def endpoint_url(host: str, port: int) -> str:
 
 
 class ProxyConnection:
-    """The h11 machines of one request: to the client as a server, and to the target as a client."""
+    """The two h11 machines of one proxied request: one for the client, one for the origin server."""
 
     def __init__(self) -> None:
         self.client = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
@@ -82,7 +82,7 @@ class ProxyConnection:
         """
         checked = 0
         while (size := buffer.find(_END, MAX_HEAD)) < 0:
-            # Without this check, a head that ends with two bare LF would wait for the timeout.
+            # A bare LF is refused immediately. Otherwise, the proxy would wait for CR LF until the timeout.
             if _BARE_LF.search(buffer.peek(MAX_HEAD), checked):
                 raise ProtocolError("the request head has a bare LF")
             checked = len(buffer)
@@ -105,14 +105,22 @@ class ProxyConnection:
         return _check(event)
 
     def next_event(self, machine: h11.Connection) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """Return the next event of a machine; raise `ProtocolError` for invalid bytes."""
+        """Return the next event of a machine.
+
+        Raises:
+            ProtocolError: the received bytes are invalid.
+        """
         try:
             return machine.next_event()
         except h11.RemoteProtocolError as error:
             raise ProtocolError("this is not HTTP/1.1: " + str(error).partition(": b")[0]) from error
 
     def encode(self, machine: h11.Connection, event: h11.Event) -> bytes:
-        """Encode an event; raise `ProtocolError` if it does not fit the message."""
+        """Encode an event.
+
+        Raises:
+            ProtocolError: the event is not allowed at this point of the message.
+        """
         try:
             return machine.send(event) or b""
         except h11.LocalProtocolError as error:
@@ -156,7 +164,10 @@ def _without_port(place: bytes) -> bytes:
 
 
 def forwardable(fields: Iterable[tuple[bytes, bytes]]) -> Fields:
-    """Return the fields without hop-by-hop fields: those of RFC 9110, and those in the field `Connection`."""
+    """Return the fields without the hop-by-hop fields.
+
+    RFC 9110 lists the hop-by-hop fields. The field `Connection` may list further hop-by-hop fields.
+    """
     found = list(fields)
     named = {
         word.strip().lower() for name, value in found if name == b"connection" for word in value.split(b",")

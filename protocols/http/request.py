@@ -57,9 +57,8 @@ def _is_secret(name: bytes) -> bool:
 class HttpRequest(NamedTuple):
     """A request to send.
 
-    A request whose body is a stream can be sent only once. `told` contains the header fields for a proxy.
-    These fields are not part of the pool key, because a proxy connection is never shared between different
-    proxy logins.
+    A request whose body is a stream can be sent only once. `told` contains the header fields for a proxy. The
+    pool key does not contain the fields for a proxy, because each proxy login has separate connections.
     """
 
     method: bytes
@@ -101,7 +100,10 @@ class HttpRequest(NamedTuple):
 
     @property
     def pool_key(self) -> Headers:
-        """Return the login in the pool key; only requests with the same key share a connection (S11)."""
+        """Return the login as a part of the pool key.
+
+        Only requests with the same pool key share a connection (S11, credential scope).
+        """
         secrets = self.secrets
         if self.told:
             secrets = tuple(each for each in secrets if each not in self.told)
@@ -116,11 +118,11 @@ def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> HttpReque
     Args:
         url: the URL to retrieve.
         options: the range, the conditions and the caller's header fields.
-        codings: the supported content codings; a range request accepts no coding.
+        codings: the supported content codings. A range request does not accept a content coding.
 
     Raises:
         Refused: the target or a field contains bytes that cannot be sent (S02, header injection).
-        NotConfigured: the caller set a field that it must not set.
+        NotConfigured: the caller set a header field that callers must not set.
     """
     method = b"HEAD" if options.want == "facts" else b"GET"
     check_headers(options.headers)
@@ -139,7 +141,7 @@ def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> HttpReque
 def _collect_own_fields(
     host: str, port: int | None, default_port: int, user_agent: bytes, codings: tuple[str, ...]
 ) -> Headers:
-    """Return the header fields that depend only on the host and port; none of them is secret."""
+    """Return the header fields that depend only on the host and port. The fields are not secret."""
     check_headers(((b"User-Agent", user_agent),))
     headers = {
         b"Host": _host(host, port, default_port),
@@ -206,7 +208,7 @@ def target_of(url: HttpUrl) -> bytes:
 
 
 def host_of(url: HostUrl) -> bytes:
-    """Return the Host field; the default port of the scheme is omitted (RFC 9110 7.2)."""
+    """Return the value of the Host field, without the default port of the scheme (RFC 9110 7.2)."""
     return _host(url.host, url.port, url.default_port)
 
 
@@ -227,10 +229,12 @@ def encode_basic(credentials: Credentials) -> bytes:
 
 
 def check_login(credentials: Credentials, ends_user: bytes = b"") -> None:
-    """Check that no byte of the login ends the field, or the user name if `ends_user` is set.
+    """Check that the login contains no byte that would end the header field.
+
+    If `ends_user` is set, check also that no byte would end the user name early.
 
     Raises:
-        Refused: the login contains such a byte (S02, header injection).
+        Refused: the login contains a forbidden byte (S02, header injection).
     """
     ends = b"\0\n\r"
     for name, octets, refused in (
@@ -248,7 +252,7 @@ def has_field(headers: Headers, name: bytes) -> bool:
 
 
 def check_headers(headers: Headers) -> None:
-    """Check that the caller may set these header fields; an error message does not contain a value.
+    """Check that the caller may set these header fields. An error message does not contain a value.
 
     Raises:
         NotConfigured: a field is invalid, or the caller must not set the field.
@@ -281,7 +285,7 @@ def range_headers(start: int, known: Validators, stop: int | None = None) -> dic
     if known.etag is not None:
         headers[b"If-Range"] = known.etag.encode("latin-1")
     elif known.modified is not None:
-        from protocols.http.response import format_date  # imported lazily: a plan has no dates
+        from protocols.http.response import format_date  # lazy import: most requests contain no date
 
         headers[b"If-Range"] = format_date(known.modified).encode("ascii")
     return headers
@@ -296,14 +300,17 @@ def conditions(held: Validators) -> dict[bytes, bytes]:
     if held.etag is not None:
         headers[b"If-None-Match"] = held.etag.encode("latin-1")
     if held.modified is not None:
-        from protocols.http.response import format_date  # imported lazily, as above
+        from protocols.http.response import format_date  # lazy import: most requests contain no date
 
         headers[b"If-Modified-Since"] = format_date(held.modified).encode("ascii")
     return headers
 
 
 def strong_etag(head: ResponseHead) -> str | None:
-    """Return the entity tag if it is strong, which guarantees equal bytes (8.8.1)."""
+    """Return the entity tag if it is strong, otherwise None.
+
+    Equal strong entity tags guarantee equal bytes (RFC 9110 8.8.1).
+    """
     tag = head.get_first("etag")
     return tag if _STRONG.fullmatch(tag) else None
 
@@ -324,7 +331,7 @@ def check_part(head: ResponseHead, start: int, stop: int | None = None) -> int |
         The size of the object, or None if the server does not report the size.
 
     Raises:
-        ProtocolError: the response is another range, or the first and last byte of its range are unclear.
+        ProtocolError: the response contains another range, or `Content-Range` is missing or invalid.
     """
     asked = f"the range from byte {start}" if stop is None else f"the range of bytes {start}-{stop - 1}"
     if head.codings:

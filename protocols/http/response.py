@@ -95,7 +95,7 @@ class ResponseHead(NamedTuple):
     def announced(self) -> int | None:
         """Return the Content-Length.
 
-        A response to HEAD has a Content-Length too, although it has no body.
+        A response to HEAD may have a Content-Length too, although the response has no body.
 
         The result is `None` for a response with a transfer coding, which makes Content-Length meaningless
         (RFC 9112 6.3). The result is also `None` for 204, because a 204 response has no content (RFC 9110
@@ -115,9 +115,9 @@ class ResponseHead(NamedTuple):
 
 
 def check_head_size(octets: int, limits: Limits) -> None:
-    """Check the size of the part of the head that was received.
+    """Check the number of bytes of the head that were received.
 
-    The maximum is never smaller than the limit for a single line.
+    The maximum size is never smaller than the limit for a single line.
 
     Raises:
         LimitExceeded: the head is too long.
@@ -128,7 +128,7 @@ def check_head_size(octets: int, limits: Limits) -> None:
 
 
 def content_length(value: str) -> int:
-    """Parse a Content-Length; h11 has checked that it consists of digits.
+    """Parse a Content-Length. h11 has already checked that the value consists of digits.
 
     Raises:
         ProtocolError: the length is 2^63 or more.
@@ -190,8 +190,8 @@ _FORMS = (
         rf"[A-Z][a-z]{{2}} (?P<month>[A-Z][a-z]{{2}}) (?P<day>[ \d]\d) {_TIME} (?P<year>\d{{4}})", re.ASCII
     ),
 )
-#: Dates of RFC 850 have two-digit years. RFC 9110 interprets a year far in the future as a year in the past.
-#: Web servers have no dates before 1970, so 70 to 99 mean 1970 to 1999.
+#: The first two-digit year of the 20th century in dates of RFC 850. By RFC 9110, a year far in the future
+#: means a year in the past. Web servers have no dates before 1970, so 70 to 99 mean 1970 to 1999.
 _CENTURY_TURN = 70
 
 
@@ -199,7 +199,7 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 def format_date(moment: datetime) -> str:
-    """Return the date as a field value; a `datetime` without a time zone counts as UTC."""
+    """Return the date as a field value. A `datetime` without a time zone counts as UTC."""
     utc = moment.astimezone(UTC) if moment.tzinfo is not None else moment
     day, month = _DAYS[utc.weekday()], MONTHS[utc.month - 1]
     return f"{day}, {utc.day:02} {month} {utc.year:04} {utc:%H:%M:%S} GMT"
@@ -225,7 +225,7 @@ def _moment(parts: dict[str, str]) -> datetime | None:
             int(parts["day"]),
             int(parts["hour"]),
             int(parts["minute"]),
-            59 if second > 59 else second,  # datetime has no leap seconds
+            59 if second > 59 else second,  # second 60 is a leap second, which `datetime` does not support
             tzinfo=UTC,
         )
     except ValueError:
@@ -266,8 +266,8 @@ def check_status(head: ResponseHead, *, part: bool = False) -> Moved | None:
         `Moved` for a redirect, or None if the response has the requested content.
 
     Raises:
-        Declined: the server refused; the status code determines the subclass.
-        ProtocolError: the response is a range that was not requested, or a redirect without a usable
+        Declined: the server refused. The status code determines the subclass.
+        ProtocolError: the response contains a range that was not requested, or is a redirect without a usable
             location.
     """
     if head.status in _ELSEWHERE and (location := _location(head)) is not None:
@@ -291,9 +291,9 @@ def _refusal(head: ResponseHead) -> Declined:
 
 
 def _retry_after(head: ResponseHead) -> tuple[float | None, datetime | None]:
-    """Parse Retry-After, a number of seconds or a date (10.2.3).
+    """Parse Retry-After, which contains a number of seconds or a date (RFC 9110 10.2.3).
 
-    A date is relative to the Date of the response, if the response has one.
+    If the response has a Date, a date in Retry-After is converted to a number of seconds after this Date.
     """
     value = "".join(head.values("retry-after")[:1])
     if _SECONDS.fullmatch(value):
@@ -358,9 +358,9 @@ def _unquote(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL) if text.startswith('"') else text
 
 
-# Detection of a login page at the end of a redirect. If a client has no login, some services redirect it to a
-# page on another host. The status code of this page is 200, so the page would be saved as the requested
-# object.
+# Detection of a login page at the end of a redirect. Some services redirect a client without a login to a
+# login page on another host. The status code of the login page is 200, so the page would be saved as the
+# requested object.
 
 _PAGES = ("text/html", "application/xhtml+xml")
 #: The file name extensions of web pages (HTML), and of server-side scripts such as PHP.

@@ -45,7 +45,7 @@ def open_tunnel(host: str, port: int, login: HttpProxyAuth) -> Dialogue[bool]:
     connection to the proxy sends the login.
 
     Raises:
-        ResolveError: the proxy refused; the status code determines the subclass.
+        ResolveError: the proxy refused. The status code determines the subclass.
     """
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     target = place.encode("ascii")
@@ -76,11 +76,11 @@ def _hear_head(exchange: Http1Exchange, proxy: str) -> Dialogue[ResponseHead]:
 
 
 def _refusal(head: ResponseHead, port: int, proxy: str) -> ResolveError:
-    """Return the error for a refusal, without the error page of the proxy in the response body."""
+    """Return the error for a refusal. The error does not contain the error page of the proxy."""
     code, said = str(head.status), f"{proxy} answers {head.shown}"
     if head.status in _NOT_ALLOWED:
         return AccessDenied(f"{proxy} does not allow connections to port {port} ({head.shown})", code=code)
-    if head.status in _NOT_REACHED:  # Squid: 503 for a closed port, 500 for an unknown name; tinyproxy: 500
+    if head.status in _NOT_REACHED:  # Squid: 503 for a closed port, 500 for an unknown host; tinyproxy: 500
         return Unreachable(f"{said}: it cannot connect to port {port} of the target", retryable=False)
     if head.status == _TOO_SLOW:
         return TimedOut(f"{said}: its connection to the target timed out")

@@ -81,7 +81,7 @@ def build(url: HttpUrl) -> str:
     """Return the URL as text, with a slash before a search and non-ASCII characters escaped.
 
     Raises:
-        InvalidUrl: the path or the search holds characters that a URL cannot have there.
+        InvalidUrl: the path or the search contains characters that are not allowed in this component.
     """
     path = "" if url.path is None else f"/{encode_written('path', url.path, _PATH_DATA)}"
     if url.search is not None:
