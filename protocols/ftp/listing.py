@@ -242,9 +242,8 @@ def read_line(line: bytes, now: datetime | None) -> ListLine | None:
             return found
     return None
 
-
+def _read_eplf(line: bytes, now: datetime | None) -> ListLine | None:
     """Parse a line in the format EPLF (easily parsed LIST format). The times of EPLF are in UTC."""
-    """Parse a line in the format EPLF (easily parsed LIST format), whose times are in UTC."""
     found = _EPLF.fullmatch(line)
     if found is None:
         return None
