@@ -1,9 +1,9 @@
-"""The safety policy: it decides from the parsed components of a URL which actions the URL may cause.
+"""The safety policy, which decides from the parsed components of a URL which actions the URL may cause.
 
 The public function of the package is `check`. The network gateway calls `judge` before a DNS lookup,
 `judge_addresses` after the lookup, and `judge_credentials` before it sends a password. During a transfer,
 `check_data_port`, `check_chain`, `local_name` and `may_carry_credentials` apply further rules. Only the
-module `environment` reads files; the other modules of the package do not perform I/O.
+module `environment` reads files. The other modules of the package do not perform I/O.
 
 Modules:
 

@@ -1,9 +1,9 @@
 """Address scopes (S08, prevents SSRF): how internal an IP address is, and which URLs may lead to it.
 
 Only globally routed addresses are public. An IPv6 address that is only another form of an IPv4 address has
-the scope of the IPv4 address. For some IPv6 prefixes, a translator or a tunnel may deliver packets to the
-embedded IPv4 address. An IPv6 address with such a prefix has two possible scopes. The target of a URL gets
-the more internal scope, and a referrer gets the less internal scope.
+the scope of the IPv4 address. For some IPv6 prefixes, a translator (NAT64) or a tunnel (6to4, Teredo) may
+deliver packets to the embedded IPv4 address. An IPv6 address with one of these prefixes has two possible
+scopes. The target of a URL gets the more internal scope, and a referrer gets the less internal scope.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LOCALHOST = ("::1", "127.0.0.1")
 
 
 class AddressScope(enum.IntEnum):
-    """The scope of an IP address; a greater value is more internal.
+    """The scope of an IP address. A greater value is more internal.
 
     `NEVER` marks an address that cannot be the address of a host.
     """
@@ -63,8 +63,8 @@ _TABLE: tuple[tuple[AddressScope, tuple[str, ...]], ...] = (
             "172.16.0.0/12",
             "192.168.0.0/16",
             "100.64.0.0/10",
-            # IANA's special-purpose registries (RFC 6890), as of 2026: protocol assignments, documentation,
-            # 6to4 relays and benchmarks. For IPv6, the reverse-lookup blackholes are listed too.
+            # Ranges from IANA's special-purpose registries (RFC 6890), as of 2026: protocol assignments,
+            # documentation, 6to4 relays and benchmarks. For IPv6, also the reverse-lookup blackholes.
             "192.0.0.0/24",
             "192.0.2.0/24",
             "192.88.99.0/24",
@@ -100,7 +100,7 @@ def literal_addresses(host: str) -> tuple[str, ...] | None:
 
 @lru_cache(maxsize=1024)
 def classify(address: str) -> AddressScope:
-    """Return the most internal scope of an IP address; an IPv6 zone is ignored.
+    """Return the most internal scope of an IP address. An IPv6 zone is ignored.
 
     Text that is not an IP address has the scope NEVER.
     """
@@ -180,7 +180,11 @@ def _refusal(address: str, detail: str) -> Decision:
 
 
 def _is_allowed(address: str, ranges: AbstractSet[str]) -> bool:
-    """Return whether the address, or every IPv4 address that it may embed, is in one of the ranges."""
+    """Return whether the ranges contain the address.
+
+    An IPv6 address may embed IPv4 addresses. The result is also True if the ranges contain every embedded
+    IPv4 address.
+    """
     found = _read(address) if ranges else None
     if found is None:
         return False
@@ -201,31 +205,34 @@ def _read(address: str) -> Address | None:
 
 
 def _find_embedded(address: Address) -> list[IPv4Address]:
-    """Return the IPv4 addresses that an IPv6 address may embed."""
+    """Return the IPv4 addresses that are possibly embedded in an IPv6 address."""
     if address.version == 4:
         return []
     return [IPv4Address(inner & 0xFFFF_FFFF) for inner in _list_inner(int(address))]
 
 
 def _list_inner(number: int) -> Iterator[int]:
-    """Yield numbers whose low 32 bits are the embedded IPv4 addresses."""
+    """Yield the embedded IPv4 addresses of an IPv6 address, in the low 32 bits of each number."""
     if number >> 32 in _STANDING and number > 1:
         yield number
     elif number >> 112 == 0x2002:  # 6to4 (RFC 3056)
         yield number >> 80
-    elif number >> 96 == 0x2001_0000:  # Teredo: the client's address, with inverted bits (RFC 4380 4)
+    elif (
+        number >> 96 == 0x2001_0000
+    ):  # Teredo: contains the client's address, with inverted bits (RFC 4380 4)
         yield ~number
-    elif number >> 80 == 0x64_FF9B_0001:  # local-use NAT64 (RFC 8215), any prefix length
+    elif number >> 80 == 0x64_FF9B_0001:  # local-use NAT64 (RFC 8215), with any prefix length
         forms = (number & 0xFFFF_FFFF, number >> 24 & 0xFFFF_FFFF, _split(number, 16), _split(number, 8))
-        yield from (form for form in forms if form >> 24)  # a wrong prefix length yields an address in 0/8
+        yield from (form for form in forms if form >> 24)  # 0.0.0.0/8 results from a wrong prefix length
     if number >> 32 & 0xFDFF_FFFF == 0x5EFE:  # ISATAP, below any prefix (RFC 5214 6.1)
         yield number
 
 
 def _split(number: int, bits: int) -> int:
-    """Return the IPv4 address in a NAT64 address; its first `bits` bits are before bit 64.
+    """Return the IPv4 address in a NAT64 address.
 
-    Bits 64 to 71 of a NAT64 address are zero. The IPv4 address continues after bit 71 (RFC 6052 2.2).
+    The first `bits` bits of the IPv4 address are before bit 64. Bits 64 to 71 of a NAT64 address are zero.
+    The IPv4 address continues after bit 71 (RFC 6052 2.2).
     """
     rest = 32 - bits
     return (number >> 64 & (1 << bits) - 1) << rest | number >> 56 - rest & (1 << rest) - 1

@@ -6,9 +6,9 @@ would end a command or a field. The listed bytes are forbidden in the component.
 The scheme of a plug-in may have components without a rule. A component without a rule must not contain a line
 end, neither as written nor after percent-decoding.
 
-The URL is checked before any DNS lookup, and the error message contains the position in the URL.
-`protocols.wire` checks the bytes again when a command is written. The check in `protocols.wire` guarantees
-the protection, and the earlier check gives a better error message.
+The URL is checked before any DNS lookup, and the error message contains the position in the URL. The module
+`protocols.wire` checks the bytes again when a command is written. The later check guarantees the protection,
+and the earlier check gives a better error message.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ def judge_octets(subject: Subject) -> Iterator[Decision]:
 
 
 def _decode_octets(octets: bytes) -> bytes:
-    """Percent-decode a component without a rule, because the scheme's code might decode it later."""
+    """Percent-decode a component without a rule.
+
+    The code of a plug-in's scheme might decode the component before it sends the component.
+    """
     return unquote_to_bytes(octets)
 
 
@@ -266,7 +269,7 @@ def _is_valid(label: str, text: str) -> bool:
 
 
 def _script(character: str) -> str | None:
-    """Return the script of a letter, or None for a digit, a hyphen, a mark or a letter without a script."""
+    """Return the script of a letter, such as LATIN, or None for a character without a script."""
     if unicodedata.category(character)[0] != "L":
         return None
     word = unicodedata.name(character, "UNKNOWN").split()[0]
@@ -346,8 +349,9 @@ def kind_of(port: int, default_port: int) -> PortKind:
 def check_data_port(port: int, policy: Policy) -> None:
     """Apply S13: raise `Refused` for a port below 1024 in a server's reply to EPSV or PASV.
 
-    The port lists of S04 do not apply to a data connection. The server chooses the port at random, the data
-    connection uses the IP address of the control connection, and the client only reads.
+    The port lists of S04 do not apply to a data connection, because the client only reads from it. The server
+    chooses the port at random. The data connection uses the IP address of the control connection (FTP
+    bounce).
     """
     if port < 1024 and port not in policy.allow_port:
         raise Decision(
@@ -381,7 +385,7 @@ def check_tunnel_port(port: int, policy: Policy) -> None:
 # submission.
 
 _ENDS = frozenset(b"\0\t\n\r")
-_FORM = (  # the pattern of a filled-in form, compiled on first use
+_FORM = (  # the pattern of a filled-in Gopher+ form, which `re` compiles on first use
     rb"\+ [^\x00-\x1f\x7f]* \t 1 \r\n"
     rb"\+-1 \r\n"
     rb"(?: (?!\.\r\n) [^\x00\r\n]* \r\n )*"
@@ -418,7 +422,10 @@ def _not_a_form(subject: Subject, gopherplus: bytes) -> Decision:
 
 
 def _judge_port(subject: Subject) -> Iterator[Decision]:
-    """Apply the port condition of S03: on a wrong port, a form could send commands to a mail server."""
+    """Apply S03 to the port: a form is allowed only at a gopher port.
+
+    At another port, the lines of the form could be commands to a mail server (cross-protocol attack).
+    """
     endpoint = subject.endpoint
     if (
         endpoint is None

@@ -48,7 +48,7 @@ def state_home() -> str:
 
 
 def _home(name: str, otherwise: str) -> str:
-    """Return the directory from an environment variable (XDG Base Directory); ignore a relative path."""
+    """Return the directory from an environment variable (XDG Base Directory), ignoring a relative path."""
     home = os.environ.get(name, "")
     return home if os.path.isabs(home) else os.path.expanduser(otherwise)
 
@@ -84,8 +84,8 @@ def state_folder() -> str | None:
 
 SYSTEM_FILE = "/etc/news/server"
 HOW_TO_SET = f"give --news-server HOST[:PORT], set NNTPSERVER, or write one to {SYSTEM_FILE}"
-#: Maximum number of characters read from `/etc/news/server`, which contains only a host name and perhaps a
-#: comment.
+#: The maximum number of characters that are read from `/etc/news/server`. The file normally contains only a
+#: host name and perhaps a comment.
 _MOST = 65_536
 _PLACE = re.compile(r"[^/?#@\s]+")
 
@@ -106,7 +106,7 @@ def needs_server(url: Url) -> bool:
 
 
 def find_setting(option: str | None) -> NewsServerSetting | None:
-    """Return the news server that is configured on this machine; the caller's option takes precedence."""
+    """Return the news server that is configured on this machine. The caller's option takes precedence."""
     settled = option or os.environ.get("NNTPSERVER")
     return choose(option, os.environ, None if settled else _read_system_file())
 
@@ -114,7 +114,7 @@ def find_setting(option: str | None) -> NewsServerSetting | None:
 def choose(
     option: str | None, environment: Mapping[str, str], system_file: str | None
 ) -> NewsServerSetting | None:
-    """Return the first configured news server; an empty value counts as not configured."""
+    """Return the first configured news server. An empty value counts as not configured."""
     if option:
         return NewsServerSetting(option, "--news-server")
     if in_environment := environment.get("NNTPSERVER"):
@@ -159,4 +159,4 @@ def _read_system_file() -> str | None:
         with open(SYSTEM_FILE, encoding="utf-8", errors="replace") as file:
             return file.read(_MOST)
     except OSError:
-        return None  # most machines have no file `/etc/news/server`
+        return None  # the file `/etc/news/server` does not exist, as on most machines

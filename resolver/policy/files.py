@@ -17,8 +17,8 @@ from resolver.policy.subject import Decision, Subject
 
 _SEPARATORS = frozenset(b"/" + os.fsencode(os.sep + (os.altsep or "")))
 _NO_NAME = _SEPARATORS | {0}
-#: The hosts in a file URL that mean this machine. No DNS lookup is made for them, and no other name or
-#: address of this machine is accepted.
+#: The hosts in a file URL that mean this machine. The hosts are compared without a DNS lookup. Other names
+#: and addresses of this machine are not accepted.
 _THIS_MACHINE = (None, "", "localhost", "127.0.0.1", "::1")
 
 
@@ -65,8 +65,8 @@ def _judge_origin(subject: Subject) -> Iterator[Decision]:
 def _judge_segments(subject: Subject, segments: Sequence[bytes]) -> Iterator[Decision]:
     """Report the first forbidden byte in the path segments.
 
-    Only the first byte is reported, because a hostile URL may contain thousands of forbidden bytes, and each
-    position takes a search.
+    Only the first byte is reported, because a hostile URL may contain thousands of forbidden bytes. A search
+    for each position would take quadratic time.
     """
     for index, segment in enumerate(segments):
         if bad := _NO_NAME.intersection(segment):
@@ -115,7 +115,7 @@ def _walk(segments: Sequence[bytes]) -> list[bytes]:
 # File names from untrusted sources (S14, path traversal). A saved file never gets the suffix of a partial
 # file or a metadata file, because a later run could mistake the saved file for its own partial file.
 
-_LONGEST = 200  # in bytes: common file systems allow 255, so `.part` and a number still fit
+_LONGEST = 200  # in bytes; common file systems allow 255, which leaves room for `.part` and a number
 # The patterns are strings, which `re` compiles on first use, because most policy checks need no file name.
 # `_DOUBTFUL` matches C0, DEL and C1 controls, bidi controls, bytes that are not UTF-8, and characters that
 # Windows reserves.
@@ -195,7 +195,7 @@ def number_name(name: str, number: int) -> str:
 def name_key(name: str) -> str:
     """Return a key that is equal for names or paths that differ only in case or Unicode normalization.
 
-    Some file systems treat such names as the same file.
+    Some file systems are case-insensitive or normalize names, and would treat these names as one file.
     """
     if name.isascii():
         return name.lower()
@@ -236,7 +236,7 @@ def _refuse_nameless() -> Refused:
 
 
 def _end_well(name: str) -> str:
-    """Replace a final period or space, because Windows would remove the character from the name."""
+    """Replace a period or space at the end of a name, because Windows would remove this character."""
     return name[:-1] + "_" if name[-1] in ". " else name
 
 

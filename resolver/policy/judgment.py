@@ -137,7 +137,7 @@ def judge_credentials(
 
 
 def judge_all(subject: Subject, gateways: Mapping[str, str], resolved: Sequence[str] | None) -> Verdict:
-    """Apply all rules; S08 uses the addresses in `resolved` if the host needs a DNS lookup."""
+    """Apply all rules. S08 uses the addresses in `resolved` if the host needs a DNS lookup."""
     decisions = [*_decisions(subject, gateways), *_decisions_on_literal(subject)]
     endpoint = subject.endpoint
     if resolved is not None and endpoint is not None and literal_addresses(endpoint.host) is None:
@@ -156,8 +156,8 @@ def _decisions(subject: Subject, gateways: Mapping[str, str]) -> list[Decision]:
 def _rules_on(subject: Subject) -> list[tuple[Rule, Origin]]:
     """Return the rules in their order, each with an origin.
 
-    With the origin `derived`, the warnings of a rule become refusals. If a URL lacks an optional component,
-    the rules on the component are omitted.
+    With the origin `derived`, the warnings of a rule become refusals. If an optional component is absent from
+    the URL, the rules on this component are omitted.
     """
     row, rules, origin = subject.row, subject.rules, subject.origin
     asked: list[tuple[Rule, Origin]] = []
@@ -185,8 +185,8 @@ def _judge_scheme(subject: Subject, gateways: Mapping[str, str]) -> Iterable[Dec
     """Apply S19: a scheme without a handler needs a gateway.
 
     A scheme whose extra is not installed counts as a scheme without a handler. The message suggests a gateway
-    only for the scheme names that RFC 1738 reserves (section 4; section 5 for `x-`). Any other name is most
-    often a typing error.
+    only for the scheme names that RFC 1738 reserves (sections 4 and 5). Any other scheme name is probably a
+    typing error.
     """
     if subject.row is not None and subject.row.needs is None:
         return ()
@@ -259,7 +259,7 @@ def check(
 
     Args:
         url: the URL, as text or parsed.
-        policy: the policy or its name; the default policy if None.
+        policy: the policy or its name, or None for the default policy.
         origin: the origin of the URL: "user", "chosen" or "derived".
         referrer: the URL that led to this URL, and the IP address it was fetched from.
         resolves: DNS results by host name, for S08 (address scopes). Without DNS results, S08 checks only
@@ -329,9 +329,9 @@ def guard(
     Args:
         host: a name or an address, without a port.
         addresses: the result of the caller's DNS lookup of the host.
-        port: the port to connect to; the scheme's default port if None.
+        port: the port to connect to, or None for the scheme's default port.
         scheme: the scheme whose rules and default port apply.
-        policy: the policy or its name; `untrusted` if None.
+        policy: the policy or its name, or None for the policy `untrusted`.
         origin: the origin of the host: "user", "chosen" or "derived".
         referrer: the URL that led to the host, and the IP address it was fetched from.
 

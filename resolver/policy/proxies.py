@@ -8,7 +8,7 @@
 - A proxy variable that has a value but is not used causes a warning.
 - `no_proxy`, or else `NO_PROXY`, lists hosts, domains, addresses and address ranges for direct connections.
 
-The caller passes the environment as an argument; no function in this module reads the environment.
+The caller passes the environment as an argument. No function in this module reads the environment.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ def proxy_variables(environment: Mapping[str, str], proxy: str | None = None) ->
 def variables_at(variables: Mapping[str, str], proxy: str | None) -> Mapping[str, str]:
     """Return the proxy settings for a host.
 
-    `proxy` is the proxy of the host, or `none`, or None if the host has no own setting.
+    `proxy` is the proxy of the host, or `none` for a direct connection. The value None means that the host
+    has no setting for a proxy.
     """
     if proxy is None:
         return variables

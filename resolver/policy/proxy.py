@@ -28,14 +28,14 @@ _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://")
 #: The default ports of proxies, as in curl.
 _DEFAULT_PORT, _DEFAULT_PORT_OF_TLS = 1080, 443
 
-#: RFC 1929 section 2 stores the lengths of the user name and of the password in one byte each. A length must
-#: not be 0.
+#: The maximum length of a user name or a password for SOCKS. RFC 1929 section 2 stores each length in one
+#: byte. A length must not be 0.
 _LONGEST_OF_SOCKS = 255
 
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy; `source` is the variable or option that contains the proxy's URL."""
+    """A proxy. `source` is the variable or option that contains the proxy's URL."""
 
     scheme: ProxyScheme
     host: str
@@ -60,7 +60,7 @@ class Proxy:
 
     @property
     def resolves(self) -> bool:
-        """Return whether the proxy resolves host names, so that this client cannot check the addresses."""
+        """Return whether the proxy resolves host names. The client then cannot check the IP addresses."""
         return self.scheme != "socks5"
 
     def is_at(self, other: Proxy) -> bool:
@@ -127,7 +127,7 @@ def check_proxy(proxy: str | None, source: str = OPTION) -> None:
     """Check that a value is the URL of a proxy or `none`.
 
     Raises:
-        NotConfigured: the value is neither the URL of a proxy nor `none`; the message names the `source`.
+        NotConfigured: the value is neither the URL of a proxy nor `none`. The message names the `source`.
     """
     if proxy is not None and proxy != NO_PROXY:
         parse_proxy(proxy, source)

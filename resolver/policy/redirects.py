@@ -18,7 +18,7 @@ def judge_hop(subject: Subject) -> Iterator[Decision]:
     """Apply S10 to a URL that the client follows without confirmation, such as a redirect."""
     target = subject.url.scheme
     if subject.source is not None and subject.source.scheme == target and subject.rules.local:
-        return  # rule S12 allows links from a local file to a local file
+        return  # a link from a local file to a local file is checked by rule S12 only
     if not subject.rules.followed:
         yield Decision(rule="S10", action="refuse", detail=f"{target} URLs are never followed automatically")
     elif (
@@ -50,7 +50,7 @@ def _is_inside_tls(scheme: str) -> bool:
 
 
 def judge_link(subject: Subject) -> Iterator[Decision]:
-    """Apply S20 to a link in a menu, and to the target of a URL that only contains another URL."""
+    """Apply S20 to a link in a menu, and to the target of a URL that only wraps another URL."""
     yield from _judge_linked(subject)
     if subject.origin != "chosen" or subject.source is None:
         return
@@ -90,7 +90,7 @@ def judge_session(subject: Subject) -> Iterator[Decision]:
     if subject.rules.session and subject.origin != "user":
         yield Decision(
             rule="S18",
-            action="warn",  # with the origin `derived`, a warning becomes a refusal
+            action="warn",  # `escalate_warnings` turns a warning for the origin `derived` into a refusal
             detail="a link requests an interactive session; only the user may start sessions",
         )
 
@@ -100,7 +100,7 @@ def check_chain(chain: Sequence[str], target: str, hops: int) -> None:
 
     Args:
         chain: the URLs so far, the requested URL first.
-        target: the URL of the redirect; a URL in `chain` is a loop.
+        target: the URL of the redirect. A URL in `chain` is a loop.
         hops: the maximum number of consecutive redirects.
 
     Raises:
@@ -127,8 +127,8 @@ def check_hops(count: int, hops: int) -> None:
 
 _FLAG = "--allow-password"
 
-#: The request headers that may be sent to any host after a redirect (S11). A header in the list contains no
-#: information about the caller, or describes only the message itself.
+#: The request headers that may be sent to any host after a redirect (S11). The listed headers do not contain
+#: secrets: they describe only the message, or the formats that the client accepts.
 _HARMLESS = frozenset(
     {
         *(b"accept", b"accept-charset", b"accept-encoding", b"accept-language", b"user-agent"),
@@ -143,8 +143,8 @@ _HARMLESS = frozenset(
 def judge_user_information(subject: Subject) -> Iterator[Decision]:
     """Apply S06 (passwords) to the user information of the URL.
 
-    URLs of some schemes have no user information (RFC 1738 3.2, 3.8; RFC 5538 2.2). In these URLs, text
-    before `@` only serves to imitate a host name.
+    In URLs of some schemes, user information is not allowed (RFC 1738 3.2, 3.8, RFC 5538 2.2). In these URLs,
+    text before `@` only serves to imitate a host name (phishing).
     """
     if _holds_password(subject.url) and not subject.policy.allow_password:
         yield Decision(
@@ -173,7 +173,7 @@ def _has_user_information(url: Url) -> bool:
         return True
     if url.scheme in registry.SCHEMES:
         return False
-    from protocols import other  # imported here: few URLs have an unknown scheme
+    from protocols import other  # lazy import: few URLs have an unknown scheme
 
     return other.has_user_information(url)
 

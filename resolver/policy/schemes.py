@@ -30,7 +30,7 @@ _CONTROLS = frozenset([*range(0x20), 0x7F])
 _NOT_GRAPHIC = frozenset(range(256)) - frozenset(range(0x21, 0x7F))
 _NONE: frozenset[int] = frozenset()
 
-_LONGEST_FTP = 4000  # for longer lines, servers send 500, close, or stop responding (ftp page, section 11)
+_LONGEST_FTP = 4000  # in bytes; for longer lines, servers send 500, close, or stop responding (ftp page 11)
 _LONGEST_GOPHER = 4096  # length of a complete request (gopher-plus page, section 15)
 _LONGEST_NEWS_LOGIN = 496  # 512 bytes per command (RFC 3977 3.1) minus `AUTHINFO USER ` and CR LF
 
@@ -43,8 +43,8 @@ class ComponentRule(NamedTuple):
     longest: int | None = None
 
 
-#: The rule for a component that has no other rule. A component without another rule may become an argument of
-#: a protocol command, either as written or percent-decoded.
+#: The rule for a component that has no other rule. A component of this kind may become an argument of a
+#: protocol command, either as written or percent-decoded.
 STRICTEST = ComponentRule(LINE_END, _CONTROLS)
 #: The rule for a component that is not sent, or is sent with a length prefix.
 FREE = ComponentRule()
@@ -66,14 +66,17 @@ class SchemeRules(NamedTuple):
         leads_to: other schemes that a redirect or link in a document of this scheme may lead to without
             confirmation (S10).
         followed: whether URLs of the scheme may be followed without confirmation (S10).
-        kin: other schemes of the same protocol; a link to such a URL may stay on the same server.
-        offers: other schemes that the links of a listing may have (S20); None for any scheme.
+        kin: other schemes of the same protocol, such as nntp for news. A link to a URL of these schemes may
+            stay on the same server.
+        offers: other schemes that the links of a listing may have (S20), or None for any scheme.
         local: whether URLs of the scheme name files of this machine (S12).
-        session: whether a URL of the scheme opens an interactive session; only the user may start it (S18).
+        session: whether a URL of the scheme opens an interactive session, which only the user may start
+            (S18).
         host_is_data: whether the host can never become a command-line argument of a program (S18).
-        logs_in: whether every retrieval logs in, so that a login without a host applies too (S11).
-        at_once: default number of concurrent retrievals per host in a batch; None for no limit.
-        at_once_of_many: default number of concurrent retrievals if `MANY` more retrievals wait for the host.
+        logs_in: whether every retrieval logs in. If so, a configured login without a host applies too (S11).
+        at_once: the default connection limit: the number of concurrent retrievals per host in a batch. None
+            means no limit.
+        at_once_of_many: the default connection limit if at least `MANY` further retrievals wait for the host.
     """
 
     components: Mapping[str, ComponentRule] = MappingProxyType({})
@@ -135,7 +138,7 @@ _HTTP = SchemeRules(
     ports=_WEB,
     leads_to=_WEB_SCHEMES,
     host_is_data=True,
-    at_once=6,  # browsers open at most 6 connections to a host, too
+    at_once=6,  # like browsers, which open at most 6 connections to a host
 )
 #: The text of a mail draft may have several lines, so line ends are permitted. `_judge_mail_headers` checks
 #: the headers in `fields`.
@@ -164,7 +167,7 @@ _TELNET = SchemeRules(
 )
 _WAIS = SchemeRules(
     components={
-        "database": ComponentRule(frozenset(b"\0\x1f@"), longest=255),  # wais page, section 14, as below
+        "database": ComponentRule(frozenset(b"\0\x1f@"), longest=255),  # see the wais page, section 14
         "search": ComponentRule(longest=4000),
         "wtype": ComponentRule(longest=64),
         "wpath": ComponentRule(longest=2048),
@@ -172,8 +175,8 @@ _WAIS = SchemeRules(
     host_is_data=True,
 )
 
-#: The minimum number of waiting retrievals per host for which another connection saves time, although each
-#: connection needs a login.
+#: The minimum number of waiting retrievals per host for which further connections are opened. With fewer
+#: retrievals, the time for another login exceeds the time that a further connection saves.
 MANY = 16
 
 RULES: Mapping[str, SchemeRules] = MappingProxyType(
@@ -220,7 +223,7 @@ def at_once(scheme: str, waiting: int = 0, *, wanted: int | None = None) -> int 
     Args:
         scheme: the scheme of the URLs.
         waiting: the number of other retrievals that wait for the host.
-        wanted: the configured number; if None, the default of the scheme applies.
+        wanted: the configured number, or None for the default of the scheme.
     """
     rules = rules_of(scheme)
     if rules.at_once is not None and wanted is not None:
@@ -228,9 +231,9 @@ def at_once(scheme: str, waiting: int = 0, *, wanted: int | None = None) -> int 
     return rules.at_once if waiting < MANY or rules.at_once_of_many is None else rules.at_once_of_many
 
 
-# Gateways (RFC 1738 section 4, S19): a gateway that the user configured resolves URLs of a scheme without a
-# handler. The URL is appended to the gateway's URL as percent-encoded text, without user information and
-# fragment. All rules apply to the combined URL.
+# Gateways (RFC 1738 section 4, S19). If a scheme has no handler, a gateway that the user configured resolves
+# the URLs of the scheme. The URL is appended to the gateway's URL as percent-encoded text, without user
+# information and fragment. All rules apply to the combined URL.
 
 
 def through_gateway(url: Url, gateways: Mapping[str, str]) -> Url | None:

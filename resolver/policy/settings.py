@@ -31,7 +31,7 @@ _HEAD, _TOTAL = 60.0, 600.0
 # lazily, when the first policy with a value of this kind is created.
 _SCHEME = r"[a-z][a-z0-9+.-]*"
 _HOST = r"[a-z0-9._:-]+"
-_ADDRESS = r"[!-?A-~]*@[!-~]*"  # ftp servers reject a mail address without an at sign
+_ADDRESS = r"[!-?A-~]*@[!-~]*"  # an at sign is required, because ftp servers reject an address without it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +41,9 @@ class Policy:
     Each field has the name of a command-line option: `allow_port` is `--allow-port`. `name` is the named
     policy to which the overrides are added. Sets may be passed as any iterable and are stored as frozensets.
     Three fields are not overrides: `file_root` restricts local files, `ftp_email` is the mail address for
-    ftp servers, and `allowed_hosts` restricts the hosts (S22). If `allowed_hosts` is not None, all other
-    hosts are refused. `trusted_proxy` is the URL of a proxy that itself checks IP addresses. Policy
-    `untrusted` allows only this proxy (S09).
+    ftp servers, and `allowed_hosts` restricts the hosts (S22). If `allowed_hosts` is set, all other hosts are
+    refused. `trusted_proxy` is the URL of a proxy that itself checks IP addresses (SSRF). Policy `untrusted`
+    allows only this proxy (S09).
 
     Raises:
         ValueError: a value is invalid.
@@ -237,7 +237,7 @@ class Host:
         limits: the limits for this host, which replace the limits of the run.
         proxy: the URL of the proxy, or `none`. Other proxy settings are then ignored.
         certfile: the client certificate for this host.
-        pin: the SHA-256 digest (`sha256:HEX`) of the server certificate; all other certificates are rejected.
+        pin: the SHA-256 digest (`sha256:HEX`) of the server certificate. All other certificates are rejected.
             The name, the dates and the authority of the pinned certificate are not checked.
         mirrors: base URLs of complete mirrors of this host. The path of a URL is appended to a base URL.
 
@@ -272,7 +272,7 @@ def normal_pin(text: str) -> str:
 
 
 def names_of(host: str, port: int) -> tuple[str, str]:
-    """Return `host:port` and `host` in their normal form; an IPv6 address is in brackets."""
+    """Return `host:port` and `host` in their normal form. An IPv6 address is in brackets."""
     name = host.lower().removesuffix(".")
     if ":" in name:
         name = f"[{_compress_address(name)}]"
@@ -286,7 +286,7 @@ def _compress_address(address: str) -> str:
         return address
 
 
-#: The settings of a host that has no settings of its own.
+#: The empty settings, for a host without configured settings.
 NOTHING = Host()
 
 
@@ -297,7 +297,7 @@ class HostSettings:
         self._said = {normal_name(name): host for name, host in said.items()}
 
     def find_host(self, host: str, port: int) -> Host:
-        """Return the settings for a host and port; fields not set for `host:port` come from `host`."""
+        """Return the settings for a host and port. Fields not set for `host:port` come from `host`."""
         nearest, wider = (self._said.get(name, NOTHING) for name in names_of(host, port))
         return Host(
             limits=nearest.limits or wider.limits,

@@ -55,9 +55,9 @@ class Subject(NamedTuple):
     """A URL to check, with its context.
 
     Attributes:
-        row: the scheme definition; None for an unknown scheme.
+        row: the scheme definition, or None for an unknown scheme.
         rules: the permissions of the scheme.
-        endpoint: the host and port; None for a URL that connects to no host.
+        endpoint: the host and port, or None for a URL that connects to no host.
         variables: the proxy variables of the environment.
     """
 
@@ -123,17 +123,18 @@ def subject_of(
 def _rules_of_others(scheme: str, row: Scheme | None) -> SchemeRules:
     """Return the rules of a plug-in's scheme.
 
-    A plug-in can only declare the components that are sent with a length prefix.
+    A plug-in cannot grant other permissions. A plug-in can only declare the components that are sent with a
+    length prefix.
     """
     rules = rules_of(scheme, known=row is not None)
     return rules if row is None else rules._replace(components=dict.fromkeys(row.counted, FREE))
 
 
 def endpoint_of(url: Url, server: NewsServer | None = None) -> Endpoint | None:
-    """Return the host and port that `url` connects to; `server` is for news URLs without a server.
+    """Return the host and port that `url` connects to. `server` is for news URLs without a server.
 
-    The default port comes from the scheme definition, because a plug-in's URL object may contain a wrong
-    port.
+    The default port comes from the scheme definition, because the URL object of a plug-in may contain a wrong
+    default port.
     """
     return _endpoint_by(registry.find(url.scheme), url, server)
 
@@ -188,17 +189,17 @@ def _same_place(one: Endpoint | None, other: Endpoint) -> bool:
     return comparable_host(one.host) == comparable_host(other.host)
 
 
-# A rule yields a `Decision` for each objection. If no user reads warnings, a warning becomes a refusal. A
-# `Verdict` contains the strictest action, and all decisions with this action. The message of a refusal
-# contains the rule and the option that would allow the URL.
+# A rule yields a `Decision` for each objection. If no user reads the warnings, each warning becomes a
+# refusal. A `Verdict` contains the strictest action, and all decisions with this action. The message of a
+# refusal contains the name of the rule, and the option that would allow the URL.
 
 
 class Decision(NamedTuple):
     """An objection of one rule.
 
     Attributes:
-        flag: the command-line option that would allow the URL; None if the rule has no override.
-        position: the index of the cause in the text of the URL; None if the cause has no single position.
+        flag: the command-line option that would allow the URL, or None if the rule has no override.
+        position: the index of the cause in the text of the URL, or None if the cause has no single position.
     """
 
     rule: str
@@ -247,7 +248,7 @@ class Verdict:
         return tuple(dict.fromkeys(decision.rule for decision in self.decisions))
 
     def error(self, url: Url | None = None) -> ResolveError | None:
-        """Return the error that a retrieval of `url` raises; None if the policy allows the URL.
+        """Return the error that a retrieval of `url` raises, or None if the policy allows the URL.
 
         The first decision determines the class of the error: `InvalidUrl` (S01), `UnsupportedScheme` (S19) or
         `Refused` (other rules).
@@ -278,10 +279,10 @@ def combine_decisions(decisions: Iterable[Decision]) -> Verdict:
 
 
 def escalate_warnings(decisions: Iterable[Decision], policy: Policy, origin: Origin) -> list[Decision]:
-    """Return the decisions; if warnings are not allowed, each warning becomes a refusal.
+    """Return the decisions. If warnings are not allowed, each warning becomes a refusal.
 
-    Warnings are not allowed if the policy refuses warnings, or if the origin is `derived`, because no user
-    reads the warnings of a derived URL.
+    Warnings are not allowed if the policy refuses warnings. Warnings are also not allowed for the origin
+    `derived`, because no user reads the warnings about a derived URL.
     """
     if origin == "derived" or policy.refuses_warnings:
         return [decision._replace(action="refuse") for decision in decisions]

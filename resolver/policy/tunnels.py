@@ -25,14 +25,17 @@ if TYPE_CHECKING:  # not imported at run time, because few runs use a proxy
 
 
 class ProxyLogins:
-    """The credentials of one run for HTTP proxies. After the first challenge, each request contains them."""
+    """The credentials of one run for HTTP proxies.
+
+    After the first challenge of a proxy, each request to the proxy contains the credentials.
+    """
 
     def __init__(self) -> None:
         self._logins: dict[Proxy, HttpProxyAuth] = {}
 
     def find_login(self, proxy: Proxy) -> HttpProxyAuth:
         if proxy not in self._logins:
-            from protocols.http.auth import HttpProxyAuth  # imported here: few runs have a proxy
+            from protocols.http.auth import HttpProxyAuth  # lazy import: few runs use a proxy
 
             self._logins[proxy] = HttpProxyAuth(proxy.shown, proxy.credentials)
         return self._logins[proxy]
