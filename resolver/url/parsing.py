@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from protocols.other import Status
 
 
-#: The types that a caller may pass as a URL.
+#: The types of values that a caller may pass as a URL.
 UrlLike: TypeAlias = "str | Url | PathLike[str] | PathLike[bytes] | HttpxUrl | Httpx2Url"
 
 #: Maximum number of characters of a URL.
@@ -44,7 +44,7 @@ _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _BEFORE_ZONE = re.compile(r"//[^/?#\[\]]*\[[0-9A-Fa-f:.]*\Z")
 _BEFORE_COLON = re.compile(r"[^:/?#]*")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
-_START = r"<?(?i:URL:)?(?:[A-Za-z][A-Za-z0-9+.-]*:)?/*"  # compiled lazily: needed only for invalid URLs
+_START = r"<?(?i:URL:)?(?:[A-Za-z][A-Za-z0-9+.-]*:)?/*"  # `re` compiles this pattern only for invalid URLs
 
 
 def parse(text: str, *, strict: bool = False, origin: Origin = "derived") -> Url:
@@ -52,7 +52,7 @@ def parse(text: str, *, strict: bool = False, origin: Origin = "derived") -> Url
 
     Args:
         text: the URL, with or without `<URL:…>` around it (RFC 1738, appendix).
-        strict: raise the first finding as an error; the `kind` of the error is the finding's name.
+        strict: raise the first finding as an error. The `kind` of the error is the finding's name.
         origin: the author of the URL. Only the user ("user") may write the zone of a link-local address (RFC
             9844).
 
@@ -60,7 +60,7 @@ def parse(text: str, *, strict: bool = False, origin: Origin = "derived") -> Url
         The components of the URL.
 
     Raises:
-        InvalidUrl: the text is not a URL; the error has `kind` and `position`.
+        InvalidUrl: the text is not a URL. The error has `kind` and `position`.
 
     Examples:
         >>> url = resolver.parse("ftp://h.example/pub/README;type=i")
@@ -90,7 +90,7 @@ def url_of(named: UrlLike, *, strict: bool = False, origin: Origin = "derived") 
     if isinstance(named, Url):
         return named if origin == "user" else _strip_zone(named)
     if isinstance(named, PathLike):
-        from pathlib import Path  # imported lazily: few callers pass a path
+        from pathlib import Path  # lazy import: few callers pass a path
 
         return parse(Path(fsdecode(named)).absolute().as_uri())
     if any(kind.__module__.partition(".")[0] in ("httpx", "httpx2") for kind in type(named).__mro__):
@@ -103,7 +103,7 @@ def url_of(named: UrlLike, *, strict: bool = False, origin: Origin = "derived") 
 
 def zone_of(url: Url) -> str | None:
     """Return the IPv6 zone of a URL (RFC 6874), which names a network interface of this machine, or None."""
-    zone: str | None = getattr(url, "zone", None)  # a `Url` without a host has no such attribute
+    zone: str | None = getattr(url, "zone", None)  # a `Url` without a host lacks the attribute `zone`
     return zone
 
 
@@ -121,7 +121,7 @@ def _parse(text: str, *, strict: bool, zoned: bool) -> Url:
     is_ours = url_text.scheme in registry.SCHEMES
     url: Url
     if scheme is None:
-        from protocols import other  # lazily, here and below: most schemes have a module
+        from protocols import other  # lazy import: only schemes without a module need `other`
 
         url = other.parse(url_text, _status(url_text.scheme))
     else:
@@ -135,7 +135,7 @@ def _parse(text: str, *, strict: bool, zoned: bool) -> Url:
     if is_ours:
         url_text.complete(url)
         return url
-    return replace(  # the URL object of a plug-in may lack these values
+    return replace(  # a plug-in's parser may not set these values
         url,
         text=text,
         fragment=url_text.fragment,
@@ -154,8 +154,7 @@ def _hide_password(text: UrlText) -> None:
 def _read_common(text: str) -> UrlText:
     """Parse the components that all schemes share, before the scheme-specific remainder.
 
-    The order of the checks is fixed. If a URL has two errors, the first check that fails determines the
-    error.
+    The checks run in a fixed order. If a URL has two errors, the first failed check determines the error.
     """
     if not text:
         raise invalid(text, "empty", "text", 0)
@@ -224,7 +223,8 @@ def build(url: Url) -> str:
     """Return the text of a URL, with its password.
 
     `parse` returns the same components for the built text. The default port is omitted, and a slash is
-    written before the search part. The built text causes only findings that the components themselves cause.
+    written before the search part (round trip). `parse` reports a finding for the built text only if a
+    component itself deviates from RFC 1738.
 
     Args:
         url: the result of `parse`, or of `dataclasses.replace` on it.
@@ -287,7 +287,7 @@ def _redact_unparsed(text: str) -> str:
 
 
 def place_in_shown(text: str, shown: str, position: int) -> int:
-    """Convert a position in `text` to the position in `shown`, the same text with a masked password."""
+    """Convert a position in `text` to the position in `shown`. `shown` is `text` with a masked password."""
     if text == shown:
         return position
     same_before = next((i for i, (a, b) in enumerate(zip(text, shown, strict=False)) if a != b), len(shown))
@@ -347,7 +347,7 @@ def _convert_host(text: str, start: int, end: int) -> str:
     host = text[start:end]
     if host.isascii():
         return host
-    import idna  # imported lazily: the tables of `idna` take half a megabyte
+    import idna  # lazy import: the tables of `idna` take half a megabyte
 
     try:
         converted = idna.encode(host, uts46=True, std3_rules=True, transitional=False).decode("ascii")
@@ -408,7 +408,7 @@ def resolve_reference(base: str, location: str) -> str:
 
 
 def _split_authority(text: str, slashes: int) -> tuple[str, str]:
-    """Split a URL before its path; `slashes` is the index of `//`."""
+    """Split a URL before its path. `slashes` is the index of `//`."""
     path = text.find("/", slashes + 2)
     return (text, "") if path < 0 else (text[:path], text[path:])
 
@@ -438,7 +438,7 @@ def _remove_dot_segments(path: str) -> str:
 #: Maximum number of alternative interpretations of one URL. A hyphen before a line break is ambiguous: the
 #: hyphen is either part of the URL or was added for the line break. Each ambiguous hyphen doubles the number
 #: of interpretations, so 63 alternatives are enough for six hyphens. For more than six hyphens, only the
-#: interpretations with the fewest removed hyphens are used.
+#: interpretations with the fewest removed hyphens are returned.
 MOST_ALTERNATES = 63
 
 _CANDIDATE_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")

@@ -122,7 +122,7 @@ def is_ours(scheme: Scheme) -> bool:
 
 
 def explain_missing(name: str) -> str | None:
-    """Return a sentence with the missing requirement of a scheme and the command that installs it.
+    """Return a message with the missing requirement of a scheme, and the command for the installation.
 
     Return None if the scheme is unknown, or if its requirements are installed.
     """
@@ -166,8 +166,8 @@ def is_of_the_web(name: str) -> bool:
 def check_tls(url: Url, wanted: str | None) -> None:
     """Check that the URL's scheme can use TLS, if the caller requires TLS (`--tls require`).
 
-    The check succeeds if the scheme supports TLS from the first byte or STARTTLS, or if the scheme opens no
-    connection. A scheme definition without information about TLS counts as clear text.
+    The check succeeds if the scheme supports TLS from the first byte or STARTTLS. The check also succeeds if
+    the scheme opens no connection. A scheme definition without information about TLS counts as clear text.
 
     Raises:
         NotConfigured: the scheme supports only clear text.
@@ -198,14 +198,14 @@ def load(place: str) -> Any:
 def _attribute(place: str) -> Any:
     """Import the object at `module:name`.
 
-    Imported objects are cached. The size of the cache is limited by the number of rows in the table.
+    Imported objects are cached. The cache has at most one entry for each object in the scheme definitions.
     """
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(module), name)
 
 
 def _is_here(extra: Extra) -> bool:
-    from importlib.util import find_spec  # imported lazily: few rows have requirements
+    from importlib.util import find_spec  # lazy import: few schemes have requirements
 
     return all(find_spec(module) is not None for module in extra.modules)
 
@@ -224,7 +224,7 @@ def _points() -> Mapping[str, Sequence[EntryPoint]]:
 
     The entry points are read only once, which makes later lookups of unknown names fast.
     """
-    # imported lazily, only for a name that is not in the table: the import takes 40 ms
+    # lazy import, only for a name that is not in the table: the import takes 40 ms
     from importlib.metadata import entry_points
 
     points = entry_points(group="resolver.schemes")
@@ -253,7 +253,7 @@ def _load_plugin(name: str) -> Scheme | str | None:
 def _not_imported(point: EntryPoint, error: ImportError) -> str:
     """Return the reason why a plug-in cannot be imported.
 
-    An entry point may name the extras that it needs (`name = module:object [extra]`).
+    An entry point may name its required extras (`name = module:object [extra]`).
     """
     plugin = "a plug-in" if point.dist is None else point.dist.name
     if point.extras:

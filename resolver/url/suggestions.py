@@ -24,7 +24,7 @@ _HOST_AND_PORT = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*):[0-9]{1,5}(?![
 _SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)(?P<behind>:/{0,3}|//)")
 _OTHERS = frozenset(
     {"sftp", "tftp"}
-)  # scheme names that are not typing errors, but whose protocols are not supported
+)  # the names of known schemes that are not supported, and for which no correction is suggested
 _NEAR = 0.75  # minimum similarity (difflib) of a mistyped scheme; `nttp` and `nntp` have 0.75
 INVALID = re.compile(r'[ <>"]|%(?![0-9A-Fa-f]{2})')
 

@@ -19,7 +19,7 @@ _OURS = frozenset({"protocols", "resolver"})
 
 
 def trim_traceback(error: E) -> E:
-    """Return the error without internal frames; a public function then raises the error.
+    """Return the error without internal frames, to be raised by a public function.
 
     Internal frames of the error's causes are removed too.
     """
