@@ -188,10 +188,7 @@ class Datagrams(Protocol):
 
     @property
     def peer(self) -> str:
-        """Return the IP address to which datagrams are sent, in canonical form.
-
-        The policy has checked this address.
-        """
+        """Return the peer's IP address, which the policy has checked, in canonical form."""
         ...
 
     @property
@@ -228,10 +225,7 @@ class Datagrams(Protocol):
         ...
 
     def draw_number(self) -> int:
-        """Return an unpredictable request identifier from 1 to 65,535.
-
-        The server repeats the identifier in its responses, so an attacker cannot forge a response (spoofing).
-        """
+        """Return an unpredictable request identifier from 1 to 65,535, to prevent forged responses."""
         ...
 
     def switch_to(self, address: str) -> None:
@@ -540,11 +534,7 @@ class LocalFile(Protocol):
 
 
 class PooledConnection(Protocol):
-    """A connection that later dialogues may reuse (keep-alive).
-
-    At the end of `async with`, the connection returns to the connection pool only if `keep` was called.
-    Otherwise, the connection is closed.
-    """
+    """A reusable connection (keep-alive). Without a call of `keep`, it is closed after `async with`."""
 
     @property
     def stream(self) -> Stream: ...
@@ -555,10 +545,7 @@ class PooledConnection(Protocol):
         ...
 
     def keep(self, state: object) -> None:
-        """Request that the connection returns to the connection pool at the end of `async with`.
-
-        All received bytes must have been read.
-        """
+        """Request the return of the connection to the pool. All received bytes must have been read."""
         ...
 
 
@@ -754,10 +741,7 @@ class Gate(Protocol):
         ...
 
     def open_file(self, segments: tuple[bytes, ...]) -> AbstractAsyncContextManager[LocalFile]:
-        """Open the file of a file URL below a root directory.
-
-        Each path segment is opened and checked separately (S12, path traversal).
-        """
+        """Open the file of a file URL, segment by segment below a root directory (S12, path traversal)."""
         ...
 
 
@@ -810,7 +794,6 @@ class ReplayPeer(Protocol):
     def answer(self, line: bytes, /) -> Iterator[bytes | None]:
         """Return the reply to a command, in blocks.
 
-        At the block None, the caller must read all bytes of the data connection before it takes the next
-        block.
+        At the block None, the caller must read all bytes of the data connection before the next block.
         """
         ...

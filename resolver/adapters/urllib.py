@@ -50,12 +50,12 @@ class Handler(urllib.request.BaseHandler):
     header fields, they replace the header fields of the settings.
     """
 
-    handler_order = 400  # urllib calls this handler before its own ftp handler (500)
+    handler_order = 400  # urllib's own handler for ftp has 500, and the lowest number is called first
 
     def __init__(self, *, http: bool = False, **settings: Unpack[resolver.Settings]) -> None:
         self._settings = settings
         self._resolver = resolver.blocking.Resolver(**settings)
-        for scheme in resolver.schemes(web=http):  # urllib calls the method SCHEME_open of a handler
+        for scheme in resolver.schemes(web=http):  # urllib finds handlers by method name: `gopher_open`
             setattr(self, f"{scheme}_open", self._open)
 
     def close(self) -> None:
@@ -71,11 +71,15 @@ class Handler(urllib.request.BaseHandler):
             raise _translate_error(error, request.full_url) from error
         body = resolver.blocking.as_file(reply, opened.close, partial(_translate_error, url=reply.url))
         answer = addinfourl(body, _message(reply), reply.url, reply.status)
-        vars(answer)["msg"] = "OK"  # the http handlers of urllib read this attribute
+        vars(answer)["msg"] = "OK"  # the http handlers of urllib read the attribute `msg` (reason phrase)
         return answer
 
     def _stream(self, request: urllib.request.Request) -> AbstractContextManager[resolver.blocking.LiveReply]:
-        """Open the URL of a request; after a redirect, the origin of the URL is `derived`."""
+        """Open the URL of a request.
+
+        If urllib followed a redirect to the URL, the URL has the origin `derived`, because a server chose the
+        URL.
+        """
         origin: Literal["user", "derived"] = "derived" if request.unverifiable else "user"
         said = self._said_by(request)
         if not said:
@@ -86,7 +90,7 @@ class Handler(urllib.request.BaseHandler):
 
     def _said_by(self, request: urllib.request.Request) -> resolver.Settings:
         said = resolver.Settings()
-        if isinstance(seconds := request.timeout, (int, float)):  # otherwise a sentinel: no timeout is set
+        if isinstance(seconds := request.timeout, (int, float)):  # any other object means the default timeout
             limits = self._settings.get("limits") or resolver.Limits()
             said["limits"] = limits.waiting(seconds, seconds)
         if request.headers:  # header fields from the caller
@@ -102,10 +106,7 @@ def _message(reply: resolver.blocking.LiveReply) -> HTTPMessage:
 
 
 def _translate_error(error: resolver.ResolveError, url: str) -> URLError:
-    """Convert an error to `URLError`, which callers of urllib expect.
-
-    The attribute `reason` of the `URLError` is the original error.
-    """
+    """Convert an error to `URLError`, which callers of urllib expect. Its `reason` is the original error."""
     scheme = url.partition(":")[0].lower()
     if isinstance(error, resolver.Declined) and scheme not in resolver.schemes(web=False):
         return HTTPError(url, resolver.http_status(error), error.text, HTTPMessage(), io.BytesIO())

@@ -1,4 +1,4 @@
-"""The messages between the planner of a bulk run and the Dask workers; pickle can serialize all messages."""
+"""The messages between the planner of a bulk run and the Dask workers, serializable by pickle."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class BulkRequest(NamedTuple):
     """A URL to fetch in a bulk run, with the path of its file.
 
     Attributes:
-        url: The URL as the caller wrote the URL.
+        url: The original text of the URL.
         path: The path of the saved file, relative to the directory of all files.
-        more: Other fields (`checksum`, `size`, `mirrors`, `origin`, `referrer` as in `SaveRequest`).
+        more: Other fields of a `SaveRequest`: `checksum`, `size`, `mirrors`, `origin`, `referrer`.
     """
 
     url: str
@@ -33,7 +33,7 @@ class BulkRequest(NamedTuple):
 class RequestSlice(NamedTuple):
     """A batch of requests (slice), which a Dask worker processes as one task.
 
-    All requests are of one partition, and take about one minute.
+    All requests of a slice belong to one partition. The slice takes about one minute.
 
     Attributes:
         partition: The number of the partition.
@@ -91,7 +91,8 @@ class BulkJob:
     """The settings of a run that its workers need.
 
     Attributes:
-        out: A directory that has the same path on all workers, or a URL that fsspec supports.
+        out: The output directory: a path in a shared file system that all workers mount at the same path, or
+            a URL that fsspec supports.
         ledger: A directory for the ledgers, or None to store the ledgers in `out`.
         settings: The settings of the workers' sessions.
         per_host: The maximum number of concurrent requests to a host.
@@ -113,8 +114,8 @@ class BulkJob:
     concurrency: int = CONCURRENCY
 
 
-# Version check. The planner, the scheduler and the workers must have this package installed. The planner and
-# the workers must have the same version.
+# The version check of a bulk run. The planner, the scheduler and the workers must have this package
+# installed. The planner and the workers must have the same version.
 #
 # The planner queries the version of the workers at the start, and again when workers join. But a worker may
 # get a task before the query. So each task contains the required version, and the worker compares this
@@ -123,8 +124,8 @@ class BulkJob:
 #: The maximum number of workers that an error message about versions lists.
 _MOST_NAMED = 3
 
-#: Names of the exceptions that a worker raises if this package is missing or too old. Newer versions of Dask
-#: report the exception as text.
+#: The names of the exceptions that a worker raises if this package is missing or too old. Newer versions of
+#: Dask report an exception only as text, so the names are compared.
 _LACKING = ("ModuleNotFoundError", "ImportError", "AttributeError")
 
 #: Text in Dask's error message for a task that the scheduler cannot load, usually because of a missing
@@ -162,7 +163,10 @@ def check_cluster(client: Client) -> None:
 
 
 def check(version: str) -> None:
-    """Compare the version that a task requires with the version of the worker. Raises `NotConfigured`."""
+    """Compare the version that a task requires with the version of the worker.
+
+    If the versions differ, `NotConfigured` is raised.
+    """
     if version != VERSION:
         raise NotConfigured(f"a worker has {VERSION}, but the run needs {version}: {_SAME}")
 

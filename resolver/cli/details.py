@@ -325,9 +325,10 @@ OF_OPTIONS: Mapping[str, str] = {
         "URL is an error (status 8)."
     ),
     "--separator": (
-        "The escapes are those of C: `\\n`, `\\0`, `\\t`, `\\r`, `\\xHH`, `\\NNN` (octal), `\\\\`. TEXT is "
-        "written between the bodies, even if a URL fails. Therefore the output of N URLs always has N "
-        "parts. The part of a failed URL is empty or incomplete. With `get`, the option needs `-O -`."
+        "TEXT may contain the escape sequences of C: `\\n`, `\\0`, `\\t`, `\\r`, `\\xHH`, `\\NNN` (octal), "
+        "`\\\\`. TEXT is written between the bodies, even if a URL fails. Therefore the output of N URLs "
+        "always has N parts. The part of a failed URL is empty or incomplete. "
+        "With `get`, the option needs `-O -`."
     ),
     "--show-error-body": (
         "The command prints at most 64 KiB of a text body, with escaped control characters. It does not "

@@ -2,15 +2,16 @@
 
 The caller passes the current time.
 
-Order: tasks of one host start in the order of arrival, except for tasks with lanes (see `HostQueue`). A cap
-limits the number of running tasks per host. A host may also be paused after it rejected a request. If tasks
-of several hosts may start, the host with the fewest running tasks is next. If hosts have equally few running
-tasks, the host that started a task least recently is next. So a slow host does not delay other hosts.
+Order: tasks of one host start in the order of arrival, except for tasks with lanes (see `HostQueue`). The
+connection limit of a host (`cap`) is its maximum number of running tasks. A host may also be paused after it
+rejected a request. If tasks of several hosts may start, the host with the fewest running tasks is next. If
+hosts have equally few running tasks, the host that started a task least recently is next. So a slow host does
+not delay other hosts.
 
-Caps: the cap is the limit of the scheme or the limit of the host, whichever is lower. If a host rejects
-requests (rate limit), its cap is halved. After 10 successful tasks, the cap is raised by one. Each rejection
-doubles the number of successful tasks that raise the cap (at most 1,000). If a server rejects several tasks
-that ran at the same time, the cap is halved only once.
+Connection limits: the limit is the limit of the scheme or of the host, whichever is lower. If a host rejects
+requests (rate limit), its connection limit is halved. After 10 successful tasks, the connection limit is
+raised by one. Each rejection doubles the number of successful tasks that are required before the limit is
+raised (at most 1,000). If a server rejects several concurrent tasks, the limit is halved only once.
 
 Silent hosts: hosts that do not respond could occupy all slots of a batch until they time out. For example,
 two silent ftp hosts with two connections each occupy four slots. So while tasks wait, the batch checks
@@ -32,10 +33,10 @@ from protocols.errors import TryLater
 
 # The work queue of one host. Tasks start in the order of arrival, except for tasks with lanes.
 #
-# A lane is a group of tasks that should run in sequence on one connection, because this is most efficient.
-# After a task ends, the next task of the same lane starts. If this lane is empty, a task of the lane with the
-# fewest running tasks starts. So concurrent tasks are in different lanes if there are enough lanes. Tasks
-# without a lane start in the order of arrival.
+# A lane is a group of tasks that should run in sequence on one connection, such as the files of one ftp
+# directory. After a task ends, the next task of the same lane starts. If this lane is empty, a task of the
+# lane with the fewest running tasks starts. So concurrent tasks are in different lanes if there are enough
+# lanes. Tasks without a lane start in the order of arrival.
 
 
 class QueueEntry(Protocol):
@@ -65,7 +66,7 @@ class HostQueue(Generic[Q]):
 
     @property
     def first(self) -> Q:
-        """Return the next task; the queue must not be empty."""
+        """Return the next task. The queue must not be empty."""
         return self._lanes[self._next][0]
 
     def add(self, each: Q) -> None:
@@ -78,7 +79,7 @@ class HostQueue(Generic[Q]):
         self.count = 0
 
     def take(self) -> Q:
-        """Remove and return the next task, which counts as running until `leave` is called."""
+        """Remove and return the next task. The task counts as running until `leave` is called."""
         lane = self._next
         waiting = self._lanes[lane]
         each = waiting.popleft()
@@ -122,14 +123,16 @@ class HostQueue(Generic[Q]):
 
 T = TypeVar("T")
 
-#: The number of successful tasks after which the cap of a host is raised by one: initial value and maximum.
+#: The number of successful tasks after which the connection limit of a host is raised by one. The first value
+#: is the initial number, and the second value is the maximum number.
 _SLOWLY, _MOST_SLOWLY = 10, 1_000
 
 #: The time in seconds without progress after which a host counts as silent. A login or a retry takes less
 #: time, and the timeouts of a retrieval are much longer.
 SILENCE = 5.0
 
-#: A function that returns the cap of a host from a scheme and the number of waiting tasks; None for no limit.
+#: A function that returns the connection limit of a host: the maximum number of running tasks. The arguments
+#: are a scheme and the number of waiting tasks. The result None means no limit.
 CapOf = Callable[[str, int], int | None]
 
 
@@ -160,7 +163,10 @@ class HostState:
 
     @property
     def is_forgotten(self) -> bool:
-        """Return whether the state of the host can be discarded; only its order of starts would be lost."""
+        """Return whether the state of the host can be discarded.
+
+        Only the position of the host in the order of starts would be lost.
+        """
         return not (self.queue.count or self.under_way or self.pause or self.cap is not None or self.closed)
 
 
@@ -181,13 +187,13 @@ class QueuedTask(Generic[T]):
 
 
 class HostScheduler(Generic[T]):
-    """The scheduler of a batch, with a queue and a cap for each host.
+    """The scheduler of a batch, with a queue and a connection limit for each host.
 
     The host with an empty name is this machine, which does not have limits.
 
     Args:
         cap_of: a function that returns the maximum number of running tasks at one host.
-        rate: the maximum number of tasks started per second at each host; None for no limit.
+        rate: the maximum number of tasks started per second at each host, or None for no limit.
         lane_of: a function that returns the lane of a task (a group of tasks that should run in sequence).
     """
 
@@ -207,7 +213,7 @@ class HostScheduler(Generic[T]):
         self._serial = itertools.count(1)
         self._busy: set[HostState] = set()
         self._looked = float("-inf")
-        self._any_silent = False  # whether any host is silent, as of the last call of `look`
+        self._any_silent = False  # whether the last call of `look` found a silent host
         self.waiting = 0
 
     def add(self, host: str, scheme: str, task: T) -> None:
@@ -222,14 +228,14 @@ class HostScheduler(Generic[T]):
             self._offer(place)
 
     def _lets_more(self, place: HostState, scheme: str) -> bool:
-        """Return whether the task that was added last has raised the cap of the host."""
+        """Return whether the most recently added task has raised the connection limit of the host."""
         count = place.queue.count
         return self._cap_of(scheme, count) != self._cap_of(scheme, count - 1)
 
     def take(self, now: float) -> QueuedTask[T] | None:
         """Start and return the next task, which runs until `end` or `put_back` is called.
 
-        Returns None if no task may start now.
+        If no task may start now, the result is `None`.
         """
         self._wake(now)
         while self._offers:
@@ -253,7 +259,7 @@ class HostScheduler(Generic[T]):
         return self._looked + SILENCE
 
     def look(self, now: float, moved: Iterable[QueuedTask[T]]) -> None:
-        """Find the silent hosts; `moved` are the running tasks that progressed since the last check."""
+        """Find the silent hosts. `moved` are the running tasks that progressed since the last check."""
         self._looked = now
         for task in moved:
             self._hear(task.place, now)
@@ -262,7 +268,7 @@ class HostScheduler(Generic[T]):
         self._any_silent = any(place.silent for place in self._busy)
 
     def ready_at(self) -> float | None:
-        """Return the earliest time at which a paused host may start a task; None if no host is paused."""
+        """Return the earliest time at which a paused host may start a task, or None if no host is paused."""
         return self._paused[0][0] if self._paused else None
 
     def cap(self, host: str, scheme: str) -> int | None:
@@ -275,12 +281,12 @@ class HostScheduler(Generic[T]):
         return task.place.under_way == 1
 
     def room(self, task: QueuedTask[T]) -> int | None:
-        """Return the number of further tasks of the same host that may start now; None for no limit."""
+        """Return the number of further tasks of the same host that may start now, or None for no limit."""
         cap = self._cap(task.place, task.scheme)
         return None if cap is None else max(0, cap - task.place.under_way)
 
     def push_back(self, task: QueuedTask[T], now: float, pause: float = 0.0) -> None:
-        """Lower the cap of the task's host after a rejection, and pause the host for `pause` seconds."""
+        """Lower the connection limit of a host after a rejection, and pause the host for `pause` seconds."""
         place = task.place
         if not place.name:
             return
@@ -291,7 +297,7 @@ class HostScheduler(Generic[T]):
             place.cap = max(1, most // 2)
             place.successes, place.needed = 0, min(_MOST_SLOWLY, 2 * place.needed)
             place.lowered = next(self._serial)
-        task.begun = next(self._serial)  # another rejection of this task lowers the cap again
+        task.begun = next(self._serial)  # a later rejection of this task lowers the limit again
 
     def slow_down(self, host: str, pause: float) -> None:
         """Raise the minimum number of seconds between two starts at a host to `pause`."""
@@ -376,7 +382,7 @@ class HostScheduler(Generic[T]):
             del self._places[place.name]
 
     def _offer(self, place: HostState) -> None:
-        """Add the host to the candidates for the next start, unless the host has reached its cap."""
+        """Add the host to the candidates for the next start, if it is below its connection limit."""
         if place.queue.count and not self._is_full(place):
             place.offer = next(self._serial)
             heapq.heappush(self._offers, (place.under_way, place.last_turn, place.offer, place))

@@ -39,11 +39,11 @@ Leads: TypeAlias = Callable[[Url, Url], None]
 class RetrievalRequest:
     """A request for a URL: the URL, its origin, its referrer and the options.
 
-    - `in_clear`: whether an earlier warning told the user that this host and port get a password without TLS.
+    - `in_clear`: whether the user was already warned that this host and port receive a password without TLS.
     - `transfer` is the number that identifies the events of the retrieval.
     - `learnt` is the number of cookie changes of the run before this request.
-    - `since` is the number of earlier URLs that were requested before the last cookie change. Another request
-      for one of these URLs is not a redirect loop, because the cookies differ.
+    - `since` is the number of earlier URLs that were requested before the last cookie change. If one of these
+      URLs is requested again, this is not a redirect loop, because the cookies differ.
     - `leads` is a function that checks redirects in addition to rule S10.
     """
 
@@ -124,9 +124,10 @@ def count_learnt(options: Options) -> int:
 
 
 def _retry(request: RetrievalRequest) -> Options:
-    """Return the options for a redirect to the same host and port, with the credentials from the old URL.
+    """Return the options for a redirect to the same host and port.
 
-    The URL of the redirect does not contain these credentials (S06).
+    The options contain the credentials from the old URL, because the URL of the redirect does not contain
+    credentials (S06).
     """
     user: bytes | None = getattr(request.url, "user", None)
     password: bytes | None = getattr(request.url, "password", None)
@@ -155,7 +156,7 @@ class MirrorPrefixes:
     def __init__(self, said: Mapping[str, Sequence[str]]) -> None:
         """Check the prefixes and mirrors.
 
-        Raises `NotConfigured` if a prefix or a mirror is not a URL with a path.
+        If a prefix or a mirror is not a URL with a path, `NotConfigured` is raised.
         """
         self._said: dict[tuple[str, str], dict[str, tuple[str, Sequence[str]]]] = {}
         for prefix, mirrors in said.items():
@@ -169,7 +170,7 @@ class MirrorPrefixes:
             self._said.setdefault(_place(url), {})[_path(url).rstrip("/")] = (prefix, mirrors)
 
     def find(self, url: Url) -> tuple[str, tuple[str, ...]] | None:
-        """Return the longest matching prefix of a URL and the mirror URLs; None without a match."""
+        """Return the longest matching prefix of a URL and the mirror URLs, or None without a match."""
         if not (self._said and isinstance(url, HostUrl)):
             return None
         there = self._said.get(_place(url), {})
@@ -186,7 +187,7 @@ class MirrorPrefixes:
 def check_mirror(text: str) -> Url:
     """Parse the URL of a mirror.
 
-    Raises `NotConfigured` if the text is not a URL to which a path can be appended.
+    If no path can be appended to the URL, `NotConfigured` is raised.
     """
     try:
         url = parse(text)
@@ -206,7 +207,7 @@ def _path(url: Url) -> str:
 
 
 def _join_mirrors(url: Url, rest: str | None, mirrors: Iterable[str]) -> Iterator[str]:
-    """Yield the URL of each mirror, with the path `rest` appended to it.
+    """Yield the URL of the object on each mirror: the mirror's URL with the path `rest` appended.
 
     Without `rest`, the URL of the mirror is already the complete URL of the object.
 

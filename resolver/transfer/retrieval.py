@@ -54,7 +54,7 @@ class RedirectPoint:
     - `request` is the request that was redirected.
     - `alternatives` are the locations that were not requested yet.
     - `failed` is the error of the first alternative.
-    - `final`: whether an alternative timed out, so that a retry is useless.
+    - `final`: whether an alternative timed out. A retry would then most likely fail too.
     """
 
     request: RetrievalRequest
@@ -175,7 +175,7 @@ class Retrieval:
         url_gate = self._admit(request)
         gateways = self._network.gateways
         through = through_gateway(request.url, gateways) if gateways else None
-        if through is not None:  # the user configured the gateway
+        if through is not None:  # a gateway has the origin "user", because the user configured it
             request = self._request = RetrievalRequest(
                 through, options=request.options, transfer=request.transfer
             )
@@ -211,8 +211,8 @@ class Retrieval:
     async def _enter(self, opened: AbstractAsyncContextManager[Reply], clock: Clock, limits: Limits) -> Reply:
         """Enter the context, and return the response.
 
-        If the limits set a minimum rate, the body must begin within the idle timeout. Without a time limit
-        for the start of the body, a server could delay the body forever with single bytes (slow-loris).
+        If the limits set a minimum rate, the body must begin within the idle timeout. Otherwise, a server
+        could delay the body forever by sending single bytes (slow-loris).
         """
         if limits.min_rate is None and self._opening is None and not clock.is_bound:
             reply = await opened.__aenter__()
@@ -312,7 +312,7 @@ class Retrieval:
         return self._shown_of(self._request, self._earlier)
 
     def _shown_of(self, request: RetrievalRequest, earlier: tuple[Url, ...]) -> str:
-        """Return the redacted URL of a request; a redirect may copy secrets of earlier requests."""
+        """Return the redacted URL of a request. A redirect may copy secrets of earlier requests."""
         return self._hide(request.url.shown) if earlier else request.url.shown
 
     async def _limit_reply(self, url_gate: UrlGate, reply: Reply, clock: Clock) -> StreamingResponse:
@@ -367,7 +367,7 @@ class Retrieval:
             await opened.__aexit__(None, None, None)
 
     def _warn(self, url_gate: UrlGate, reported: int) -> int:
-        """Report all policy warnings except the first `reported`; return the total number of warnings."""
+        """Report all policy warnings except the first `reported`, and return the total number of warnings."""
         findings = url_gate.findings
         for finding in findings[reported:]:
             if self._heard is None or (self._shown, finding) not in self._heard:

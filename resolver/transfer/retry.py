@@ -32,7 +32,7 @@ from resolver.transfer.retrieval import Retrieval
 from resolver.transfer.settings import RetryPolicy, requested_pause
 from resolver.transfer.streaming import NOTHING, LiveFacts, Store, StreamingResponse
 
-#: Number of stored bytes that a retry requests again, to verify that the object is the same.
+#: The number of stored bytes that a retry requests again, to check that the object has not changed.
 OVERLAP = 4_096
 
 #: A function that writes the bytes of a response to the store: a complete listing, or the remaining bytes of
@@ -48,8 +48,8 @@ _FINAL = (Refused, LimitExceeded, LocalError)
 class Location:
     """A location of the object: the requested URL or a mirror.
 
-    - `trusted` is False after the server sent wrong bytes for an offset. The location is then not used to
-      resume.
+    - `trusted` is False after the server sent wrong bytes for an offset. The client then does not resume from
+      this location.
     - `failures_in_a_row` is the number of consecutive attempts without new data.
     """
 
@@ -70,10 +70,10 @@ class Retrier:
       request, or if another attempt would probably fail in the same way.
     - After too many consecutive attempts without new data, the location is removed too.
 
-    `keep.known` are the validators of the stored bytes. A mirror may append to these bytes only if the size
-    is known and a digest will verify the complete object (`proved`). If the object changes, the store
-    discards its bytes and restarts. A final store (for example standard output) cannot restart, so `Changed`
-    is raised.
+    `keep.known` are the validators of the stored bytes. A mirror may append to the stored bytes only if the
+    size is known and a digest will verify the complete object (`proved`). If the object changes, the store
+    discards its bytes and restarts. A final store (for example standard output) cannot restart. `Changed` is
+    then raised.
 
     `findings` describes the restarts and the removed locations. `resumed_from` is the offset of the last
     resumption.
@@ -118,7 +118,7 @@ class Retrier:
 
         Raises:
             ResolveError: the error of the last attempt. If every location refused the request, the error of
-                the first location.
+                the first location is raised.
             Changed: if the object has changed and the store cannot restart (`Store.final`).
             Requeue: in a batch, if the host rejects requests because of its load (rate limit).
         """
@@ -131,7 +131,7 @@ class Retrier:
                 if isinstance(error, _FINAL) or clock.is_over:
                     raise error.tried(self.attempts) from error.__cause__
                 if isinstance(error, Changed) and error.retryable:
-                    continue  # `_begin_anew` limits the number of restarts for a changed object
+                    continue  # not an endless loop, because `_begin_anew` limits the number of restarts
                 brought = self._keep.position > self._furthest
                 self._furthest = max(self._furthest, self._keep.position)
                 place = self._places[0]
@@ -170,9 +170,10 @@ class Retrier:
             raise refusal.tried(self.attempts)
 
     def _give_way(self, place: Location, error: ResolveError) -> None:
-        """Raise `Requeue` if the host rejects requests because of a rate limit, so that other tasks can run.
+        """Raise `Requeue` if the host rejects requests because of a rate limit.
 
-        If other tasks were running at the host, the attempt does not count as a failure.
+        Other tasks of the batch can then run. If other tasks were running at the host, the attempt does not
+        count as a failure.
 
         `Requeue` is not raised in these cases:
         - Another location of the object remains.
@@ -243,7 +244,7 @@ class Retrier:
         request = place.request
         if start or request.options.start:
             request = replace(request, options=replace(request.options, start=start, known=known))
-        # before a retry, discard the metadata from the listing, because it may be outdated
+        # Before a retry, discard the metadata from the listing, because the metadata may be outdated.
         if self.attempts > 1 and request.options.listed != NOTHING:
             request = replace(request, options=replace(request.options, listed=NOTHING))
         async with self._open(request, clock, self.attempts) as reply:
@@ -256,7 +257,7 @@ class Retrier:
             await keep.remember(known.completed_by(reported) if held and keep.position else reported)
             try:
                 await self._fill(reply)
-            except Changed as error:  # according to the server, the object changed during the transfer
+            except Changed as error:  # the server reported that the object changed during the transfer
                 self._begin_anew(error.message)
                 raise
             if begin:
@@ -279,7 +280,7 @@ class Retrier:
         return reply.validators if place is self._first else Validators(size=reply.size)
 
     def _start_at(self, place: Location) -> int:
-        """Return the offset at which to resume; 0 if the location must not be used for a resumption."""
+        """Return the offset at which to resume, or 0 if the location must not be used for a resumption."""
         elsewhere = place is not self._held_of and not (self._proved and self._keep.known.size is not None)
         if self._listing or not place.trusted or elsewhere:
             return 0
@@ -288,9 +289,9 @@ class Retrier:
     async def _align(
         self, reply: StreamingResponse, place: Location, known: Validators, requested: int
     ) -> None:
-        """Align the response with the position of the store.
+        """Align the start of the response with the end of the stored bytes.
 
-        Restarts the store if the response starts at offset 0.
+        If the response starts at offset 0, the store restarts.
         """
         keep = self._keep
         same = known.agree(reply.validators)
@@ -311,7 +312,7 @@ class Retrier:
             self._distrust(place, "the server resumed with bytes that differ from the stored ones")
 
     def _check_end(self, reply: StreamingResponse, place: Location) -> None:
-        """Check that a resumed object has the announced size; otherwise it is a different object."""
+        """Check that a resumed object has the announced size. Any other size means a different object."""
         if reply.size is not None and self._keep.position != reply.size:
             held = self._keep.position
             self._distrust(place, f"got {held} bytes after resuming, expected {reply.size}")

@@ -681,11 +681,11 @@ async def test_state_is_written_after_sync(
         await until(lambda: "sync" in steps and steps[-1] == "write")
         await wire.say(octets[len(octets) // 2 :])
 
-    def written(name: str, directory: DirectoryHandle, state: PartState) -> bool:
+    def written(name: str, directory: DirectoryHandle, state: PartState, *, sync: bool = False) -> bool:
         octets = (tmp_path / "it.part").read_bytes()
         assert all(octets[begin:end] == OBJECT[begin:end] for begin, end in state.whole or ())
         steps.append("write")
-        return write(name, directory, state)
+        return write(name, directory, state, sync=sync)
 
     monkeypatch.setattr(os, "fdatasync", synced)
     monkeypatch.setattr("resolver.files.part.write_state", written)
