@@ -374,7 +374,7 @@ class Facts:
 
     @property
     def status(self) -> int | None:
-        """Return the HTTP status code (RFC 9110 15); None in every other scheme."""
+        """Return the HTTP status code (RFC 9110 15), or None in every other scheme."""
         status = (self.extra or {}).get("status")
         return status if isinstance(status, int) else None
 
@@ -574,7 +574,7 @@ class PipelineState(Protocol):
 
     @property
     def farewell(self) -> tuple[Line, ...]:
-        """Return the lines to send before closing, such as QUIT; the client does not wait for a reply."""
+        """Return the lines to send before closing, such as QUIT. The client does not wait for a reply."""
         ...
 
 

@@ -208,7 +208,7 @@ def read_request(buffer: Buffer) -> Generator[None, None, tuple[str, int]]:
 
     Raises:
         ProtocolError: the message is not a request.
-        Declined: the command or the address type is not supported; `code` is the code of the reply.
+        Declined: the command or the address type is not supported. `code` is the code of the reply.
     """
     yield from _wait_for_client(buffer, 5)
     version, command, reserved, kind, first = buffer.peek(5)

@@ -61,7 +61,7 @@ class Connect(NamedTuple):
 
 
 class Acquire(NamedTuple):
-    """Use a connection from the pool, or open a new connection; see `Gate.acquire`.
+    """Use a connection from the pool, or open a new connection. See `Gate.acquire`.
 
     The result is the state that the earlier dialogue stored, or None for a new connection. `suits` is a
     predicate on the state of a connection. A connection for which `suits` returns true is preferred.
@@ -261,7 +261,7 @@ class StartPacking(NamedTuple):
 
 
 class RequestCredentials(NamedTuple):
-    """Request the `Credentials` for this host and port, or None; see `Gate.credentials`."""
+    """Request the `Credentials` for this host and port, or None. See `Gate.credentials`."""
 
     user: bytes | None
     ideal: Credentials | None
@@ -378,7 +378,7 @@ class DatagramReply(NamedTuple):
 
 
 class StartBody(NamedTuple):
-    """Pass on the metadata; the following steps emit the body. Each dialogue yields this step once.
+    """Pass on the metadata. The following steps emit the body. Each dialogue yields this step once.
 
     After this step, the dialogue may still add items to `findings` and `verified` of the reply.
     """

@@ -38,7 +38,7 @@ def codec_of(charset: str) -> str | None:
 
 
 def _is_there(codec: str) -> bool:
-    """Return whether this Python has the codec; Debian's python3-minimal has only a few codecs."""
+    """Return whether this Python has the codec. Debian's python3-minimal has only a few codecs."""
     try:
         b"aaaa".decode(codec)
     except LookupError:

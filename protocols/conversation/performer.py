@@ -270,7 +270,7 @@ class DataTlsHandshake(enum.Enum):
 
 
 class DataConnection:
-    """The data connection of a transfer; `buffer` contains the bytes read ahead.
+    """The data connection of a transfer. `buffer` contains the bytes read ahead.
 
     A new connection replaces the previous connection.
     """
@@ -288,7 +288,7 @@ class DataConnection:
         return self._stream
 
     async def connect(self, port: int, *, tls: bool) -> None:
-        """Open the data connection; with `tls`, the next `receive` performs the TLS handshake."""
+        """Open the data connection. With `tls`, the next `receive` performs the TLS handshake."""
         await self.aclose()
         self.buffer = Buffer()
         opening = self._gate.connect_data(port)

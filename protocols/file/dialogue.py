@@ -98,7 +98,7 @@ def _check_whole(passed: CopiedBody, size: int, reply: Reply) -> None:
 
 
 class _RehearsedFile:
-    """A file in a plan; its attributes are unknown."""
+    """A file in a plan. Its attributes are unknown."""
 
     kind = Kind.DOCUMENT
     size = modified = None
@@ -201,7 +201,7 @@ def _identity(status: FileStatus) -> dict[str, JsonValue] | None:
 
 
 def child_url(url: FileUrl, name: bytes, kind: Kind) -> FileUrl:
-    """Return the URL of a name in the directory `url`; the URL of a directory has a trailing slash.
+    """Return the URL of a name in the directory `url`. The URL of a directory has a trailing slash.
 
     The password is omitted, because entries are displayed and stored.
     """

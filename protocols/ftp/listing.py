@@ -242,6 +242,7 @@ def read_line(line: bytes, now: datetime | None) -> ListLine | None:
             return found
     return None
 
+
 def _read_eplf(line: bytes, now: datetime | None) -> ListLine | None:
     """Parse a line in the format EPLF (easily parsed LIST format). The times of EPLF are in UTC."""
     found = _EPLF.fullmatch(line)

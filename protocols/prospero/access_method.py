@@ -71,12 +71,12 @@ class MappedUrl(NamedTuple):
 
 
 def map_anonymous_ftp(named: AccessName) -> MappedUrl:
-    """Map AFTP; the name is relative to the root of the anonymous user, and a leading slash is ignored."""
+    """Map AFTP. The name is relative to the root of the anonymous user, and a leading slash is ignored."""
     return _map_ftp(named, "")
 
 
 def map_ftp(named: AccessName) -> MappedUrl:
-    """Map FTP; a leading slash is part of the name, because the name is an absolute path."""
+    """Map FTP. A leading slash is part of the name, because the name is an absolute path."""
     return _map_ftp(named, "%2F" if named.hsoname.startswith(b"/") else "")
 
 
@@ -92,7 +92,7 @@ def _map_ftp(named: AccessName, root: str) -> MappedUrl:
 
 
 def map_gopher(named: AccessName) -> MappedUrl:
-    """Map GOPHER; the complete name, including the type character, is the selector."""
+    """Map GOPHER. The complete name, including the type character, is the selector."""
     selector = named.hsoname
     if _ENDS_GOPHER_FIELD.search(selector):
         raise InvalidUrl("selector-control", 0, "NUL, TAB, CR or LF in a selector")
@@ -112,13 +112,13 @@ def _gopher_type(named: AccessName) -> str:
 
 
 def map_telnet(named: AccessName) -> MappedUrl:
-    """Map TELNET to a URL of host and port; the argument is a message for the user, not a user name."""
+    """Map TELNET to a URL of host and port. The argument is a message for the user, not a user name."""
     message = None if named.argument is None else read_text(named.argument)
     return MappedUrl(f"telnet:{named.place.authority(23)}/", Kind.SERVICE, message=message)
 
 
 def map_wais(named: AccessName) -> MappedUrl:
-    """Map WAIS; the name is `WAIS-GW/host(port)/type/database/document` or `…/QUERY/database[/words]`.
+    """Map WAIS. The name is `WAIS-GW/host(port)/type/database/document` or `…/QUERY/database[/words]`.
 
     The host in the name is the WAIS server. The host token of the value is the Prospero server, and is
     ignored.

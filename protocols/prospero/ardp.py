@@ -86,7 +86,7 @@ class KnownVersions(NamedTuple):
 
 
 def decode_packet(datagram: bytes) -> ArdpPacket | KnownVersions | None:
-    """Decode a datagram; return None for a datagram that the client ignores.
+    """Decode a datagram, and return None for a datagram that the client ignores.
 
     The client ignores an empty datagram, a datagram with a truncated header, a datagram of version 1 or
     later, and plain text.
@@ -121,7 +121,7 @@ def _number(header: bytes, start: int, default: D) -> int | D:
 
 
 def _flag_data(header: bytes, flags: int) -> int:
-    """Return the size of the flags' data in bytes; the data of the option follows the flags' data."""
+    """Return the size of the flags' data in bytes. The data of the option follows the flags' data."""
     address = 2 + sum(header[14:15]) if flags & 0x01 else 0
     return address + 2 * (flags >> 1 & 0x07).bit_count()
 
@@ -147,7 +147,7 @@ def decode_queue(data: bytes) -> str:
 def encode_piece(
     connection: int, number: int, total: int, received_through: int, piece: Line, *, acknowledge: bool
 ) -> Line:
-    """Encode a packet of a request; if `acknowledge` is set, the packet requests an acknowledgment."""
+    """Encode a packet of a request. If `acknowledge` is set, the packet requests an acknowledgment."""
     rest = b"\0\0" + bytes((_ACKNOWLEDGE,)) if acknowledge else b""
     return encode_datagram(_header(connection, number, total, received_through, rest), piece)
 
@@ -163,7 +163,7 @@ def encode_cancel(connection: int) -> Line:
 
 
 def _header(connection: int, number: int, total: int, received_through: int, rest: bytes = b"") -> bytes:
-    """Encode a header; `rest` has the encoded fields after the field received-through."""
+    """Encode a header. `rest` has the encoded fields after the field received-through."""
     fields = (connection, number, total, received_through)
     header = b"".join(field.to_bytes(2) for field in fields) + rest
     return (1 + len(header)).to_bytes(1) + header
@@ -216,7 +216,7 @@ class CandidateAddresses:
         self.requested, self._waiting, self.settled, self.next_at = [address], [], True, _NEVER
 
     def lose(self, address: str, now: float) -> bool:
-        """Remove an unreachable address; return whether another address was requested or is due now."""
+        """Remove an unreachable address, and return whether another address was requested or is due now."""
         self.requested = [each for each in self.requested if each != address]
         if self._waiting:
             self.next_at = now
@@ -240,7 +240,7 @@ class RetransmitTiming:
 
     Attributes:
         first: The delay before the first retransmission, in seconds. Each further delay is twice as long.
-        retries: The maximum number of retransmissions; None to retransmit until the idle timeout.
+        retries: The maximum number of retransmissions, or None to retransmit until the idle timeout.
         longest: The maximum delay, in seconds.
     """
 
@@ -265,7 +265,7 @@ PERSISTENT = RetransmitTiming(first=2.0, retries=None, longest=4.0)
 
 
 class ArdpExchange:
-    """A request and its reply; see `protocols.contract.DatagramExchange`.
+    """A request and its reply. See `protocols.contract.DatagramExchange`.
 
     The state of an exchange has three parts:
 
@@ -281,7 +281,7 @@ class ArdpExchange:
     Args:
         message: the request.
         connection: an unpredictable connection id from 1 to 65,535, never used before on the same socket.
-        addresses: the addresses of the server. The socket sends to the first address; the other addresses are
+        addresses: the addresses of the server. The socket sends to the first address. The other addresses are
             used if the first address does not respond.
         patience: the idle timeout, in seconds without progress.
         most: the maximum size of the reply, in bytes.
@@ -354,13 +354,13 @@ class ArdpExchange:
         return _AT_ONCE if self._owes else min(self._expires, self._gives_up, self._candidates.next_at)
 
     def begin(self, now: float) -> list[DatagramAction]:
-        """Start the exchange; return the packets in the first window of the request."""
+        """Start the exchange, and return the packets in the first window of the request."""
         self._progress(now)
         self._candidates.begin(now)
         return [*self._toward, *self._request.window()]
 
     def lose(self, address: str, now: float) -> bool:
-        """Remove an unreachable address; return whether another address was requested or is due now."""
+        """Remove an unreachable address, and return whether another address was requested or is due now."""
         return self._candidates.lose(address, now)
 
     def cancel(self) -> Line:
@@ -396,7 +396,7 @@ class ArdpExchange:
         return actions
 
     def take(self, datagram: bytes, address: str, now: float) -> list[DatagramAction]:
-        """Process a datagram from `address`; return the actions that are due."""
+        """Process a datagram from `address`, and return the actions that are due."""
         packet = decode_packet(datagram) if self._candidates.believes(address) else None
         actions: list[DatagramAction] = []
         if isinstance(packet, KnownVersions):
@@ -490,7 +490,7 @@ class _Request:
         return self._acknowledged == len(self._pieces)
 
     def hear(self, packet: ArdpPacket) -> bool:
-        """Process the acknowledgment in a packet; return whether it acknowledges further packets."""
+        """Process the acknowledgment in a packet, and return whether it acknowledges further packets."""
         heard = min(packet.received_through or 0, len(self._pieces))
         before = self._acknowledged
         may_fall = packet.option == ArdpOption.SET_RECEIVED and packet.received_through is not None
@@ -498,7 +498,7 @@ class _Request:
         return self._acknowledged > before
 
     def window(self, received_through: int = 0, *, only_new: bool = False) -> list[Line]:
-        """Return the packets in the send window; if `only_new` is set, only packets that were never sent.
+        """Return the packets in the send window. If `only_new` is set, only packets that were never sent.
 
         `received_through` is the number of the last packet of the reply that was received without a gap.
         """
@@ -541,7 +541,7 @@ class _Reply:
         return [self._texts[number] for number in range(1, self._total + 1)]
 
     def store(self, packet: ArdpPacket) -> bool:
-        """Store a packet; return whether the number of packets without a gap has increased."""
+        """Store a packet, and return whether the number of packets without a gap has increased."""
         before = self.received_through
         if packet.number not in self._texts:
             self._octets += len(packet.text)

@@ -124,7 +124,7 @@ def _give_document(inquiry: Inquirer, document: ResolvedDocument) -> Dialogue[No
 
 
 def _media_type(inquiry: Inquirer, facts: ResolvedFacts, place: RequestObject) -> str | None:
-    """Guess the media type; return None in a plan, because loading the table of types takes 30 ms."""
+    """Guess the media type, and return None in a plan, because loading the table of types takes 30 ms."""
     return guess_media_type(facts.methods, place.hsoname) if inquiry.address(place) else None
 
 
@@ -216,7 +216,7 @@ def _report(members: UnionMembers, reply: Reply) -> None:
 
 
 def name_lines(members: Sequence[UnionMember]) -> Iterator[bytes]:
-    """Yield the segments of a body with one name per line; line ends inside a name are escaped."""
+    """Yield the segments of a body with one name per line. Line ends inside a name are escaped."""
     for start in range(0, len(members), _AT_ONCE):
         names = [read_text(member.link.name) for member in members[start : start + _AT_ONCE]]
         yield "".join([f"{_LINE_END.sub(_escape, name)}\n" for name in names]).encode("utf-8")

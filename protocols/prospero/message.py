@@ -83,7 +83,7 @@ _FAILURES: dict[bytes, type[Declined]] = {
 
 
 class ProsperoRefusal(NamedTuple):
-    """A server's refusal; `kind` is the token after FAILURE, and is empty for other keywords."""
+    """A server's refusal. `kind` is the token after FAILURE, and is empty for other keywords."""
 
     keyword: bytes
     kind: bytes
@@ -346,7 +346,7 @@ def request_links(target: RequestObject) -> ProsperoRequest:
 
 
 def request_attributes(target: RequestObject, names: bytes) -> Line:
-    """Encode GET-OBJECT-INFO; `names` are attribute names separated by `+`.
+    """Encode GET-OBJECT-INFO. `names` are attribute names separated by `+`.
 
     Raises:
         Refused: the name of the object cannot be sent (S02, command injection).

@@ -105,7 +105,7 @@ def _line_end(text: bytes, start: int) -> int:
 
 
 def _end(pattern: re.Pattern[bytes], text: bytes, start: int) -> int:
-    """Return the end of the match at `start`; all patterns also match the empty string."""
+    """Return the end of the match at `start`. All patterns also match the empty string."""
     found = pattern.match(text, start)
     assert found is not None
     return found.end()
@@ -177,7 +177,7 @@ class ServerAddress(NamedTuple):
 
 
 def parse_place(token: bytes) -> ServerAddress:
-    """Parse a host token; the host is not validated before the call of `authority`.
+    """Parse a host token. The host is not validated before the call of `authority`.
 
     Raises:
         InvalidUrl: the token does not have the syntax of a host.
@@ -194,7 +194,7 @@ class RequestObject(NamedTuple):
     Attributes:
         version: The version of the object; 0 is the current version.
         selections: The arguments of the SELECT commands in the request.
-        via: The object whose reply named this object; None for the object of the URL.
+        via: The object whose reply named this object, or None for the object of the URL.
     """
 
     host: str
@@ -216,7 +216,7 @@ class RequestObject(NamedTuple):
 
     @property
     def identity(self) -> tuple[str, int, bytes]:
-        """Return the identity of the object; objects with equal identities are the same object."""
+        """Return the identity of the object. Objects with equal identities are the same object."""
         return self.host, self.port, self.hsoname
 
     @property
@@ -297,7 +297,7 @@ def _selections(fields: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, ...]
 
 
 def read_version(token: bytes) -> int:
-    """Parse the version of an object; a token that is not a number means the current version."""
+    """Parse the version of an object. A token that is not a number means the current version."""
     return int(token) if _VERSION.fullmatch(token) else 0
 
 
@@ -318,7 +318,7 @@ _TIME = re.compile(rb"[0-9]{14}Z")
 
 
 class Attribute(NamedTuple):
-    """A value of an attribute; an attribute may have several values.
+    """A value of an attribute. An attribute may have several values.
 
     `applies` is the scope of the value: OBJECT, CACHED, REPLACEMENT, ADDITIONAL or LINK. `values` has the
     tokens after the type of the value.
@@ -331,7 +331,7 @@ class Attribute(NamedTuple):
 
 
 def parse_attribute(tokens: tuple[bytes, ...]) -> Attribute | None:
-    """Parse the tokens after ATTRIBUTE; return None if tokens or a required type are missing."""
+    """Parse the tokens after ATTRIBUTE, and return None if tokens or a required type are missing."""
     if len(tokens) < 3:
         return None
     applies, namespace, name, *rest = tokens
@@ -345,7 +345,7 @@ def parse_attribute(tokens: tuple[bytes, ...]) -> Attribute | None:
 
 
 def _field_type(name: bytes, rest: list[bytes]) -> bytes | None:
-    """Return the type of a field's value; servers usually omit the type of a well-known field."""
+    """Return the type of a field's value. Servers usually omit the type of a well-known field."""
     first = rest[0] if rest else b""
     if first in _SEQUENCES:
         return first
@@ -389,7 +389,7 @@ def find_first_word(attributes: Iterable[Attribute], *names: bytes) -> bytes | N
 
 
 def read_size(attributes: Iterable[Attribute]) -> int | None:
-    """Parse the attribute SIZE (a number and a unit in one token); return the size in bytes."""
+    """Parse the attribute SIZE (a number and a unit in one token), and return the size in bytes."""
     for values in values_of(attributes, b"SIZE"):
         found = _SIZE.fullmatch(b" ".join(values))
         if found:
@@ -408,7 +408,7 @@ def read_modified(attributes: Iterable[Attribute]) -> datetime | None:
 
 
 def _read_time(values: tuple[bytes, ...]) -> datetime | None:
-    """Parse a time `YYYYMMDDhhmmssZ` (7.3); return None for another format."""
+    """Parse a time `YYYYMMDDhhmmssZ` (7.3), and return None for another format."""
     if len(values) != 1 or not _TIME.fullmatch(values[0]):
         return None
     from datetime import UTC, datetime  # imported lazily: few replies have a time
@@ -450,7 +450,7 @@ class ObjectPointer(NamedTuple):
         return parse_place(self.host)
 
     def target(self, via: RequestObject) -> RequestObject:
-        """Return the object to request; `via` is the object whose reply had this pointer.
+        """Return the object to request. `via` is the object whose reply had this pointer.
 
         Raises:
             InvalidUrl: the object cannot be represented in a URL, or its name cannot be sent in a request.
@@ -471,7 +471,7 @@ class ObjectPointer(NamedTuple):
 
 
 def parse_pointer(tokens: tuple[bytes, ...]) -> ObjectPointer | None:
-    """Parse the tokens that name an object, from the host type to the version; ignore later tokens."""
+    """Parse the tokens that name an object, from the host type to the version. Ignore later tokens."""
     if len(tokens) < _FEWEST:
         return None
     host_type, host, hsoname_type, hsoname, *rest = tokens
@@ -508,7 +508,7 @@ class ProsperoLink(NamedTuple):
 
     @property
     def has_filter(self) -> bool:
-        """Return whether the link has a filter; the client does not apply filters."""
+        """Return whether the link has a filter. The client does not apply filters."""
         return any(attribute.name == b"FILTER" for attribute in self.attributes)
 
     @property
@@ -523,7 +523,7 @@ class ProsperoLink(NamedTuple):
 
 
 def parse_link(tokens: tuple[bytes, ...], raw: bytes) -> ProsperoLink | None:
-    """Parse the tokens after LINK; return None if tokens are missing."""
+    """Parse the tokens after LINK, and return None if tokens are missing."""
     pointer = parse_pointer(tokens[3:])
     if pointer is None:
         return None

@@ -53,7 +53,7 @@ NAME = b"CONTENTS"
 
 
 def join_contents(attributes: Iterable[Attribute]) -> bytes | None:
-    """Join the values of CONTENTS in order; return None if CONTENTS does not have a value.
+    """Join the values of CONTENTS in order, and return None if CONTENTS does not have a value.
 
     A DATA value is copied unchanged. A TAGGED value becomes a line `tag: octets`.
     """
@@ -105,7 +105,7 @@ MOST_MOVES = 20
 
 
 class ResolvedFacts(NamedTuple):
-    """The metadata of an object; `place` is the object after all redirects."""
+    """The metadata of an object. `place` is the object after all redirects."""
 
     place: RequestObject
     answer: ProsperoReply
@@ -150,7 +150,7 @@ class ResolvedFacts(NamedTuple):
 
 
 class ResolvedDocument(NamedTuple):
-    """The contents of an object; `place` is the object whose server returned the contents."""
+    """The contents of an object. `place` is the object whose server returned the contents."""
 
     facts: ResolvedFacts
     method: AccessMethod
@@ -159,7 +159,7 @@ class ResolvedDocument(NamedTuple):
 
 
 class ResolvedAlternatives(NamedTuple):
-    """The usable access methods of an object, best first; the first method has a URL.
+    """The usable access methods of an object, best first. The first method has a URL.
 
     `failed` is the error of an earlier attempt to read the contents, or None without an attempt.
     """
@@ -358,7 +358,7 @@ class UnionMembers:
     def add(
         self, answer: ProsperoReply, found_at: RequestObject
     ) -> Generator[Rest, None, list[ProsperoLink]]:
-        """Add the normal links of one directory; return the union links of the directory.
+        """Add the normal links of one directory, and return the union links of the directory.
 
         Links with the same name in one directory do not hide each other.
         """
@@ -380,7 +380,7 @@ class UnionMembers:
         return unions
 
     def begin(self, target: RequestObject, level: int) -> bool:
-        """Return whether to list the object; each object is listed at most once."""
+        """Return whether to list the object. Each object is listed at most once."""
         if target.identity in self._expanded:
             return False
         if level > MOST_LEVELS or len(self._expanded) > MOST_UNIONS:

@@ -61,7 +61,7 @@ def _parse_field(text: UrlText, number: int, start: int, end: int) -> Field:
 
 
 def names_of(url: ProsperoUrl) -> tuple[bytes, ...]:
-    """Return the path segments of the object's name; on most hosts the name is a path."""
+    """Return the path segments of the object's name. On most hosts the name is a path."""
     return tuple(filter(None, url.hsoname.split(b"/")))
 
 

@@ -355,7 +355,7 @@ class NvtTerminal:
         self._answers.append(encode_negotiation(yes if turn.answer else no, option))
 
     def _answer(self, option: int, said: bytes) -> Iterator[Happening]:
-        """Reply to a subnegotiation about an option that is on; ignore any other subnegotiation."""
+        """Reply to a subnegotiation about an option that is on. Ignore any other subnegotiation."""
         if option == TelnetOption.START_TLS and self.ours.is_on(option) and said == _TLS_FOLLOWS:
             yield PeerReply()
         if option != TelnetOption.TERMINAL_TYPE or not self.ours.is_on(option) or said != _SEND:

@@ -53,7 +53,7 @@ class IndexLink(NamedTuple):
 
 
 class IndexDirectory:
-    """The directory of an index page; the path of its `url` ends in a slash."""
+    """The directory of an index page. The path of its `url` ends in a slash."""
 
     def __init__(self, url: HttpUrl) -> None:
         path = url.path or ""
@@ -187,7 +187,7 @@ class CellTime(NamedTuple):
 
 
 class CellSize(NamedTuple):
-    """A size of a cell as `text`; `exact` is the number of bytes if the text is an exact number."""
+    """A size of a cell as `text`. `exact` is the number of bytes if the text is an exact number."""
 
     text: str
     exact: int | None = None
@@ -260,7 +260,7 @@ _RESERVED = re.compile(rb"[^A-Za-z0-9._~=-]")
 
 
 class IndexRecords(NamedTuple):
-    """A factory for the entries of one directory; `source` is the format of the index."""
+    """A factory for the entries of one directory. `source` is the format of the index."""
 
     directory: IndexDirectory
     findings: list[Finding]

@@ -109,7 +109,7 @@ class RowContainer:
             self._length += len(text)
 
     def begin_cell(self, order: str | None) -> None:
-        """Start a cell; `order` is the sort key of the column in the page (only in pages of Caddy)."""
+        """Start a cell. `order` is the sort key of the column in the page (only in pages of Caddy)."""
         self._text.clear()
         self._length = 0
         self._linked = False
@@ -344,7 +344,7 @@ class MarkupFilter:
                 raise LimitExceeded("line", f"a tag of the page is longer than {self._most} bytes")
 
     def finish(self, findings: list[Finding]) -> list[bytes]:
-        """Return the last tokens of the page; an unterminated comment is returned as text."""
+        """Return the last tokens of the page. An unterminated comment is returned as text."""
         if self._until is _COMMENT and self._lost:
             detail = f"a comment of more than {_MAX_COMMENT} bytes is not closed and may hide names"
             findings.append(Finding("http:index-hidden", "warn", detail))
@@ -425,7 +425,7 @@ def _segments(path: bytes) -> list[bytes]:
 
 
 def _is_same(one: list[bytes], other: list[bytes]) -> bool:
-    """Return whether one path ends with the other; proxies may remove the prefix of a path."""
+    """Return whether one path ends with the other. Proxies may remove the prefix of a path."""
     shorter, longer = sorted((one, other), key=len)
     return one == other or (bool(shorter) and longer[-len(shorter) :] == shorter)
 

@@ -91,7 +91,7 @@ class ObjectReader:
         return held
 
     def _objects(self) -> Iterator[Entry | None]:
-        """Yield the entries of the complete objects; an incomplete object is stored for the next call."""
+        """Yield the entries of the complete objects. An incomplete object is stored for the next call."""
         text = self._rest.decode("utf-8", "surrogateescape")
         at = 0
         while (begin := (_OTHER if self._count else _FIRST).match(text, at)) is not None:
