@@ -306,8 +306,8 @@ OF_OPTIONS: Mapping[str, str] = {
         "at most 100,000 entries (`--limit entries=N`). Each entry keeps its number in the server's order."
     ),
     "--from-warc": (
-        "The command opens no network connection, makes no DNS lookup, and reads no local file of a `file:` "
-        "URL. The policy applies as usual. The option may be repeated, and cannot be combined with network "
+        "The command does not open network connections, make DNS lookups, or read local files of `file:` "
+        "URLs. The policy applies as usual. The option may be repeated, and cannot be combined with network "
         "options, such as `--proxy` or `--tries`. A URL that is not in the archives is an error (status 8)."
     ),
     "--at": (
@@ -423,17 +423,17 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--min-rate": (
         "The rate is the average over some seconds in which the client waits for data. If a transfer is "
-        "slower, it fails with status 11. `k`, `M` and `G` are powers of 1024. By default, there is no "
-        "minimum rate, only `--idle-timeout`."
+        "slower, it fails with status 11. `k`, `M` and `G` are powers of 1024. By default, only "
+        "`--idle-timeout` applies."
     ),
     "--rate": (
         "`k`, `M` and `G` are powers of 1024: `--rate 500k`. All transfers share the rate equally. The "
-        "limit does not apply to local files and to prospero (UDP). By default, there is no limit."
+        "limit does not apply to local files and to prospero (UDP). By default, the rate is not limited."
     ),
     "--max-time": (
         "S is a number of seconds, or a duration such as `90s` or `1h30m`. The time includes all attempts "
-        "and redirects of the URL. After S seconds, the URL fails with status 11. The default is no limit, "
-        "or 600 s with policy `untrusted`. The option is short for `--limit total=S`."
+        "and redirects of the URL. After S seconds, the URL fails with status 11. The default is 600 s "
+        "with policy `untrusted`; other policies do not limit the time. The option is short for `--limit total=S`."
     ),
     "--limit": (
         "Limits on numbers, with an optional suffix `k`, `M` or `G`: `line` (bytes, default 65,536), "

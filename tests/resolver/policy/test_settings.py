@@ -153,4 +153,5 @@ def test_policy_has_only_the_listed_overrides() -> None:
         "file_root",
         "ftp_email",
         "trusted_proxy",
+        "allowed_hosts",
     ]
