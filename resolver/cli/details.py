@@ -433,7 +433,8 @@ OF_OPTIONS: Mapping[str, str] = {
     "--max-time": (
         "S is a number of seconds, or a duration such as `90s` or `1h30m`. The time includes all attempts "
         "and redirects of the URL. After S seconds, the URL fails with status 11. The default is 600 s "
-        "with policy `untrusted`; other policies do not limit the time. The option is short for `--limit total=S`."
+        "with policy `untrusted`; other policies do not limit the time. The option is short "
+        "for `--limit total=S`."
     ),
     "--limit": (
         "Limits on numbers, with an optional suffix `k`, `M` or `G`: `line` (bytes, default 65,536), "
