@@ -149,8 +149,8 @@ OF_OPTIONS: Mapping[str, str] = {
         "FILE is used unchanged as the name of the file; with `-d DIR`, the file is saved below DIR. If "
         "FILE ends in `/`, FILE is the directory of the file, and `-` is standard output. If FILE is a "
         "device or a pipe, the data is written directly to FILE. A directory or menu is saved as a text "
-        "listing. The option accepts only one URL, and no name with the suffix of a partial file, such as "
-        "`.part` (S14)."
+        "listing. The option accepts only one URL, and refuses a name with the suffix of a partial file, "
+        "such as `.part` (S14)."
     ),
     "--directory": (
         "Missing directories are created. If the download fails, the new directories are removed. The file "
@@ -159,8 +159,8 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--host-directories": (
         "For example, `ftp://h.example/pub/a.txt` is saved as `h.example/pub/a.txt`. Missing directories "
-        "are created. `--cut-dirs` removes leading directories from the path. The option cannot be combined "
-        "with `-O FILE`."
+        "are created. `--cut-dirs N` removes the first N directories of the path. The option cannot be "
+        "combined with `-O FILE`."
     ),
     "--cut-dirs": (
         "With 1, `ftp://h.example/pub/a/b.txt` is saved as `a/b.txt`; with 0, as `pub/a/b.txt`. N is 0 to "
@@ -180,8 +180,8 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--out": (
         "The results are in the subdirectories `bodies/`, `outcomes/`, `ledger/` and, with `--warc`, "
-        "`warc/`. All workers must be able to write to the location: use a shared directory, or a URL of "
-        "fsspec such as `s3://bucket/crawl`. `bulk` needs the option, except with `--dry-run`."
+        "`warc/`. All workers must be able to write to DIR. Use a shared directory, or a URL of fsspec such "
+        "as `s3://bucket/crawl`. The option is required for `bulk`, except with `--dry-run`."
     ),
     "--parquet": (
         "The command writes one Parquet file per partition of the run, with one row per URL. The option "
@@ -376,8 +376,8 @@ OF_OPTIONS: Mapping[str, str] = {
         "against the limit."
     ),
     "--host-rate": (
-        "N may be a decimal number: `0.5` starts one retrieval every 2 s. By default, the rate has no "
-        "limit. The command always respects the `Retry-After` header of a server."
+        "N may be a decimal number: `0.5` starts one retrieval every 2 s. By default, the rate is not "
+        "limited. The command always respects the `Retry-After` header of a server."
     ),
     "--scheduler": (
         "`local:N` starts N worker processes on this machine; `local`, the default, starts one per "
@@ -591,8 +591,9 @@ OF_OPTIONS: Mapping[str, str] = {
         "a proxy is set (S09). With policy `untrusted`, `--trusted-proxy` is required."
     ),
     "--cacert": (
-        "FILE has certificates of certificate authorities in PEM format. They are trusted in addition to "
-        "the certificate authorities of the system. No option disables the verification of certificates."
+        "FILE has certificates of certificate authorities in PEM format. The client trusts these "
+        "certificates in addition to the certificate authorities of the system. No option disables the "
+        "verification of certificates."
     ),
     "--cert": (
         "FILE is in PEM format. The certificate is sent only to hosts of the given URLs, never to the "

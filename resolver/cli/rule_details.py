@@ -28,8 +28,8 @@ class RuleDetails(NamedTuple):
 #: The details of each rule, by its name. The examples use the bundled test servers of a checkout.
 OF_RULES: Mapping[str, RuleDetails] = {
     "S01": RuleDetails(
-        "Two parsers read one URL differently (parser differential): a filter sees one host, and the client "
-        "connects to another.",
+        "Two parsers read the same URL differently (parser differential): a filter checks one host, and the "
+        "client connects to another host.",
         "A URL is parsed only once: the policy, the request and the connection use the same parsed URL. An "
         "invalid URL is an error, and so is a URL that parsers read differently. The message marks the "
         "position.",
@@ -131,8 +131,8 @@ OF_RULES: Mapping[str, RuleDetails] = {
         "URL would allow it",
     ),
     "S10": RuleDetails(
-        "A redirect or a link leads to another protocol, or from TLS to clear text, without the user's "
-        "knowledge.",
+        "Without the user's knowledge, a redirect or a link leads to another protocol, or to a connection "
+        "without TLS.",
         "A redirect may lead to the same scheme, or from http to https and back. A redirect from TLS to "
         "clear text causes a warning. URLs of file, mailto and telnet are never followed automatically. "
         "Redirect loops, and more than 10 redirects in a row, are refused. The exit status is 15.",
@@ -169,8 +169,8 @@ OF_RULES: Mapping[str, RuleDetails] = {
         "",
     ),
     "S14": RuleDetails(
-        "A server or a URL chooses a file name that overwrites a file or leaves the directory (path "
-        "traversal).",
+        "The file name of a server or of a URL overwrites an existing file, or is a path to another "
+        "directory (path traversal).",
         "The name comes from the last segment of the requested URL, or from a list. Separators, control "
         "characters and reserved names are replaced. Existing files are not overwritten, and two files of a "
         "run never share a name. "
