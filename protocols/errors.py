@@ -24,7 +24,8 @@
         └── NotConfigured       a setting is missing or wrong                       2
 
 The number is the exit status of the command for the error. A message names the operation and the actual
-result. A message never contains a password or bytes of a body; only the attribute `body` has such bytes.
+result. A message never contains a password or bytes of a body. Only the attribute `body` contains bytes of a
+body.
 
 An error is immutable. Outer layers add data, such as the URL or the number of attempts, in a copy. The
 methods `at`, `tried`, `saying`, `final` and `of_hop` return such a copy with the same traceback and cause.

@@ -235,8 +235,8 @@ class Options:
     - `login`: the credentials for this host and port from an earlier redirect of this retrieval (S11,
       credential scope).
     - `asked`: the host and the user name of the first URL in the redirect chain, if known.
-    - `login_in_clear`: send a news password to another machine without TLS. Such a login is refused by
-      default; the caller permits it with `--tls never`.
+    - `login_in_clear`: send a news password to another machine without TLS. By default, the client refuses
+      this login. The option `--tls never` permits the login.
     - `keep`: further retrievals will follow. An FTP client then requests the current directory, so that the
       next retrieval can return to this directory.
     - `memory`: a dictionary with the state that the dialogues of one run share. The module that sets a key

@@ -28,7 +28,7 @@ T = TypeVar("T")
 class Rest(enum.Enum):
     """The value that a reader yields during a long computation.
 
-    The reader needs no more bytes; the driver lets other tasks run and then continues the reader.
+    The reader does not wait for bytes. The driver lets other tasks run, and then continues the reader.
     """
 
     REST = enum.auto()
@@ -327,7 +327,7 @@ class Buffer:
         return bool(self._data)
 
     def feed(self, octets: bytes) -> None:
-        """Append received bytes; `b""` means that the connection has ended."""
+        """Append received bytes. The value `b""` means that the connection has ended."""
         if octets:
             self._data += octets
         else:

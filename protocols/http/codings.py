@@ -7,7 +7,7 @@ caller requests it. A few coded bytes therefore never become a very large body i
 - The coded bytes are limited like any body. In addition, the decoder accepts at most one mebibyte of
   consecutive coded bytes that produce no output.
 
-gzip and deflate come from the standard library; the caller supplies other codings.
+The decoders for gzip and deflate come from the standard library. The caller supplies other decoders.
 """
 
 from __future__ import annotations

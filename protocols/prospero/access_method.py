@@ -168,7 +168,7 @@ class AccessMethod(NamedTuple):
         tokens: The tokens of the value, as received.
         lead: The URL of the object, for a method of another protocol.
         target: The object whose contents a Prospero server returns (PROSPERO-CONTENTS).
-        unusable: The reason why the method cannot be used, if `lead` and `target` are None.
+        unusable: The reason why the method cannot be used. Set only if `lead` and `target` are None.
     """
 
     name: bytes
@@ -216,7 +216,7 @@ def access_methods_of(
     Args:
         attributes: the attributes of the object.
         default: the tokens that replace empty tokens.
-        via: the object whose reply had the attributes.
+        via: the object whose reply contained the attributes.
     """
     methods = (_access_method(tokens, default, via) for tokens in values_of(attributes, b"ACCESS-METHOD"))
     return [method for method in methods if method is not None]
@@ -246,7 +246,7 @@ def _access_method(
 def _fill(tokens: tuple[bytes, ...], default: ObjectPointer) -> ObjectPointer:
     """Replace empty tokens by the default tokens.
 
-    The default version is used only if the name of the object is also the default.
+    The default version is used only if the name of the object is also taken from the default tokens.
     """
     _, host_type, host, hsoname_type, hsoname = tokens[:_FEWEST]
     return ObjectPointer(
@@ -259,7 +259,10 @@ def _fill(tokens: tuple[bytes, ...], default: ObjectPointer) -> ObjectPointer:
 
 
 def _contents_of(pointer: ObjectPointer, via: RequestObject) -> RequestObject:
-    """Return the object whose contents to request; return `via` if the pointer names the same object."""
+    """Return the object whose contents are requested.
+
+    If the pointer names the object `via`, the result is `via`.
+    """
     target = pointer.target(via)
     return via if target.identity == via.identity else target
 

@@ -2,13 +2,14 @@
 
 `ArdpExchange` is a sans-I/O state machine without a clock (protocol page, section 4). Each method takes the
 current time, and returns the actions to perform: datagrams to send, or a destination address to switch to.
-`deadline` is the time at which to call the exchange again if no datagram arrives. If an acknowledgment is
-due, `deadline` is in the past, so the driver sends the acknowledgment after it has read all received packets.
+`deadline` is the time at which the driver calls the exchange again if no datagram arrives. If an
+acknowledgment is due, `deadline` is in the past. The driver therefore sends the acknowledgment after it has
+read all received packets.
 
 To reject spoofed packets, the client checks two fields of a packet. The source address must be an address of
 the server, and the connection id must be the id of the exchange. The source port is not checked, and the two
-bytes of the id may be swapped. An exchange times out after `patience` seconds without progress, even if the
-server asks the client to wait longer.
+bytes of the connection id may be swapped. An exchange times out after `patience` seconds without progress,
+even if the server asks the client to wait longer (idle timeout).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from protocols.wire import encode_datagram, split_message
 #
 # A sender may omit fields at the end of the header. A missing or truncated field has its default value. The
 # first byte shows whether a datagram has another version or format (section 3 for version 1). The client
-# ignores datagrams of another version, except the list of the versions that a server supports.
+# ignores datagrams of another version. One datagram is an exception: the list of the supported versions.
 
 D = TypeVar("D")
 
@@ -121,7 +122,10 @@ def _number(header: bytes, start: int, default: D) -> int | D:
 
 
 def _flag_data(header: bytes, flags: int) -> int:
-    """Return the size of the flags' data in bytes. The data of the option follows the flags' data."""
+    """Return the number of bytes of the header fields that the flags announce.
+
+    The data of the option follows these header fields.
+    """
     address = 2 + sum(header[14:15]) if flags & 0x01 else 0
     return address + 2 * (flags >> 1 & 0x07).bit_count()
 
@@ -134,7 +138,10 @@ def decode_redirect(data: bytes) -> tuple[str, int] | None:
 
 
 def decode_queue(data: bytes) -> str:
-    """Describe the client's position in the server's queue; return "" if the server does not report it."""
+    """Describe the client's position in the server's queue.
+
+    If the server does not report the position, the result is an empty text.
+    """
     flags, said, at = data[0] if data else 0, [], 1
     if flags & 0x01 and len(data) >= at + 2:
         said.append(f"position {int.from_bytes(data[at : at + 2])} in the queue")
@@ -173,8 +180,8 @@ def _header(connection: int, number: int, total: int, received_through: int, res
 #
 # UDP does not have a handshake, so only a response shows that an address works. If an address does not
 # respond within a delay, the request is also sent to the next address (rule S09, DNS pinning). After the
-# first response, the client uses only the source address of the response. The source address may be any
-# address of the server, because a multihomed host may respond from a different address (protocol page 4.6).
+# first response, the client uses only the source address of the response. A multihomed host may respond from
+# any of its addresses (protocol page 4.6).
 
 #: The delay in seconds before the request is sent to the next address (RFC 8305 section 5).
 ATTEMPT_DELAY = 0.25
@@ -240,7 +247,7 @@ class RetransmitTiming:
 
     Attributes:
         first: The delay before the first retransmission, in seconds. Each further delay is twice as long.
-        retries: The maximum number of retransmissions, or None to retransmit until the idle timeout.
+        retries: The maximum number of retransmissions. None means that only the idle timeout ends them.
         longest: The maximum delay, in seconds.
     """
 
@@ -490,7 +497,7 @@ class _Request:
         return self._acknowledged == len(self._pieces)
 
     def hear(self, packet: ArdpPacket) -> bool:
-        """Process the acknowledgment in a packet, and return whether it acknowledges further packets."""
+        """Process the acknowledgment in a packet. Return whether further packets are acknowledged."""
         heard = min(packet.received_through or 0, len(self._pieces))
         before = self._acknowledged
         may_fall = packet.option == ArdpOption.SET_RECEIVED and packet.received_through is not None
@@ -498,7 +505,7 @@ class _Request:
         return self._acknowledged > before
 
     def window(self, received_through: int = 0, *, only_new: bool = False) -> list[Line]:
-        """Return the packets in the send window. If `only_new` is set, only packets that were never sent.
+        """Return the packets in the send window, or with `only_new` only the packets that were never sent.
 
         `received_through` is the number of the last packet of the reply that was received without a gap.
         """

@@ -1,7 +1,7 @@
 """The protocol exchange for a prospero URL: the requests that resolve the object, and the reply.
 
 A plan shows the case in which the server returns the contents of the object. Notes in the plan describe the
-other cases. The body begins after the last request was answered and its socket was closed.
+other cases. The body begins after the last reply has arrived and the socket was closed.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def converse(
         TimedOut: the server did not respond.
         ProtocolError: a reply is invalid.
         LimitExceeded: a reply exceeds a limit.
-        Refused: the URL contains a byte that cannot be sent (S02, command injection). Also raised if the
-            FORWARDED lines form a redirect loop, or the only access methods name local files of the client's
-            machine (S10, redirects).
+        Refused: the URL contains a byte that cannot be sent (S02, command injection). Or the FORWARDED lines
+            form a redirect loop (S10, redirects). Or all access methods name local files of the client's
+            machine (S10).
     """
     options, target = options or Options(), target_of(url)
     limits = limits or Limits()
@@ -118,13 +118,16 @@ def _give_document(inquiry: Inquirer, document: ResolvedDocument) -> Dialogue[No
         peer=inquiry.address(place),
         media_type=_media_type(inquiry, facts, place),
     )
-    reply.verified.add("length")  # the number of received packets equals the announced number
+    reply.verified.add("length")  # all packets arrived, up to the announced number
     yield StartBody(reply)
     yield EmitBody(document.octets)
 
 
 def _media_type(inquiry: Inquirer, facts: ResolvedFacts, place: RequestObject) -> str | None:
-    """Guess the media type, and return None in a plan, because loading the table of types takes 30 ms."""
+    """Return the guessed media type of the contents.
+
+    In a plan, the result is `None`, because loading the table of media types takes 30 ms.
+    """
     return guess_media_type(facts.methods, place.hsoname) if inquiry.address(place) else None
 
 
@@ -155,7 +158,8 @@ def _session(session: ResolvedService) -> Reply:
 def _facts(inquiry: Inquirer, facts: ResolvedFacts) -> Reply:
     """Return a reply with the metadata of the object, without the contents.
 
-    The kind of the object is a document if a Prospero server returns the contents; otherwise a link.
+    If a Prospero server returns the contents, the kind of the object is a document. Otherwise, the kind is a
+    link.
     """
     method = next((method for method in facts.methods if method.target or method.lead), None)
     if method is None:
@@ -166,8 +170,8 @@ def _facts(inquiry: Inquirer, facts: ResolvedFacts) -> Reply:
     return replace(facts.reply(Kind.DOCUMENT), media_type=_media_type(inquiry, facts, facts.place))
 
 
-# A directory listing. The body has one line with the name of each link; hidden links are omitted. The listing
-# reader does not parse the lines, but creates the entry of the n-th line from the n-th link.
+# A directory listing. The body has one line with the name of each link. Hidden links are omitted. The listing
+# reader does not parse the lines: it creates the entry of the n-th line from the n-th link.
 
 #: The maximum number of names in one segment of the body.
 _AT_ONCE = 500
@@ -235,7 +239,8 @@ def _escape(found: re.Match[str]) -> str:
 class LinkReader:
     """A listing reader that turns the lines of a body into entries, in the order of `members`.
 
-    `found_in` maps the identity of each union link's target to the referrer for the links in that target.
+    The links of a union link's target have a different referrer. `found_in` contains this referrer by the
+    identity of the target.
     """
 
     def __init__(

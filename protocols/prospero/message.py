@@ -1,11 +1,11 @@
-"""Prospero messages: read-only commands and their replies (protocol page 6 and 7; rule S05, no side effects).
+"""Prospero messages: read-only commands (S05, no side effects) and their replies (protocol page 6 and 7).
 
 A request consists of the protocol version, an anonymous user name, and one command. Tokens from a URL or a
 reply are quoted, which prevents command injection. Keywords are constants of this module.
 
-Each request has a separate socket and connection id. A reply may name further objects. The request for a
-further object has the referrers: the chain of URLs that led to the object. The network policy checks the
-object like a link from the last referrer.
+Each request has a separate socket and connection id. A reply may name further objects, which the client then
+requests. For each further object, the client stores the chain of URLs that led to the object. The network
+policy checks the object like a link from the last URL of this chain (referrer).
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ from protocols.wire import REST, Rest, encode_commands, run_reader
 # A reply (protocol page 7): links and attributes in the order received, and results.
 #
 # The reply to a command does not have an end marker, so each request has only one command. Unknown lines, and
-# lines with too few tokens, are skipped and reported. A failure is stored, and `ProsperoReply.check` turns
-# the failure into an exception. A caller that can try another access method does not call `check`.
+# lines with too few tokens, are skipped and reported. If the server reports a failure, `ProsperoReply.check`
+# raises an exception. A caller that can try another access method does not call `check`.
 
 #: The maximum number of warnings, and of skipped lines, that are stored per reply.
 _MOST_REPORTED = 10
-#: The approximate number of lines for a link with its attributes. The maximum number of lines in a reply is
-#: this number times the maximum number of links.
+#: The approximate number of lines for a link with its attributes. The product of this number and the maximum
+#: number of links is the maximum number of lines in a reply.
 _LINES_OF_AN_ENTRY = 10
 #: The number of lines that are parsed before the parser yields to other tasks.
 _AT_ONCE = 64
@@ -83,7 +83,7 @@ _FAILURES: dict[bytes, type[Declined]] = {
 
 
 class ProsperoRefusal(NamedTuple):
-    """A server's refusal. `kind` is the token after FAILURE, and is empty for other keywords."""
+    """A refusal by the server. `kind` is the token after FAILURE, and is empty for other keywords."""
 
     keyword: bytes
     kind: bytes
@@ -212,7 +212,9 @@ class _ReplyReader:
             self._take_link(tokens, words.raw)
         elif keyword == b"ID":
             self._ids.append(tokens)
-        elif not _NESTED.fullmatch(keyword):  # the attributes of an attribute's value are ignored
+        elif not _NESTED.fullmatch(
+            keyword
+        ):  # nested attributes, which describe another attribute, are ignored
             self._close_link()
             self._take_result(keyword, tokens)
 
@@ -299,8 +301,8 @@ _AUTHENTICATE = (b"AUTHENTICATE", b"''", b"UNAUTHENTICATED", NAME)
 ATTRIBUTES = b"ACCESS-METHOD+SIZE+LAST-MODIFIED+UNIX-MODES"
 
 #: The maximum overhead of all replies for one URL, in bytes: attributes, links, and the lines around the
-#: contents. The second constant is the maximum number of bytes that encode one byte of the contents, because
-#: quotes are doubled.
+#: contents. The second constant is the maximum number of bytes for one byte of the contents. The number is
+#: two, because quotes are doubled.
 _ROOM = 1 << 20
 _SPELLING = 2
 
@@ -312,8 +314,8 @@ class ProsperoRequest:
     Attributes:
         what: The description of the reply for the user.
         ideal: The text of the reply that a plan expects.
-        again: Whether the client may retry after a timeout. If the server responded to an earlier request,
-            but not to this request, a retry is useless.
+        again: Whether the client may retry after a timeout. A retry is useless if the server responded to an
+            earlier request but not to this request.
     """
 
     target: RequestObject
@@ -431,9 +433,9 @@ class Inquirer:
     def _find_redirect(
         self, target: RequestObject, addresses: Sequence[str]
     ) -> RedirectAddress | SwitchAddress | None:
-        """Return the permanent redirect of a server, or the address from which the server responded before.
+        """Return the permanent redirect of a server, or the address of its last response.
 
-        Return None before any response of the server.
+        Before the first response of the server, the result is `None`.
         """
         if target.server in self._turned:
             return self._turned[target.server]

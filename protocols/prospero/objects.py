@@ -5,9 +5,9 @@ has a URL, which the network policy checks before any request. The name of an ob
 is not normalized.
 
 In a message, a host is a host name or a dotted IPv4 address. A decimal port in parentheses may follow the
-host directly; otherwise the default port of Prospero applies (protocol page 1.2). Host names are
-case-insensitive.
-Servers send host names in upper case; this module stores host names in lower case.
+host directly. Without a port, the default port of Prospero is used (protocol page 1.2). Host names are
+case-insensitive. Servers send host names in upper case, and this module stores host names in lower case
+(canonical form).
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _QUOTE = ord("'")
 _NEEDS_QUOTES = re.compile(rb"[ \t\n\r\f\v/'+,]")
 _GAP = re.compile(rb"[ \t\r\n]*")
 _TOKEN = re.compile(rb"[^ \t']+(?:'[^']*'[^ \t']*)*|(?:'[^']*'[^ \t']*)+")
-# The regular expression engine uses 84 bytes for each repetition of a group. A token can be a complete file,
-# and may consist only of quotes (memory exhaustion). Therefore `_TOKEN` is used only for lines with few
-# quotes. The following two patterns limit the number of repetitions.
+# The maximum number of quotes in a line for the pattern `_TOKEN`. The regular expression engine uses 84 bytes
+# for each repetition of a group. A token can be a complete file, and may consist only of quotes (memory
+# exhaustion). For lines with more quotes, two other patterns limit the number of repetitions.
 _FEW_QUOTES = 1024
 _PART = re.compile(rb"[^'\r\n]*(?:'[^']*'[^'\r\n]*){0,512}")
 _QUOTED_OR_BLANKS = re.compile(rb"(?:'[^']*'){1,512}|[ \t]+")
-#: A text by which lenient servers detect the oldest clients anywhere in a message (protocol page 6.1), and an
-#: equivalent quoted text, by which servers do not detect an oldest client.
+#: Lenient servers treat a message with the text `VERSION 1` as a message of the oldest clients (protocol page
+#: 6.1). The second value is an equivalent quoted text, which these servers do not recognize.
 _OLDEST, _SAME = b"VERSION 1", b"VERSIO'N' 1"
 
 
@@ -64,7 +64,7 @@ def quote(token: bytes) -> bytes:
         return b"''"
     found = _NEEDS_QUOTES.search(token)
     start = found.start() if found else len(token)
-    # If the next token begins with 1, both tokens would form `VERSION 1`.
+    # If the next token begins with 1, the two tokens would form the text `VERSION 1`.
     if found is None and token.endswith(b"VERSION"):
         start = 0
     bare, rest = token[:start], token[start:]
@@ -105,7 +105,7 @@ def _line_end(text: bytes, start: int) -> int:
 
 
 def _end(pattern: re.Pattern[bytes], text: bytes, start: int) -> int:
-    """Return the end of the match at `start`. All patterns also match the empty string."""
+    """Return the end of the match at `start`. A match exists, because each pattern matches an empty text."""
     found = pattern.match(text, start)
     assert found is not None
     return found.end()
@@ -177,7 +177,7 @@ class ServerAddress(NamedTuple):
 
 
 def parse_place(token: bytes) -> ServerAddress:
-    """Parse a host token. The host is not validated before the call of `authority`.
+    """Parse a host token. The host is validated later, by the method `authority`.
 
     Raises:
         InvalidUrl: the token does not have the syntax of a host.
@@ -192,7 +192,7 @@ class RequestObject(NamedTuple):
     """An object to request.
 
     Attributes:
-        version: The version of the object; 0 is the current version.
+        version: The version of the object. The number 0 means the current version.
         selections: The arguments of the SELECT commands in the request.
         via: The object whose reply named this object, or None for the object of the URL.
     """
@@ -221,7 +221,7 @@ class RequestObject(NamedTuple):
 
     @property
     def route(self) -> tuple[str, ...]:
-        """Return the chain of URLs that led to this object; empty for the object of the URL."""
+        """Return the chain of URLs that led to this object. For the object of the URL, it is empty."""
         return () if self.via is None else (*self.via.route, self.url)
 
     @property
@@ -244,7 +244,7 @@ class RequestObject(NamedTuple):
             hsoname=self.hsoname,
             fields=tuple(fields),
         )
-        # protocol page 8.5 requires percent-encoded quotes, although quotes are valid in a URL
+        # Quotes are valid in a URL, but protocol page 8.5 requires that quotes are percent-encoded.
         return BuiltUrl(build(url).replace("'", "%27"))
 
 
@@ -284,8 +284,8 @@ def _version(value: bytes | None) -> int:
 def _selections(fields: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, ...]]:
     """Yield the arguments of the SELECT commands for the fields of a URL (protocol page 6.5).
 
-    Every field with the name ID is used; its value is split into a type and tokens. If a field with another
-    name is repeated, only the first occurrence is used; its value is one token.
+    Every field with the name ID is used, and the value of the field is split into a type and tokens. Each
+    other field has a value of one token. If another field is repeated, only the first occurrence is used.
     """
     done = {b"", b"HOST-TYPE", b"HSONAME-TYPE", *_VERSION_NAMES}
     for name, value in fields:
@@ -411,7 +411,7 @@ def _read_time(values: tuple[bytes, ...]) -> datetime | None:
     """Parse a time `YYYYMMDDhhmmssZ` (7.3), and return None for another format."""
     if len(values) != 1 or not _TIME.fullmatch(values[0]):
         return None
-    from datetime import UTC, datetime  # imported lazily: few replies have a time
+    from datetime import UTC, datetime  # lazy import: few replies contain a time
 
     try:
         return datetime.strptime(values[0].decode("ascii"), "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
@@ -425,12 +425,12 @@ INTERNET = b"INTERNET-D"
 
 #: The types of link targets that can be requested from a Prospero server.
 _ASKED = ({b"FILE"}, {b"DIRECTORY"}, {b"DIRECTORY", b"FILE"}, {b"OBJECT"})
-_FEWEST = 4  # minimum number of tokens in the name of an object; the version is optional
+_FEWEST = 4  # the minimum number of tokens in the name of an object, without the optional version
 _ENDS_LINE = b"\0\r\n"
 
 
 class ObjectPointer(NamedTuple):
-    """The location of an object: the five tokens that name it in LINK and FORWARDED lines."""
+    """The location of an object: the five tokens that name the object in LINK and FORWARDED lines."""
 
     host_type: bytes
     host: bytes
@@ -466,12 +466,12 @@ class ObjectPointer(NamedTuple):
             version=self.version,
             via=via,
         )
-        _ = target.url  # raises InvalidUrl for an invalid host
+        _ = target.url  # checks the host: an invalid host raises InvalidUrl
         return target
 
 
 def parse_pointer(tokens: tuple[bytes, ...]) -> ObjectPointer | None:
-    """Parse the tokens that name an object, from the host type to the version. Ignore later tokens."""
+    """Parse the tokens that name an object, from the host type to the version, and ignore later tokens."""
     if len(tokens) < _FEWEST:
         return None
     host_type, host, hsoname_type, hsoname, *rest = tokens

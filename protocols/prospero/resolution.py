@@ -93,9 +93,9 @@ def guess_media_type(methods: Iterable[AccessMethod], hsoname: bytes) -> str | N
     name = hsoname.rpartition(b"/")[2]
     if b"." not in name:
         return None
-    import mimetypes  # imported lazily: loading the table of media types takes 30 ms
+    import mimetypes  # lazy import: loading the table of media types takes 30 ms
 
-    # `guess_type` parses its argument as a URL. The prefix "./" prevents this.
+    # `guess_type` parses a text like `a:b` as a URL. With the prefix `./`, a name is not parsed as a URL.
     media_type, compression = mimetypes.guess_type("./" + name.decode("latin-1"))
     return media_type if compression is None else "application/octet-stream"
 
@@ -122,9 +122,9 @@ class ResolvedFacts(NamedTuple):
 
     @property
     def seems_directory(self) -> bool:
-        """Return whether the file modes describe a directory, and the access methods lack a URL.
+        """Return whether the file modes describe a directory, and no access method has a URL.
 
-        For a directory of its file system, a server may announce PROSPERO-CONTENTS, as for a file.
+        A server may announce the access method PROSPERO-CONTENTS even for a directory of its file system.
         Therefore the access methods alone do not show whether the object is a directory.
         """
         return is_of_directory(self.attributes) and not any(method.lead for method in self.methods)
@@ -139,7 +139,7 @@ class ResolvedFacts(NamedTuple):
         place: dict[str, JsonValue] = {"moved_to": self.place.url} if self.place.via is not None else {}
         return Reply(
             kind=kind,
-            # the SIZE of a directory differs from the size of the listing
+            # The SIZE of a directory is not the size of its listing, so the size of a listing is unknown.
             size=None if kind is Kind.DIRECTORY else read_size(self.attributes),
             modified=read_modified(self.attributes),
             meta=tuple(describe(self.attributes)),
@@ -208,7 +208,7 @@ def resolve(inquiry: Inquirer, target: RequestObject, want: Wanted) -> Dialogue[
     )
     if not facts.seems_directory and facts.can_be_had:
         return (yield from _choose(inquiry, facts, want))
-    # Some servers report queries and gateways as NOT-FOUND, but can list them as directories.
+    # Some servers report NOT-FOUND for a query or a gateway, although the object can be listed (LIST).
     listing, place = yield from request_following(inquiry, place, request_links)
     if listing.lists:
         return ResolvedDirectory(facts, place, None if want == "facts" else listing)
@@ -226,7 +226,7 @@ def resolve(inquiry: Inquirer, target: RequestObject, want: Wanted) -> Dialogue[
 def request_following(
     inquiry: Inquirer, target: RequestObject, question: Callable[[RequestObject], ProsperoRequest]
 ) -> Dialogue[tuple[ProsperoReply, RequestObject]]:
-    """Send a request and follow FORWARDED lines; return the final reply and the object after the redirects.
+    """Send a request and follow FORWARDED lines. Return the last reply and the object that it is about.
 
     Raises:
         Refused: the FORWARDED lines form a redirect loop, or exceed `MOST_MOVES` (S10, redirects).
@@ -314,10 +314,10 @@ def findings_of(answer: ProsperoReply) -> Iterator[Finding]:
 # Union links: a union link merges the links of its target into the directory (protocol page 9, 5).
 #
 # The directory's own links come first. The links of each union link's target follow, in the order of the
-# union links. Nested union links are expanded directly after the union link that led to them. A link hides
-# later links with the same name. If a target cannot be read, the listing is incomplete and has a warning. The
-# client stores the source of each link, which is the object whose reply contained the link. When a link is
-# followed, the network policy checks the source of the link as the referrer.
+# union links. A nested union link is expanded directly after its parent. A link hides later links with the
+# same name. If a target cannot be read, the listing is incomplete and has a warning. The source of a link is
+# the object whose reply contained the link. When a link is followed, the network policy uses the source of
+# the link as the referrer.
 
 #: The maximum nesting depth of union links, and the maximum number of union links in one listing. Each union
 #: link causes a request to a server that the untrusted directory chooses (request amplification).
@@ -329,7 +329,7 @@ _AT_ONCE = 500
 
 @dataclass(frozen=True, slots=True)
 class UnionMember:
-    """A link of the directory, and the source of the link (the object whose reply had the link)."""
+    """A link of the directory, and its source: the object whose reply contained the link."""
 
     link: ProsperoLink
     found_at: RequestObject
@@ -341,7 +341,7 @@ class UnionMembers:
 
     Attributes:
         members: The merged links.
-        places: The objects whose replies had the links.
+        places: The objects whose replies contained the links.
         answers: The replies with the links.
         filtered: Whether a link or a union link has a filter, which the client does not apply.
         gaps: A description of each union link that could not be listed, with the reason.

@@ -34,7 +34,7 @@ class ProsperoUrl(HostUrl):
 
 
 def parse(text: UrlText) -> ProsperoUrl:
-    """Parse a prospero URL; the object name may contain slashes, and ends at the first `;`."""
+    """Parse a prospero URL. The object name may contain slashes, and ends at the first semicolon."""
     login, start = parse_hostport(text)
     if start == text.end:
         raise invalid(text.text, "missing-path", "object name", start)

@@ -31,16 +31,16 @@ def index_reader(
     if head.status != _OK or not ends_in_slash or head.values("content-disposition"):
         return None
     if head.media_type in _MARKUP:
-        from protocols.http.index.html import MarkupReader  # imported lazily: it loads a parser of HTML
+        from protocols.http.index.html import MarkupReader  # lazy import: the module loads an HTML parser
 
         return MarkupReader(url, limits, findings)
     if head.media_type == "application/json":
-        # imported lazily: few servers have JSON indexes
+        # lazy import: few servers have JSON indexes
         from protocols.http.index.structured import ObjectReader
 
         return ObjectReader(url, limits, findings)
     if head.media_type in _XML:
-        from protocols.http.index.structured import ElementReader  # imported lazily, as above
+        from protocols.http.index.structured import ElementReader  # lazy import: few servers have XML indexes
 
         return ElementReader(url, limits, findings)
     return None

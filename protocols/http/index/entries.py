@@ -1,8 +1,8 @@
 """Entries of an index page: the target, size and date of each link (RFC 3986 5.2).
 
 A link is an entry if its href names an object directly in the directory. The text of the link is ignored. An
-href is processed as bytes: bytes outside ASCII are not converted, bytes that RFC 3986 does not allow are
-percent-encoded, and escapes are decoded once.
+href is processed as bytes. Bytes outside ASCII are not converted to another charset. Bytes that RFC 3986 does
+not allow are percent-encoded. Percent-encoded bytes are decoded once.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class LinkRole(enum.Enum):
 class IndexLink(NamedTuple):
     """A link of an index page.
 
-    `segment` is the original path segment, valid in a URL. `name` is the decoded segment. Both are empty
-    unless the link is an entry.
+    `segment` is the percent-encoded path segment, and `name` is the decoded segment. If the link is not an
+    entry, both are empty.
     """
 
     role: LinkRole
@@ -153,8 +153,8 @@ def _segments(path: bytes) -> list[bytes]:
     return [*found, b""] if path.endswith((b"/.", b"/..")) else found
 
 
-# Sizes and dates next to a link, in the formats of the servers. A size with a unit (`4.2K`) is rounded, and a
-# date without a time zone is ambiguous. Therefore both are stored as text.
+# Sizes and dates next to a link, in the formats of the servers. A size with a unit (`4.2K`) is rounded, and
+# is stored as text. A date without a time zone is ambiguous, and is stored as text too.
 
 _LARGEST = 2**63 - 1
 _SIZE = r"-|[0-9]{1,19}(?:[.,][0-9]{1,3})?(?: ?(?:[KMGTPEkmgtpe]i?[Bb]?|B|bytes))?"
@@ -187,7 +187,7 @@ class CellTime(NamedTuple):
 
 
 class CellSize(NamedTuple):
-    """A size of a cell as `text`. `exact` is the number of bytes if the text is an exact number."""
+    """The size in a table cell, as `text`. For an exact number, `exact` is the number of bytes."""
 
     text: str
     exact: int | None = None
@@ -255,7 +255,7 @@ def _parse_local_time(text: str, found: re.Match[str]) -> CellTime | None:
 # Entries of a machine-readable index, and the error for a page that is not an index.
 
 #: The bytes that are percent-encoded: all except unreserved bytes (RFC 3986 2.3) and `=`. pyarrow and DuckDB
-#: find the `=` in names of partitions (`year=2025`) only if it is not encoded.
+#: recognize a partition name (`year=2025`) only if the `=` is not percent-encoded.
 _RESERVED = re.compile(rb"[^A-Za-z0-9._~=-]")
 
 
@@ -303,9 +303,9 @@ def decline(findings: list[Finding], reason: str) -> NoReturn:
 
 
 def note_foreign(findings: list[Finding], name: bytes) -> None:
-    """Add a finding for an invalid name, but only once per listing.
+    """Add a finding for the first invalid name of a listing.
 
-    A server could send any number of invalid names.
+    Later invalid names are not reported, because a server could send any number of invalid names.
     """
     if not any(finding.rule == "http:index-name" for finding in findings):
         shown = name[:200].decode("utf-8", "backslashreplace")

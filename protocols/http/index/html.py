@@ -1,8 +1,8 @@
 """An HTML index page as entries: the page is parsed as it arrives.
 
-The first rows are stored until it is certain whether the page is an index, at the latest until the page ends.
-Later rows are emitted as they arrive, so a page can have any length. A page that is not an index raises
-`Declined`.
+The reader stores the first rows until it can decide whether the page is an index, at the latest at the end of
+the page. Later rows are emitted as they arrive, so a page can have any length. A page that is not an index
+raises `Declined`.
 """
 
 from __future__ import annotations
@@ -297,7 +297,9 @@ class MarkupFilter:
             if self._until in (self._text, _SCRIPT):
                 self._put(octets[at : found.start()], given)
                 self._begin(found[0])
-                at = found.end() - 2 if found[0] == b"<!--" else found.end()  # `<!-->` is a complete comment
+                at = (
+                    found.end() - 2 if found[0] == b"<!--" else found.end()
+                )  # `<!-->` is a complete comment
             else:
                 self._put(octets[at : found.end()], given)
                 at = found.end()
@@ -365,9 +367,9 @@ class MarkupFilter:
 #
 # The page must meet one of three criteria:
 # P1: a heading is an index title and contains the path of this directory.
-# P2: three links of the page change its sort order, such as by name, size and date.
-# P3: a heading contains another directory (because a proxy rewrites paths), the page has a link to the parent
-# directory, and every entry has a date.
+# P2: three links of the page change the sort order of the page, such as by name, size and date.
+# P3: a heading contains the path of another directory, because a proxy rewrites paths. In addition, the page
+# has a link to the parent directory, and every entry has a date.
 # For each criterion, at most a quarter of the links may lead elsewhere.
 
 #: The index titles of Apache, nginx, lighttpd and mini_httpd; Python; Tomcat; Jetty; webfs.
@@ -379,7 +381,7 @@ _FORMS = re.compile(
 
 
 class IndexVerdict(NamedTuple):
-    """The container of the index, or None and the reason why the page is not an index."""
+    """The container of the index, or the reason why the page is not an index."""
 
     container: RowContainer | None
     reason: str = ""
@@ -425,7 +427,7 @@ def _segments(path: bytes) -> list[bytes]:
 
 
 def _is_same(one: list[bytes], other: list[bytes]) -> bool:
-    """Return whether one path ends with the other. Proxies may remove the prefix of a path."""
+    """Return whether one path is a suffix of the other path, because proxies may remove a prefix."""
     shorter, longer = sorted((one, other), key=len)
     return one == other or (bool(shorter) and longer[-len(shorter) :] == shorter)
 
@@ -436,8 +438,8 @@ _HELD = 1_000
 #: The maximum number of bytes of a page before the decision (index or not). The largest tested page with
 #: 10,000 names has 7.5 MB (Caddy).
 LONGEST = 16_777_216
-#: The number of recent URLs that are stored to find duplicates. Often both an icon and a name link to a file,
-#: but the file is only one entry.
+#: The number of recent URLs that are stored to find duplicates. Often an icon and a name link to the same
+#: file, which must become only one entry.
 _REMEMBERED = 1_024
 
 
@@ -527,8 +529,8 @@ class MarkupReader:
 def _kind(row: IndexRow, index: RowContainer) -> Kind:
     """Return the kind of an entry.
 
-    Some servers (mini_httpd) write no trailing slash, not even for the parent directory. On their pages, a
-    name without a slash may also be a directory.
+    Some servers (mini_httpd) omit the trailing slash of directories, even for the parent directory. On the
+    pages of these servers, a name without a slash may be a directory.
     """
     if row.link.directory:
         return Kind.DIRECTORY

@@ -1,7 +1,7 @@
 """The tags of an HTML page for `IndexPage`: by lxml if it is installed, otherwise by the standard library.
 
-lxml is several times faster. Both parsers give the same entries for every recorded index page. Both receive
-the page as tokens of `MarkupFilter`, so neither sees a comment, a declaration or the content of a script.
+lxml is several times faster. Both parsers return the same entries for every recorded index page. Both parsers
+receive the page as tokens of `MarkupFilter`, without comments, declarations and the content of scripts.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class LxmlParser:
     """The parser of lxml."""
 
     def __init__(self, target: TagTarget) -> None:
-        from lxml import etree  # lazy: lxml is an extra
+        from lxml import etree  # lazy import: lxml is an extra (optional dependency)
 
         self._target = target
         self._empty_page = etree.XMLSyntaxError
@@ -56,11 +56,11 @@ class LxmlParser:
     def close(self) -> None:
         try:
             self._parser.close()
-        except self._empty_page:  # lxml rejects an empty page
+        except self._empty_page:  # lxml raises an error for an empty page
             self._target.close()
 
 
-#: The start tags that end another open element, and those elements (HTML 13.1.2.4, optional tags).
+#: For each start tag, the open elements that the start tag ends (HTML 13.1.2.4, optional tags).
 _ENDED_BY_START = {
     "a": frozenset({"a"}),
     "dd": frozenset({"dd", "dt"}),

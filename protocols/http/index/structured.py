@@ -29,7 +29,7 @@ from protocols.http.url import HttpUrl
 from protocols.location import Entry, Finding, Kind
 from protocols.options import Limits
 
-#: The maximum size of a file in bytes, which is the limit of file systems.
+#: The maximum size of a file in bytes, because file offsets are signed 64-bit numbers.
 _LARGEST = 2**63 - 1
 #: The number of objects that are stored before the document is accepted as an index.
 _HELD = 1_000
@@ -98,7 +98,7 @@ class ObjectReader:
             try:
                 item, end = self._decoder.raw_decode(text, begin.end())
             except (ValueError, RecursionError):
-                break  # an incomplete object is reported by the size limit, or at the end
+                break  # an incomplete object raises an error later: at the size limit, or at the end
             self._count += 1
             at = end
             yield self._entry(item)
@@ -150,7 +150,7 @@ def _size(item: Mapping[str, object]) -> int | None:
 
 # The XML index of nginx: a `<list>` of `<file>`, `<directory>` and `<other>`.
 #
-# nginx does not escape control characters or invalid UTF-8 in names, so such a name makes the XML malformed.
+# nginx does not escape control characters or invalid UTF-8 in names. The XML is then malformed.
 # Malformed XML is treated as a document and not as an index, because a truncated listing would hide files.
 # Therefore the entries are emitted only after the complete XML was parsed. DTDs and entities are not
 # processed (XXE).
