@@ -38,7 +38,7 @@ def pages() -> dict[str, str]:
 
 
 _COMMANDS = (
-    "Each command is typed as `resolve COMMAND [OPTION]... ARGUMENT...`; without a command, `get` runs. "
+    "A command line has the form `resolve COMMAND [OPTION]... ARGUMENT...`. Without a command, `get` runs. "
     "`resolve help COMMAND` and `resolve help OPTION` print the same text."
 )
 _RULES = (
@@ -46,9 +46,9 @@ _RULES = (
     "policies. `resolve help RULE` prints the same text."
 )
 _STATUSES = (
-    "A status never changes its meaning. If all failures of a run have the same status, the run has it; if "
-    "they differ, the status is 1. [The contract](contract.md#errors-and-exit-statuses) describes the error "
-    "classes."
+    "A status never changes its meaning. If all failures of a run have the same status, the command exits "
+    "with this status. If the statuses of the failures differ, the command exits with status 1. "
+    "[The contract](contract.md#errors-and-exit-statuses) describes the error classes."
 )
 
 

@@ -55,10 +55,10 @@ OF_COMMANDS: Mapping[str, str] = {
         "Ctrl-C."
     ),
     "parse": (
-        "Each component is printed on one line; `--json` prints all components of the scheme, with null for "
-        "absent components. Deviations from RFC 1738 are accepted, and are reported as findings. With "
-        "`--strict`, deviations are errors. For an invalid URL, the message marks the position, and the "
-        "exit status is 12; the command sends nothing, and does not apply the policy."
+        "The command prints one component per line. `--json` prints all components of the scheme, with null "
+        "for absent components. Deviations from RFC 1738 are reported as findings, or with `--strict` as "
+        "errors. For an invalid URL, the message marks the position, and the exit status is 12. The command "
+        "sends nothing, and does not apply the policy."
     ),
     "extract": (
         "The command finds URLs in angle brackets in FILE or standard input: `<URL:...>` or `<ftp://...>`. "
@@ -95,10 +95,10 @@ OF_COMMANDS: Mapping[str, str] = {
         "object with `--json`."
     ),
     "config": (
-        "The command prints each setting in the syntax of the configuration file, and the source of its "
-        "value: command line, line of the file, environment variable or default. With a URL, the command "
-        "prints the settings for the host of the URL, and the proxy that would be used. Passwords appear as "
-        "`****`."
+        "The command prints each setting in the syntax of the configuration file, with the source of its "
+        "value. The source is the command line, a line of the file, an environment variable or the default. "
+        "With a URL, the command prints the settings for the host of the URL, and the proxy that would be "
+        "used. Passwords appear as `****`."
     ),
     "ledger": (
         "FILE is a ledger that `get --ledger FILE` writes; the command can read the ledger even during the "
@@ -192,9 +192,9 @@ OF_OPTIONS: Mapping[str, str] = {
         "option cannot be combined with `--parquet`."
     ),
     "--recursive": (
-        "A URL is requested only if it has the same scheme, host and port as the start URL, and its path "
-        "begins with the path of the start URL. The tree is saved in a directory with the name of the last "
-        "path segment of the start URL. If the path is empty, the directory gets the name of the host. The "
+        "Only URLs below the start URL are requested: same scheme, host and port, and a path that begins "
+        "with the path of the start URL. The tree is saved in a directory with the name of the last path "
+        "segment of the start URL. If the path is empty, the directory gets the name of the host. The "
         "option works for directories of ftp and prospero, index pages of http, gopher menus, local "
         "directories and newsgroups."
     ),
@@ -214,14 +214,14 @@ OF_OPTIONS: Mapping[str, str] = {
         "directories: every directory is read. Quote the pattern: `--accept '*.iso'`."
     ),
     "--reject": (
-        "The pattern has the same syntax as the pattern of `--accept`. A file that matches both patterns is "
-        "not saved. The pattern does not apply to directories: every directory is read. `--delete` keeps "
-        "local files that match the pattern."
+        "The pattern has the same syntax as the pattern of `--accept`. A file that matches the patterns of "
+        "`--accept` and `--reject` is not saved. The pattern does not apply to directories: every directory "
+        "is read. `--delete` keeps local files that match the pattern."
     ),
     "--accept-regex": (
         "RE is a Python regular expression, and may match any part of the complete URL. With `--accept`, a "
-        "file must match both the pattern and RE. RE does not apply to directories: every directory is "
-        "read."
+        "file must match RE and the pattern of `--accept`. RE does not apply to directories: every "
+        "directory is read."
     ),
     "--ignore-robots": (
         "Without the option, `/robots.txt` (RFC 9309) of each http server is requested first, and "
@@ -286,10 +286,10 @@ OF_OPTIONS: Mapping[str, str] = {
         "differs. `rename` saves under an unused name such as `data.2.tar.gz`."
     ),
     "--sync": (
-        "`group` flushes data to the disk (fsync) before a file gets its name; one flush covers all files "
+        "`group` flushes data to the disk (fsync) before a file gets its name. One flush covers all files "
         "that are completed at the same time. `always` also flushes the name before the file is reported. "
-        "`never` leaves flushing to the operating system: after a power failure, files may be empty or "
-        "truncated."
+        "With `never`, the operating system decides when to flush. After a power failure, files may then be "
+        "empty or truncated."
     ),
     "--long": (
         "The columns are kind, size, date, media types and number. For ftp, the fourth column has the "
@@ -437,12 +437,13 @@ OF_OPTIONS: Mapping[str, str] = {
         "for `--limit total=S`."
     ),
     "--limit": (
-        "Limits on numbers, with an optional suffix `k`, `M` or `G`: `line` (bytes, default 65,536), "
-        "`lines` (per head, 1,000), `entries` (100,000), `hops` (redirects, 10), `body` (bytes, no limit "
-        "for files and output), `ratio` (decompression, 100). Limits on times, with an optional suffix "
-        "`ms`, `m`, `h` or `d`: `connect` (30 s), `head` (until the body starts), `idle` (60 s), `total`. "
-        "`quota` limits the total size of all bodies of the run. At this limit, the run stops with status "
-        "14, and complete files are kept. The option may be repeated: `--limit hops=3 --limit entries=1M`."
+        "These limits are numbers, with an optional suffix `k`, `M` or `G` (defaults in parentheses): "
+        "`line` (65,536 bytes), `lines` of a head (1,000), `entries` (100,000), `hops` or redirects (10), "
+        "`body` (no limit for files and output), `ratio` of decompression (100). These limits are times in "
+        "seconds, or with a suffix `ms`, `m`, `h` or `d`: `connect` (30 s), `head` (until the body starts), "
+        "`idle` (60 s), `total`. `quota` limits the total size of all bodies of the run. At this limit, the "
+        "run stops with status 14, and complete files are kept. The option may be repeated: `--limit hops=3 "
+        "--limit entries=1M`."
     ),
     # proof
     "--ledger": (
@@ -459,7 +460,7 @@ OF_OPTIONS: Mapping[str, str] = {
     "--checksum": (
         "ALG is md5, sha1, sha224, sha256, sha384 or sha512. `auto` takes the digest from header fields, or "
         "from `NAME.sha256`, `.sha512`, `.md5`, `SHA256SUMS` or `md5sums.txt` in the same directory of the "
-        "server; without a digest, a warning is printed. After a mismatch, `get` downloads the file once "
+        "server. Without a digest, a warning is printed. After a mismatch, `get` downloads the file once "
         "more. After a second mismatch, the exit status is 10, and no file is saved."
     ),
     "--mirror": (
@@ -573,10 +574,10 @@ OF_OPTIONS: Mapping[str, str] = {
     ),
     "--netrc-file": "The option implies `--netrc`. A missing file is an error.",
     "--tls": (
-        "The option applies to ftp (AUTH TLS), news and nntp (STARTTLS) and telnet (START_TLS). `try` "
-        "continues without TLS if the server does not offer TLS; `require` fails, also for schemes that "
-        "have no TLS, such as http. `never` is the default. The explicit option `--tls never` also permits "
-        "a news password without TLS. Schemes such as https always use TLS."
+        "The option applies to ftp (AUTH TLS), news and nntp (STARTTLS) and telnet (START_TLS). If the "
+        "server does not offer TLS, `try` continues without TLS, and `require` fails; `require` also fails "
+        "for schemes without TLS, such as http. `never` is the default. The explicit option `--tls never` "
+        "also permits a news password without TLS. Schemes such as https always use TLS."
     ),
     "--header": (
         "The option may be repeated. VALUE is sent unchanged, and must not contain line ends. After a "
@@ -586,9 +587,9 @@ OF_OPTIONS: Mapping[str, str] = {
     "--user-agent": "The default is `url-resolver`, without a version. Only http and https send TEXT.",
     "--proxy": (
         "URL is `http://`, `https://`, `socks5://` or `socks5h://`, with `USER:PASSWORD@` if needed; the "
-        "default port is 1080. The option takes precedence over the proxy environment variables, except for "
-        "`no_proxy`. All schemes over TCP use the proxy. Prospero uses UDP, so a prospero URL is refused if "
-        "a proxy is set (S09). With policy `untrusted`, `--trusted-proxy` is required."
+        "default port is 1080. The option takes precedence over the proxy environment variables, but "
+        "`no_proxy` still applies. All schemes over TCP use the proxy. Prospero uses UDP, so a prospero URL "
+        "is refused if a proxy is set (S09). With policy `untrusted`, `--trusted-proxy` is required."
     ),
     "--cacert": (
         "FILE has certificates of certificate authorities in PEM format. The client trusts these "
@@ -631,8 +632,9 @@ OF_OPTIONS: Mapping[str, str] = {
         "option does not disable the verification of certificates of servers."
     ),
     "--open": (
-        "The browser opens a private file that redirects to the web UI: other users could read a login URL "
-        "in the command line of the browser. If no browser is found, the command prints the address."
+        "The browser opens a private file that redirects to the web UI. The login URL is not in the command "
+        "line of the browser, which other users can read. If no browser is found, the command prints the "
+        "address."
     ),
     "--register": (
         "The option makes `resolve` the URL handler of the desktop, also for nntp, wais and prospero. It "
@@ -732,12 +734,12 @@ OF_STATUSES: Mapping[int, str] = {
         "request with the invalid setting."
     ),
     3: (
-        "Check the permissions and the free space. `--exists` selects the action for an existing file; by "
-        "default, the file is kept."
+        "Check the permissions and the free space. By default, an existing file is not changed. `--exists` "
+        "selects another action."
     ),
     4: (
-        "Check the name, the port and the network. `--tries N` retries the URL after network errors that "
-        "may be temporary; `--retry-all` retries after all network errors."
+        "Check the name, the port and the network. `--tries N` retries after temporary network errors. "
+        "`--retry-all` retries after all network errors."
     ),
     5: (
         "Check the clock of this machine and the host name. `--cacert FILE` adds a private certificate "
