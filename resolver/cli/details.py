@@ -88,9 +88,9 @@ OF_COMMANDS: Mapping[str, str] = {
     ),
     "proxy": (
         "The command needs the extra `web`, prints the URL of the proxy, and listens on loopback until "
-        "Ctrl-C. Programs use it with CONNECT, absolute http URLs, or SOCKS5 without a login. The policy "
-        "`untrusted` applies unless `--policy` is given; `--allow-address`, `--allow-name` and "
-        "`--allow-port` override rules. A refused request gets status 403 with the name of the rule, or "
+        "Ctrl-C. Other programs use the proxy with CONNECT, absolute http URLs, or SOCKS5 without a login. "
+        "The default policy is `untrusted`; `--policy`, `--allow-address`, `--allow-name` and "
+        "`--allow-port` change the policy. A refused request gets status 403 with the name of the rule, or "
         "SOCKS5 reply 2. The command prints each decision as one line on standard error, or as a JSON "
         "object with `--json`."
     ),
@@ -188,8 +188,8 @@ OF_OPTIONS: Mapping[str, str] = {
         "cannot be combined with `--jsonl`."
     ),
     "--jsonl": (
-        "The command writes one file per partition of the run, with one JSON object per URL and line. The "
-        "option cannot be combined with `--parquet`."
+        "The command writes one file per partition of the run, with one JSON object per line for each URL. "
+        "The option cannot be combined with `--parquet`."
     ),
     "--recursive": (
         "Only URLs below the start URL are requested: same scheme, host and port, and a path that begins "
