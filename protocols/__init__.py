@@ -78,7 +78,7 @@ Permissions, and one retrieval:
     ComponentRule     the allowed bytes and length of a URL component (resolver.policy.schemes)
     RedirectPoint     a redirect in the chain, and the alternative locations that were not tried yet
                       (resolver.transfer.retrieval)
-    Location          one of the locations of an object (resolver.transfer.retry)
+    Location          a location of an object: the requested URL or a mirror (resolver.transfer.retry)
     RetryPolicy       the number of attempts without progress, and the delay between attempts
                       (resolver.transfer.settings)
     LimitedBody       a body under the limits of its retrieval (resolver.transfer.limits)

@@ -163,7 +163,7 @@ def find_authority(text: UrlText) -> Authority:
 def _find_doubt(text: UrlText, start: int, end: int) -> int | None:
     """Return the index of the first character that URL parsers interpret differently, or None.
 
-    An attacker can use such a parser differential to bypass a check of the host.
+    An attacker can use different interpretations (parser differential) to bypass a check of the host.
     """
     written = text.text
     backslash = written.find("\\", start, end)
@@ -308,7 +308,7 @@ def _parse_zoned(text: UrlText, start: int, end: int) -> tuple[str, str | None]:
 
 def _complaint_on_zone(address: str, zone: str) -> str | None:
     """Return the reason why an IPv6 address cannot have this zone (RFC 4007 11), or None."""
-    from ipaddress import IPv6Address  # Imported lazily, as in `_parse_address`.
+    from ipaddress import IPv6Address  # Lazy import: IPv6 literals are rare.
 
     if not IPv6Address(address).is_link_local:
         return "zone of an address that is not link-local"
@@ -385,7 +385,7 @@ def _parse_ipv6(text: UrlText, start: int, end: int) -> str:
 
 def _parse_address(text: UrlText, start: int, end: int) -> str:
     """Return the IPv6 address in the brackets that begin at `start`."""
-    # Imported lazily: IPv6 literals are rare and the import takes time.
+    # Lazy import: IPv6 literals are rare and the import takes time.
     from ipaddress import AddressValueError, IPv6Address
 
     address = text.cut("host", start + 1, end)

@@ -472,7 +472,7 @@ class Body(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FirstResult(Generic[A]):
-    """The result of one of the two functions of `first_of`."""
+    """The result of a function that `first_of` awaited."""
 
     value: A
 
@@ -695,7 +695,7 @@ class Gate(Protocol):
     ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
         """Await two functions concurrently. When the first result arrives, cancel the other function.
 
-        `first` is started first.
+        The function `first` is started before `second`.
 
         Returns:
             The result of the function that returned, and None for the other function. If both functions

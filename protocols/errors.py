@@ -28,7 +28,7 @@ result. A message never contains a password or bytes of a body. Only the attribu
 body.
 
 An error is immutable. Outer layers add data, such as the URL or the number of attempts, in a copy. The
-methods `at`, `tried`, `saying`, `final` and `of_hop` return such a copy with the same traceback and cause.
+methods `at`, `tried`, `saying`, `final` and `of_hop` return a copy with the same traceback and cause.
 Pickling keeps all attributes.
 """
 
@@ -444,10 +444,10 @@ def missing_libraries(extra: str, distribution: str = "url-resolver") -> str:
 
     Returns:
         For example `lxml 6 or later (the extra html): pip install lxml`. If all libraries of the extra are
-            installed, one of them is too old. The message then lists all libraries. If the package metadata
+            installed, a library is too old. The message then lists all libraries. If the package metadata
             does not list the libraries, the message names only the extra.
     """
-    # Imported lazily: the import takes 40 ms, and few messages need it.
+    # Lazy import: the import takes 40 ms, and few messages need the metadata.
     from importlib.metadata import PackageNotFoundError, requires
     from importlib.util import find_spec
 

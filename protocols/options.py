@@ -107,8 +107,8 @@ class Transcript:
     If no prompt is configured, the client sends all texts after the first text of the service.
 
     The texts may be passwords and are never displayed. If the service echoes a text, the transcript contains
-    the text. `tell` is called for each event. The argument `event` is one of option, data, sent, command,
-    finding and end. The other arguments describe the event.
+    the text. `tell` is called for each event. The argument `event` is option, data, sent, command, finding or
+    end. All other arguments of `tell` describe the event.
 
     Examples:
         >>> wanted = resolver.Transcript(prompt=resolver.prompt(b"login: "), send=(b"guest",), seconds=20)
@@ -251,8 +251,8 @@ class Options:
     - `held`: the version of the caller's complete copy. If the copy is current, the body is absent and
       `Reply.unchanged` is set (conditional request). Only some schemes can compare the versions before the
       body.
-    - `listed`: the exact attributes of the object in a listing. An FTP client does not request these
-      attributes again. A body with fewer bytes than listed raises `Changed`.
+    - `listed`: the exact attributes of the object in a listing. An FTP client does not request the attributes
+      again. If the body has fewer bytes than the size in the listing, `Changed` is raised.
     - `most`: the maximum number of bytes of a body, or None without a limit. The retrieval sets `most` and
       counts the received bytes. A scheme that converts the bytes counts its input (S16, resource limits).
     - `prompt`: the caller promises to read the complete body as fast as it arrives. Other dialogues may then

@@ -90,8 +90,8 @@ class FieldlessStep:
 class JoinPipeline(NamedTuple):
     """Join the pipeline of a connection that other dialogues with the same `key` use (see `Gate.join`).
 
-    If no dialogue uses such a connection, a pooled connection or a new connection is used. With `anew`,
-    pooled connections are not used. The result is a `JoinedPipeline`.
+    If no dialogue uses a connection with this key, a pooled connection or a new connection is used. With
+    `anew`, pooled connections are not used. The result is a `JoinedPipeline`.
     """
 
     key: Hashable
@@ -122,8 +122,8 @@ class StartRequest(FieldlessStep):
 class StartResponse(FieldlessStep):
     """Wait until all earlier responses in a pipeline were read, before the first `Receive`.
 
-    The wait also ends when the `generation` of the shared state changes. If the connection is closed before
-    one of these events, `Disconnected` is raised.
+    The wait also ends when the `generation` of the shared state changes. If the connection is closed during
+    the wait, `Disconnected` is raised.
     """
 
 

@@ -28,7 +28,8 @@ T = TypeVar("T")
 class Rest(enum.Enum):
     """The value that a reader yields during a long computation.
 
-    The reader does not wait for bytes. The driver lets other tasks run, and then continues the reader.
+    A reader that yields `REST` does not wait for bytes. The driver lets other tasks run, and then continues
+    the reader.
     """
 
     REST = enum.auto()

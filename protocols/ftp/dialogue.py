@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
-# The command for a directory is one of these:
+# The client chooses the command for a directory by these conditions:
 # - MLSD, if MLSD is requested, or if the caller reads entries and FEAT lists MLST or MLSD
 # - LIST, if the caller reads entries, and the server does not support or refuses MLSD
 # - NLST, if the caller reads only names or the body, or if the server refuses MLSD and LIST

@@ -24,9 +24,9 @@ from protocols.syntax import encode
 # Dates in LIST have a precision of a minute or a day. The dates are in the server's local time, and the year
 # is often missing.
 #
-# A date without a time zone is ambiguous. Therefore the original text of such a date is stored (`local`), and
-# the client does not compare such dates. Servers omit the year if a date is less than half a year old. Some
-# servers omit the year of all future dates.
+# A date without a time zone is ambiguous. Therefore the client stores the original text of the date
+# (`local`), and does not compare ambiguous dates. Servers omit the year if a date is less than half a year
+# old. Some servers omit the year of all future dates.
 
 _MONTHS = (b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec")
 _MONTH_NAME = b"(?i:" + b"|".join(_MONTHS) + b")"
@@ -330,7 +330,10 @@ def _add_size(read: ListLine, size: bytes) -> ListLine:
 
 
 def _number(digits: str, most: int) -> int | None:
-    """Return the number, or None for more digits, other characters, or a value above 2**63 - 1."""
+    """Parse a decimal number of at most `most` digits, with a value of at most 2**63 - 1.
+
+    For any other text, the result is `None`.
+    """
     if not (digits.isascii() and digits.isdigit() and len(digits) <= most):
         return None
     number = int(digits)
@@ -427,7 +430,7 @@ class NlstReader:
                 yield entry
 
     def _weigh(self, line: bytes) -> Iterator[Entry]:
-        """Store one of the first lines until the reader has detected whether the server sends the prefix."""
+        """Store a line, until the reader has detected whether the server sends the prefix."""
         self._held.append(line)
         self._room = max(0, self._room - len(line))
         if not line.startswith(self._prefix):
@@ -491,9 +494,9 @@ def split_lines(octets: bytes) -> list[bytes]:
 class MlsdReader:
     """A reader of MLSD output (`fact=value;…; name`, one per line) that creates entries.
 
-    A line without facts becomes an entry of unknown kind without a URL. ProFTPD sends such a line if a name
-    contains an LF. `extra` contains all facts, including unknown facts, and the target of a link if the
-    server sends it.
+    A line without facts becomes an entry of unknown kind without a URL. If a name contains an LF, ProFTPD
+    sends a line without facts. `extra` contains all facts, including unknown facts, and the target of a link
+    if the server sends it.
 
     Raises:
         LimitExceeded: As in `NlstReader`.

@@ -218,8 +218,8 @@ def choose_codings(options: Options) -> tuple[str, ...]:
 
 
 # Relay of a request that the caller composed. The status code of the response is not interpreted, and
-# redirects are not followed. Only a content coding is decoded, within the limits of S16 (resource limits),
-# and the header fields about the coding are removed.
+# redirects are not followed. A content coding is decoded within the limits of S16 (decompression bomb). The
+# header fields about the content coding are then removed.
 
 _OF_THE_CODING = ("content-encoding", "content-length")
 

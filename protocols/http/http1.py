@@ -63,8 +63,8 @@ def write_plain(request: HttpRequest) -> Line | None:
 def read_plain(buffer: Buffer, method: bytes, limits: Limits) -> ResponseHead | None:
     """Parse the head of a response to a plain request, with a known body length.
 
-    The result is `None` for a head that is incomplete, not plain, or possibly above a limit. In these cases,
-    no bytes are consumed.
+    The result is `None` for a head that is incomplete, not plain, or possibly above a limit. If the result is
+    `None`, no bytes are consumed.
     """
     octets = buffer.peek_head(limits.line)
     if not octets.isascii() or not (found := _ANSWER.fullmatch(text := octets.decode("ascii"))):
@@ -94,8 +94,8 @@ def _is_clear(named: dict[str, str]) -> bool:
 
 _BEGINNING = b"HTTP/1."
 
-#: The maximum size in bytes of a request that every operating system accepts in one write. For such a
-#: request, a response cannot arrive before the complete request was sent.
+#: The maximum size in bytes of a request that every operating system accepts in one write. A response to a
+#: request of at most this size cannot arrive before the complete request was sent.
 AT_ONCE = 16_384
 
 

@@ -168,7 +168,7 @@ class AccessMethod(NamedTuple):
         tokens: The tokens of the value, as received.
         lead: The URL of the object, for a method of another protocol.
         target: The object whose contents a Prospero server returns (PROSPERO-CONTENTS).
-        unusable: The reason why the method cannot be used. Set only if `lead` and `target` are None.
+        unusable: The reason why the method cannot be used, if both `lead` and `target` are absent.
     """
 
     name: bytes

@@ -131,7 +131,7 @@ def _flag_data(header: bytes, flags: int) -> int:
 
 
 def decode_redirect(data: bytes) -> tuple[str, int] | None:
-    """Return the IP address and the port of a redirect, or None if one of them is missing."""
+    """Return the IP address and the port of a redirect, or None if the address or the port is missing."""
     if len(data) < 6:
         return None
     return ".".join(str(octet) for octet in data[:4]), int.from_bytes(data[4:6])

@@ -179,7 +179,7 @@ class _TranscriptSession:
             self._reason = "limit"
             raise
         finally:
-            if self._reason:  # no reason is set if the caller stopped reading the transcript
+            if self._reason:  # the caller that stopped reading the transcript needs no event
                 self._tell({"event": "end", "reason": self._reason})
 
     def _secure(self, how: Literal["try", "require"]) -> Dialogue[bytes]:

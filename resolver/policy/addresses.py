@@ -2,8 +2,9 @@
 
 Only globally routed addresses are public. An IPv6 address that is only another form of an IPv4 address has
 the scope of the IPv4 address. For some IPv6 prefixes, a translator (NAT64) or a tunnel (6to4, Teredo) may
-deliver packets to the embedded IPv4 address. An IPv6 address with one of these prefixes has two possible
-scopes. The target of a URL gets the more internal scope, and a referrer gets the less internal scope.
+deliver packets to the embedded IPv4 address. An IPv6 address with a prefix for NAT64 or a tunnel has two
+possible scopes. The target of a URL gets the more internal scope, and a referrer gets the less internal
+scope.
 """
 
 from __future__ import annotations

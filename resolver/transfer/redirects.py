@@ -42,8 +42,8 @@ class RetrievalRequest:
     - `in_clear`: whether the user was already warned that this host and port receive a password without TLS.
     - `transfer` is the number that identifies the events of the retrieval.
     - `learnt` is the number of cookie changes of the run before this request.
-    - `since` is the number of earlier URLs that were requested before the last cookie change. If one of these
-      URLs is requested again, this is not a redirect loop, because the cookies differ.
+    - `since` is the number of earlier URLs that were requested before the last cookie change. A second
+      request for these URLs is not a redirect loop, because the cookies have changed.
     - `leads` is a function that checks redirects in addition to rule S10.
     """
 

@@ -154,7 +154,7 @@ class Retrier:
         return f"{request.options.want} {request.url.text}"
 
     def _recall(self) -> None:
-        """Restore the attempt counts that were saved before the task was queued again.
+        """Restore the numbers of attempts that were saved before the task was queued again.
 
         Raises `TryLater` if the host accepts no requests now and the object has no mirror.
         """

@@ -235,8 +235,8 @@ def _points() -> Mapping[str, Sequence[EntryPoint]]:
 def _load_plugin(name: str) -> Scheme | str | None:
     """Return the scheme of a plug-in.
 
-    If the plug-in cannot be imported, return a message that names the missing requirement. Return None if no
-    plug-in defines the scheme.
+    If the plug-in cannot be imported, the result is a message that names the missing requirement. If no
+    plug-in defines the scheme, the result is `None`.
     """
     lacking: str | None = None
     for point in _points()[name]:

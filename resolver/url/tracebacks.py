@@ -31,7 +31,7 @@ def trim_traceback(error: E) -> E:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error, and the earlier errors that its traceback would show."""
+    """Yield the error, and the chained errors (cause or context) that a traceback of the error shows."""
     seen: set[int] = set()
     found: BaseException | None = error
     while found is not None and id(found) not in seen:

@@ -268,7 +268,7 @@ _TAG = re.compile(rb">|=[ \t\r\n\f]*[\"']")
 _VALUES = {b'"': re.compile(b'"'), b"'": re.compile(b"'")}
 _SCRIPT = re.compile(rb"</(?:script|style)", re.IGNORECASE)
 _COMMENT = re.compile(rb"-->")
-#: The beginning of one of these patterns at the end of the received bytes.
+#: An incomplete match of a pattern above, at the end of the received bytes.
 _HALF = re.compile(rb"(?:<(?:!-?)?|=[ \t\r\n\f]*|</[A-Za-z]{0,5}|--?)\Z")
 _MOST_HALF = 16
 _IS_SCRIPT = re.compile(rb"<(?:script|style)[\s/>]", re.IGNORECASE)
@@ -297,9 +297,7 @@ class MarkupFilter:
             if self._until in (self._text, _SCRIPT):
                 self._put(octets[at : found.start()], given)
                 self._begin(found[0])
-                at = (
-                    found.end() - 2 if found[0] == b"<!--" else found.end()
-                )  # `<!-->` is a complete comment
+                at = found.end() - 2 if found[0] == b"<!--" else found.end()  # `<!-->` is a complete comment
             else:
                 self._put(octets[at : found.end()], given)
                 at = found.end()
