@@ -44,7 +44,8 @@ class Attachment(NamedTuple):
 class PartsListing(NamedTuple):
     """The URL of the listing that contains the other parts of a file, and the range of articles to search.
 
-    The search covers the newest `entries` articles with numbers below `before`. The file has `total` parts.
+    The search covers articles with numbers below `before`, at most the newest `entries` articles. The file
+    has `total` parts.
     """
 
     url: Url

@@ -112,7 +112,7 @@ def read_file(url: FileUrl, options: Options | None = None, limits: Limits | Non
     """Return a reply of the kind document or directory.
 
     Raises:
-        NotFound: The file does not exist. Or the URL requires a directory, but the object is not a directory.
+        NotFound: The file does not exist, or a URL with a trailing slash does not name a directory.
         AccessDenied: The file permissions do not allow reading.
         Refused: Rule S12 (local files) does not allow the file.
         LocalError: The file cannot be read.

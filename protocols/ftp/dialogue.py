@@ -487,7 +487,8 @@ def _restart(session: FtpSession, planned: FtpTransfer) -> Dialogue[FtpTransfer]
     """Send REST if the caller's partial file has the same version, and SIZE covers the requested range.
 
     If the start is beyond the end of the file, vsftpd sends an empty file and 226. Therefore the client
-    compares SIZE first. If the server refuses REST, the body begins at byte 0.
+    compares the start with the reply to SIZE before it sends REST. If the server refuses REST, the body
+    begins at byte 0.
     """
     start, stop, reply = session.options.start, session.options.stop, planned.reply
     same = session.options.known.agree(Validators(size=reply.size, modified=reply.modified))

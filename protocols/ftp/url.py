@@ -95,7 +95,10 @@ def names_of(url: FtpUrl) -> tuple[bytes, ...]:
 
 
 def as_directory(url: FtpUrl) -> FtpUrl:
-    """Return the URL of the same object as a directory: the name becomes a CWD argument."""
+    """Return the URL that requests the same object as a directory.
+
+    The name in the URL becomes the last CWD argument.
+    """
     return replace(url, cwds=names_of(url), name=b"", typecode=None, fragment=None)
 
 

@@ -480,7 +480,7 @@ class HttpProxyAuth:
         Args:
             challenges: the values of `Proxy-Authenticate`.
             sent: the login fields of the request.
-            unguessable: `UNGUESSABLE` random bytes.
+            unguessable: random bytes for the client nonce of Digest, `UNGUESSABLE` in number.
 
         Raises:
             LoginRequired: no credentials are configured.

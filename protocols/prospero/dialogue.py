@@ -64,9 +64,9 @@ def converse(
         TimedOut: the server did not respond.
         ProtocolError: a reply is invalid.
         LimitExceeded: a reply exceeds a limit.
-        Refused: the URL contains a byte that cannot be sent (S02, command injection). Or the FORWARDED lines
-            form a redirect loop (S10, redirects). Or all access methods name local files of the client's
-            machine (S10).
+        Refused: the URL contains a byte that cannot be sent (S02, command injection). `Refused` is also
+            raised for a redirect loop of FORWARDED lines (S10, redirects). `Refused` is also raised if all
+            access methods name local files of the client's machine (S10).
     """
     options, target = options or Options(), target_of(url)
     limits = limits or Limits()

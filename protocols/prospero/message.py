@@ -301,8 +301,8 @@ _AUTHENTICATE = (b"AUTHENTICATE", b"''", b"UNAUTHENTICATED", NAME)
 ATTRIBUTES = b"ACCESS-METHOD+SIZE+LAST-MODIFIED+UNIX-MODES"
 
 #: The maximum overhead of all replies for one URL, in bytes: attributes, links, and the lines around the
-#: contents. The second constant is the maximum number of bytes for one byte of the contents. The number is
-#: two, because quotes are doubled.
+#: contents. The second constant is the maximum number of bytes that encode one byte of the contents: two,
+#: because quotes are doubled.
 _ROOM = 1 << 20
 _SPELLING = 2
 

@@ -221,7 +221,10 @@ class RequestObject(NamedTuple):
 
     @property
     def route(self) -> tuple[str, ...]:
-        """Return the chain of URLs that led to this object. For the object of the URL, it is empty."""
+        """Return the chain of URLs that led to this object.
+
+        For the object that the user's URL names, the chain is empty.
+        """
         return () if self.via is None else (*self.via.route, self.url)
 
     @property

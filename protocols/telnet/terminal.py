@@ -165,7 +165,8 @@ _ASK_OFF: dict[OptionState, tuple[OptionState, bool | None]] = {
 HIS = frozenset({TelnetOption.BINARY, TelnetOption.ECHO, TelnetOption.SGA})
 OURS = frozenset({TelnetOption.BINARY, TelnetOption.SGA, TelnetOption.TERMINAL_TYPE, TelnetOption.NAWS})
 
-#: The maximum number of consecutive negotiations without data, and of all negotiations on one connection.
+#: The maximum number of option negotiations: consecutive negotiations without data, and all negotiations on
+#: one connection.
 MOST_IN_A_ROW, MOST_IN_ALL = 1_000, 100_000
 
 #: The maximum number of replies about the terminal type. A server that requests the type more often is in a

@@ -8,7 +8,7 @@ rejected a request. If tasks of several hosts may start, the host with the fewes
 hosts have equally few running tasks, the host that started a task least recently is next. So a slow host does
 not delay other hosts.
 
-Connection limits: the limit is the limit of the scheme or of the host, whichever is lower. If a host rejects
+Connection limits: the limit of the scheme or of the host applies, whichever is lower. If a host rejects
 requests (rate limit), its connection limit is halved. After 10 successful tasks, the connection limit is
 raised by one. Each rejection doubles the number of successful tasks that are required before the limit is
 raised (at most 1,000). If a server rejects several concurrent tasks, the limit is halved only once.

@@ -72,8 +72,8 @@ class Retrier:
 
     `keep.known` are the validators of the stored bytes. A mirror may append to the stored bytes only if the
     size is known and a digest will verify the complete object (`proved`). If the object changes, the store
-    discards its bytes and restarts. A final store (for example standard output) cannot restart. `Changed` is
-    then raised.
+    discards its bytes and restarts. A final store (for example standard output) cannot restart, so a changed
+    object raises `Changed`.
 
     `findings` describes the restarts and the removed locations. `resumed_from` is the offset of the last
     resumption.
@@ -172,8 +172,8 @@ class Retrier:
     def _give_way(self, place: Location, error: ResolveError) -> None:
         """Raise `Requeue` if the host rejects requests because of a rate limit.
 
-        Other tasks of the batch can then run. If other tasks were running at the host, the attempt does not
-        count as a failure.
+        `Requeue` lets other tasks of the batch run. If other tasks were running at the host, the attempt does
+        not count as a failure.
 
         `Requeue` is not raised in these cases:
         - Another location of the object remains.
