@@ -4,7 +4,7 @@ Data types (`Url`, `Entry`, `Limits`, …) are immutable. Live objects (`Reply`,
 connection. A scheme can access the network and files only through a `Gate`. This module contains only types,
 which are the same for all schemes.
 
-Percent-encoded text is `str`, and decoded bytes are `bytes`. Therefore no component is decoded twice.
+Percent-encoded text is `str`, and decoded bytes are `bytes`. The two types prevent double decoding.
 """
 
 from __future__ import annotations
@@ -671,7 +671,7 @@ class Gate(Protocol):
         """Join the pipeline of a connection that other dialogues with the same `key` share.
 
         Responses arrive in the order of the requests. A slow reader would block all later responses.
-        Therefore a dialogue gets a separate connection unless its caller sets `Options.prompt`.
+        Therefore only a dialogue with the option `Options.prompt` shares a connection.
 
         Args:
             key: The properties that all dialogues on one connection must have in common (S11, credential

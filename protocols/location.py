@@ -1,6 +1,6 @@
 """Data types of a URL and of a listing: components, positions, origin, findings, entries and headers.
 
-The module `contract` exports these types too. They are in a separate module so that a command that only
+The module `contract` exports these types too. The types are in a separate module, so that a command that only
 parses URLs starts fast.
 """
 
@@ -297,8 +297,8 @@ class UrlText:
     def complete(self, url: Url) -> None:
         """Set the attributes of a URL that all schemes have in common.
 
-        The URL object is changed in place, because a copy would take as long as parsing. This is safe because
-        no other code has a reference to the new object.
+        The URL object is changed in place, because a copy would take as long as parsing. The change is safe,
+        because no other code has a reference to the new object.
         """
         object.__setattr__(url, "text", self.text)
         object.__setattr__(url, "fragment", self.fragment)

@@ -61,7 +61,7 @@ class MailtoUrl(Url):
 def parse(text: UrlText) -> MailtoUrl:
     """Parse a mailto URL.
 
-    The text before `?` is the address. It may contain slashes, because no character is reserved.
+    The text before `?` is the address. An address may contain slashes, because no character is reserved.
     """
     end = find(text, "?", text.start)
     note_characters(text, text.start, end, RESERVED)

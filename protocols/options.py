@@ -31,8 +31,8 @@ class Limits:
       and redirects. With policy `untrusted`, None means 60 s.
     - `min_rate`: the minimum rate in bytes per second, averaged over some seconds of waiting. A slower
       response is aborted (slow-loris).
-    - `idle`: the maximum time without received data (idle timeout). It also limits the time before a body
-      starts.
+    - `idle`: the maximum time without received data (idle timeout). The idle timeout also limits the time
+      before a body starts.
 
     With policy `untrusted`, infinity is not allowed as a limit.
 

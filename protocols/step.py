@@ -15,11 +15,11 @@ returns None if the connection must not be reused.
 
 A dialogue may have a second connection for data: `OpenData`, `AwaitData`, `CloseData`.
 
-Several dialogues may share one connection (pipelining). They send requests before earlier responses have
-arrived, and the responses arrive in the order of the requests. Each dialogue yields `JoinPipeline`,
+Several dialogues may share one connection (pipelining). The dialogues send requests before earlier responses
+have arrived, and the responses arrive in the order of the requests. Each dialogue yields `JoinPipeline`,
 `StartRequest`, `Send`, `StartResponse`, the `Receive` steps, and `EndResponse`.
 
-A dialogue over UDP has no connection. It yields `OpenDatagrams` and `ExchangeDatagrams` for each request.
+A dialogue over UDP has no connection, and yields `OpenDatagrams` and `ExchangeDatagrams` for each request.
 
 A dialogue with long computations between its steps yields `wire.REST` regularly. The driver is
 `conversation`; this module contains only data types.

@@ -1,8 +1,8 @@
 """Sent and received bytes: the only module that writes line ends to a connection.
 
 Sending: only `encode_line` and the other `encode_…` functions create a `Line`, and a connection sends only
-`Line`s. These functions refuse bytes that would end a command early (S02, CRLF injection). So a URL cannot
-become two commands, even if another module lacks a check.
+`Line`s. The `encode_…` functions refuse bytes that would end a command early (S02, CRLF injection). So a URL
+cannot become two commands, even if another module lacks a check.
 
 Receiving: a `Buffer` contains the received bytes. A *reader* is a generator that parses a value from the
 buffer. The reader yields when it needs more bytes, and raises an error if the bytes do not form a value.

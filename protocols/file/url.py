@@ -23,7 +23,7 @@ _DATA = "?:@&="
 class FileUrl(Url):
     """A file URL.
 
-    `host` is empty or a name of this machine, such as `localhost`. It is `None` if the URL contains no `//`.
+    `host` is empty or a name of this machine, such as `localhost`. Without `//` in the URL, `host` is `None`.
     `segments` is empty if the URL has no path. The last segment of a directory is empty (trailing slash).
     User information has no effect, and is stored only to preserve the text of the URL.
 

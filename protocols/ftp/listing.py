@@ -495,8 +495,8 @@ class MlsdReader:
     """A reader of MLSD output (`fact=value;…; name`, one per line) that creates entries.
 
     A line without facts becomes an entry of unknown kind without a URL. If a name contains an LF, ProFTPD
-    sends a line without facts. `extra` contains all facts, including unknown facts, and the target of a link
-    if the server sends it.
+    sends a line without facts. `extra` contains all facts, including unknown facts. `extra` also contains the
+    target of a link, if the server sends the target.
 
     Raises:
         LimitExceeded: As in `NlstReader`.

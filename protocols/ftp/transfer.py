@@ -119,7 +119,7 @@ def transfer(
     """Open the data connection, send the command, and complete the transfer.
 
     The body begins with the first byte. If no byte arrives, `settle` begins the body. If the caller requests
-    a range, the client closes the data connection after the range. Then the control connection is not reused,
+    a range, the client closes the data connection after the range. The control connection is then not reused,
     because servers differ in their reply to the closed data connection.
 
     Raises:

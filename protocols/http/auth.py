@@ -212,8 +212,8 @@ class HttpLogin:
 
 
 # The challenges of a 401 response (RFC 9110 11.2, 11.6.1). A response may contain several WWW-Authenticate
-# fields, and a field may contain several challenges. Therefore the fields are parsed by the grammar and not
-# by a search for a scheme name. Text after an invalid challenge is ignored.
+# fields, and a field may contain several challenges. Therefore the fields are parsed by the grammar. A search
+# for a scheme name is not sufficient. Text after an invalid challenge is ignored.
 
 _TOKEN = r"[-!#$%&'*+.^_`|~0-9A-Za-z]+"
 _GAP = re.compile(r"[ \t,]*")

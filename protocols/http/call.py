@@ -1,9 +1,10 @@
 """An HTTP call: sends a request and reads the response in the HTTP version of the connection.
 
-The server may close a pooled connection without a response. Then a request that is safe to repeat is retried
-once on a new connection (RFC 9110 9.2.2, RFC 9112 9.3.1). A response may arrive while the client still sends
-the request body. If this response is an error, the client stops sending the body (RFC 9112 9.5). If the
-response is a success, the client continues to send, because the server may still read the body.
+The server may close a pooled connection without a response. The client then retries a request that is safe to
+repeat (idempotent) once, on a new connection (RFC 9110 9.2.2, RFC 9112 9.3.1). A response may arrive while
+the client still sends the request body. If this response is an error, the client stops sending the body (RFC
+9112 9.5). If the response is a success, the client continues to send, because the server may still read the
+body.
 """
 
 from __future__ import annotations
