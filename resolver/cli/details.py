@@ -458,10 +458,10 @@ OF_OPTIONS: Mapping[str, str] = {
         "--ledger FILE` with the same list requests the selected URLs."
     ),
     "--checksum": (
-        "ALG is md5, sha1, sha224, sha256, sha384 or sha512. `auto` takes the digest from header fields, or "
-        "from `NAME.sha256`, `.sha512`, `.md5`, `SHA256SUMS` or `md5sums.txt` in the same directory of the "
-        "server. Without a digest, a warning is printed. After a mismatch, `get` downloads the file once "
-        "more. After a second mismatch, the exit status is 10, and no file is saved."
+        "ALG is md5, sha1, sha224, sha256, sha384 or sha512. With `get`, `auto` takes the digest from "
+        "header fields, or from `NAME.sha256`, `.sha512`, `.md5`, `SHA256SUMS` or `md5sums.txt` in the same "
+        "directory of the server. Without a digest, a warning is printed. After a mismatch, `get` downloads "
+        "the file once more. After a second mismatch, the exit status is 10, and no file is saved."
     ),
     "--mirror": (
         "URL is another location of the same file, in any scheme; the option may be repeated. If one "
