@@ -308,9 +308,8 @@ class Sink(Protocol):
     def write(self, octets: bytes | memoryview) -> None:
         """Write all bytes to the file.
 
-        A caller may also write in bulk to `fileno()`. If the system writes only some of the bytes (short
-        write), the caller passes the remaining bytes to this method. This method then raises the error of the
-        system.
+        A caller may also write in bulk to `fileno()`. After a short write, the caller passes the remaining
+        bytes to this method, which raises the error of the system.
 
         Raises:
             LocalError: The file cannot be written, for example because the disk is full.
