@@ -202,7 +202,7 @@ class Datagrams(Protocol):
         ...
 
     def now(self) -> float:
-        """Return the current time in seconds, on the clock of the deadlines."""
+        """Return the current monotonic time in seconds, which is comparable with the deadlines."""
         ...
 
     async def send(self, packet: Line) -> None:

@@ -46,8 +46,8 @@ def take(text: UrlText, name: str, start: int, end: int) -> bytes:
 def encode(octets: bytes, also: str = "") -> str:
     """Percent-encode bytes for a component of a URL.
 
-    `also` are the characters that are data in this component by its grammar. All other characters are
-    percent-encoded, except `UNRESERVED`.
+    Characters in `UNRESERVED` and `also` stay unencoded. `also` contains the reserved characters that are not
+    delimiters in this component.
     """
     # Fast path for bytes that need no percent-encoding, as in most names: five times as fast.
     if not octets.translate(None, _PLAIN):

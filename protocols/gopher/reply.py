@@ -349,7 +349,7 @@ _RECORD_MARK = re.compile(rb"\+INFO[: ]")
 
 #: The maximum size of an error text in bytes; the text is truncated at this size.
 ERROR_LIMIT = 8192
-#: The maximum size of an error reply in bytes; a longer reply is content.
+#: The maximum size of an error reply in bytes. A longer reply is not an error reply.
 WATCH_LIMIT = 8_192
 #: The number of bytes that are split into lines in one step.
 _LOOKED_AT_ONCE = 1_024

@@ -19,8 +19,8 @@ within `box` seconds. Hosts with the longest remaining time come first, and the 
 concurrently.
 
 `end` queues the unstarted requests again and updates the estimated speed of the hosts. The rate of requests
-to a host is the user's setting, or a low default. The speed of a host is an assumption until its first slice
-has ended:
+to a host is the user's setting, or a low default. Before the first slice of a host has ended, the speed of
+the host is an estimate. Afterwards:
 
 - If some requests to a host did not start, the measured speed of the host is exact.
 - If all requests to a host ended while the slice waited for another host, the next slice assumes twice the

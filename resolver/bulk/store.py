@@ -145,7 +145,7 @@ def store_of(out: str) -> Store:
 # ledger, which survives killed processes. So an interrupted and resumed run has the same outcomes as an
 # uninterrupted run, except that `attempts` and `ended` may differ.
 
-#: The number of rows that are converted to columns in one call. These rows use about 16 MB of memory.
+#: The batch size: the number of rows that one call converts to columns. A batch uses about 16 MB of memory.
 _AT_ONCE = 10_000
 
 

@@ -621,7 +621,8 @@ OF_OPTIONS: Mapping[str, str] = {
     "--listen": (
         "ADDRESS is a numeric address of this machine. All users of the web UI share the history and the "
         "saved files. Local files are not served. An address that is not loopback needs `--listen-cert` or "
-        "`--insecure`. `mcp` accepts only a loopback address, and only on the command line."
+        "`--insecure`. `mcp` accepts only a loopback address, and does not read the address "
+        "from the configuration."
     ),
     "--listen-cert": (
         "FILE has the certificate and its key in PEM format; CERT,KEY names two files. The option needs "

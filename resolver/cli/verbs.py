@@ -216,7 +216,7 @@ async def enter(
 ) -> Saved | None:
     """List a directory of a tree.
 
-    Returns None, except for a skipped directory, which has an outcome.
+    The result is None for a listed directory, and an outcome for a skipped directory.
     """
     from resolver.trees.listing import ListedDirectory  # lazy: trees are many modules
 

@@ -132,7 +132,7 @@ def iana_name(cipher: str) -> str:
     return "TLS_" + "_".join([*(words[:exchange] or ["RSA"]), "WITH", *words[exchange:]])
 
 
-# Contacts record which hosts and ports have responded in this run.
+# `Contacts` record the hosts and ports that have responded in this run.
 #
 # A refused connection, an unknown host name, and a server that never responds are probably permanent failures
 # (`NetworkError.lasting`). If the host and port responded earlier in this run, the failure may be temporary.

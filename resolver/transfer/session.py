@@ -504,8 +504,8 @@ class Resolver:
 
         Args:
             requests: an iterable or async iterable of URLs or `SaveRequest` (settings for one URL). About
-                1,000 requests are read ahead. New requests do not start while the caller has not yet consumed
-                `concurrency` outcomes (backpressure).
+                1,000 requests are read ahead. If the caller has not taken the last `concurrency` outcomes,
+                new requests wait (backpressure).
             directory: the parent directory of the files. The files get the same unique names as with the
                 command `get`.
             ledger: the path of a ledger, which records the outcomes (see `--ledger`). If a recorded file

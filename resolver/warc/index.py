@@ -71,7 +71,7 @@ def key_of(target: str) -> str:
     if not isinstance(url, HostUrl) or not url.host:
         return _plain(target)
     host = _WWW.sub("", url.host.lower(), count=1) if _WWW.match(url.host.lower()) else url.host.lower()
-    if ":" not in host:  # Host names and IPv4 addresses are reversed, IPv6 addresses are not.
+    if ":" not in host:  # SURT reverses host names and IPv4 addresses, but not IPv6 addresses.
         host = ",".join(reversed(host.split(".")))
     port = "" if url.port in (None, url.default_port) else f":{url.port}"
     rest = target.partition("://")[2]

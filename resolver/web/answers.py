@@ -81,7 +81,7 @@ class PageAnswers:
         crumbs: tuple[Breadcrumb, ...] = (),
         panel: str = "",
     ) -> Answer:
-        """Return the response for a page; an error page shows the panel of the protocol exchange open."""
+        """Return the response for a page. On an error page, the panel of the protocol exchange is open."""
         failed = page.status != 200
         archived = "" if self._archive is None else describe_time(self._archive, address)
         frame = PageFrame(redact(address), crumbs, panel, failed, self._keys.csrf, from_id, archived)

@@ -4,9 +4,9 @@
         response = session.get(url)
 
 A guarded adapter alone would not be sufficient. A session of niquests drops all mounted adapters when it is
-pickled or copied. After `close`, a session replaces the adapters for http and https. A session also opens a
-Unix socket for a URL with the scheme `http+unix`, even after a redirect. Therefore, the guarded session adds
-the checks to each adapter that is mounted.
+pickled or copied. A session that is used after `close` mounts new adapters for http and https. A session also
+opens a Unix socket for a URL with the scheme `http+unix`, even after a redirect. Therefore, the guarded
+session adds the checks to each adapter that is mounted.
 """
 
 from __future__ import annotations

@@ -306,7 +306,7 @@ class ToolGrant:
             raise ValueError(f"policy for agents must be untrusted, with overrides, got {self.policy.name}")
 
     def session(self) -> resolver.Resolver:
-        """Return a session for agents, without credentials."""
+        """Return the `Resolver` of the tools, which has no credentials."""
         return resolver.Resolver(
             policy=self.policy,
             limits=self.limits,
