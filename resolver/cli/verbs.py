@@ -216,7 +216,7 @@ async def enter(
 ) -> Saved | None:
     """List a directory of a tree.
 
-    The result is None for a listed directory, and an outcome for a skipped directory.
+    Only a skipped directory has an outcome as its result.
     """
     from resolver.trees.listing import ListedDirectory  # lazy: trees are many modules
 

@@ -166,8 +166,9 @@ def is_of_the_web(name: str) -> bool:
 def check_tls(url: Url, wanted: str | None) -> None:
     """Check that the URL's scheme can use TLS, if the caller requires TLS (`--tls require`).
 
-    The check succeeds if the scheme supports implicit TLS (TLS from the first byte) or STARTTLS. The check also
-    succeeds if the scheme opens no connection. A scheme definition without information about TLS counts as clear text.
+    The check succeeds if the scheme supports implicit TLS (TLS from the first byte) or STARTTLS. The check
+    also succeeds if the scheme does not open connections. A scheme definition without information about TLS
+    counts as clear text.
 
     Raises:
         NotConfigured: the scheme supports only clear text.
