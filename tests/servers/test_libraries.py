@@ -112,13 +112,7 @@ def test_example_reads_data_from_server(
     [
         "ftp",
         "objects",
-        pytest.param(
-            "rounded",
-            marks=pytest.mark.xfail(
-                strict=True,
-                reason="nginx encodes = as %3D in the links of its HTML index, and paths keep it",
-            ),
-        ),
+        "rounded",  # the HTML index of nginx, which encodes = as %3D in links
     ],
 )
 def test_partitions_are_selected_by_their_names(place: str, served: Served) -> None:

@@ -299,7 +299,8 @@ class Run:
             elif short not in ("ledger", "ledger-wal", "ledger-shm"):
                 base, _, suffix = name.partition(".bin")
                 own = suffix in _OWN and base + ".bin" in contents
-                self._check(own and (killed or suffix != ".part-state.new"), f"unknown file {short}")
+                temporary = suffix == ".part-state.new" and not (killed or self._has_disk_errors)
+                self._check(own and not temporary, f"unknown file {short}")
                 # The removal of a state file may fail if no file descriptor is free, or after a disk error.
                 self._check(not calm or self._has_disk_errors, f"{short} is left")
                 if suffix == ".part" and self.plan.segments == 1:
