@@ -258,8 +258,6 @@ OF_RULES: Mapping[str, RuleDetails] = {
         "`--allowed-hosts HOST` adds a host to the list.",
         "resolve cat --allowed-hosts docs.example http://h.example/\n"
         "resolve: http://h.example/: S22: host 'h.example' is not in the list of allowed hosts; "
-        "--allowed-hosts h.example would allow it\n"
-        "  http://h.example/\n"
-        "         ^",
+        "--allowed-hosts h.example would allow it\n…",
     ),
 }
