@@ -428,13 +428,17 @@ _MEANINGS = {
 @contextmanager
 def scene(folder: Path) -> Iterator[Scene]:
     """Run the servers of an attack, and replace DNS lookups by a table of names."""
-    path = str(folder / "internal")
-    with (
-        network.servers(REDIRECTS, {"/close": Body(headers={"Connection": "close"})}) as server,
-        _listen_at(path, server) as unix,
-        mock.patch.object(socket, "getaddrinfo", Names(_MEANINGS).getaddrinfo),
-    ):
-        yield Scene(server, unix)
+    directory = os.open(folder, os.O_RDONLY)
+    path = f"/proc/self/fd/{directory}/internal"  # the path of a Unix socket has at most 107 bytes
+    try:
+        with (
+            network.servers(REDIRECTS, {"/close": Body(headers={"Connection": "close"})}) as server,
+            _listen_at(path, server) as unix,
+            mock.patch.object(socket, "getaddrinfo", Names(_MEANINGS).getaddrinfo),
+        ):
+            yield Scene(server, unix)
+    finally:
+        os.close(directory)
 
 
 @contextmanager
