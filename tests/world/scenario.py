@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
@@ -28,7 +28,7 @@ from resolver.testing.world import Schedule, World, WorldNetwork
 HOSTS = {"one.example": ("93.184.216.1", "93.184.216.11"), "two.example": ("93.184.216.2",)}
 SECRETS = (b"secret pw", b"secret%20pw", b"secret+pw")
 _SIZES = (0, 1, 700, 5_000, 40_000, 66_000, 130_000)
-_OWN = (".part", ".part-state", ".part-state.new")
+OWN = (".part", ".part-state", ".part-state.new")
 
 
 @dataclass(frozen=True)
@@ -127,6 +127,16 @@ class WorldPort:
 
     async def aclose(self) -> None:
         self.network.unlisten(self.number)
+
+
+def run_lives(world: World, live: Callable[..., None]) -> None:
+    """Call `live` for each process life with faults, and then once with `calm=True`, for a life without."""
+    WorldPort.network = world.network
+    with mock.patch("fixtures.ftp.session.DataPort", WorldPort):
+        for _ in range(1 + max((fault.life for fault in world.schedule.faults), default=-1)):
+            live(calm=False)
+        world.calm()
+        live(calm=True)
 
 
 @dataclass
@@ -237,13 +247,7 @@ class Run:
         Raises:
             Broken: The run violated an invariant.
         """
-        lives = 1 + max((fault.life for fault in self.world.schedule.faults), default=-1)
-        WorldPort.network = self.world.network
-        with mock.patch("fixtures.ftp.session.DataPort", WorldPort):
-            for _ in range(lives):
-                self._live(calm=False)
-            self.world.calm()
-            self._live(calm=True)
+        run_lives(self.world, self._live)
 
     def _live(self, *, calm: bool) -> None:
         plan, world, life, other = self.plan, self.world, Life(), Life()
@@ -298,7 +302,7 @@ class Run:
                 check_content(short, found, contents[name])
             elif short not in ("ledger", "ledger-wal", "ledger-shm"):
                 base, _, suffix = name.partition(".bin")
-                own = suffix in _OWN and base + ".bin" in contents
+                own = suffix in OWN and base + ".bin" in contents
                 temporary = suffix == ".part-state.new" and not (killed or self._has_disk_errors)
                 self._check(own and not temporary, f"unknown file {short}")
                 # The removal of a state file may fail if no file descriptor is free, or after a disk error.

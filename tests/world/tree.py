@@ -8,7 +8,6 @@ import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
-from unittest import mock
 
 from fixtures.ftp.behavior import Behavior
 from fixtures.ftp.server import MockFtp
@@ -17,13 +16,12 @@ from fixtures.http.server import HttpServer
 from fixtures.http.site import Page
 from resolver.cli import main as resolve
 from resolver.testing.world import Schedule, World
-from tests.world.scenario import Broken, WorldPort, check_content, content_of, read, walk
+from tests.world.scenario import OWN, Broken, check_content, content_of, read, run_lives, walk
 
 _HOST, _ADDRESS = "one.example", "93.184.216.1"
 _NAMES = ("a.bin", "b.bin", "c.bin", "sub/d.bin", "sub/e.bin", "sub/deep/f.bin", "g/h.bin")
 _SURPLUS = ("gone.bin", "sub/gone.bin", "old/gone.bin")
 _SIZES = (0, 1, 700, 5_000, 70_000)
-_OWN = (".part", ".part-state", ".part-state.new")
 #: The documented exit statuses: success, and one exit status for each class of errors.
 _STATUSES = range(16)
 
@@ -82,13 +80,7 @@ class TreeRun:
         Raises:
             Broken: The run violated an invariant.
         """
-        lives = 1 + max((fault.life for fault in self.world.schedule.faults), default=-1)
-        WorldPort.network = self.world.network
-        with mock.patch("fixtures.ftp.session.DataPort", WorldPort):
-            for _ in range(lives):
-                self._live(calm=False)
-            self.world.calm()
-            self._live(calm=True)
+        run_lives(self.world, self._live)
 
     def _live(self, *, calm: bool) -> None:
         words = ["get", "-r", "--delete", "--yes", "-q", "--json", "--progress", "none", "--exists", "resume"]
@@ -131,7 +123,7 @@ class TreeRun:
             elif name in self._surplus:
                 if calm:
                     raise Broken(f"{name} was not deleted")
-            elif suffix not in _OWN or base + ".bin" not in self._wanted:
+            elif suffix not in OWN or base + ".bin" not in self._wanted:
                 raise Broken(f"unknown file {name}")
             elif calm and not self._has_disk_errors:
                 raise Broken(f"{name} is left")
