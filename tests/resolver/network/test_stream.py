@@ -12,6 +12,8 @@ import sys
 import textwrap
 import threading
 import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -617,9 +619,21 @@ async def test_socket_stream_has_the_members_of_the_contract(nursery: trio.Nurse
         assert {name for name in vars(Contract) if not name.startswith("_")} <= set(dir(stream))
 
 
-async def test_stream_send_without_memory_fails_and_later_reads_too(
-    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@contextmanager
+def replaced_socket(stream: SocketStream, kind: type[socket.socket]) -> Iterator[None]:
+    """Let the stream use a socket of another class for the same connection."""
+    own = stream._sock
+    assert isinstance(own, socket.socket)
+    with kind(fileno=os.dup(own.fileno())) as other:
+        other.setblocking(False)
+        stream._sock = other
+        try:
+            yield
+        finally:
+            stream._sock = own
+
+
+async def test_stream_send_without_memory_fails_and_later_reads_too(nursery: trio.Nursery) -> None:
     """The peer has not got the request, so a read would wait for the idle limit."""
 
     class Full(socket.socket):
@@ -628,15 +642,10 @@ async def test_stream_send_without_memory_fails_and_later_reads_too(
 
     port = await start(nursery, stay_silent)
     async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
-        own = stream._sock
-        assert isinstance(own, socket.socket)
-        with Full(fileno=os.dup(own.fileno())) as full:
-            full.setblocking(False)
-            monkeypatch.setattr(stream, "_sock", full)
+        with replaced_socket(stream, Full):
             for action in (stream.send(HELLO), stream.receive()):
                 with pytest.raises(Disconnected, match=r"(?i)no buffer space"):
                     await action
-        monkeypatch.undo()
 
 
 async def test_stream_wait_ignores_refused_tcp_quickack(nursery: trio.Nursery) -> None:
@@ -646,14 +655,9 @@ async def test_stream_wait_ignores_refused_tcp_quickack(nursery: trio.Nursery) -
 
     port = await start(nursery, echo)
     async with admit(f"http://127.0.0.1:{port}/").connect(tls=False) as stream:
-        own = stream._sock
-        assert isinstance(own, socket.socket)
-        with Refusing(fileno=os.dup(own.fileno())) as refusing:
-            refusing.setblocking(False)
-            stream._sock = refusing
+        with replaced_socket(stream, Refusing):
             await stream.send(HELLO)
             assert await stream.receive() == HELLO.octets
-            stream._sock = own
 
 
 async def test_tapped_stream_of_reset_connection_is_disconnected(nursery: trio.Nursery) -> None:
