@@ -23,6 +23,7 @@ from resolver.web.access import BearerEntrance, SiteSettings
 from resolver.web.headers import SessionKeys
 from resolver.web.server import run_program_server
 from tests.hang import HANG
+from tests.resolver.adapters.mcp.half import serve_half
 
 T = TypeVar("T")
 HERE = resolver.Policy(name="untrusted", allow_address=frozenset({"127.0.0.1"}))
@@ -96,19 +97,8 @@ async def cancel_fetch(mode: str, server: Running, url: str, sent: threading.Eve
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_cancelled_http_call_closes_connection(mode: str, nursery: trio.Nursery) -> None:
-    sent, closed = threading.Event(), trio.Event()
-
-    async def send_half(stream: trio.SocketStream) -> None:
-        async with stream:
-            await stream.receive_some()
-            await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")
-            sent.set()
-            assert await stream.receive_some() == b""
-        closed.set()
-
-    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    nursery.start_soon(trio.serve_listeners, send_half, [listener])
-    url = f"http://127.0.0.1:{listener.socket.getsockname()[1]}/"
+    sent = threading.Event()
+    url, closed = await serve_half(nursery, sent)
     async with running() as server:
         await on_asyncio(cancel_fetch, mode, server, url, sent)
         await closed.wait()

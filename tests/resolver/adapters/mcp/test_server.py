@@ -22,6 +22,7 @@ from resolver.adapters.mcp.server import _report_progress
 from resolver.adapters.mcp.tools import MOST_LENGTH, TOOLS
 from tests.hang import HANG
 from tests.resolver.adapters.guard.network import POLICY, PUBLIC, servers
+from tests.resolver.adapters.mcp.half import serve_half
 
 
 async def _asked(grant: ToolGrant, urls: list[str]) -> list[Any]:
@@ -141,19 +142,8 @@ async def test_progress_increases_also_after_a_retry() -> None:
 
 
 async def test_cancelled_call_closes_connection_during_body(nursery: trio.Nursery) -> None:
-    sent, closed = trio.Event(), trio.Event()
-
-    async def send_half(stream: trio.SocketStream) -> None:
-        async with stream:
-            await stream.receive_some()
-            await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf")
-            sent.set()
-            assert await stream.receive_some() == b""
-        closed.set()
-
-    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    nursery.start_soon(trio.serve_listeners, send_half, [listener])
-    url = f"http://127.0.0.1:{listener.socket.getsockname()[1]}/"
+    sent = trio.Event()
+    url, closed = await serve_half(nursery, sent)
     with trio.fail_after(HANG):
         async with Client(server(ToolGrant(policy=HERE, environment={}))) as client:
             async with trio.open_nursery() as calls:
