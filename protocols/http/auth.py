@@ -87,8 +87,8 @@ class HttpLogin:
     def begin(self) -> Dialogue[None]:
         """Choose the credentials of the first request.
 
-        The order is: credentials in the URL, credentials from a redirect to the same host and port, stored
-        credentials for this host and port.
+        Credentials in the URL are used first. The next choice is credentials from a redirect to the same host
+        and port. The last choice is stored credentials for this host and port.
         """
         if self._own:
             return
@@ -128,13 +128,16 @@ class HttpLogin:
         return answer
 
     def _with_cookies(self, request: HttpRequest) -> HttpRequest:
-        """Return the request with the run's cookies, unless the caller set cookies."""
+        """Add the cookies of the run to a request.
+
+        If the caller has set a Cookie field, the request is not changed.
+        """
         if self._jar is None or not self._jar.cookies or not (value := self._jar.header(self._url)):
             return request
         return request._replace(headers=(*request.headers, (b"Cookie", value)))
 
     def _sign(self, request: HttpRequest) -> HttpRequest:
-        """Return the request with the credentials that are known so far."""
+        """Add the known credentials to a request."""
         login = self._credentials
         if self._own or login is None:
             return request if self._own or not self._url.user else self._with_basic(request, b"")
@@ -182,7 +185,7 @@ class HttpLogin:
         return True
 
     def _check_not_refused(self, digest: Digest, head: ResponseHead) -> None:
-        """Check that the server did not reject the password, in this response or earlier in the run.
+        """Raise an exception if the server has rejected the password, in this response or earlier in the run.
 
         Raises:
             AccessDenied: the password was rejected.
@@ -199,7 +202,10 @@ class HttpLogin:
             raise AccessDenied(message, code=str(head.status), text=head.reason)
 
     def _check_server(self, head: ResponseHead, request: HttpRequest) -> None:
-        """Verify the server's proof of the password after a Digest login, and store the next nonce."""
+        """Check the server's proof of the password after a Digest login.
+
+        The next nonce of the server is stored.
+        """
         fields = head.values("authentication-info")
         if not fields or self._credentials is None:
             return
@@ -289,9 +295,9 @@ def _end_of(found: re.Match[str] | None) -> int:
 # Digest authentication proves a user name and a password without sending the password (RFC 7616). Without the
 # parameter qop, RFC 2069 applies.
 #
-# A `Digest` contains one nonce of a server, counts the uses of the nonce, and returns the Authorization field
-# for a request. The values of a challenge are decoded as Latin-1, like all header fields. The hash is
-# computed over their original bytes.
+# A `Digest` contains one nonce of a server and the number of its uses. The `Digest` returns the Authorization field of
+# a request. The values of a challenge are decoded as Latin-1, like all header fields. The hash is computed
+# over their original bytes.
 
 _HASHES: dict[str, Callable[[bytes], str]] = {
     "MD5": lambda octets: hashlib.md5(octets, usedforsecurity=False).hexdigest(),
@@ -329,7 +335,7 @@ class Digest:
         return self._count >= _NONCE_COUNT_LIMIT
 
     def covers(self, target: bytes) -> bool:
-        """Return whether a request for this target may use the nonce without a new challenge.
+        """Return whether the nonce is valid for this request target.
 
         The target must have the same origin as the challenge. The parameter `domain` of the challenge lists
         the paths for which the login is valid. URLs of other hosts in `domain` are ignored, because the login
@@ -341,7 +347,7 @@ class Digest:
         return any(target.startswith(path.encode("latin-1")) for path in paths)
 
     def authorization(self, method: bytes, target: bytes, login: Credentials) -> bytes:
-        """Return the value of `Authorization` for the next request.
+        """Return the value of the `Authorization` field for a request.
 
         Raises:
             Refused: the login contains bytes that would end the field (S02, header injection).
@@ -475,7 +481,9 @@ class HttpProxyAuth:
         return (*secret_parts(self._basic), *self._said)
 
     def heed(self, challenges: Sequence[str], sent: Headers, unguessable: bytes) -> None:
-        """Process a 407 response to a request with the fields `sent`, and prepare the next login.
+        """Read the challenge in a 407 response, and prepare the next login.
+
+        `sent` has the header fields of the rejected request.
 
         Args:
             challenges: the values of `Proxy-Authenticate`.

@@ -42,9 +42,10 @@ from protocols.wire import Reader, count_waiting
 
 # A response: the head, the body, and the check that the response is complete.
 #
-# A response is complete if it ends as its head announced: after Content-Length bytes, with the last chunk, or
-# at the end of the stream. In a TLS connection, close_notify proves the end of the stream. The connection can
-# be reused only if the response is complete and no further bytes follow.
+# A response is complete if Content-Length bytes were received, or the last chunk was received. Without
+# Content-Length and chunks, a response is complete at the end of the stream. In a TLS connection,
+# close_notify proves the end of the stream. The connection can be reused only if the response is complete and
+# no further bytes follow.
 
 _BODY = "the body, as framed in the head"
 
@@ -164,7 +165,9 @@ _UNGUESSABLE = 16
 
 
 def perform(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) -> Dialogue[HttpAnswer]:
-    """Send a request, directly or through the forward proxy, and return the head of the response.
+    """Send a request and return the head of the response.
+
+    The request is sent directly, or through the forward proxy.
 
     Raises:
         Refused: the request cannot be sent (S02, command injection). No connection was opened.
@@ -177,7 +180,9 @@ def perform(request: HttpRequest, options: Options, limits: Limits, *, tls: bool
 def _perform_by_proxy(
     request: HttpRequest, via: ForwardProxy, options: Options, limits: Limits
 ) -> Dialogue[HttpAnswer]:
-    """Send the request to the proxy, with a retry if the proxy requires a login.
+    """Send the request to the proxy.
+
+    If the proxy requires a login, the request is sent again with the login.
 
     The login is sent once. If the proxy rejected only a stale nonce, the login is sent again.
     """

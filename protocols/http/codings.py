@@ -3,7 +3,8 @@
 Only one content coding is accepted per body. The decoder returns a block of decoded bytes only when the
 caller requests it. A few coded bytes therefore never become a very large body in memory.
 
-- After the first mebibyte, the decoded bytes are limited to `ratio` times the coded bytes.
+- After the first mebibyte, the size of the decoded bytes is limited to `ratio` times the size of the coded
+  bytes.
 - The coded bytes are limited like any body. In addition, the decoder accepts at most one mebibyte of
   consecutive coded bytes that produce no output.
 
@@ -36,8 +37,8 @@ _GRACE = 1_048_576
 #: few of them between two members with output.
 _IN_VAIN = 1_048_576
 
-#: The maximum overhead in bytes of a coding for incompressible data: headers, a file name, and five bytes per
-#: block of 16 KiB.
+#: The maximum overhead in bytes when a coding is applied to incompressible data: headers, a file name, and
+#: five bytes per block of 16 KiB.
 _WRAPPING = 1_024
 _BLOCKS = 1_000
 
@@ -79,7 +80,9 @@ class _Inflation:
         return self._stream is None or self._stream.eof
 
     def _has_stream(self) -> bool:
-        """Return whether a compressed stream can be decoded, and start the next stream if necessary.
+        """Return whether a compressed stream is open.
+
+        If the previous stream has ended, the next stream is started.
 
         A stream starts with two bytes that identify the format. By the RFC, deflate is the zlib format (RFC
         1950 2.2), but some servers send raw deflate.
@@ -114,7 +117,9 @@ _ALIASES = {"x-gzip": "gzip"}
 
 
 def choose(codings: list[str], known: Codings) -> Unpacking:
-    """Return a new decoder for the only content coding of a body.
+    """Return a decoder for the content coding of a body.
+
+    A body with more than one content coding is refused.
 
     Raises:
         LimitExceeded: the body has more than one coding (ratio). With two codings, the expansion ratios would

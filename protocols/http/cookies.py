@@ -22,7 +22,7 @@ from protocols.http.url import HttpUrl
 LONGEST_PAIR = 4_096
 _LONGEST_ATTRIBUTE = 1_024
 _LONGEST_FIELD = 16_384
-#: The maximum number of cookies per response, per host, and per run.
+#: The maximum number of cookies in a response, of a host, and of a run.
 _MOST_SET, _MOST_OF_HOST, _MOST = 64, 50, 3_000
 _LONGEST_LIFE = 400 * 86_400
 
@@ -32,7 +32,7 @@ CONTROLS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 #: a public suffix, such as `co.uk`.
 SuffixOf = Callable[[str], str]
 
-#: The key of the cookie jar in the memory of a run.
+#: The key of the cookie jar in the dictionary that stores the state of a run.
 MEMORY = "http cookies"
 
 
@@ -175,7 +175,7 @@ def _attributes_of(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _domain_of(domain: str, host: str, suffix_of: SuffixOf | None) -> tuple[str, bool] | None:
-    """Return the cookie's host, and whether the cookie is also sent to subdomains.
+    """Return the host of a cookie, and whether subdomains also receive the cookie.
 
     If the domain is not allowed, the result is `None`.
     """
@@ -280,13 +280,12 @@ def jar_of(memory: dict[str, object]) -> Jar:
 _LONGEST = 1_024
 _DELIMITER = re.compile(r"[\t\x20-\x2f\x3b-\x40\x5b-\x60\x7b-\x7e]+")
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-#: The date that is assumed for a response without a Date field: a date before the first release of this
-#: program.
+#: The current date if a response has no Date field: a date before the first release of this program.
 _LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 
 
 def has_passed(expires: str, now: str) -> bool:
-    """Return whether the date `expires` is before `now`, the Date of the response.
+    """Return whether a cookie has expired: the date `expires` is before `now`, the Date of the response.
 
     For a date that cannot be parsed, the result is False.
     """
@@ -437,7 +436,9 @@ def line_of(cookie: Cookie) -> bytes:
 def merge_cookies(
     octets: bytes, before: Cookies, after: Cookies, now: float, suffix_of: SuffixOf | None
 ) -> bytes:
-    """Return the contents of a cookie file after the changes from `before` to `after`.
+    """Apply the cookie changes of a run to the contents of a cookie file.
+
+    The changes are the differences between `before` and `after`.
 
     Changes by other processes, comments, and lines that are not cookies are preserved. Expired cookies are
     removed.

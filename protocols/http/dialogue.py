@@ -36,8 +36,8 @@ def retrieve(url: HttpUrl, options: Options | None = None, limits: Limits | None
 
     If the caller needs only metadata, the request is HEAD. If the server does not support HEAD, the request
     is GET, and the body is not read. If a request to resume a partial copy (without `Options.stop`) fails,
-    the client requests the complete object. The request fails if the object is now shorter than the partial
-    copy, or if the response contains another range.
+    the client requests the complete object. The first request fails if the object is now shorter than the
+    partial copy, or if the response contains another range.
     """
     options, limits = options or Options(), limits or Limits()
     login = HttpLogin(url, options, limits)
@@ -105,9 +105,9 @@ def _is_conditional(options: Options) -> bool:
 def _is_covered(held: Validators | None, reply: Reply) -> bool:
     """Return whether the local copy is current.
 
-    The validators are compared here too, because a server may ignore a conditional request. An nginx with
-    `if_modified_since exact` sends the object again if the two modification times differ, even if the local
-    copy is newer.
+    The validators are compared here too, because a server may ignore a conditional request. If the two
+    modification times differ, an nginx with `if_modified_since exact` sends the object again, even if the
+    local copy is newer.
     """
     now = Validators(size=reply.size, modified=reply.modified, etag=reply.etag)
     return held is not None and held.covers(now)
@@ -137,7 +137,7 @@ def _give_refusal(
 def _judge_status(head: ResponseHead, *, part: bool) -> Moved | None:
     if head.status == _OK:
         return None
-    # lazy import: the response module parses dates, which `explain` does not need
+    # lazy import: the module `response` also imports date parsers, which `explain` does not need
     from protocols.http.response import check_status
 
     return check_status(head, part=part)
@@ -198,7 +198,7 @@ def _decoding(head: ResponseHead, options: Options, limits: Limits, reply: Reply
 
 
 def _goes_on(head: ResponseHead, start: int) -> bool:
-    """Return whether the response contains the range that follows the partial copy.
+    """Return whether the body of the response continues the partial copy.
 
     The result is False for 416 (Range Not Satisfiable) and for a response with another range.
     """
@@ -210,16 +210,16 @@ def _goes_on(head: ResponseHead, start: int) -> bool:
 def choose_codings(options: Options) -> tuple[str, ...]:
     """Return the content codings to request.
 
-    The result is empty if the caller needs only metadata, or if the caller needs the bytes as
-    the server stores them, for a file or with `options.raw`.
+    The result is empty if the caller needs only metadata. It is also empty for a file and with `options.raw`,
+    because the bytes are then stored without decoding.
     """
     coded = options.want in ("content", "listing") and not options.raw
     return (*ALWAYS, *options.codings) if coded else ()
 
 
-# Relay of a request that the caller composed. The status code of the response is not interpreted, and
-# redirects are not followed. A content coding is decoded within the limits of S16 (decompression bomb). The
-# header fields about the content coding are then removed.
+# This dialogue relays a request that the caller composed. The status code of the response is not interpreted,
+# and redirects are not followed. A content coding is decoded within the limits of S16 (decompression bomb).
+# The header fields about the content coding are then removed.
 
 _OF_THE_CODING = ("content-encoding", "content-length")
 

@@ -67,8 +67,8 @@ class H11Machine:
     def read_head(self, octets: bytes) -> Answered | None:
         """Parse a complete response head, or return None for an interim head (1xx).
 
-        A head with the status 101 is final. h11 accepts this status only if the request has the field
-        `Upgrade`.
+        A head with the status 101 (Switching Protocols) is final. h11 accepts the status 101 only if the
+        request has the field `Upgrade`.
 
         Raises:
             ProtocolError: the bytes are not a response head.
@@ -115,5 +115,8 @@ class H11Machine:
 
 
 def _without_octets(error: h11.ProtocolError) -> str:
-    """Return h11's error message without quoted bytes, which may be body data or a secret."""
+    """Return h11's error message without the quoted bytes.
+
+    The quoted bytes may be body data or a secret.
+    """
     return str(error).partition(": b")[0].partition(": bytearray")[0].partition(" (expected")[0]

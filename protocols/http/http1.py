@@ -22,7 +22,7 @@ from protocols.wire import Buffer, encode_head, encode_head_lines, encode_payloa
 if TYPE_CHECKING:
     from protocols.http.h11_machine import Answered, H11Machine
 
-# Plain heads: the form of most request and response heads, written or parsed in one step.
+# Fast encoding and parsing of plain heads, the form of most heads.
 #
 # Plain heads are a subset of the heads that h11 accepts, with the same meaning. Each field occurs once, in
 # printable ASCII without line folding, and each line ends in CR LF. The only framing field is one
@@ -49,7 +49,9 @@ _LONGEST_LENGTH = 19
 
 
 def write_plain(request: HttpRequest) -> Line | None:
-    """Return the head of a plain request without a body, or None for any other request.
+    """Return the encoded head of a plain request.
+
+    The result is `None` if the request has a body or is not plain.
 
     The head is then the complete request.
     """
@@ -83,7 +85,7 @@ def read_plain(buffer: Buffer, method: bytes, limits: Limits) -> ResponseHead | 
 
 
 def _is_clear(named: dict[str, str]) -> bool:
-    """Return whether the fields specify the body length only once and keep the connection open."""
+    """Return whether the connection stays open and no field except Content-Length gives the body length."""
     if "transfer-encoding" in named:
         return False
     if "connection" in named and named["connection"].lower() != "keep-alive":
@@ -134,7 +136,7 @@ class Http1Exchange:
     def _machine(self) -> H11Machine:
         """Return the h11 machine.
 
-        After a plain request, the machine is created only for a response that is not plain.
+        If the request is plain, the machine is created only when the response is not plain.
         """
         if self._begun is None:
             self._begin().encode_end()
@@ -142,7 +144,7 @@ class Http1Exchange:
         return self._begun
 
     def cut_off(self) -> None:
-        """Record that the response arrived early, before the complete request was sent.
+        """Record that the response arrived before the complete request was sent.
 
         The connection cannot be reused.
         """
@@ -190,7 +192,7 @@ class Http1Exchange:
                 lines.append(line)
                 octets += len(line)
                 check_head_size(octets, self._limits)
-                if len(lines) > self._limits.lines + 1:  # plus one for the status line
+                if len(lines) > self._limits.lines + 1:  # 1 for the status line
                     raise LimitExceeded("lines", f"the response has more than {self._limits.lines} headers")
             answered = self._machine.read_head(b"".join(lines[start:]) + line)
             if answered is not None:
@@ -226,7 +228,7 @@ class Http1Exchange:
         return self._answered
 
     def take_chunks(self, buffer: Buffer) -> bytes:
-        """Return the decoded data of the chunks that are in the buffer.
+        """Decode the complete chunks in the buffer.
 
         `ended` is set after the last chunk and the trailer. Bytes after the trailer stay in the buffer.
 
@@ -274,7 +276,10 @@ class Http1Exchange:
 
     @property
     def state(self) -> object:
-        """Return the state that the connection pool stores: whether the connection can be reused."""
+        """Return the state of the connection for the connection pool.
+
+        The state tells whether the connection can be reused.
+        """
         return True
 
     @property

@@ -18,8 +18,8 @@ from protocols.http.response import BodyFraming, ResponseHead, check_head_size, 
 from protocols.options import Frames, Limits
 from protocols.wire import Buffer, encode_frames
 
-#: The size of a frame header (RFC 9113 4.1), and the default maximum size of a frame's payload (4.2), in
-#: bytes.
+#: The size of a frame header in bytes (RFC 9113 4.1), and the default maximum size of a frame's payload in
+#: bytes (4.2).
 _PREFIX = 9
 _LARGEST_FRAME = 16_384
 _GOAWAY = 7
@@ -27,7 +27,7 @@ _GOAWAY = 7
 #: denial-of-service attacks send SETTINGS, PING, empty DATA or endless header blocks (CVE-2019-9512 to 9518,
 #: CVE-2024-27316).
 _IDLE_FRAMES = 1_000
-#: The minimum limit for the size of a header section, in bytes. h2 uses the same number.
+#: The minimum of the size limit for a header section, in bytes. h2 uses the same number.
 _HEADER_SECTION = 65_536
 
 #: Header fields that are not sent in HTTP/2: the fields of an HTTP/1.1 connection (RFC 9113 8.2.2), and Host.
@@ -156,7 +156,7 @@ class Http2Exchange:
             while self.take_data(buffer):
                 pass
         except ResolveError:
-            return False  # the body is unwanted, so an error only closes the connection
+            return False  # the body is not needed, so an error only closes the connection
         return True
         yield
 
@@ -172,7 +172,7 @@ class Http2Exchange:
         return self.frames
 
     def cut(self, how: str) -> Disconnected | Truncated:
-        """Return the error for a body that ends before it is complete."""
+        """Return the error for an incomplete body."""
         if self.received == 0:
             return Disconnected(f"{how} before the first byte of the body")
         message = f"{how} after {self.received} bytes of the body, before its end"
@@ -212,7 +212,7 @@ class Http2Exchange:
 
     def _take_fields(self, fields: _Fields) -> None:
         self._fields += len(fields)
-        if self._fields > self._limits.lines + 1:  # plus one for the field `:status`
+        if self._fields > self._limits.lines + 1:  # 1 for the field `:status`
             raise LimitExceeded("lines", f"the response has more than {self._limits.lines} headers")
         for name, value in fields:
             if len(name) + len(value) + 4 > self._limits.line:  # the size of the field as an HTTP/1.1 line
@@ -268,7 +268,9 @@ def _take_frame(buffer: Buffer) -> bytes | None:
 
 
 def _fields_of(request: HttpRequest) -> _Fields:
-    """Return the header fields in the form of HTTP/2 (RFC 9113 8.3.1), with the unchanged request target.
+    """Convert a request to HTTP/2 header fields (RFC 9113 8.3.1).
+
+    The request target is not changed.
 
     Raises:
         Refused: a proxy that forwards a field in HTTP/1.1 would write several fields (S02, request smuggling,

@@ -1,9 +1,9 @@
 """The server side of an HTTP/1.1 proxy (RFC 9110 9.3.6, RFC 9112 3.2): CONNECT and absolute-form requests.
 
-`read_request` refuses every head that two parsers could read in different ways (request smuggling): a bare
-LF or CR, a folded line (RFC 9112 5.2), Content-Length together with Transfer-Encoding (RFC 9112 6.3), and a
-Host that differs from the target. h11 accepts some of these heads, so each head is checked before h11
-receives the head.
+`read_request` refuses every head that two parsers could read in different ways (request smuggling). Such a
+head has a bare LF or CR, a folded line (RFC 9112 5.2), Content-Length together with Transfer-Encoding (RFC
+9112 6.3), or a Host that differs from the target. h11 accepts some of these heads, so each head is checked
+before h11 receives the head.
 
 A connection serves one request. Bytes after this request, such as a pipelined request, are never forwarded.
 """
@@ -58,7 +58,7 @@ class ProxyRequest(NamedTuple):
 
 
 def endpoint_url(host: str, port: int) -> str:
-    """Return the URL of a tunnel for the policy check.
+    """Return the URL of a tunnel's target for the policy check.
 
     The proxy cannot inspect the data of a tunnel, which is usually TLS.
     """
@@ -178,7 +178,10 @@ def forwardable(fields: Iterable[tuple[bytes, bytes]]) -> Fields:
 
 
 def encode_answer(status: int, reason: str, text: str) -> Line:
-    """Return a response with a short text, which closes the connection."""
+    """Encode an error response with a short text.
+
+    The response closes the connection.
+    """
     body = text.encode("ascii", "backslashreplace") + b"\n"
     machine = h11.Connection(h11.SERVER)
     fields = [("Content-Type", "text/plain"), ("Content-Length", str(len(body))), ("Connection", "close")]

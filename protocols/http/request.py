@@ -22,11 +22,11 @@ from protocols.step import Source
 
 Headers: TypeAlias = "tuple[tuple[bytes, bytes], ...]"
 
-#: The names of header fields whose values are displayed as `****` (S17, privacy).
+#: Header fields whose names contain these strings are displayed with the value `****` (S17, privacy).
 _SECRET = re.compile(rb"auth|cookie|key|passw|secret|session|signature|token", re.IGNORECASE)
 
-#: Header fields that the URL, the connection or h11 determines. A value set by the caller could break the
-#: framing (request smuggling), or contain another host than the checked host.
+#: Header fields that the URL, the connection or h11 determines. If the caller could set these fields, a value
+#: could break the framing (request smuggling) or name a host that was not checked.
 _NOT_THE_CALLERS = frozenset(
     {
         b"accept-encoding",
@@ -69,7 +69,9 @@ class HttpRequest(NamedTuple):
     told: Headers = ()
 
     def sign(self, value: bytes, speaker: tuple[bytes, bytes] | None = None) -> HttpRequest:
-        """Return the request with `Authorization` first, unless the caller set this field.
+        """Add the field `Authorization` as the first field.
+
+        If the caller has set this field, the request is not changed.
 
         `speaker` identifies the login in the pool key. `value` cannot identify the login, because Digest
         computes a new value for each request.
@@ -100,7 +102,7 @@ class HttpRequest(NamedTuple):
 
     @property
     def pool_key(self) -> Headers:
-        """Return the login as a part of the pool key.
+        """Return the part of the pool key that identifies the login.
 
         Only requests with the same pool key share a connection (S11, credential scope).
         """
@@ -113,7 +115,9 @@ class HttpRequest(NamedTuple):
 
 
 def compose(url: HttpUrl, options: Options, codings: Sequence[str]) -> HttpRequest:
-    """Compose a GET for the URL, or a HEAD if the caller needs only metadata.
+    """Create the request for the URL.
+
+    The method is HEAD if the caller needs only metadata, otherwise GET.
 
     Args:
         url: the URL to retrieve.
@@ -193,7 +197,7 @@ def _request(method: bytes, target: bytes, fields: Headers, body: bytes | Source
 
 
 def target_of(url: HttpUrl) -> bytes:
-    """Return the request target: the unchanged path and search of the URL.
+    """Return the request target: the path and search part of the URL, as written in the URL.
 
     `prepare` checks the target again.
 
@@ -208,7 +212,10 @@ def target_of(url: HttpUrl) -> bytes:
 
 
 def host_of(url: HostUrl) -> bytes:
-    """Return the value of the Host field, without the default port of the scheme (RFC 9110 7.2)."""
+    """Return the value of the Host field (RFC 9110 7.2).
+
+    The default port of the scheme is omitted.
+    """
     return _host(url.host, url.port, url.default_port)
 
 
@@ -267,7 +274,7 @@ def check_headers(headers: Headers) -> None:
             raise NotConfigured(f"the value of the header {shown} holds a control character")
 
 
-# Range requests (RFC 9110 14) resume a partial file. Conditional requests (13.1) request an object only if it
+# Range requests (RFC 9110 14) resume a partial file. Conditional requests (13.1) fetch an object only if it
 # differs from the local copy.
 #
 # A range request accepts no content coding, because a range of compressed bytes is not a range of the object.
@@ -277,9 +284,12 @@ _STRONG = re.compile(r'"[\x21\x23-\x7e\x80-\xff]*"')
 
 
 def range_headers(start: int, known: Validators, stop: int | None = None) -> dict[bytes, bytes]:
-    """Return the header fields of a range request from byte `start` to byte `stop`, or to the end.
+    """Return the header fields of a range request.
 
-    The server sends the range only if the object still has the version `known` (If-Range, 13.1.5).
+    The range starts at byte `start`. It ends at byte `stop`, or without `stop` at the end of the object.
+
+    If-Range (13.1.5): the server sends the range only if the object has not changed since the version
+    `known`.
     """
     headers = {b"Range": b"bytes=%d-" % start if stop is None else b"bytes=%d-%d" % (start, stop - 1)}
     if known.etag is not None:
@@ -292,7 +302,9 @@ def range_headers(start: int, known: Validators, stop: int | None = None) -> dic
 
 
 def conditions(held: Validators) -> dict[bytes, bytes]:
-    """Return the header fields that request the object only if it differs from the local copy.
+    """Return the header fields of a conditional request.
+
+    The server sends the object only if it differs from the local copy.
 
     The conditions are If-None-Match (13.1.2) and If-Modified-Since (13.1.3).
     """
@@ -325,7 +337,9 @@ def is_part(head: ResponseHead, start: int) -> bool:
 
 
 def check_part(head: ResponseHead, start: int, stop: int | None = None) -> int | None:
-    """Check that the response is the range from `start` to `stop`, or to the object's end.
+    """Check that the response has the requested range.
+
+    Without `stop`, the range ends at the end of the object.
 
     Returns:
         The size of the object, or None if the server does not report the size.

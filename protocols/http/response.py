@@ -76,7 +76,7 @@ class ResponseHead(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return the status code and the reason phrase for a message."""
+        """Return the status code and reason phrase for a message to the user."""
         return f"{self.status} {self.reason}".rstrip()
 
     @property
@@ -97,9 +97,8 @@ class ResponseHead(NamedTuple):
 
         A response to HEAD may have a Content-Length too, although the response has no body.
 
-        The result is `None` for a response with a transfer coding, which makes Content-Length meaningless
-        (RFC 9112 6.3). The result is also `None` for 204, because a 204 response has no content (RFC 9110
-        15.3.5).
+        With a transfer coding, the result is `None`, because Content-Length is then meaningless (RFC 9112
+        6.3). The result is also `None` for 204, because a 204 response has no content (RFC 9110 15.3.5).
         """
         values = self.values("content-length")
         void = self.status == 204 or self.values("transfer-encoding")
@@ -139,14 +138,16 @@ def content_length(value: str) -> int:
     return length
 
 
-#: The status after which the connection belongs to another protocol (RFC 9110 15.2.2).
+#: The status Switching Protocols: after it, the connection uses another protocol (RFC 9110 15.2.2).
 SWITCHING = 101
 
 
 def framing_of(
     method: bytes, status: int, fields: tuple[tuple[str, str], ...], version: str = "1.1"
 ) -> tuple[BodyFraming, int | None]:
-    """Return the framing of a body (RFC 9112 6.3), and the length of the body if the length is known.
+    """Return how the end of a body is found (RFC 9112 6.3).
+
+    The second value is the body's length in bytes, if the length is known.
 
     The fields must have been checked by h11.
 
@@ -225,14 +226,14 @@ def _moment(parts: dict[str, str]) -> datetime | None:
             int(parts["day"]),
             int(parts["hour"]),
             int(parts["minute"]),
-            59 if second > 59 else second,  # second 60 is a leap second, which `datetime` does not support
+            59 if second > 59 else second,  # `datetime` does not support second 60 (a leap second)
             tzinfo=UTC,
         )
     except ValueError:
         return None
 
 
-# Interpretation of status codes (RFC 9110 15): the response has the object, is a redirect, or is an error.
+# The meaning of a status code (RFC 9110 15): object, redirect or error.
 
 _REFUSALS: dict[int, type[Declined]] = {
     401: LoginRequired,
@@ -248,8 +249,8 @@ _REFUSALS: dict[int, type[Declined]] = {
     503: TryLater,
     504: TryLater,
 }
-#: The status codes of redirects whose Location is the object's URL. Three codes are excluded: 304 is the
-#: response to a conditional request, 305 contains a proxy, and 306 is unused.
+#: The status codes of redirects with the new URL of the object in Location. Three codes are excluded: 304 is
+#: the response to a conditional request, 305 contains a proxy, and 306 is unused.
 _ELSEWHERE = frozenset({300, 301, 302, 303, 307, 308})
 _PARTIAL = 206
 
@@ -263,7 +264,7 @@ def check_status(head: ResponseHead, *, part: bool = False) -> Moved | None:
     The requested content is the object, or the requested `part` (range) of the object.
 
     Returns:
-        `Moved` for a redirect, or None if the response has the requested content.
+        `Moved` for a redirect. None if the response has the requested content.
 
     Raises:
         Declined: the server refused. The status code determines the subclass.
@@ -293,7 +294,8 @@ def _refusal(head: ResponseHead) -> Declined:
 def _retry_after(head: ResponseHead) -> tuple[float | None, datetime | None]:
     """Parse Retry-After, which contains a number of seconds or a date (RFC 9110 10.2.3).
 
-    If the response has a Date, a date in Retry-After is converted to a number of seconds after this Date.
+    If the response has a Date field, a date in Retry-After is converted: the result is the number of seconds
+    between the two dates.
     """
     value = "".join(head.values("retry-after")[:1])
     if _SECONDS.fullmatch(value):
@@ -370,7 +372,9 @@ _PAGE_SUFFIXES = frozenset(
 
 
 def landed_elsewhere(url: HttpUrl, asked: tuple[str, bytes], media_type: str | None) -> Finding | None:
-    """Return a finding for an HTML page from another host if the requested file name is not an HTML name.
+    """Return a finding if an HTML page arrived in place of the requested file.
+
+    This is the case if the page is from another host and the requested file name is not an HTML name.
 
     `asked` is the host and file name of the request.
     """

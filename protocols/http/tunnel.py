@@ -1,7 +1,7 @@
 """A connection through an HTTP proxy: CONNECT (RFC 9110 9.3.6).
 
-Any 2xx response opens the tunnel. Every byte after the response head belongs to the tunnel, even if the head
-has a Content-Length. The proxy learns only the host and port of the target.
+Any 2xx response opens the tunnel. Every byte after the response head belongs to the tunnel, so a
+Content-Length in the head is ignored. The proxy learns only the host and port of the target.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from protocols.step import Dialogue, RandomBytes, Send, receive
 #: The limits for a proxy's response, in bytes and lines. The response heads of Squid have 1 KiB.
 _LIMITS = Limits(line=16_384, lines=100)
 
-#: The status codes that require a login: 407, and 401, which tinyproxy sends for a wrong proxy login.
+#: The status codes that require a login. After a wrong proxy login, tinyproxy sends 401 instead of 407.
 _LOGIN_WANTED = frozenset({401, 407})
 _NOT_ALLOWED = frozenset({403, 405, 501})
 _NOT_REACHED = frozenset({500, 502, 503})
@@ -41,8 +41,8 @@ _IDEAL = ResponseHead(200, "Connection established", ())
 def open_tunnel(host: str, port: int, login: HttpProxyAuth) -> Dialogue[bool]:
     """Open the tunnel, and return whether the proxy opened it.
 
-    If the proxy requires a login, the result is False. `login` has then stored the challenge, and the next
-    connection to the proxy sends the login.
+    If the proxy requires a login, the result is False. If the proxy requires a login, the function returns
+    False. The tunnel is then not open.
 
     Raises:
         ResolveError: the proxy refused. The status code determines the subclass.

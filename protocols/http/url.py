@@ -54,7 +54,7 @@ def parse(text: UrlText) -> HttpUrl:
 
 
 def with_name(url: HttpUrl, *names: bytes) -> HttpUrl:
-    """Return the URL with `names` instead of the last segment of its path."""
+    """Replace the last segment of the URL's path with `names`."""
     directory, slash, _ = (url.path or "").rpartition("/")
     return replace(url, path=f"{directory}{slash}{'/'.join(map(encode, names))}", search=None, fragment=None)
 

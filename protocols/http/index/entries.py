@@ -65,7 +65,7 @@ class IndexDirectory:
         self._segments = [decode(segment) for segment in _segments(base)[:-1]]
 
     def rebase(self, href: str) -> None:
-        """Apply `<base href>`, to which later links are relative."""
+        """Store the base URL for later relative links (`<base href>`)."""
         path = self._path(octets_of(href).strip().partition(b"#")[0].partition(b"?")[0])
         self._base = None if path is None else path[: path.rfind(b"/") + 1]
 
@@ -121,7 +121,7 @@ def _entry(segment: bytes, *, directory: bool) -> IndexLink:
 
 
 def octets_of(text: str) -> bytes:
-    """Encode text of a page to the original bytes of the page.
+    """Encode the text of a page, so that the original bytes are restored.
 
     The page was decoded as ISO 8859-1, which preserves its bytes. A character reference beyond ISO 8859-1 is
     encoded in UTF-8.
@@ -254,8 +254,8 @@ def _parse_local_time(text: str, found: re.Match[str]) -> CellTime | None:
 
 # Entries of a machine-readable index, and the error for a page that is not an index.
 
-#: The bytes that are percent-encoded: all except unreserved bytes (RFC 3986 2.3) and `=`. pyarrow and DuckDB
-#: recognize a partition name (`year=2025`) only if the `=` is not percent-encoded.
+#: The bytes that are percent-encoded: all bytes except unreserved bytes (RFC 3986 2.3) and `=`. pyarrow and
+#: DuckDB recognize a partition name only with a literal `=`, as in `year=2025`.
 _RESERVED = re.compile(rb"[^A-Za-z0-9._~=-]")
 
 

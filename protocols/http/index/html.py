@@ -34,7 +34,7 @@ from protocols.http.url import HttpUrl
 from protocols.location import BuiltUrl, Entry, Finding, JsonValue, Kind
 from protocols.options import Limits
 
-# The containers of a page: elements that may contain an index, their rows, and the targets of their links.
+# Find the element of a page that contains the index, and read the rows and link targets of this element.
 #
 # The parser calls `IndexPage` with the tags and the text of a page. `IndexPage` stores
 # counts, headings, and the rows of containers. `judge` decides later whether the page is an index.
@@ -60,8 +60,8 @@ class IndexRow(NamedTuple):
 class RowContainer:
     """A `pre`, `table` or `ul` element of the page, with its link targets and its stored rows.
 
-    `dotted` is set if the link to the parent directory has the text `..` or `.`. `slashed` is set if any link
-    ends in a slash.
+    `dotted` is set if the text of the parent link is `..` or `.`. `slashed` is set if any link ends in a
+    slash.
     """
 
     def __init__(self, tag: str) -> None:
@@ -109,7 +109,7 @@ class RowContainer:
             self._length += len(text)
 
     def begin_cell(self, order: str | None) -> None:
-        """Start a cell. `order` is the sort key of the column in the page (only in pages of Caddy)."""
+        """Start a cell. `order` is the cell's sort key, which only Caddy writes."""
         self._text.clear()
         self._length = 0
         self._linked = False
@@ -139,9 +139,9 @@ class RowContainer:
 
 
 class IndexPage:
-    """The target of the HTML parser, which collects the containers of a page.
+    """The target of the HTML parser. It collects the elements of the page that may contain the index.
 
-    After a container was `chosen` as the index, only the rows of this container are stored. `most` limits the
+    After a container was `chosen` as the index, the rows of other containers are ignored. `most` limits the
     nesting depth, and the number of tag names and attribute names. The parser stores every name, so an
     untrusted page with endless names would exhaust the memory.
     """
@@ -252,16 +252,16 @@ class IndexPage:
         self._open[-1].count(href, link)
 
 
-# A filter that splits a page into text and complete tags, and rejects overlong tags. The filter bounds the
-# memory of the parser.
+# Split a page into text and complete tags, and reject tags that are too long. The filter bounds the memory of
+# the parser.
 #
 # Comments, declarations (`<!DOCTYPE …>`, `<?xml …?>`) and the content of scripts are removed. An unterminated
 # comment is treated as text. If a server does not escape names, a file named `<!--` would hide all later
-# names. Therefore, at the end of the page, an unterminated comment ends at its first `>`.
+# names. Therefore, a comment that is still open at the end of the page ends at its first `>`.
 
 #: The maximum number of stored bytes of a comment that may be unterminated.
 _MAX_COMMENT = 1_048_576
-#: Patterns for the end of text, of a tag, of a quoted value in a tag, of a script, and of a comment.
+#: Patterns that find the end of text, of a tag, of a quoted value in a tag, of a script, and of a comment.
 _TEXT = re.compile(rb"<!--|<(?=[A-Za-z/?]|!(?=[^-]|-[^-]))")
 _TEXT_WITHOUT_COMMENTS = re.compile(rb"<(?=[A-Za-z/?!])")
 _TAG = re.compile(rb">|=[ \t\r\n\f]*[\"']")
@@ -275,7 +275,7 @@ _IS_SCRIPT = re.compile(rb"<(?:script|style)[\s/>]", re.IGNORECASE)
 
 
 class MarkupFilter:
-    """A filter from the bytes of a page to its tokens: complete tags, and text in segments.
+    """A tokenizer for HTML: it splits the bytes of a page into complete tags and segments of text.
 
     Raises:
         LimitExceeded: a tag is longer than `most` bytes.
@@ -309,7 +309,7 @@ class MarkupFilter:
         return given
 
     def _begin(self, found: bytes) -> None:
-        """Start the tag or the comment that ends a text or a script."""
+        """Start to read the tag or comment after a text or a script."""
         if found == b"<!--":
             self._until, self._lost = _COMMENT, False
             self._comment.clear()
@@ -317,7 +317,7 @@ class MarkupFilter:
             self._until, self._tag = _TAG, bytearray(found)
 
     def _turn(self, found: bytes, given: list[bytes]) -> None:
-        """Change the state after the end of a comment, of a quoted value or of a tag."""
+        """Update the state of the filter at the end of a comment, of a quoted value or of a tag."""
         if self._until is _COMMENT:
             self._until = self._text
         elif self._until is not _TAG:
@@ -344,7 +344,7 @@ class MarkupFilter:
                 raise LimitExceeded("line", f"a tag of the page is longer than {self._most} bytes")
 
     def finish(self, findings: list[Finding]) -> list[bytes]:
-        """Return the last tokens of the page. An unterminated comment is returned as text."""
+        """Return the tokens at the end of the page. An unterminated comment is returned as text."""
         if self._until is _COMMENT and self._lost:
             detail = f"a comment of more than {_MAX_COMMENT} bytes is not closed and may hide names"
             findings.append(Finding("http:index-hidden", "warn", detail))
@@ -409,7 +409,7 @@ def _likeness(container: RowContainer) -> tuple[bool, bool, int]:
 
 
 def _headings(headings: Iterable[str], url: HttpUrl) -> Iterable[str]:
-    """Yield the headings of the page without the host name that IIS writes before the path."""
+    """Yield the headings of the page, without the host name at the start of an IIS heading."""
     host = re.escape(host_of(url).decode("ascii").partition(":")[0])
     for heading in headings:
         yield re.sub(rf"\A{host}(?::[0-9]+)? - /", "Index of /", heading.strip(), count=1)
@@ -430,14 +430,14 @@ def _is_same(one: list[bytes], other: list[bytes]) -> bool:
     return one == other or (bool(shorter) and longer[-len(shorter) :] == shorter)
 
 
-#: The number of rows after which the decision (index or not) is made. An ordinary article does not have this
-#: many links in one list.
+#: The number of rows after which the page is accepted as an index or rejected. An ordinary article does not
+#: have this many links in one list.
 _HELD = 1_000
 #: The maximum number of bytes of a page before the decision (index or not). The largest tested page with
 #: 10,000 names has 7.5 MB (Caddy).
 LONGEST = 16_777_216
-#: The number of recent URLs that are stored to find duplicates. Often an icon and a name link to the same
-#: file, which must become only one entry.
+#: The number of recent URLs that are stored to find duplicates. If an icon and a name link to the same file,
+#: the index must have only one entry.
 _REMEMBERED = 1_024
 
 

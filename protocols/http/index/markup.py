@@ -1,4 +1,4 @@
-"""The tags of an HTML page for `IndexPage`: by lxml if it is installed, otherwise by the standard library.
+"""The parser for the tags of an HTML page. It uses lxml if lxml is installed, otherwise the standard library.
 
 lxml is several times faster. Both parsers return the same entries for every recorded index page. Both parsers
 receive the page as tokens of `MarkupFilter`, without comments, declarations and the content of scripts.
@@ -79,8 +79,8 @@ _ENDED_BY_START = {
 #: a higher rank. So a cell cannot end the cell that contains its table.
 _RANK = {"td": 1, "th": 1, "tr": 2, "tbody": 3, "thead": 3, "tfoot": 3, "table": 4, "body": 5, "html": 6}
 _LISTS = frozenset({"ul", "ol", "dl", "pre"})
-#: The maximum number of open elements with which a tag is compared. Without a limit, a hostile page would
-#: take quadratic time. The recorded pages nest at most 12 elements.
+#: The maximum number of open elements that are searched for the element that a tag ends. Without a limit, a
+#: hostile page would take quadratic time. The recorded pages nest at most 12 elements.
 _MOST_COMPARED = 64
 #: The elements without an end tag (void elements of HTML).
 WITHOUT_END = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "wbr"})
@@ -148,7 +148,10 @@ class StandardParser(HTMLParser):
         self._target.data(data)
 
     def _end_before(self, tag: str) -> None:
-        """End the open elements that this start tag implicitly closes, inside the enclosing list or table."""
+        """End the open elements that this start tag closes implicitly.
+
+        Elements outside the enclosing list or table stay open.
+        """
         ended = _ENDED_BY_START.get(tag)
         if ended is None:
             return

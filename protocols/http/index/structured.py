@@ -1,9 +1,9 @@
-"""JSON and XML indexes as entries: the JSON arrays of nginx and Caddy, and the `<list>` of nginx.
+"""The parser for JSON and XML indexes: the JSON arrays of nginx and Caddy, and the `<list>` of nginx.
 
-A JSON document is an index if each of its first thousand objects has the members that these two servers
-write. An empty array is not accepted. In the JSON of nginx, the bytes of a name may be invalid UTF-8. In the
-JSON of Caddy, invalid bytes in `name` are replaced, so the name is parsed from `url`. Objects are parsed one
-at a time, so a document can have any length.
+A JSON document is an index if its first thousand objects all have the members that nginx or Caddy writes. An
+empty array is not accepted. In the JSON of nginx, the bytes of a name may be invalid UTF-8. In the JSON of
+Caddy, invalid bytes in `name` are replaced, so the name is parsed from `url`. Objects are parsed one at a
+time, so a document can have any length.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from protocols.options import Limits
 
 #: The maximum size of a file in bytes, because file offsets are signed 64-bit numbers.
 _LARGEST = 2**63 - 1
-#: The number of objects that are stored before the document is accepted as an index.
+#: The number of objects that are buffered before the document is accepted as an index.
 _HELD = 1_000
 _KINDS = {"file": Kind.DOCUMENT, "directory": Kind.DIRECTORY, "other": Kind.UNKNOWN}
 #: The permission bits. Go sets higher mode bits for everything except a regular file.
 _MODE = 0o777
-#: The patterns of a JSON array of objects: the start of the array, and a separator.
+#: Patterns for a JSON array of objects: the start of the array, and the separator between objects.
 _FIRST = re.compile(r"[ \t\r\n]*\[[ \t\r\n]*(?=\{)")
 _OTHER = re.compile(r"[ \t\r\n]*,[ \t\r\n]*(?=\{)")
 _EMPTY = re.compile(rb"\s*\[\s*\]\s*")
@@ -196,7 +196,7 @@ class ElementReader:
     def _parse(self, octets: bytes, *, last: bool) -> None:
         try:
             self._parser.Parse(octets, last)
-        # `LookupError` and `ValueError` mean an unknown or wrong encoding.
+        # `LookupError` and `ValueError`: the encoding is unknown or wrong
         except (expat.ExpatError, LookupError, ValueError) as error:
             detail = f"the XML index is not well-formed, so its entries are unknown: {error}"
             self._findings.append(Finding("http:index-broken", "warn", detail))
