@@ -22,9 +22,8 @@ from protocols.wire import Buffer, Reader
 # Decoding of header fields for display (RFC 5322, RFC 2047). Decoding never fails.
 #
 # Old articles have 8-bit header fields without a declared charset. Bytes that are valid UTF-8 are decoded as
-# UTF-8. Other bytes are decoded with the charset that the article declares for its body, or as ISO 8859-1 if
-# the article does not declare a charset. Encoded words (RFC 2047) are decoded afterwards. An invalid encoded
-# word is not changed.
+# UTF-8. Other bytes are decoded with the charset of the body, or as ISO 8859-1 if the article declares no
+# charset. Encoded words (RFC 2047) are decoded afterwards. An invalid encoded word is not changed.
 
 _ONE = r"=\?[^?\s]+\?[BbQq]\?[^?\s]*\?="
 _WORD = re.compile(r"=\?([^?\s*]+)(?:\*[^?\s]*)?\?([BbQq])\?([^?\s]*)\?=")  # optional language: RFC 2231 5
@@ -39,13 +38,19 @@ def choose_charset(name: str) -> str | None:
 
 
 def declared_charset(content_type: str | None) -> str | None:
-    """Return the charset parameter of a Content-Type (RFC 2045 5.1); None for an unsupported charset."""
+    """Return the charset parameter of a Content-Type (RFC 2045 5.1).
+
+    The result is `None` if the charset is not supported.
+    """
     found = None if content_type is None else _CHARSET.search(content_type)
     return None if found is None else choose_charset(found[1])
 
 
 def decode_field(octets: bytes, charset: str | None = None) -> str:
-    """Decode the value of a header field for display; `charset` is the charset of the article's body."""
+    """Decode the value of a header field for display.
+
+    `charset` is the charset of the article's body.
+    """
     return decode_words(_decode(octets, charset)).strip()
 
 
@@ -132,7 +137,10 @@ class ArticleHead(NamedTuple):
 
     @property
     def charset(self) -> str | None:
-        """Return the charset that Content-Type declares for the body; None for an unsupported charset."""
+        """Return the charset of the body from Content-Type.
+
+        The result is `None` if the charset is not supported.
+        """
         value = self.get_first("content-type")
         return None if value is None else declared_charset(value.decode("latin-1"))
 
@@ -173,7 +181,10 @@ def strip_brackets(octets: bytes) -> bytes | None:
 
 
 def parse_head(octets: bytes) -> ArticleHead:
-    """Parse the header fields before the first empty line; ignore the body."""
+    """Parse the header fields of an article.
+
+    The fields end at the first empty line. The body is ignored.
+    """
     fields: list[HeaderField] = []
     lines = octets.split(b"\r\n")
     for line in lines[: lines.index(b"")] if b"" in lines else lines:
@@ -193,7 +204,9 @@ def _parse_field(line: bytes) -> HeaderField:
 
 
 def read_head(limits: Limits) -> Reader[ArticleHead]:
-    """Return a reader for the head of an article that starts at the beginning of the buffer.
+    """Return a reader for the head of an article.
+
+    The article must start at the beginning of the buffer.
 
     The reader does not consume the bytes, so the complete article can be read as one block afterwards. If the
     connection ends inside the head, the reader parses the bytes received so far. The truncation is reported
@@ -245,7 +258,7 @@ def _check_size(head: bytes, limits: Limits) -> None:
 
 # Lenient parsing of the date formats of news articles since 1982. An invalid date is parsed as None.
 #
-# The formats are RFC 5322 3.3 and its obsolete forms, RFC 850 (`Friday, 19-Nov-82 16:14:55 EST`), RFC 1036,
+# The formats are: RFC 5322 3.3 and its obsolete forms, RFC 850 (`Friday, 19-Nov-82 16:14:55 EST`), RFC 1036,
 # and the format of C's `ctime` (`Fri Nov 19 16:14:55 1982`). The day of the week is redundant and ignored.
 
 _LONGEST = 200  # maximum length of a parsed date, in characters
@@ -271,7 +284,10 @@ _ZONES = {
 
 
 def parse_date(text: str) -> datetime | None:
-    """Parse a Date field into a time in UTC; return None for an invalid date."""
+    """Parse a Date field into a time in UTC.
+
+    The result is `None` for an invalid date.
+    """
     text = _COMMENT.sub(" ", text[:_LONGEST])
     time = _TIME.search(text)
     day = _find_day(text)

@@ -34,8 +34,8 @@ MAX_PARTS = 1_000
 MAX_FIELD = 4_096
 #: The maximum number of articles for one file. 10,000 articles of 750 kB each contain 7.5 GB.
 MAX_TOTAL = 10_000
-#: The maximum number of unrelated articles between two parts of a post. Programs post the parts in sequence,
-#: but other posts may get article numbers in between.
+#: The maximum number of other articles between two parts of a post. Programs post the parts in sequence, but
+#: other posts may get article numbers in between.
 STRAY_NUMBERS = 500
 
 _CHUNK = 65_536
@@ -83,7 +83,10 @@ class PartCounter(NamedTuple):
 
 
 def parse_counter(subject: str) -> PartCounter | None:
-    """Return the last counter of the subject, or None."""
+    """Return the last counter in the subject, such as `(3/17)`.
+
+    The result is `None` without a counter.
+    """
     counters = list(_COUNTER.finditer(subject[:_MAX_SUBJECT]))
     if not counters:
         return None
@@ -172,7 +175,7 @@ class NewsPost:
         return PartsListing(url, total, 2 * near, number + near)
 
     def find_parts(self, part: FilePart, entries: Iterable[Entry]) -> Mapping[int, Url]:
-        """Return the URLs of the articles with the other parts.
+        """Return the URLs of the articles that contain the other parts of a file.
 
         Articles belong to the same file if the author and the subject without the counter are equal. If
         several articles have the same part, the article with the nearest number is used.
@@ -213,7 +216,7 @@ class NewsPost:
         return total
 
     def _place(self) -> tuple[bytes, int]:
-        """Return the group and the number of the article."""
+        """Return the group of the article, and the number of the article in the group."""
         if isinstance(self._url, NntpUrl):
             return self._url.group, self._url.article or 0
         for word in (self._head.get_first("xref") or b"").split()[1:]:
@@ -268,7 +271,10 @@ def _name_of(part: Message) -> bytes | None:
 
 
 def _decode_content(part: Message) -> tuple[bytes, IntegrityError | None]:
-    """Return the decoded content of a part, and an error if its base64 ends too early."""
+    """Return the decoded content of a part.
+
+    If its base64 ends too early, an error is also returned.
+    """
     del part["content-type"]  # the charset would decode and encode the text again
     try:
         content = part.get_payload(decode=True)

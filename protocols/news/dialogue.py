@@ -48,8 +48,8 @@ _BRANCHES = (
 def converse(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Dialogue[None]:
     """Return the dialogue that retrieves a news URL.
 
-    Several dialogues share the connection. The other dialogues cannot read their responses until this
-    dialogue has read its complete body (`EndResponse`).
+    Several dialogues share the connection. The next dialogue can read its responses only after this dialogue
+    has read its complete body (`EndResponse`).
 
     Raises:
         Declined: the server refused the request.
@@ -121,7 +121,9 @@ def _is_dead(session: NntpSession, error: Disconnected | Declined) -> bool:
 def _reach(
     url: NewsUrl | NntpUrl, options: Options, limits: Limits, anew: bool, apart: bool, unpacked: bool
 ) -> Dialogue[tuple[NntpSession, bool]]:
-    """Take a pooled connection or open a new one; return the session, and whether its connection is new.
+    """Return the session, and whether its connection is new.
+
+    The connection is taken from the pool or opened.
 
     Dialogues with different credentials or TLS settings never share a connection.
 
@@ -218,10 +220,10 @@ def _drop_own(session: NntpSession, refused: Declined) -> Dialogue[None]:
         raise refused from error
 
 
-# The replay of archived responses (WARC) for a group, or for the list of all groups.
+# Replay of archived responses (WARC) for a group or for the list of all groups.
 
-#: The response codes that are always followed by a block. 211 is not in this set, because only the response
-#: to LISTGROUP has a block (RFC 3977 6.1.2).
+#: The codes of responses that always have a block. 211 is not in the set, because only the 211 response to
+#: LISTGROUP has a block (RFC 3977 6.1.2).
 _WITH_BLOCK = frozenset({b"215", b"220", b"221", b"222", b"224", b"225", b"230", b"231"})
 #: The maximum size of a line in bytes; articles may have long lines.
 _MOST_LINE = 1_048_576

@@ -38,7 +38,10 @@ GroupUrl: TypeAlias = "Callable[[bytes], str | None]"
 
 
 def article_urls(parent: NewsUrl | NntpUrl) -> ArticleUrl:
-    """Return the function that builds the URLs of a group's articles; `parent` is the group's URL."""
+    """Return the function that builds the URLs of a group's articles.
+
+    `parent` is the URL of the group.
+    """
     if isinstance(parent, NntpUrl) or (parent.host is not None and parent.scheme == "news"):
         place = _place(parent)
         return lambda group, number, message_id: place(group, number)
@@ -52,7 +55,10 @@ def article_urls(parent: NewsUrl | NntpUrl) -> ArticleUrl:
 
 
 def group_urls(parent: NewsUrl | NntpUrl) -> GroupUrl:
-    """Return the function that builds the URLs of groups; `parent` is the list's URL."""
+    """Return the function that builds the URLs of groups.
+
+    `parent` is the URL of the list of groups.
+    """
     if isinstance(parent, NntpUrl) or (parent.host is not None and parent.scheme == "news"):
         place = _place(parent)
         return lambda group: place(group, None)
@@ -180,7 +186,10 @@ def _number(field: bytes) -> int | None:
 
 
 def encode_overview(number: int, head: ArticleHead) -> bytes:
-    """Return an overview line for the head of an article; the size field is empty."""
+    """Return an overview line for the head of an article.
+
+    The field for the size is empty.
+    """
     values = [head.get_first(name) for name in ("subject", "from", "date", "message-id", "references")]
     fields = [b"%d" % number, *(value or b"" for value in values), b"", head.get_first("lines") or b""]
     xref = head.get_first("xref")
@@ -192,9 +201,9 @@ def encode_overview(number: int, head: ArticleHead) -> bytes:
 # Lists of groups: LIST ACTIVE, and LIST NEWSGROUPS for their descriptions (RFC 3977 7.6.3, 7.6.6).
 #
 # The input consists of both lists, separated by a line of one period. The second list may be missing. Only
-# groups in LIST ACTIVE are listed. The order of the water marks (lowest and highest article number) differs:
-# LIST ACTIVE has the high water mark first, and GROUP has the low water mark first. The client filters the
-# names by the pattern again, because old servers ignore the pattern.
+# groups in LIST ACTIVE are listed. The order of the water marks (lowest and highest article number) differs.
+# LIST ACTIVE has the high water mark first. GROUP has the low water mark first. The client filters the names
+# by the pattern again, because old servers ignore the pattern.
 
 #: The maximum size in bytes of the buffered LIST ACTIVE lines and descriptions. A list of 100,000 groups
 #: needs a tenth of this size.
@@ -329,7 +338,7 @@ class GroupReader:
 
 
 def count_groups(pattern: bytes, line_limit: int) -> Reader[int]:
-    """Return a reader that counts the matching groups in a block of LIST ACTIVE, without storing them."""
+    """Return a reader that counts the groups in a block of LIST ACTIVE whose names match the pattern."""
 
     def reader(buffer: Buffer) -> Generator[None, None, int]:
         block, lines, count = DataBlock(), BlockLines(line_limit), 0
@@ -345,8 +354,8 @@ def matches(pattern: bytes, name: bytes) -> bool:
     """Return whether the complete name matches a wildmat (RFC 3977 4.2, limited to the syntax of RFC 5538).
 
     `*` matches any sequence of bytes, and `?` matches any single byte. All other bytes match themselves. The
-    worst-case time is proportional to the product of both lengths, which prevents denial of service by
-    exponential backtracking (ReDoS).
+    worst-case time is proportional to the product of the lengths of the pattern and the name. This prevents
+    denial of service by exponential backtracking (ReDoS).
     """
     at = index = 0
     star, resumed = -1, 0
@@ -387,7 +396,10 @@ class GroupRange(NamedTuple):
 
 
 def select_newest(selected: GroupSelection, most: int, before: int | None = None) -> GroupRange:
-    """Return the range of the newest `most` article numbers below `before`; 0 selects all numbers."""
+    """Return the range of the newest article numbers.
+
+    The range has at most `most` numbers, below `before`. If `most` is 0, the range has all numbers.
+    """
     last = selected.high if before is None else min(selected.high, before - 1)
     everything = not most or last - selected.low + 1 <= most
     return GroupRange(selected, selected.low if everything else last - most + 1, last)
@@ -448,9 +460,9 @@ def make_group_reply(url: NewsUrl | NntpUrl, listed: GroupRange, limits: Limits)
 
 
 def make_groups_reply(url: NewsUrl | NntpUrl, count: int | None, limits: Limits) -> Reply:
-    """Return the reply for a list of groups.
+    """Return the reply for a URL that lists groups.
 
-    `count` is the number of matching groups if only metadata was requested, otherwise None.
+    `count` is the number of matching groups. It is `None` unless the caller requested only metadata.
     """
 
     pattern = url.group or b"*"

@@ -97,7 +97,7 @@ def _wants_reader(response: NntpResponse) -> bool:
 
 
 class NewsNegotiation:
-    """The negotiation of preconditions for a request, with the login of the URL and the options."""
+    """The negotiation of reader mode, TLS, login and compression for one request."""
 
     def __init__(self, session: NntpSession, login: NewsLogin, options: Options) -> None:
         self._session = session
@@ -158,7 +158,9 @@ class NewsNegotiation:
         yield from self.authenticate(login)
 
     def authenticate(self, login: NewsLogin) -> Dialogue[None]:
-        """Log in, and discard the state (such as capabilities) that the server reported before the login.
+        """Log in to the server.
+
+        The state from before the login, such as capabilities, is discarded.
 
         Raises:
             CompressionState: the connection is compressed.
@@ -176,7 +178,9 @@ class NewsNegotiation:
         self._state.forget()
 
     def find_help(self) -> Dialogue[NewsLogin | None]:
-        """Return a login with which the server may list more objects, or None.
+        """Return an optional login, with which the server may list more objects.
+
+        The result is `None` without a stored login.
 
         The user is not asked for a login. If a login is available, outstanding responses are discarded.
         """
@@ -193,7 +197,10 @@ class NewsNegotiation:
         return login if open_way or offered.has(b"STARTTLS") else None
 
     def _find_login(self) -> Dialogue[NewsLogin | None]:
-        """Return the login in the URL, or the login that is stored for this host and port."""
+        """Return the login in the URL.
+
+        Without a login in the URL, the login stored for this host and port is returned.
+        """
         if self._login.user:
             return self._login
         held = yield from self._request_credentials(None)
@@ -226,7 +233,10 @@ class NewsNegotiation:
             raise Refused("S06", _NOT_WITHOUT_TLS, flag="--tls never")
 
     def _identify(self, login: NewsLogin) -> Dialogue[tuple[NntpCommand, NntpResponse]]:
-        """Send AUTHINFO USER, and AUTHINFO PASS if required; return the last command and its response."""
+        """Send AUTHINFO USER, then AUTHINFO PASS if the server requires a password.
+
+        Return the last command and its response.
+        """
         user, password = login.user, login.password
         command = NntpCommand(NntpVerb.AUTHINFO_USER, user)
         response = yield from require_whole_response(self._session.request(command, NntpResponse(381)))
@@ -320,8 +330,8 @@ class NewsNegotiation:
         response = yield from self._session.request(command, NntpResponse(200))
         if response.code == 480:
             yield from self.log_in(command, response)
-            # RFC 4643 2.2 forbids MODE READER after a login. However, a server that requires a login for MODE
-            # READER expects the command again after the login.
+            # RFC 4643 2.2 forbids MODE READER after a login. However, a server may require a login for MODE
+            # READER. This server expects MODE READER again after the login.
             response = yield from self._session.request(command, NntpResponse(200))
         if response.refused and response.code not in (500, 501):
             after_login = response.code == 480 and state.logged_in
@@ -339,8 +349,8 @@ class NewsNegotiation:
 #
 # For an article or a short listing, the two extra commands take more time than compression saves. Compression
 # cannot be ended on a connection. Therefore a dialogue that needs a login or TLS continues on another
-# connection. A secret is never compressed together with data from the peer, which prevents compression side
-# channels such as CRIME (RFC 8054 section 6).
+# connection. Secrets and data from the peer are never compressed together, because compression side channels
+# such as CRIME could reveal the secrets (RFC 8054 section 6).
 
 #: The minimum number of articles for compression. The overview of 1,000 articles has about 160 kB;
 #: compressed, it has 14 kB (measured with INN).
@@ -350,8 +360,8 @@ WORTH = 1_000
 def compress(session: NntpSession, user: bytes | None) -> Dialogue[None]:
     """Start compression if compression is safe and the server offers it.
 
-    Compression is not started in two cases: the URL has a `user` and a login may still follow, or the server
-    is in transit mode. If the server refuses compression, the connection stays uncompressed.
+    Compression is not started if the URL has a `user` and a login may still follow. It is also not started if
+    the server is in transit mode. If the server refuses compression, the connection stays uncompressed.
     """
     state = session.state
     if not session.may_pack or state.packed is not None or (user and not state.logged_in):

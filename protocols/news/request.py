@@ -1,8 +1,8 @@
 """The requests of a news URL: commands for an article, for the articles of a group, or for a list of groups.
 
-To get an article by number, the client sends `GROUP` and the next command in one write (pipelining). If
-`GROUP` fails, the previous group stays selected, and the response to the next command has an article of the
-wrong group. Therefore the response to the next command is used only if `GROUP` succeeded.
+To get an article by number, the client sends `GROUP` and the next command in one write (pipelining). To get
+an article by number, the client sends `GROUP` and the command for the article in one write (pipelining).
+Therefore the response to the next command is used only if `GROUP` succeeded.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _GONE = frozenset({420, 423, 430})
 
 
 class RequestTarget(NamedTuple):
-    """The result of a request: the reply, and the dialogue that emits the body (None without a body)."""
+    """The reply to a request, and the dialogue that emits the body (None without a body)."""
 
     reply: Reply
     body: Dialogue[None] | None = None
@@ -66,7 +66,9 @@ Request: TypeAlias = "Callable[[NntpSession], Dialogue[RequestTarget]]"
 
 
 def request_of(url: NewsUrl | NntpUrl, options: Options, limits: Limits) -> Request:
-    """Return the request for a URL; if `options.want` is "facts", request only metadata.
+    """Return the request for a URL.
+
+    If `options.want` is "facts", only metadata is requested.
 
     Raises:
         Refused: a name in the URL cannot be sent in a command (S02, command injection).
@@ -149,7 +151,7 @@ def _hear_article(
 
 
 def _hear_selected(session: NntpSession, group: bytes) -> Dialogue[GroupSelection]:
-    # In a plan, the expected response has a count of 1, so that the plan shows a group with articles.
+    # In a plan (the preview without a connection), the expected response shows a group with 1 article.
     response = yield from _need(session, NntpResponse(211, b"1 0 0 " + group))
     selected = parse_selected(response)
     session.state.group = group
@@ -218,7 +220,7 @@ def _give_numbers(session: NntpSession, group: bytes) -> Dialogue[Dialogue[None]
     return give_block(UntouchedBlock(), "the numbers of the articles")
 
 
-# -- the overview for a server without OVER and XOVER; the client builds it from the heads of the articles
+# -- the overview for a server without OVER and XOVER: the client reads the head of each article
 
 
 def _hear_numbers(session: NntpSession, group: bytes, listed: GroupRange) -> Dialogue[Iterator[int]]:
@@ -239,7 +241,10 @@ def _hear_numbers(session: NntpSession, group: bytes, listed: GroupRange) -> Dia
 
 
 def _give_heads(session: NntpSession, numbers: Iterator[int], octets: bytes) -> Dialogue[None]:
-    """Emit the overview lines in `octets`, then the overview lines of the remaining articles."""
+    """Emit the overview lines of the group.
+
+    The lines in `octets` come first, then the lines of the remaining articles.
+    """
     given = 0
     while octets:
         yield EmitBody(octets, "an overview composed of heads")
@@ -251,7 +256,10 @@ def _give_heads(session: NntpSession, numbers: Iterator[int], octets: bytes) -> 
 
 
 def _hear_heads(session: NntpSession, numbers: Iterator[int]) -> Dialogue[bytes]:
-    """Return the overview lines of the next existing articles, or empty bytes after the last article."""
+    """Return the overview lines of the next articles that exist.
+
+    The result is empty after the last article.
+    """
     octets = b""
     while not octets and (window := list(islice(numbers, WINDOW))):
         yield from session.say(*(NntpCommand(NntpVerb.HEAD, encode_number(number)) for number in window))
@@ -278,7 +286,9 @@ def _hear_head(session: NntpSession, number: int) -> Dialogue[bytes]:
 
 
 def read_numbers(first: int, last: int, line_limit: int) -> Reader[Iterable[int]]:
-    """Return a reader that extracts the numbers from `first` to `last` from a block of LISTGROUP.
+    """Return a reader for the article numbers in a block of LISTGROUP.
+
+    Numbers below `first` or above `last` are skipped.
 
     The numbers are returned in ascending order. The client filters the numbers, because old servers ignore
     the range argument of LISTGROUP.
@@ -321,7 +331,7 @@ def _list_groups(
 
 
 def _give_groups(session: NntpSession, block: type[DataBlock]) -> Dialogue[None]:
-    """Emit the list of groups, then the list of descriptions if the server sends one.
+    """Emit the list of groups, and then their descriptions if the server sends descriptions.
 
     The terminator of the first list separates the two lists.
     """

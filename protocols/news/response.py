@@ -33,7 +33,7 @@ from protocols.wire import Buffer, Reader, Rest, Secret, encode_line
 # The commands of this client (RFC 3977, 4642, 4643, 8054). The client does not implement POST, IHAVE or any
 # other command that changes data on a server (S05, no side effects).
 #
-# The only arguments from a URL are a checked group name, a checked message-id and an integer.
+# The only arguments from a URL are a group name, a message-id and an integer, all of them checked.
 
 #: The maximum size of a command line in bytes, including CR LF (RFC 3977 3.1).
 COMMAND_LIMIT = 512
@@ -62,8 +62,8 @@ class NntpVerb(enum.StrEnum):
     QUIT = "QUIT"
 
 
-#: Commands that must not be pipelined: the client waits for the response before the next command (RFC 3977
-#: 3.5, 5.3, RFC 4642, 4643, 8054).
+#: Commands that must not be pipelined. After such a command, the client waits for the response before it
+#: sends the next command (RFC 3977 3.5, 5.3, RFC 4642, 4643, 8054).
 ALONE = frozenset(
     {
         *(NntpVerb.MODE_READER, NntpVerb.STARTTLS, NntpVerb.COMPRESS_DEFLATE),
@@ -142,8 +142,8 @@ _GRANTED: dict[NntpVerb, dict[int, bool]] = {
     NntpVerb.LIST_NEWSGROUPS: {215: True},
     NntpVerb.QUIT: {205: False},
 }
-#: The codes below 400 that are defined by RFC 977, 2980, 3977, 4642, 4643, 4644, 6048 or 8054. A defined code
-#: is never interpreted by its first digit.
+#: The codes below 400 that RFC 977, 2980, 3977, 4642, 4643, 4644, 6048 or 8054 define. A defined code is
+#: never interpreted by its first digit.
 _LISTED = frozenset(
     {
         *(100, 101, 111, 199, 200, 201, 202, 203, 205, 206, 211, 215, 218, 220, 221, 222, 223, 224, 225),
@@ -165,7 +165,10 @@ class NntpResponse(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """Return the code and the escaped text for display (prevents terminal escape injection)."""
+        """Return the code and the text of the response for display.
+
+        The text is escaped, which prevents terminal escape injection.
+        """
         return ascii(f"{self.code} {decode_text(self.text)}".rstrip())
 
 
@@ -178,7 +181,9 @@ def decode_text(octets: bytes) -> str:
 
 
 def read_status(limit: int) -> Reader[NntpResponse]:
-    """Return a reader for the status line of any response; `block` of the result is always False.
+    """Return a reader for the status line of any response.
+
+    `block` of the result is always False.
 
     A lone LF also ends the line, because some old servers send LF instead of CR LF. RFC 3977 allows lines of
     512 octets; this reader accepts lines of up to `limit` bytes.
@@ -218,7 +223,7 @@ def parse_status(line: bytes) -> NntpResponse:
 
 
 def read_response(command: NntpCommand, limit: int) -> Reader[NntpResponse]:
-    """Return a reader for the status line of the response to `command`.
+    """Return a reader for the status line of the response to a command.
 
     The reader raises the errors of `read_status`, and `ProtocolError` if the code is invalid for the command.
     """
@@ -231,11 +236,11 @@ def read_response(command: NntpCommand, limit: int) -> Reader[NntpResponse]:
 
 
 def response_to(command: NntpCommand, response: NntpResponse) -> NntpResponse:
-    """Return the response to a command with the correct value of `block`.
+    """Return the response with the correct value of `block` for its command.
 
-    A refusal (4yz, 5yz) never has a block. A code that is not defined by an RFC is interpreted by its first
-    digit if the command has only responses without a block. For other commands, an undefined code raises
-    `ProtocolError`, because the client cannot know whether a block follows.
+    A refusal (4yz, 5yz) never has a block. If no RFC defines a code, the first digit decides, but only for a
+    command whose responses never have a block. For other commands, an undefined code raises `ProtocolError`,
+    because the client cannot know whether a block follows.
     """
     if response.refused:
         return response
@@ -265,7 +270,10 @@ class GroupSelection:
 
 
 def parse_selected(response: NntpResponse) -> GroupSelection:
-    """Parse the three numbers in a 211 response to GROUP; the group name after the numbers may be missing."""
+    """Parse the three numbers in a 211 response to GROUP.
+
+    The group name after the numbers may be missing.
+    """
     words = response.text.split()[:3]
     if len(words) < 3 or not all(map(is_number, words)):
         raise ProtocolError(f"expected three numbers for a group, got {response.shown}")
@@ -273,7 +281,7 @@ def parse_selected(response: NntpResponse) -> GroupSelection:
 
 
 def is_number(word: bytes) -> bool:
-    """Return whether the token has only digits, and at most `MOST_DIGITS` digits."""
+    """Return whether a token is a number: only digits, at most `MOST_DIGITS`."""
     return word.isdigit() and len(word) <= MOST_DIGITS
 
 
@@ -289,9 +297,9 @@ def message_id_of(response: NntpResponse) -> bytes | None:
     return None if message_id in (b"", b"0") else message_id
 
 
-# -- The exceptions for 4yz and 5yz responses (RFC 3977 3.2.1; the codes of RFC 4642 and 4643). Only the code
-# determines the exception, never the text. Preconditions (reader mode, a login, TLS) are handled earlier, in
-# `protocols.news.negotiation`.
+# -- The exceptions for 4yz and 5yz responses (RFC 3977 3.2.1; the codes of RFC 4642 and 4643). The exception
+# depends only on the code, and never on the text. Preconditions (reader mode, a login, TLS) are handled
+# earlier, in `protocols.news.negotiation`.
 
 _MEANINGS: dict[int, tuple[type[Declined], str]] = {
     400: (TryLater, "the server is closing"),
@@ -312,7 +320,10 @@ _MEANINGS: dict[int, tuple[type[Declined], str]] = {
 
 
 def refusal(doing: NntpCommand | str, response: NntpResponse) -> Declined | ProtocolError:
-    """Return the exception for a response that refuses the command or action `doing`."""
+    """Return the exception for a refused command or action.
+
+    `doing` is the command or the action.
+    """
     if response.code in (412, 482):
         return ProtocolError(f"{doing}: {response.shown} is not possible after the previous commands")
     kind, meaning = _MEANINGS.get(response.code, (Declined, "refused"))
@@ -322,7 +333,10 @@ def refusal(doing: NntpCommand | str, response: NntpResponse) -> Declined | Prot
 def make_declined(
     kind: type[Declined], doing: NntpCommand | str, response: NntpResponse, meaning: str
 ) -> Declined:
-    """Return the exception for a refusal, with a class and a meaning that the caller chooses."""
+    """Return the exception for a refusal.
+
+    The caller chooses the class of the exception and the meaning of the refusal.
+    """
     text = decode_text(response.text)
     return kind(f"{doing}: {meaning}: the server said {response.shown}", code=str(response.code), text=text)
 
@@ -341,7 +355,7 @@ _END_LENGTH = 5  # CR LF . CR LF
 
 
 class DataBlock:
-    """An incremental decoder that consumes one block from a buffer and returns the content of the block.
+    """A decoder for one block. It reads the block from a buffer and returns the content.
 
     The decoder has three states:
 
@@ -374,13 +388,16 @@ class DataBlock:
         return content
 
     def read(self, buffer: Buffer) -> Generator[None, None, bytes]:
-        """Return the next bytes of the content, or empty bytes at the end of the block."""
+        """Return the next bytes of the content.
+
+        The result is empty at the end of the block.
+        """
         while not (content := self.take(buffer)) and not self.ended:
             yield
         return content
 
     def _begin(self, buffer: Buffer) -> None:
-        """Decode the start of the first line, which does not follow a line end."""
+        """Decode the start of the first line, which has no line end before it."""
         first = buffer.peek(3)
         if first == b".\r\n":
             self.terminator = buffer.take(3)
@@ -420,7 +437,7 @@ class UntouchedBlock(DataBlock):
 
 
 def _open_length(buffer: Buffer) -> int:
-    """Return the length of the longest suffix of the buffer that may begin a terminator or a stuffed line."""
+    """Return the number of bytes at the buffer's end that may begin a terminator or a dot-stuffed line."""
     tail = buffer.tail(_END_LENGTH - 1)
     for start in range(len(tail)):
         if tail[start:] in (b"\r", b"\r\n", b"\r\n.", b"\r\n.\r"):
@@ -429,7 +446,8 @@ def _open_length(buffer: Buffer) -> int:
 
 
 def _undot(octets: bytes) -> bytes:
-    # A line that begins with a period is rare, and `find` is thirty times faster than the regular expression.
+    # Lines that begin with a period are rare. The search with `find` is thirty times faster than the regular
+    # expression.
     return _PERIOD.sub(b"", octets) if octets.find(b"\r\n.") >= 0 else octets
 
 
@@ -438,7 +456,9 @@ def cut_block(received: int) -> Truncated:
 
 
 def read_block(limit: int) -> Reader[bytes]:
-    """Return a reader for the complete content of a block.
+    """Return a reader for the content of a block.
+
+    The reader returns the content after the complete block has arrived.
 
     Raises:
         LimitExceeded: the content is longer than `limit` bytes (lines).
@@ -495,7 +515,7 @@ def give_block(block: DataBlock, what: str, given: int = 0) -> Dialogue[None]:
 
 
 class BlockLines:
-    """An incremental splitter of a block's content into lines; an incomplete last line is buffered.
+    """A splitter of a block's content into lines. It buffers an incomplete last line.
 
     Raises:
         LimitExceeded: a line is longer than `limit` bytes (line).
@@ -517,7 +537,7 @@ class BlockLines:
         return lines
 
     def finish(self) -> list[bytes]:
-        """Return the text after the last line end, if the content does not end with a line end."""
+        """Return the last line if it does not end with a line end."""
         rest, self._rest = bytes(self._rest), bytearray()
         return [rest] if rest else []
 

@@ -61,7 +61,10 @@ class Capabilities(NamedTuple):
 
     @property
     def in_transit(self) -> bool:
-        """Return whether the server can read articles only after MODE READER (RFC 3977 5.3)."""
+        """Return whether the server is in transit mode (RFC 3977 5.3).
+
+        Such a server can read articles only after MODE READER.
+        """
         return self.has(b"MODE-READER") and not self.has(b"READER")
 
 
@@ -74,7 +77,10 @@ def parse_capabilities(octets: bytes) -> Capabilities:
 
 
 def require_whole_response(response: Dialogue[T]) -> Dialogue[T]:
-    """Read a response; raise `Disconnected` instead of `Truncated` if the response is incomplete."""
+    """Read a response.
+
+    If the response is incomplete, `Disconnected` is raised instead of `Truncated`.
+    """
     try:
         return (yield from response)
     except Truncated as error:
@@ -82,14 +88,14 @@ def require_whole_response(response: Dialogue[T]) -> Dialogue[T]:
 
 
 class RequestReissue(Exception):
-    """The signal that the request of a dialogue was discarded and must be sent again.
+    """An exception: the request of a dialogue was discarded and must be sent again.
 
     Every dialogue catches this exception.
     """
 
 
 class NotShareable(Exception):
-    """The signal that the connection has a login with credentials for another scheme (S11).
+    """An exception: the connection has a login with credentials for another scheme (S11).
 
     Every dialogue catches this exception.
     """
@@ -102,8 +108,8 @@ class NntpState:
     Attributes:
         outstanding: The commands that were sent and not answered, oldest first.
         groups_outstanding: The number of outstanding commands that select a group.
-        request_ended: Whether the current sender has sent its complete request, so that the next dialogue may
-            send.
+        request_ended: Whether the dialogue that sends at present has sent its complete request. If so, the
+            next dialogue may send.
         generation: The number of times that all outstanding commands were discarded. A request of an earlier
             generation must be sent again.
         closing: Whether the server announced that it will close the connection.
@@ -157,7 +163,7 @@ class NntpState:
 
     @property
     def has_room(self) -> bool:
-        """Return whether the pipeline can take the request of another dialogue."""
+        """Return whether the pipeline has space for the request of another dialogue."""
         return self.greeted and self.request_ended and not self.closing and len(self.outstanding) < WINDOW
 
     @property
@@ -235,7 +241,10 @@ class NntpSession:
         yield self._say(commands)
 
     def say_last(self, *commands: NntpCommand) -> Dialogue[None]:
-        """Send the last commands of a request in one write; afterwards other dialogues may send."""
+        """Send the last commands of a request in one write.
+
+        After this write, other dialogues may send.
+        """
         yield from self.start_request()
         self.state.request_ended = True
         yield self._say(commands)
@@ -243,8 +252,7 @@ class NntpSession:
     def start_request(self) -> Dialogue[None]:
         """Wait until all earlier dialogues on the connection have sent their requests.
 
-        Afterwards, other dialogues cannot change the state of the connection until this dialogue has sent its
-        commands.
+        Then no other dialogue changes the state of the connection until this dialogue has sent its commands.
 
         Raises:
             NotShareable: the connection has a login with credentials for another scheme.
@@ -315,7 +323,7 @@ class NntpSession:
     def hear_capabilities(self, willing: bytes) -> Dialogue[NntpResponse]:
         """Request the capabilities of the server, and store them in the state.
 
-        `willing` is the list of capabilities that a plan expects.
+        `willing` is the expected list of capabilities in a plan.
         """
         response = yield from self.request(NntpCommand(NntpVerb.CAPABILITIES), NntpResponse(101, block=True))
         if response.block:
@@ -369,8 +377,8 @@ def is_loopback(peer: object) -> bool:
 # - The output must not exceed `ratio` times the input. The first mebibyte of output is exempt.
 # - The input must not contain more than a mebibyte in a row that does not produce output.
 
-#: The number of output bytes before the ratio is checked, and the maximum number of input bytes in a row that
-#: do not produce output.
+#: The number of output bytes after which the compression ratio is checked. The number is also the maximum of
+#: consecutive input bytes without output.
 _GRACE = 1_048_576
 
 
@@ -406,7 +414,10 @@ class Deflate:
         self.has_more = True
 
     def read(self, most: int) -> bytes:
-        """Return at most `most` bytes of output, or empty bytes if more input is needed."""
+        """Return decompressed bytes, at most `most`.
+
+        The result is empty if more input is needed.
+        """
         if not self.has_more:
             return b""
         before = len(self._waiting)

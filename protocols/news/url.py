@@ -96,7 +96,9 @@ def parse_news(text: UrlText) -> NewsUrl:
 
 
 def _parse_article(text: UrlText, start: int) -> tuple[bytes | None, bytes | None]:
-    """Return the group and the message-id; exactly one of the two is set.
+    """Parse a group or a message-id.
+
+    Exactly one of the two results is set.
 
     A URL with an `@` that is not percent-encoded has a message-id.
     """
@@ -228,7 +230,7 @@ def build_nntp(url: NntpUrl) -> str:
 
 
 def names_of(url: NntpUrl) -> tuple[bytes, ...]:
-    """Return the group and, if the URL has one, the article number."""
+    """Return the group of the URL, and the article number if the URL has one."""
     if not url.group:
         return ()
     return (url.group,) if url.article is None else (url.group, b"%d" % url.article)
@@ -240,7 +242,9 @@ def as_group(url: NntpUrl) -> NntpUrl:
 
 
 def by_number(url: NewsUrl) -> str | None:
-    """Return the nntp URL for the group of a news URL, or None if the URL does not name a server.
+    """Return the nntp URL for the group of a news URL.
+
+    The result is `None` if the URL does not name a server.
 
     An nntp URL can name an article by its number.
     """

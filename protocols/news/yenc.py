@@ -1,8 +1,8 @@
-"""The decoding of yEnc (www.yenc.org, draft 1.3): binary files in the lines of an article.
+"""The decoder for yEnc (www.yenc.org, draft 1.3), which encodes binary files in the lines of an article.
 
 A file begins with a line `=ybegin` and ends with a line `=yend`. In a part of a file, a line `=ypart` follows
-`=ybegin`. Each byte is encoded as its value plus 42. If the result is NUL, CR, LF or `=`, the encoded form is
-an escape sequence: `=`, and the result plus 64. The decoder ignores lines outside a file.
+`=ybegin`. Each byte is encoded as its value plus 42. If the encoded value is NUL, CR, LF or `=`, an escape
+sequence is written: `=`, and then the encoded value plus 64. The decoder ignores lines outside a file.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class YencBegin(NamedTuple):
     """The start of a file or of a part of a file.
 
     `size` is the size of the file. The decoded bytes that follow belong to the byte range from `begin` to
-    `end` of the file. Only a part of a file has a `part` number, and possibly the `total` number of parts.
+    `end` of the file. If the file was posted in parts, `part` is the part's number, and `total` the number of
+    parts if it is known.
     """
 
     name: bytes
@@ -47,8 +48,8 @@ class YencEnd(NamedTuple):
 
     `error` is set if the size or the checksum differs from the announced value.
 
-    `is_proved` is set if a checksum was compared. `crc32` is the checksum of the complete file, if the line
-    `=yend` of a part contains this checksum.
+    `is_proved` is set if a checksum was compared. `crc32` is the checksum of the complete file. In the line
+    `=yend` of a part, this checksum is optional.
     """
 
     error: IntegrityError | None
@@ -106,7 +107,8 @@ class YencDecoder:
     def _read(self, lines: bytes) -> Iterator[YencBegin | bytes | YencEnd]:
         at = 0
         while found := _KEYWORD.search(lines, at):
-            # `\A` matches only at the start of complete lines; a later match includes the line end before it
+            # `\A` matches only at the start of a complete line. A later match also includes the line end
+            # before the line
             start = found.start() + found[0].startswith(b"\n")
             yield from self._decode(lines[at:start])
             end = lines.find(b"\n", start)
@@ -161,7 +163,7 @@ class YencDecoder:
         wanted = begin.end - begin.begin
         stated = _number(fields, b"size", "=yend")
         crc = _checksum(fields, b"crc32")
-        # in the =yend of a part, crc32 is the checksum of the complete file
+        # in the =yend of a part, `crc32` is the checksum of the complete file, and `pcrc32` of the part
         own = crc if begin.part is None else _checksum(fields, b"pcrc32")
         if begin.part is not None and own is None and begin.end == begin.size and begin.begin == 0:
             own = crc
@@ -184,7 +186,10 @@ class YencDecoder:
 
 
 def _parse_begin(rest: bytes) -> YencBegin:
-    """Parse the fields of `=ybegin`; the name comes last, and may contain blanks."""
+    """Parse the fields of `=ybegin`.
+
+    The name is the last field, because it may contain blanks.
+    """
     found = _NAME.search(rest)
     if found is None:
         raise ProtocolError("=ybegin has no name")
