@@ -1,6 +1,6 @@
 """ftp and ftps: RFC 1738 3.2 (the URL), RFC 959, 1123, 2228, 2389, 2428, 3659, 4217.
 
-`url` parses the URL. Each of the other modules imports only modules that are below it in this list:
+`url` parses the URL. Each module in the following list imports only modules below it:
 
 - `dialogue`: selects the commands for a file, a listing or only metadata
 - `session`: logs in and changes to the URL's directory

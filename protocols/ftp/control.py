@@ -14,11 +14,11 @@ from protocols.step import Dialogue, Send, receive
 from protocols.wire import Secret, encode_line, encode_refusals
 
 # Reuse of a control connection. The draft of RFC 1738 says that a CWD cannot be undone in general. Therefore
-# a connection is reused in only two cases. In the first case, the CWD arguments of the working directory and
-# of the URL are equal, byte for byte. In the second case, the client can return to the login directory. To
-# return, the client sends `CWD` with the path that `PWD` returned after login. `PWD` must then return this
-# path again. Paths are not compared in any other way and are never joined. The connection pool stores the
-# `FtpSessionState` with the connection.
+# a connection is reused in only two cases. In the first case, the CWD arguments of the connection's working
+# directory are the same bytes as the CWD arguments of the URL. In the second case, the client can return to
+# the login directory. To return, the client sends `CWD` with the path that `PWD` returned after login. `PWD`
+# must then return this path again. Paths are not compared in any other way and are never joined. The
+# connection pool stores the `FtpSessionState` with the connection.
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class LoginKey:
 
 
 def stands_in(cwds: tuple[bytes, ...], state: object) -> bool:
-    """Return whether a connection with this state is in the directory of these CWD arguments."""
+    """Return whether the working directory of a connection belongs to these CWD arguments."""
     return isinstance(state, FtpSessionState) and state.route(cwds) is DirectoryRoute.STAY
 
 
@@ -151,7 +151,8 @@ class Control:
     def say_together(self, *lines: Line) -> Dialogue[None]:
         """Send commands in one write, to a server that processes them in order (pipelining).
 
-        The attribute `commands` counts the commands as one command, because all fail if the first fails.
+        The attribute `commands` counts these commands as one command, because all of them fail if the first
+        command fails.
         """
         self.commands += 1
         yield Send(lines)

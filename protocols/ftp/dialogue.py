@@ -76,12 +76,12 @@ UNIMPLEMENTED = (500, 502, 504)
 _NAMES_FACTS = re.compile(rb" *MLS[TD]\b", re.IGNORECASE)
 #: The reply codes to NLST of an empty directory. Servers send the same codes to NLST of a missing name.
 _PERHAPS_EMPTY = (450, 550)
-#: The reply codes to MLSD and LIST after which another command may still list the directory. Pure-FTPd
-#: replies 501 to MLSD of a file.
+#: The replies to MLSD and LIST that permit another command for the directory. Pure-FTPd replies 501 to MLSD
+#: of a file.
 _LISTED_OTHERWISE = (*UNIMPLEMENTED, 501, *_PERHAPS_EMPTY)
 
 
-#: The additional metadata of a directory, with the path that PWD returned.
+#: The additional metadata of a directory, such as the path from PWD.
 Told: TypeAlias = "dict[str, JsonValue] | None"
 
 
@@ -169,14 +169,17 @@ def _wants_facts(session: FtpSession) -> Dialogue[bool]:
 
 
 def _is_detailed(options: Options) -> bool:
-    """Return whether the caller needs kinds, sizes and dates, as for a listing of entries."""
+    """Return whether the caller needs a listing with kinds, sizes and dates."""
     return (options.detailed or options.want == "listing") and not options.nlst
 
 
 def _check_empty(
     session: FtpSession, argument: bytes, ended: TransferRefusal | CompleteTransfer
 ) -> Dialogue[None]:
-    """Check with CWD that the directory exists, after an NLST without names. Otherwise, raise an error."""
+    """Check that the directory exists after an NLST that returned no names.
+
+    The check uses CWD. Otherwise, raise an error.
+    """
     verb = (b"NLST", argument) if argument else (b"NLST",)
     if isinstance(ended, TransferRefusal) and (ended.started or ended.reply.code not in _PERHAPS_EMPTY):
         raise refuse_transfer(ended, *verb)
@@ -248,11 +251,11 @@ def _list_lines(session: FtpSession, told: Told) -> Dialogue[bool]:
 
 
 def describe(session: FtpSession) -> Dialogue[Reply]:
-    """Return the metadata of the URL's object, without a data connection.
+    """Return the metadata of an object, without a data connection.
 
     The kind is `Kind.UNKNOWN` if the server supports neither SIZE nor MDTM and the name is not a directory.
-    In type A, the size is unknown: SIZE returns the number of stored bytes, which differs from the number of
-    transferred bytes.
+    In type A, the size is unknown, because SIZE returns the number of stored bytes. The number of transferred
+    bytes differs from it.
     """
     if session.url.typecode == "d" or not session.name:
         return (yield from _describe_directory(session))
@@ -279,10 +282,10 @@ def _file(session: FtpSession, size: int | None, modified: datetime | None) -> R
 
 
 def _describe_unsized(session: FtpSession, sized: ControlReply, modified: datetime | None) -> Dialogue[Reply]:
-    """Return the metadata of a name whose size is unknown.
+    """Return the metadata of a name if the server did not return its size.
 
-    The name may be a directory, a missing name, or a file on a server without SIZE. Only CWD can recognize a
-    directory, because some servers also return the time of a directory.
+    The name may be a directory, a missing name, or a file on a server without SIZE. Only CWD shows that a
+    name is a directory, because some servers return a time for a directory, too.
     """
     if session.url.typecode is None:
         yield PlanNote("the name may be a directory: CWD shows it")
@@ -302,8 +305,8 @@ def retrieve(
     """Return the steps of a retrieval.
 
     The body begins with the first data, or when the final reply shows that the file is empty. The body ends
-    after the final reply of the transfer. The client retries once on a new connection after two kinds of
-    failures: a 421 reply before any data, and a failure of the first command on a pooled connection.
+    after the final reply of the transfer. The client retries once on a new connection. The retry follows a
+    421 reply before any data, or a failure of the first command on a pooled connection.
 
     Returns:
         The state of the connection if the connection can be reused, otherwise None.
@@ -347,7 +350,9 @@ def _inquire(session: FtpSession) -> Dialogue[None]:
 
 
 def check_expressible(url: FtpUrl) -> None:
-    """Check that a URL of a file has a name, because RETR needs an argument.
+    """Check that the URL of a file has a file name.
+
+    RETR needs the file name as its argument.
 
     Raises:
         InvalidUrl: The typecode requests a file, and the name is empty.
@@ -388,7 +393,10 @@ def _fetch(session: FtpSession) -> Dialogue[None]:
 
 
 def retrieve_file(session: FtpSession) -> Dialogue[TransferRefusal | None]:
-    """Retrieve the file up to the final reply, and return the refusal if the server refused RETR."""
+    """Retrieve the file up to the final reply.
+
+    If the server refused RETR, the refusal is returned.
+    """
     code = b"A" if session.url.typecode == "a" else b"I"
     control = session.control
     yield from set_type(control, code)
@@ -430,7 +438,7 @@ def _measure_text(session: FtpSession) -> Dialogue[FtpTransfer]:
     """Plan a transfer in type A, without SIZE.
 
     In type A, some servers return the size of the stored file for SIZE, and other servers return the size of
-    the transferred text. MDTM is sent only if the caller has a copy that may be outdated.
+    the transferred text. MDTM is sent only to check whether the caller's copy is outdated.
     """
     modified = (yield from request_time(session)) if session.options.held is not None else None
     form = BodyForm.FILE if session.options.raw else BodyForm.TEXT
@@ -441,8 +449,8 @@ def _measure(session: FtpSession) -> Dialogue[FtpTransfer]:
     """Plan a transfer in type I: send SIZE, and MDTM if the modification time is needed.
 
     If the server refuses SIZE, the transfer continues without a size. The modification time is needed to set
-    the time of the saved file, or to check whether a partial file is outdated. If a listing contained the
-    metadata, the client requests the metadata again only for the transfer of a range.
+    the time of the saved file, or to check whether a partial file is outdated. If a listing has already
+    returned the metadata, the client requests the metadata again only for the transfer of a range.
     """
     options = session.options
     is_part = options.start or options.stop is not None
@@ -458,8 +466,8 @@ def _measure(session: FtpSession) -> Dialogue[FtpTransfer]:
 def _asks_together(session: FtpSession) -> bool:
     """Return whether to send EPSV before the replies to SIZE and MDTM have arrived.
 
-    Sending EPSV early saves a round trip. EPSV is sent early only if the complete file is transferred in any
-    case, so that the two replies cannot change the transfer.
+    Sending EPSV early saves a round trip. EPSV is sent early only if the complete file is always transferred,
+    so that the replies cannot change the transfer.
     """
     state, options = session.state, session.options
     is_whole = options.held is None and not options.start and options.stop is None
@@ -467,7 +475,10 @@ def _asks_together(session: FtpSession) -> bool:
 
 
 def _measure_and_request_port(session: FtpSession) -> Dialogue[tuple[FtpTransfer, PassiveReply]]:
-    """Plan a transfer like `_measure`, and send EPSV in the same write to save a round trip (pipelining)."""
+    """Plan a transfer, and send EPSV in the same write.
+
+    This pipelining saves a round trip. The plan is the same as in `_measure`.
+    """
     control, options = session.control, session.options
     size, modified, _ = options.listed
     is_listed, asks_time = size is not None, modified is None and options.want == "file"
@@ -484,7 +495,9 @@ def _measure_and_request_port(session: FtpSession) -> Dialogue[tuple[FtpTransfer
 
 
 def _restart(session: FtpSession, planned: FtpTransfer) -> Dialogue[FtpTransfer]:
-    """Send REST if the caller's partial file has the same version, and SIZE covers the requested range.
+    """Send REST with the offset of the transfer.
+
+    REST is sent only if the caller's partial file has the same version and SIZE covers the requested range.
 
     If the start is beyond the end of the file, vsftpd sends an empty file and 226. Therefore the client
     compares the start with the reply to SIZE before it sends REST. If the server refuses REST, the body
@@ -516,7 +529,7 @@ _GRANTED = {
     b"EPSV": b"229",
     b"QUIT": b"221",
 }
-#: Values in replies that the client ignores during a replay: the port, and the text after the login.
+#: Values in expected replies that the client ignores during a replay: the port, and the text after the login.
 _ANY_PORT = b"(|||1024|)"
 _ARCHIVE = b"archive"
 

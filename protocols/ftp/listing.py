@@ -31,8 +31,8 @@ from protocols.syntax import encode
 _MONTHS = (b"jan", b"feb", b"mar", b"apr", b"may", b"jun", b"jul", b"aug", b"sep", b"oct", b"nov", b"dec")
 _MONTH_NAME = b"(?i:" + b"|".join(_MONTHS) + b")"
 _CLOCK = rb"[0-9]{1,2}:[0-9]{2}"
-#: The formats of a date in a line of Unix. Repetitions are limited, because the peer chooses the length of a
-#: line (ReDoS).
+#: The date formats in the lines of a Unix listing. Repetitions are limited, because the peer chooses the
+#: length of a line (ReDoS).
 DATE = (
     rb"(?:"
     + _MONTH_NAME
@@ -94,7 +94,7 @@ def parse_date(octets: bytes, now: datetime | None) -> ListDate:
 
 
 def at_second(second: int) -> datetime:
-    """Return the time `second` seconds after 1970-01-01, in UTC."""
+    """Return a time in UTC from the number of seconds since 1970-01-01."""
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=second)
 
 
@@ -166,7 +166,7 @@ _MODE = re.compile(rb"(?P<type>[-dlbcpsDCMn])[-rwxsStTlL]{9}[+.@]?")
 _UNIX = re.compile(rb"(?<= )" + _SIZE + rb" {1,40}(?P<date>" + DATE + rb") " + _NAME)
 #: The name of a month in another language.
 _MONTH = rb"(?![0-9]+ )[^ ]{1,40}"
-#: A day and the name of a month in another language, in either order, then the year or the time.
+#: A day and a month name in an unknown language, in either order, before the year or the time.
 _UNREAD = re.compile(
     rb"(?<= )"
     + _SIZE
@@ -236,7 +236,10 @@ def is_heading(line: bytes, *, first: bool) -> bool:
 
 
 def read_line(line: bytes, now: datetime | None) -> ListLine | None:
-    """Parse a LIST line, or return None for an unknown format. A missing year is derived from `now`."""
+    """Parse a LIST line.
+
+    The result is `None` for an unknown format. A missing year is derived from `now`.
+    """
     for form in (_read_eplf, _read_dos, _read_netware, _read_unix, _read_vms):
         if (found := form(line, now)) is not None:
             return found
@@ -340,14 +343,17 @@ def _number(digits: str, most: int) -> int | None:
     return number if number <= LARGEST else None
 
 
-#: The maximum number of bytes of names that are stored to detect a common prefix (see `NlstReader`).
+#: The maximum number of bytes of names that are buffered to detect a common prefix (see `NlstReader`).
 #: Directories with fewer names are stored completely.
 _HELD = 8_192
 _MLSD_KINDS = {"file": Kind.DOCUMENT, "dir": Kind.DIRECTORY}
 
 
 def shown_name(name: bytes) -> str:
-    """Return a name for display: UTF-8, with other bytes as surrogates, and CR and LF escaped."""
+    """Return a name for display.
+
+    The name is decoded as UTF-8 with other bytes as surrogates, and CR and LF are escaped.
+    """
     text = name.decode("utf-8", "surrogateescape")
     return text.replace("\r", "\\x0d").replace("\n", "\\x0a")
 
@@ -365,7 +371,10 @@ class _UnixDirectory:
         self._reported: set[str] = set()
 
     def entry(self, name: bytes, raw: bytes) -> Entry | None:
-        """Return an entry, or None for the directory itself, its parent, and names outside the directory."""
+        """Return the entry for a name.
+
+        The result is `None` for the directory itself, its parent, and names outside the directory.
+        """
         if name in (b"", b".", b".."):
             return None
         if not _is_name(name):
@@ -385,7 +394,10 @@ class _UnixDirectory:
         return Entry(name=shown_name(name), raw=raw)
 
     def report(self, rule: str, words: str, octets: bytes) -> None:
-        """Report a rule once per listing, because a server may violate it in any number of lines."""
+        """Report the violation of a rule, at most once per listing and rule.
+
+        A server may violate a rule in every line.
+        """
         if rule not in self._reported:
             shown = octets[:200].decode("utf-8", "backslashreplace")
             self._findings.append(Finding(rule, "warn", f"{words}: {shown!r}"))
@@ -430,7 +442,7 @@ class NlstReader:
                 yield entry
 
     def _weigh(self, line: bytes) -> Iterator[Entry]:
-        """Store a line, until the reader has detected whether the server sends the prefix."""
+        """Buffer a line until it is known whether the server sends a common prefix."""
         self._held.append(line)
         self._room = max(0, self._room - len(line))
         if not line.startswith(self._prefix):
@@ -495,8 +507,8 @@ class MlsdReader:
     """A reader of MLSD output (`fact=value;…; name`, one per line) that creates entries.
 
     A line without facts becomes an entry of unknown kind without a URL. If a name contains an LF, ProFTPD
-    sends a line without facts. `extra` contains all facts, including unknown facts. `extra` also contains the
-    target of a link, if the server sends the target.
+    sends a line without facts. `extra` contains all facts, including unknown facts. If the server sends the
+    target of a link, `extra` also contains the target.
 
     Raises:
         LimitExceeded: As in `NlstReader`.
@@ -538,7 +550,7 @@ class MlsdReader:
 
 
 def _split_facts(line: bytes) -> tuple[dict[str, str], bytes, bool] | None:
-    """Return the facts, the name, and whether a fact occurs twice.
+    """Return the facts and the name of a line, and whether a fact occurs twice.
 
     The facts end at the first `; `, because a value may contain a blank. A line that begins with a blank has
     no facts (RFC 3659 7.2).
@@ -556,7 +568,7 @@ def _split_facts(line: bytes) -> tuple[dict[str, str], bytes, bool] | None:
 
 def _with_facts(entry: Entry, facts: dict[str, str], kind: str) -> Entry:
     extra: dict[str, JsonValue] = dict(facts)
-    # The size of a link is the size of the link itself and not of its target. A device has no size.
+    # For a link, the size is the size of the link itself, and not of its target. A device has no size.
     sized = kind in ("", *_MLSD_KINDS)
     target = facts.get("type", "").partition(":")[2]
     if _is_link(kind) and target:
@@ -624,7 +636,10 @@ class ListReader:
         yield from self._entries(self._lines.finish())
 
     def _settle(self) -> Iterator[Entry]:
-        """Decide which line end the server uses, and return the entries of the stored bytes."""
+        """Detect the line end of the server.
+
+        The entries of the buffered bytes are returned.
+        """
         held, self._held = self._held, None
         if held is not None:
             self._lines.by_network = 2 * held.count(b"\r\n") >= held.count(b"\n") > 0

@@ -1,9 +1,9 @@
-"""FTP replies: parsing, errors, and values in the text of a reply (RFC 959 4.2, RFC 1123 4.1.2).
+"""FTP replies: their syntax, errors, and the values in their text (RFC 959 4.2, RFC 1123 4.1.2).
 
-A reply is `ddd SP text`, or `ddd-text` and all lines up to a line that starts with the same digits and a
-blank. The bytes may contain Telnet commands (RFC 854). Telnet commands are removed before a line is parsed,
-because the code of an option may be the byte LF. The text of a reply is meant for users, but some replies
-contain values that the client needs.
+A reply is one line `ddd SP text`, or several lines. The first of several lines is `ddd-text`, and the last
+line starts with the same digits and a blank. The bytes may contain Telnet commands (RFC 854). Telnet commands
+are removed before a line is parsed, because the code of an option may be the byte LF. The text of a reply is
+meant for the user. Some replies also contain values that the client needs.
 """
 
 from __future__ import annotations
@@ -54,21 +54,30 @@ class ControlReply(NamedTuple):
 
     @property
     def octets(self) -> bytes:
-        """Return the received text, with lines joined by LF."""
+        """Return the received text.
+
+        The lines are joined by LF.
+        """
         return b"\n".join(self.lines)
 
     @property
     def text(self) -> str:
-        """Return the text for display, without characters that control a terminal."""
+        """Return the text of the reply for display.
+
+        Characters that control a terminal are removed.
+        """
         return shown_text(self.octets)
 
     @property
     def shown(self) -> str:
-        """Return the code and the text for a message."""
+        """Return the code and the text of the reply for a message to the user."""
         return f"{self.code} {self.text}".rstrip()
 
     def hide_secret(self, secret: bytes) -> ControlReply:
-        """Return the reply with `secret` masked, because a server may repeat a secret in its reply."""
+        """Mask a secret in the reply.
+
+        A server may repeat the secret in its reply.
+        """
         if not secret or secret not in self.octets:
             return self
         return self._replace(lines=tuple(line.replace(secret, b"****") for line in self.lines))
@@ -112,7 +121,8 @@ def read_reply(limits: Limits) -> Reader[ControlReply]:
     The reader raises:
 
     - `ProtocolError` for bytes that are not a reply, and for NUL
-    - `LimitExceeded`: `line` for a line above the limit, `lines` for too many lines or more than 1 MiB
+    - `LimitExceeded`: the limit `line` for a line that is too long; the limit `lines` for too many lines, or
+      for more than 1 MiB
     - `Disconnected` at the end of the connection
     """
 
@@ -149,7 +159,7 @@ def _check_size(lines: int, octets: int, limits: Limits) -> None:
 
 
 def _take_line(buffer: Buffer, limit: int) -> Generator[None, None, bytes]:
-    """Return the bytes up to and including the LF that ends a line.
+    """Return the next line, including its final LF.
 
     An LF that is the code of a Telnet option does not end a line. Each byte is examined only once, because a
     server can send any number of options (otherwise quadratic time).
@@ -192,7 +202,8 @@ def _clean(raw: bytes, options: list[tuple[int, int]]) -> bytes:
     return line
 
 
-# Refusals: the error for a 4yz or 5yz reply, with the server's text (RFC 959 4.2.2, RFC 2228, RFC 2428).
+# Refusals: errors for 4yz and 5yz replies. The message contains the server's text (RFC 959 4.2.2, RFC 2228,
+# RFC 2428).
 #
 # The first digit determines the class of the error, except for the codes in the table. The code 550 means
 # both "missing" and "not allowed". A client cannot distinguish these cases, so the message mentions both.
@@ -226,7 +237,7 @@ _MEANINGS: dict[int, tuple[type[Declined], str]] = {
 
 
 def make_declined(reply: ControlReply, doing: str, hint: str = "") -> Declined:
-    """Return the error for a 4yz or 5yz reply to the command `doing`."""
+    """Return the error for a refusal (4yz or 5yz) of the command `doing`."""
     if is_full(reply):
         return refusal_of(TryLater, reply, f"{doing}: too many users are logged in", hint)
     if reply.code in _MEANINGS:
@@ -239,14 +250,17 @@ def make_declined(reply: ControlReply, doing: str, hint: str = "") -> Declined:
 def is_full(reply: ControlReply) -> bool:
     """Return whether the server refuses a login because too many users are logged in.
 
-    RFC 959 defines 421 for this case. Many servers send 530 instead, and only the text of the reply shows the
-    reason.
+    RFC 959 defines 421 for this case. Many servers send 530 instead. Only the text of the 530 reply shows
+    that the server has too many users.
     """
     return reply.code == 530 and re.search(_FULL, reply.text, re.IGNORECASE) is not None
 
 
 def refusal_of(kind: type[Declined], reply: ControlReply, message: str, hint: str = "") -> Declined:
-    """Return an error of the given class, with the server's reply in its message."""
+    """Return an error of the class `kind`.
+
+    Its message contains the server's reply.
+    """
     words = f"{message}: the server said {reply.shown!r}"
     return kind(f"{words}; {hint}" if hint else words, code=str(reply.code), text=reply.text)
 
@@ -272,8 +286,8 @@ def parse_size(reply: ControlReply) -> int | None:
 def parse_time(octets: bytes) -> datetime | None:
     """Parse `YYYYMMDDHHMMSS[.sss]` in UTC: a 213 reply to MDTM, or the MLSD fact `modify`.
 
-    Return None for a text that begins with `19100`. A server with the year 2000 bug sends this text for the
-    year 2000, not for 1910.
+    The result is `None` for a text that begins with `19100`. A server with the year 2000 bug sends this text
+    for the year 2000, not for 1910.
     """
     match = _TIME.fullmatch(octets)
     if match is None:
@@ -284,7 +298,9 @@ def parse_time(octets: bytes) -> datetime | None:
 
 
 def parse_path(reply: ControlReply) -> bytes | None:
-    """Return the path in a 257 reply: the text between quotes, with doubled quotes decoded.
+    """Return the path in a 257 reply.
+
+    The path is the text between quotes, in which doubled quotes are decoded.
 
     Return None without a closing quote (CVE-2017-1000254), for an empty path, and for a path with a control
     character. Some servers do not double a quote in the path, so the path may be wrong. Therefore the caller
@@ -299,8 +315,8 @@ def parse_path(reply: ControlReply) -> bytes | None:
 
 # The data connection: the port in a 229 reply (RFC 2428) or a 227 reply (RFC 959, RFC 1123 4.1.2.6).
 #
-# Only the port is used. The four host numbers of a 227 reply are ignored, because the data connection always
-# goes to the peer of the control connection (S13, FTP bounce; CVE-2020-8284).
+# Only the port is used. The four host numbers in a 227 reply are ignored. The data connection always goes to
+# the peer of the control connection (S13, FTP bounce; CVE-2020-8284).
 
 _ENTERING_EXTENDED = 229
 _EXTENDED = re.compile(rb"\(([!-~])\1\1(\d{1,5})\1\)")
@@ -331,7 +347,9 @@ def parse_extended(reply: ControlReply) -> int | None:
 
 
 def parse_passive(reply: ControlReply) -> int:
-    """Return the port of a 227 reply: six numbers anywhere in its text.
+    """Return the port in a 227 reply.
+
+    The six numbers may be anywhere in the text of the reply.
 
     Raises:
         ProtocolError: The six numbers are missing, a number is above 255, or the port is 0.
@@ -346,7 +364,10 @@ def parse_passive(reply: ControlReply) -> int:
 def read_offer(
     reader: Reader[ControlReply], parse: Callable[[ControlReply], int | None]
 ) -> Reader[PassiveReply]:
-    """Return a reader for a reply and its port."""
+    """Return a reader for a reply that contains a port.
+
+    The reader returns the reply and the port.
+    """
 
     def read(buffer: Buffer) -> Generator[Rest | None, None, PassiveReply]:
         reply = yield from reader(buffer)

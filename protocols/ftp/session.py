@@ -127,7 +127,9 @@ def _identify(control: Control, url: FtpUrl, options: Options) -> Dialogue[None]
 
 
 def _request_password(reply: ControlReply, user: bytes | None) -> Dialogue[bytes]:
-    """Return the password of the URL's user, from a prompt or a credential store.
+    """Return the user's password.
+
+    The password comes from a prompt or a credential store.
 
     The result is never the anonymous password. Without a password, the function raises an error.
     """
@@ -189,7 +191,9 @@ def arrive(session: FtpSession) -> Dialogue[None]:
 
 
 def return_to(control: Control, cwds: tuple[bytes, ...]) -> Dialogue[None]:
-    """Change to the URL's directory on a pooled connection, through the login directory if necessary.
+    """Change to the URL's directory on a pooled connection.
+
+    If necessary, the client changes to the login directory first.
 
     Raises:
         ConnectionNotReusable: The connection is busy, or the client cannot return to the login directory.

@@ -1,15 +1,16 @@
 """An FTP transfer: a data connection, a command, the data, the final reply (RFC 959 5, RFC 2428).
 
 The data connection is opened before the command is sent, because servers send 150 only after the data
-connection exists. Stream mode does not announce a length. Therefore a transfer is complete only if all these
+connection is open. Stream mode does not announce a length. Therefore a transfer is complete only if all these
 conditions are met:
 
 - the final reply is 2yz
 - the data ended in an orderly way (in TLS: with close_notify)
 - at least as many bytes arrived as SIZE announced
 
-The client closes the data connection before it waits for the final reply, because ProFTPD sends the final
-reply only afterwards. No command is sent between the transfer command and its final reply.
+The client closes the data connection before it waits for the final reply. The reason is that ProFTPD sends
+the final reply only after the data connection is closed. No command is sent between the transfer command and
+its final reply.
 """
 
 from __future__ import annotations
@@ -93,7 +94,10 @@ class FtpTransfer(NamedTuple):
 
     @property
     def expected(self) -> int | None:
-        """Return the expected number of bytes of the body, or None if SIZE did not return a number."""
+        """Return the expected size of the body in bytes.
+
+        The result is `None` if SIZE did not return a number.
+        """
         end = self.reply.size if self.reply.stop is None else self.reply.stop
         return None if end is None else max(0, end - self.reply.start)
 
@@ -157,7 +161,7 @@ def settle(reply: Reply, whole: CompleteTransfer) -> Dialogue[None]:
 
 
 def _is_announced(state: FtpSessionState, verb: bytes) -> bool:
-    """Return whether the server sends the reply 150 before the first byte of data.
+    """Return whether the server sends a 150 reply before the first byte of data.
 
     If the control connection uses TLS, a server may complete the TLS handshake of the data connection before
     150.
@@ -177,10 +181,10 @@ def _await_data(control: Control, doing: str, *, announced: bool) -> Dialogue[Bo
 
 
 def _weigh(heard: Sequence[ControlReply]) -> DataExpectation:
-    """Return whether data may still arrive after the received replies.
+    """Return whether the server may still send data after these replies.
 
-    If a refusal is the only reply, no data arrives. After a 1yz reply, the server may have sent data before
-    the refusal.
+    If the only reply is a refusal, the server sends no data. After a 1yz reply, the server may have sent data
+    before the refusal.
     """
     if heard[-1].preliminary:
         return DataExpectation.MORE
@@ -216,7 +220,9 @@ def _conclude_nothing(
 def _hear_final(
     control: Control, heard: list[ControlReply], received: int, planned: FtpTransfer, doing: str
 ) -> Dialogue[ControlReply]:
-    """Return the final reply of the transfer, which may have been received already.
+    """Return the final reply of the transfer.
+
+    The reply may be among the replies that were already received.
 
     Preliminary replies (1yz) are added to `heard`. Without a final reply, nothing proves that the transfer is
     complete, so `Truncated` is raised.
@@ -265,7 +271,10 @@ def _check_whole(
 
 
 def _broken_off(reply: ControlReply, received: int, planned: FtpTransfer, doing: str) -> Exception:
-    """Return the error for a final reply other than 2yz, regardless of the number of received bytes."""
+    """Return the error for a final reply other than 2yz.
+
+    The number of received bytes does not matter.
+    """
     if (received == 0 and reply.code != 426) or reply.intermediate:
         return refusal(reply, doing)
     message = f"{doing}: transfer aborted, the server said {reply.shown!r}"
@@ -304,7 +313,9 @@ def set_type(control: Control, code: bytes) -> Dialogue[None]:
 
 
 def open_data(control: Control, offer: PassiveReply | None = None) -> Dialogue[None]:
-    """Open the data connection with EPSV, or with PASV if EPSV fails (IPv4 only).
+    """Open the data connection.
+
+    The client sends EPSV, and PASV (IPv4 only) if EPSV fails.
 
     `offer` is the reply to EPSV, if the reply has already arrived. Without `offer`, EPSV is sent.
     """

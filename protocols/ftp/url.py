@@ -90,12 +90,12 @@ def with_name(url: FtpUrl, *names: bytes) -> FtpUrl:
 
 
 def names_of(url: FtpUrl) -> tuple[bytes, ...]:
-    """Return the CWD arguments and, if the URL has a name, the name."""
+    """Return the CWD arguments of the URL, and the file name if the URL has one."""
     return (*url.cwds, url.name) if url.name else url.cwds
 
 
 def as_directory(url: FtpUrl) -> FtpUrl:
-    """Return the URL that requests the same object as a directory.
+    """Return the URL of the same object as a directory listing.
 
     The name in the URL becomes the last CWD argument.
     """
