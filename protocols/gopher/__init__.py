@@ -2,7 +2,8 @@
 
 - `url`: the URL and the item types
 - `request`: the request line of a URL
-- `dialogue`: the transaction (one request and its reply), or the target URL of an item that is never fetched
+- `dialogue`: the transaction, which is one request and its reply; some items only return a target URL and are
+  never fetched
 - `reply`: the format of a reply, its metadata and its body
 - `content`: the header line of a reply, dot-stuffing, detection of truncated replies
 - `menu`: menu lines and items
@@ -18,7 +19,10 @@ __all__ = ["GOPHER", "GOPHERS", "GopherUrl"]
 
 
 def _read_url_target(url: GopherUrl) -> str | None:
-    """Return the URL in the selector of an item of type h (`URL:…`); return None for other items."""
+    """Return the URL in the selector of an item of type h (`URL:…`).
+
+    The result is `None` for other items.
+    """
     if url.gophertype != "h":
         return None
     from protocols.gopher.menu import (

@@ -32,7 +32,7 @@ from protocols.wire import encode_block, encode_line
 
 # Views (`+VIEWS`, Gopher+ memo 2.5): the representations of an item (content negotiation). The requested view
 # determines how the reply is parsed. A reply does not name its view, and some servers always send the default
-# view. Therefore the client knows only the *requested* view, not the view that the server sent.
+# view. Therefore the client knows the *requested* view, but not the view that the server sent.
 
 MENU_VIEW = "application/gopher-menu"
 
@@ -50,7 +50,7 @@ class AlternateView:
     """A line of +VIEWS.
 
     Attributes:
-        identity: The text before the colon. A request for the view sends this text unchanged after a `+`.
+        identity: The text before the colon. A request for the view contains this text unchanged, after a `+`.
         language: The language of the view, an opaque string.
         about: The approximate size of the view in bytes, as announced by the server.
     """
@@ -80,7 +80,10 @@ def parse_view(line: bytes) -> AlternateView:
 
 
 def split_view(identity: bytes) -> tuple[str, str | None]:
-    """Return the media type, as written, and the language of a view."""
+    """Return the media type and the language of a view.
+
+    The media type is returned as written.
+    """
     media_type, _, language = identity.strip(b" ").partition(b" ")
     return display_text(media_type), display_text(language.strip(b" ")) or None
 
@@ -93,7 +96,9 @@ def _size(text: bytes) -> int | None:
 
 
 def kind_of_view(view: bytes) -> tuple[Kind, str] | None:
-    """Return the kind and media type of a framed reply to a request for `view`.
+    """Return the kind and the media type of a reply to a request for a view.
+
+    The reply has a Gopher+ header line.
 
     Return None if the request did not have a view. Kind and media type then depend on the item type.
     """
@@ -113,8 +118,8 @@ INFO = "INFO"
 #: memory exhaustion, because a record is parsed in one step.
 RECORD_LIMIT = 65_536
 
-#: The maximum number of bytes at the start of a line that are searched for a block's name; no known name is
-#: longer.
+#: The maximum number of bytes at the start of a line that are searched for a block's name. No known block
+#: name is longer.
 _OPENING_LIMIT = 4_096
 
 _OPENING = re.compile(rb"\+([^+: \t\r\n]+)(?::| |\Z) ?")
@@ -131,7 +136,7 @@ class AttributeBlock:
     Attributes:
         name: The block's name.
         lines: The lines of the block, without the leading blank.
-        reference: The item to which the opening line of the block refers; None without such a reference. The
+        reference: The item that the first line of the block refers to; None without such a reference. The
             item has the lines of the block. If a block has both lines and a reference, the lines take
             precedence.
     """
@@ -150,7 +155,7 @@ class AdminBlock:
     """The parsed ADMIN block.
 
     `modified` is the modification time in the local time of the server. The time zone of the server is
-    unknown. `facts` has all lines of the block as pairs of name and value.
+    unknown. `facts` has the name and the value of every line of the block.
     """
 
     name: str | None = None
@@ -164,7 +169,7 @@ class AdminBlock:
 class AttributeRecord:
     """The attributes of an item.
 
-    `info` is the item of the +INFO line, or None if the record does not begin with an +INFO line. `cut` is
+    `info` is the item in the +INFO line. It is `None` if the record does not begin with a +INFO line. `cut` is
     set if lines were dropped because they exceeded the line limit.
     """
 
@@ -173,7 +178,10 @@ class AttributeRecord:
     cut: bool = False
 
     def block(self, name: str) -> AttributeBlock | None:
-        """Return the block `name`; if the record has several such blocks, return the first with lines."""
+        """Return the block with this name.
+
+        If the record has several such blocks, the first block with lines is returned.
+        """
         named = [block for block in self.blocks if block.name == name]
         return next((block for block in named if block.lines), named[0] if named else None)
 
@@ -189,7 +197,7 @@ class AttributeRecord:
 
     @property
     def views(self) -> tuple[AlternateView, ...]:
-        """Return the item's views, in the server's order of preference."""
+        """Return the item's views in the order of the server, which is the order of preference."""
         block = self.block("VIEWS")
         return () if block is None else tuple(parse_view(line) for line in block.lines)
 
@@ -199,7 +207,9 @@ class AttributeRecord:
         return block.text if block is not None and block.lines else None
 
     def select(self, names: Iterable[str]) -> tuple[AttributeRecord, tuple[str, ...]]:
-        """Return the record reduced to +INFO and the blocks in `names`, and the names without a block.
+        """Return the record with only +INFO and the named blocks.
+
+        The second value has the names for which the record has no block.
 
         If `names` is empty, the record is returned unchanged. The client must select the blocks, because a
         server may also send blocks that were not requested.
@@ -213,10 +223,10 @@ class AttributeRecord:
 
 
 class BlockFilter:
-    """An incremental filter that keeps only the named blocks of attribute records.
+    """A filter that removes all except the named blocks from attribute records.
 
-    If `names` is empty, the filter keeps all blocks. The filter buffers only the start of a line until the
-    block of the line is known.
+    If `names` is empty, the filter keeps all blocks. The filter buffers the start of a line only until it
+    knows the line's block.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -244,7 +254,9 @@ class BlockFilter:
         return self._take(held)
 
     def _take(self, piece: bytes) -> bytes:
-        """Return a line, or a segment of a line, if its block was requested; otherwise return empty bytes.
+        """Return a line, or a segment of a line.
+
+        The result is empty if the line's block was not requested.
 
         The first segment of a line shows whether the line begins another block.
         """
@@ -254,7 +266,10 @@ class BlockFilter:
 
 
 def reduce_record(octets: bytes, names: Iterable[str]) -> bytes:
-    """Return the bytes of a record reduced to the blocks in `names`; keep all blocks if `names` is empty."""
+    """Remove all blocks except `names` from the bytes of a record.
+
+    If `names` is empty, all blocks stay.
+    """
     blocks = BlockFilter(names)
     return blocks.feed(octets) + blocks.finish()
 
@@ -333,7 +348,10 @@ class _OpenRecord:
 
 
 def parse_admin(lines: Iterable[bytes]) -> AdminBlock:
-    """Parse the lines of an ADMIN block; lines without the form `Name: value` are skipped."""
+    """Parse the lines of an ADMIN block.
+
+    A line that is not `Name: value` is skipped.
+    """
     facts: dict[str, bytes] = {}
     for line in lines:
         if found := _FACT.match(line):
@@ -380,13 +398,13 @@ FORM_LIMIT = 1_048_576
 Answer: TypeAlias = "bytes | bool | tuple[bytes, ...] | None"
 
 _LINE_END = re.compile(rb"\r\n|\n")
-#: The default answer of a SELECT line, at the end of the prompt. The University of Minnesota's clients also
-#: read the default answer from the prompt, and remove it from the displayed prompt.
+#: The default answer of a SELECT line, at the end of the prompt. The University of Minnesota's clients take
+#: the default answer from the prompt, too. The displayed prompt then does not contain the default answer.
 _DEFAULT_BEHIND = re.compile(r":([01])\s*\Z")
 
 
 class AskQuestion(enum.Enum):
-    """The kind of a form's line; the value is the case-insensitive keyword of the line."""
+    """The kind of a line in a form. The value is the keyword of the line, which is not case-sensitive."""
 
     NOTE = "note"
     ASK = "ask"
@@ -400,7 +418,10 @@ class AskQuestion(enum.Enum):
 
     @property
     def is_asked(self) -> bool:
-        """Return whether the line needs an answer; notes and lines of an unknown kind need no answer."""
+        """Return whether the line needs an answer.
+
+        Notes and lines of an unknown kind need no answer.
+        """
         return self not in (AskQuestion.NOTE, AskQuestion.UNKNOWN)
 
 
@@ -416,8 +437,8 @@ class AskLine:
         word: The keyword of the line, as the server sent it.
         choices: The options of the line. The chosen option is sent unchanged; the first option is the
             default.
-        default: The default answer, or None. A line that asks for a file to upload has no default, because
-            only the user may choose this file.
+        default: The default answer, or None. A line that requests a file for an upload has no default,
+            because only the user may choose the file.
     """
 
     question: AskQuestion
@@ -517,8 +538,9 @@ def encode_answers(form: AskForm, answers: Sequence[Answer], view: bytes = b"") 
         view: The view to request; empty for the default.
 
     Raises:
-        Refused: An answer cannot be encoded in a dot-terminated block (S03, multi-line requests). A line of
-            the answer is a lone period or contains CR, LF or NUL, or the form exceeds `FORM_LIMIT`.
+        Refused: An answer cannot be encoded in a dot-terminated block (S03, multi-line requests). This is the
+            case if a line of the answer is a lone period, if a line contains CR, LF or NUL, or if the form
+            exceeds `FORM_LIMIT`.
         ValueError: An answer has the wrong type for its question.
     """
     asked = form.asked
@@ -540,7 +562,7 @@ def encode_answers(form: AskForm, answers: Sequence[Answer], view: bytes = b"") 
 
 
 def fill(url: GopherUrl, form: AskForm, answers: Sequence[Answer], view: bytes = b"") -> GopherUrl:
-    """Return the URL that submits the answers to the item at `url`.
+    """Return the URL that submits the answers of a form to the item at `url`.
 
     Args:
         url: The item with the form.

@@ -1,4 +1,4 @@
-"""The body of a gopher reply: its header line, its decoding, and the check for truncation.
+"""The body of a gopher reply: the header line, dot-stuffing, and the detection of truncated replies.
 
 A gopher reply is complete if one of these proofs exists:
 
@@ -149,7 +149,10 @@ class GopherContent:
         self.restore = None if self._periods is None or raw else self._periods.restore
 
     def give(self, names: tuple[str, ...] = ()) -> Dialogue[None]:
-        """Emit the body; if `names` is not empty, emit only the attribute blocks with these names."""
+        """Emit the body.
+
+        If `names` is not empty, only these attribute blocks are emitted.
+        """
         blocks = _blocks(names) if names else None
         if self._periods is not None:
             return self._pass_text(self._periods, self._untouched or ContentFilter(self._periods, blocks))
@@ -182,7 +185,7 @@ class GopherContent:
         """Copy a text; all received bytes are emitted before an error is raised.
 
         If the connection is reset after a final period, the text is complete. If an idle timeout expires
-        after a final period, the text is complete only with a header that announced a final period.
+        after a final period, the text is complete only if a header line announced a final period.
         """
         passed = CopiedBody(0)
         try:
@@ -239,21 +242,22 @@ def _blocks(names: tuple[str, ...]) -> BlockFilter:
 #    lone period, the reply is not changed.
 # 2. If an earlier line is a lone period, the server does not double periods. Only the terminator is removed.
 # 3. A line of exactly two periods becomes a line of one period.
-# 4. A longer line that begins with two periods loses one period. An exception is a reply in which some line
-#    begins with a single period and other text, because this server doubles at most lone periods.
+# 4. A longer line that begins with two periods loses one period. An exception is a reply with a line that
+#    begins with one period and has further text. The server of such a reply doubles at most lone periods.
 #
 # `PeriodUnstuffer` applies the rules while the reply arrives. A text in which no line begins with two periods
 # is returned immediately. From the first line with two periods, the bytes are buffered until the end of the
-# reply. If more than `HOLD_LIMIT` bytes would be buffered, the unstuffer returns the buffered bytes unchanged
-# and removes only the terminator.
+# reply. If the buffered bytes would exceed `HOLD_LIMIT`, they are returned unchanged. Only the terminator is
+# then removed.
 
-#: The maximum number of bytes buffered until the end of a reply; a longer text keeps its doubled periods.
+#: The maximum number of bytes that are buffered until the end of a reply. In a longer text, doubled periods
+#: stay doubled.
 HOLD_LIMIT = 8 * 1024 * 1024
 
 _TERMINATOR = re.compile(rb"\n(\.(?:\r?\n)?)\Z")
 _ENDED_TERMINATOR = re.compile(rb"\n(\.\r?\n)\Z")
 _PERHAPS_TERMINATOR = re.compile(rb"\n\.\r?\n?\Z")
-#: The size of a final lone period in bytes, with the line end before it: LF, period, CR, LF.
+#: The size in bytes of a final lone period with its line ends: LF, period, CR, LF.
 TAIL_LENGTH = 4
 
 _DOUBLED = re.compile(rb"^\.\.", re.MULTILINE)
@@ -263,7 +267,9 @@ _SINGLE_ALONE = re.compile(rb"^\.(?=\r?\n)", re.MULTILINE)
 
 
 def closing_period(octets: bytes) -> bytes:
-    """Return the lone period at the end of `octets`, with its line end, or empty bytes.
+    """Return the lone period at the end of `octets`, with its line end.
+
+    The result is empty without such a period.
 
     Args:
         octets: The bytes of the reply that were received so far. The lone period is the terminator if no
@@ -283,11 +289,11 @@ class PeriodUnstuffer:
 
     def __init__(self, hold: int = HOLD_LIMIT) -> None:
         self._hold = hold
-        # The first byte in this buffer was already returned, and shows whether the next byte begins a line.
-        # At the start of the reply, this first byte is an LF that is not part of the reply.
+        # The first byte in this buffer was already returned. This byte shows whether the next byte begins a line. At
+        # the start of the reply, this byte is a virtual LF, which is not part of the reply.
         self._held = bytearray(b"\n")
         self._searched = 0
-        self._doubled: int | None = None  # Index of the first line that is exactly two periods.
+        self._doubled: int | None = None  # Index of the first line that consists of exactly two periods.
         self._longer: int | None = None  # Index of the first longer line that begins with two periods.
         self._single_seen = False
         self._literal = False
@@ -297,7 +303,7 @@ class PeriodUnstuffer:
 
     @property
     def last_line(self) -> bytes:
-        """Return the lone period at the end of the bytes fed so far (see `closing_period`)."""
+        """Return the lone period at the end of the received bytes (see `closing_period`)."""
         return closing_period(bytes(self._held[-TAIL_LENGTH:]))
 
     def feed(self, octets: bytes) -> bytes:
@@ -324,7 +330,10 @@ class PeriodUnstuffer:
         return self._give(len(self._held))
 
     def restore(self, cleaned: bytes) -> bytes:
-        """Return the original bytes of the complete decoded text `cleaned`."""
+        """Encode the decoded text to its original bytes.
+
+        `cleaned` must be the complete text.
+        """
         if self._undoubled is not None:
             cleaned = self._undoubled.sub(b"..", cleaned)
         return cleaned + self.terminator
@@ -345,14 +354,20 @@ class PeriodUnstuffer:
         return given
 
     def _literal_until(self) -> int:
-        """Return the index of the lone period at the end of the buffer, which may be the terminator."""
+        """Return the index of the lone period at the end of the buffer.
+
+        This lone period may be the terminator.
+        """
         found = _PERHAPS_TERMINATOR.search(self._held[-TAIL_LENGTH:])
         if found is None:
             return len(self._held)
         return len(self._held) - len(found[0]) + 1
 
     def _certain_until(self) -> int:
-        """Classify the lines that begin with a period; return the index of the first undecided byte."""
+        """Classify the lines that begin with a period.
+
+        Return the index of the first byte that needs more data.
+        """
         waiting = len(self._held)
         while (found := self._held.find(b"\n.", self._searched)) >= 0:
             if not self._judge(found + 1):
@@ -370,7 +385,10 @@ class PeriodUnstuffer:
         return waiting
 
     def _judge(self, start: int) -> bool:
-        """Detect the server's dot-stuffing by the line at `start`; return False if more bytes are needed."""
+        """Detect the server's dot-stuffing from the line at `start`.
+
+        The result is False if more bytes are needed.
+        """
         after = bytes(self._held[start + 1 : start + TAIL_LENGTH])
         if after in (b"", b"\r", b".", b".\r"):
             return False
@@ -386,11 +404,11 @@ class PeriodUnstuffer:
         return True
 
 
-# The header line of a Gopher+ reply (Gopher+ memo 2.3), which announces the length of the data.
+# The header line of a Gopher+ reply (Gopher+ memo 2.3). The header line contains the length of the data.
 #
-# The client looks for a header only after a Gopher+ request, because a document may also begin with `+44`. A
-# reply without a header is *unframed*: the server does not support Gopher+ for this request. All bytes of an
-# unframed reply belong to the body.
+# The client looks for a header line only after a Gopher+ request, because an ordinary document may begin with
+# `+44`, too. A reply without a header is *unframed*: the server does not support Gopher+ for this request.
+# All bytes of an unframed reply belong to the body.
 
 #: The maximum size of a header in bytes: enough for a sign, 18 digits and blanks.
 HEADER_LIMIT = 64
@@ -448,10 +466,12 @@ class GopherPlusHeader:
 
 
 def read_header(buffer: Buffer) -> Generator[None, None, GopherPlusHeader | None]:
-    """Read the header line; return None for an unframed or empty reply.
+    """Read the header line of a reply.
 
-    The bytes of an unframed reply stay in the buffer. The reader waits for more bytes only if the received
-    bytes are the possible start of a header.
+    The result is `None` for a reply that is empty or has no header line.
+
+    The bytes of an unframed reply stay in the buffer. The reader waits for more bytes only while the received
+    bytes may be the start of a header line.
     """
     while True:
         first = buffer.peek(HEADER_LIMIT)
@@ -465,7 +485,9 @@ def read_header(buffer: Buffer) -> Generator[None, None, GopherPlusHeader | None
 
 
 def read_promised_header(buffer: Buffer) -> Generator[None, None, GopherPlusHeader | None]:
-    """Read the header line of the reply to a Gopher+ request; return None for an unframed reply.
+    """Read the header line of the reply to a Gopher+ request.
+
+    The result is `None` if the reply has no header line.
 
     Raises:
         ProtocolError: The reply is empty.

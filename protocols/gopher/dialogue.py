@@ -1,6 +1,6 @@
 """A Gopher transaction (RFC 1436 2): connect, send one request, read one reply until the connection closes.
 
-If the URL requests a form and the item has no form, a second transaction requests the item itself. An item
+If the URL requests the form of an item without a form, a second transaction requests the item itself. An item
 that points to another resource (a link, a telnet session, a phone book) needs no transaction.
 """
 
@@ -44,8 +44,8 @@ class SessionPointer(NamedTuple):
 def converse(url: GopherUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
     """Return the dialogue that retrieves a gopher URL.
 
-    If the item points to another resource, the reply contains the URL of this resource, and no request is
-    sent.
+    If the item only points to another resource, the reply has the URL of this resource. No request is sent
+    then.
 
     Raises:
         Refused: The URL breaks rule S02 (command injection), S03 (multi-line requests) or S20 (links from
@@ -55,7 +55,7 @@ def converse(url: GopherUrl, options: Options | None = None, limits: Limits | No
         Truncated: The body is incomplete. Forms, and the attributes of one item, are read completely before
             the body begins.
     """
-    # The request is encoded first, so that an unsafe URL is refused even if the item is never fetched.
+    # an unsafe URL is refused even if the item is never fetched
     request = encode_request(url)
     pointer = find_pointer(url)
     if pointer is not None:
@@ -71,7 +71,10 @@ def converse(url: GopherUrl, options: Options | None = None, limits: Limits | No
 
 
 def _give_form(answer: GopherAnswer, limits: Limits) -> Dialogue[None]:
-    """Emit the form of the item; if the item has no form, emit the item in its default view."""
+    """Emit the form of the item.
+
+    If the item has no form, the item is emitted in its default view.
+    """
     from protocols.gopher.reply import give_form  # Imported lazily: few URLs request a form.
 
     has_form = answer.has_records and (yield from give_form(answer))
@@ -86,12 +89,15 @@ def _give_form(answer: GopherAnswer, limits: Limits) -> Dialogue[None]:
 
 
 def default_view(url: GopherUrl) -> GopherUrl:
-    """Return the URL of the same item with a Gopher+ request for the default view."""
+    """Return the Gopher+ URL for the default view of the same item."""
     return with_gopherplus(url, b"+")
 
 
 def _request(url: GopherUrl, request: Line, limits: Limits, *, raw: bool = False) -> Dialogue[GopherAnswer]:
-    """Send the request, read the header line if there is one, and determine the shape of the reply."""
+    """Send the request and read the start of the reply.
+
+    The header line is read if the reply has a header line. The result describes the format of the reply.
+    """
     yield Connect(tls=url.scheme == "gophers")
     if (length := line_length(request)) > SAFE_REQUEST:
         yield PlanNote(f"request of {length} bytes; some servers read only {SAFE_REQUEST}")
@@ -137,7 +143,9 @@ def _ideal_shape(command: GopherPlusCommand) -> ReplyShape:
 
 
 def find_pointer(url: GopherUrl) -> SessionPointer | None:
-    """Return the target of an item that is never fetched; return None for every other item.
+    """Return the target of an item that is never fetched.
+
+    The result is `None` for every other item.
 
     Raises:
         Refused: The item is a link whose scheme is not allowed (S20, links from servers).

@@ -17,7 +17,7 @@ from protocols.gopher.url import GopherUrl, find_type
 from protocols.location import BuiltUrl, Entry, HostUrl, JsonValue, Kind
 from protocols.syntax import encode
 
-# A line of a menu (RFC 1436 3.8, Gopher+ memo 2.1), and the URL of the item's target.
+# Menu lines (RFC 1436 3.8, Gopher+ memo 2.1) and the URLs of their targets.
 #
 # The fields are untrusted input from the server. Only valid fields become a URL (rule S20, links from
 # servers). An item with an invalid field gets the reason instead of a URL. The other items of the menu are
@@ -40,7 +40,7 @@ _SESSION_PORT = 23
 
 @dataclass(frozen=True, slots=True)
 class MenuItem:
-    """The fields of a menu line; None for a field that is missing at the end of the line.
+    """The fields of a menu line. A field that is missing at the end of the line is `None`.
 
     Attributes:
         character: The item type; empty for an empty line. The type `+` is a mirror: a copy of the previous
@@ -117,7 +117,10 @@ def link_of(item: MenuItem, character: str, menu: GopherUrl) -> MenuLink:
 
 
 def linked_url(selector: bytes) -> bytes | None:
-    """Return the text after `URL:` in the selector of a type h item, or None without `URL:`."""
+    """Return the text after `URL:` in the selector of an item of type h.
+
+    The result is `None` if the selector does not begin with `URL:`.
+    """
     for mark in (b"URL:", b"/URL:"):
         if selector.startswith(mark):
             return selector[len(mark) :]
@@ -161,7 +164,10 @@ def _build(item: MenuItem, character: str, menu: GopherUrl) -> BuiltUrl:
 
 
 def build_session(character: str, host: str, port: int, login: bytes) -> BuiltUrl:
-    """Build the telnet or tn3270 URL of a type 8 or T item; `login` is the suggested user name."""
+    """Build the telnet or tn3270 URL of an item of type 8 or T.
+
+    `login` is the suggested user name.
+    """
     user = build_userinfo(login or None, None)
     return BuiltUrl(f"{_SESSIONS[character]}://{user}{build_host(host)}{build_port(port, _SESSION_PORT)}/")
 
@@ -169,8 +175,8 @@ def build_session(character: str, host: str, port: int, login: bytes) -> BuiltUr
 def _same_place(place: HostUrl, menu: GopherUrl) -> bool:
     """Return whether the item has the same host and port as the menu.
 
-    A menu line cannot specify TLS. Therefore an item gets the `gophers` scheme of its menu only if host and
-    port are the same.
+    A menu line cannot specify TLS. Therefore an item of a `gophers` menu gets the scheme `gophers` only if
+    the host and port are the same as those of the menu.
     """
     return (comparable_host(place.host), place.port) == (comparable_host(menu.host), menu.effective_port)
 
@@ -199,7 +205,7 @@ def _latin1(octets: bytes | None) -> str | None:
     return None if octets is None else octets.decode("latin-1")
 
 
-# Incremental splitting of a menu or an attribute list into lines. A line ends at LF. One CR before the LF is
+# The splitter for the lines of a menu or an attribute list. A line ends at LF. One CR before the LF is
 # removed: RFC 1436 requires CR LF, but some servers send LF only. A line that is too long is truncated and
 # marked as truncated.
 
@@ -215,7 +221,7 @@ class TextLine(NamedTuple):
 
 
 class MenuLines:
-    """An incremental splitter of bytes into lines; the splitter buffers at most `limit` bytes of a line."""
+    """A splitter of bytes into lines. It buffers at most `limit` bytes of a line."""
 
     def __init__(self, limit: int = LINE_LIMIT) -> None:
         self._limit = limit
@@ -232,7 +238,10 @@ class MenuLines:
         return lines
 
     def finish(self) -> list[TextLine]:
-        """Return the last line if it has no line end; otherwise return an empty list."""
+        """Return the last line if it has no line end.
+
+        Otherwise the list is empty.
+        """
         return [self._end()] if self._length else []
 
     def _keep(self, piece: bytes) -> None:
@@ -315,7 +324,10 @@ class MenuReader:
 
 
 def make_overlong_entry(line: TextLine) -> Entry:
-    """Return an entry without a URL for a line that exceeds the line limit."""
+    """Return an entry for a line that exceeds the line limit.
+
+    The entry has no URL.
+    """
     item = parse_item(
         line.octets.partition(b"\t")[0]
     )  # other fields are dropped, because they may be truncated

@@ -166,7 +166,7 @@ class GopherAnswer:
 
 
 # Attribute records in replies. The record of one item becomes metadata. The form of an item becomes a listing
-# of its lines. The records of a directory become the entries of a listing.
+# with an entry for each line. The records of a directory become the entries of a listing.
 
 #: The expected attribute record of an item with a form.
 _WILLING = b"+INFO: \n+ASK:\n Ask: \n"
@@ -189,7 +189,10 @@ def give_record(answer: GopherAnswer) -> Dialogue[None]:
 
 
 def give_form(answer: GopherAnswer) -> Dialogue[bool]:
-    """Emit the lines of the item's form as a listing; return False if the item has no form."""
+    """Emit the lines of the item's form as a listing.
+
+    The result is False if the item has no form.
+    """
     octets = yield from answer.content.gather(RECORD_LIMIT, _WILLING)
     records = parse_records(octets, answer.line_limit)
     form = form_of(records[0]) if records else None
@@ -221,12 +224,15 @@ def _reply(
 
 
 def record_entries(answer: GopherAnswer) -> RecordEntries:
-    """Return a reader that turns the attribute records of the reply into listing entries."""
+    """Return a reader that converts attribute records to the entries of a listing."""
     return RecordEntries(answer.url, answer.command.attributes, answer.completeness.report, answer.line_limit)
 
 
 def form_of(record: AttributeRecord) -> AskForm | None:
-    """Return the form in the ASK block of the record; None if the record has no form."""
+    """Return the form in the ASK block of a record.
+
+    The result is `None` if the record has no form.
+    """
     block = record.block("ASK")
     return None if block is None else parse_form(block.lines)
 
@@ -241,7 +247,7 @@ def record_json(record: AttributeRecord, missing: Iterable[str]) -> dict[str, Js
     """Return the attribute blocks of a record as JSON.
 
     The member `attributes` maps the name of each block to the block's lines. The well-known blocks are also
-    parsed into members of their own, which are null if the block is absent. The member `missing` lists the
+    parsed, into separate members. A member is null if its block is absent. The member `missing` lists the
     requested names that the server did not send.
     """
     admin, form = record.admin, form_of(record)
@@ -315,7 +321,7 @@ class RecordEntries:
 
 
 class FormEntries:
-    """An `EntryReader` for the record of an item with a form: one entry per line of the form."""
+    """An `EntryReader` for a form. Each line of the form becomes an entry."""
 
     def __init__(self, line_limit: int = LINE_LIMIT) -> None:
         self._records = RecordReader(line_limit=line_limit)
@@ -333,25 +339,25 @@ class FormEntries:
 
 
 # Format detection. The requested view determines the format of a Gopher+ reply. The item type determines the
-# format of any other reply. The client examines the bytes in the buffer without consuming them, and waits
-# only for the bytes that it needs for the decision.
+# format of any other reply. The client examines the bytes without consuming them. The client waits only for
+# the bytes that are needed to detect the format.
 #
 # Basic Gopher has no status code. A server reports an error with a Gopher+ error (memo 2.3) or with an error
 # line, for example for a missing item. The client distinguishes an error line from content by the syntax of
-# the line, never by its text. The client examines the start of a reply only until the reply is certainly
-# content.
+# the line, never by its text. The client examines the start of a reply only until it is certain that the
+# reply is content.
 
-#: The number of bytes that are needed to distinguish attribute records from other replies.
+#: The number of bytes that distinguish attribute records from other replies.
 RECORD_MARK_LENGTH = 6
 
 _RECORD_MARK = re.compile(rb"\+INFO[: ]")
 
 
-#: The maximum size of an error text in bytes; the text is truncated at this size.
+#: The maximum size of an error text in bytes. A longer text is truncated.
 ERROR_LIMIT = 8192
 #: The maximum size of an error reply in bytes. A longer reply is not an error reply.
 WATCH_LIMIT = 8_192
-#: The number of bytes that are split into lines in one step.
+#: The number of bytes that the splitter processes in one step.
 _LOOKED_AT_ONCE = 1_024
 
 _TERMINATOR_LENGTH = 3
@@ -359,7 +365,9 @@ _TERMINATOR = re.compile(rb"(?:\.(?:\r?\n?)?)?")
 
 
 def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, ReplyShape]:
-    """Detect the format of a reply without a header line; the bytes of the reply stay in the buffer.
+    """Detect the format of a reply without a header line.
+
+    The bytes of the reply stay in the buffer.
 
     Raises:
         Declined: The reply is an error.
@@ -377,14 +385,20 @@ def read_unframed(url: GopherUrl, buffer: Buffer) -> Generator[None, None, Reply
 
 
 def read_first_octets(count: int, buffer: Buffer) -> Generator[None, None, bytes]:
-    """Wait for the first `count` bytes and return them; return fewer bytes if the connection ends early."""
+    """Wait for the first `count` bytes and return them.
+
+    Fewer bytes are returned if the connection ends early.
+    """
     while len(buffer) < count and not buffer.is_all:
         yield
     return buffer.peek(count)
 
 
 def _show(detector: ErrorDetector, buffer: Buffer) -> Generator[None, None, None]:
-    """Feed the reply to `detector` until the detector has decided, or the connection ends."""
+    """Feed the reply to `detector`.
+
+    The loop ends when the detector has decided, or when the connection ends.
+    """
     seen = 0
     while detector.is_refusal is None:
         if (came := len(buffer)) > seen:
@@ -432,7 +446,7 @@ def shape_of_unframed(url: GopherUrl, first: bytes) -> ReplyShape:
 
 
 def shape_by_type(url: GopherUrl, first: bytes) -> ReplyShape:
-    """Return the format of a reply according to the item type of its URL."""
+    """Return the format of a reply from the item type in its URL."""
     item_type = find_type(url.gophertype)
     media_type = media_type_of(item_type, first)
     if item_type.reading is not ReplyReading.MENU:
@@ -484,8 +498,8 @@ class ErrorDetector:
 class MenuDetector(ErrorDetector):
     """A detector for menus.
 
-    A menu is an error if it has an item of type 3, and all other items have type 3 or are informational
-    lines.
+    A menu is an error if it has an item of type 3 and all its items have type 3 or type i (informational
+    line).
     """
 
     def __init__(self) -> None:
@@ -517,8 +531,9 @@ class MenuDetector(ErrorDetector):
 class LineDetector(ErrorDetector):
     """A detector for replies other than menus.
 
-    The reply is an error if it is a single menu line of type 3. The line may also have type 0 with the host
-    and port that the University of Minnesota's server writes into errors. A lone period may follow the line.
+    The reply is an error if it is a single menu line of type 3. The line may also have type 0. It then has
+    the host and port that the University of Minnesota's server writes into errors. A lone period may follow
+    the line.
     """
 
     def __init__(self) -> None:
@@ -557,7 +572,8 @@ class LineDetector(ErrorDetector):
         return item.character == "3" or (item.host, item.port) == (b"error.host", b"1")
 
 
-# A reply after a Gopher+ header line: the detection of its format, and the parser of its error (memo 2.3).
+# Replies with a Gopher+ header line: the detection of their format, and the parser for their errors (memo
+# 2.3).
 
 _CODE = re.compile(rb"([0-9]{1,9})(?:[ \t]+(.*))?\Z", re.DOTALL)
 
@@ -565,7 +581,9 @@ _CODE = re.compile(rb"([0-9]{1,9})(?:[ \t]+(.*))?\Z", re.DOTALL)
 def read_framed(
     url: GopherUrl, header: GopherPlusHeader, buffer: Buffer
 ) -> Generator[None, None, ReplyShape]:
-    """Detect the format of a reply after its header line; the bytes of the reply stay in the buffer.
+    """Detect the format of a reply after its header line.
+
+    The bytes of the reply stay in the buffer.
 
     Raises:
         Declined: The header announces an error.
@@ -585,7 +603,10 @@ def read_framed(
 
 
 def shape_of_framed(url: GopherUrl, first: bytes = b"") -> ReplyShape:
-    """Return the format of a reply with a header line; `first` are the first bytes of its data."""
+    """Return the format of a reply with a header line.
+
+    `first` are the first bytes of the data.
+    """
     command = command_in(url)
     if command.requests_records:
         return RECORDS
@@ -626,7 +647,9 @@ def _words(lines: list[bytes]) -> str:
 
 
 def _new_place(candidates: list[bytes], url: GopherUrl) -> str:
-    """Return the new URL of a moved item: the first line that is an item with a URL.
+    """Return the new URL of a moved item.
+
+    The new URL is in the first line that is an item with a URL.
 
     The new URL is reported to the user. The client never follows the new URL.
     """

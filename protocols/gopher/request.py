@@ -1,8 +1,8 @@
 """The encoding of a gopher URL as a request (RFC 1738 3.4, Gopher+ memo 2.3).
 
 A request is one line: the selector, the search and the Gopher+ command, separated by TABs. A TAB is never
-copied from the URL, which prevents command injection. Only the request with a filled-in form (RFC 1738 3.4.9)
-has more than one line. A filled-in form is parsed strictly and then encoded again.
+copied from the URL, which prevents command injection. A TAB in the URL is never copied to the request
+(command injection). A filled-in form is parsed strictly and then encoded again.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from protocols.errors import Refused
 from protocols.gopher.url import ANSWERS, GopherUrl
 from protocols.wire import encode_block, encode_line
 
-#: The maximum size of a request line in bytes, without CR LF (rule S02, command injection). Every tested
-#: server accepts a line of SAFE_REQUEST bytes. Some servers do not accept longer lines.
+#: Some servers do not accept a longer line. Every tested server accepts a line of SAFE_REQUEST bytes. Some
+#: servers do not accept longer lines.
 REQUEST_LIMIT = 4096
 SAFE_REQUEST = 198
 
@@ -106,10 +106,13 @@ def _parse_form(gopherplus: bytes) -> GopherPlusCommand:
 
 
 def command_in(url: GopherUrl) -> GopherPlusCommand:
-    """Return the Gopher+ command of a URL, which determines how a framed reply is parsed.
+    """Return the Gopher+ command of a URL.
 
-    If the URL has no Gopher+ string, a search that looks like a command is interpreted as a command. A URL
-    with a command as its search has the third URL form of draft-07, `selector%09gopher+`.
+    The command determines how the reply is parsed.
+
+    If the URL has no Gopher+ string, a search that looks like a command is interpreted as a command. If the
+    URL has no Gopher+ string, and its search has the form of a command, the search is interpreted as a
+    command.
     """
     if url.gopherplus:
         return parse_command(url.gopherplus)
@@ -119,7 +122,10 @@ def command_in(url: GopherUrl) -> GopherPlusCommand:
 
 
 def line_length(request: Line) -> int:
-    """Return the length of the request line in bytes, without the answers of a form."""
+    """Return the length of the request line in bytes.
+
+    The answers of a form are not counted.
+    """
     return request.octets.index(b"\n") + 1
 
 

@@ -48,7 +48,10 @@ class GopherUrl(HostUrl):
 
 
 def parse(text: UrlText) -> GopherUrl:
-    """Parse a gopher URL; reserved characters such as `?` are part of the selector."""
+    """Parse a gopher URL.
+
+    Reserved characters such as `?` are part of the selector.
+    """
     login, start = parse_hostport(text)
     if text.end - start < 2:
         return GopherUrl(scheme=text.scheme, **login)
@@ -104,11 +107,13 @@ def _check_no_tab(name: str, octets: bytes) -> None:
 
 
 def names_of(url: GopherUrl) -> tuple[bytes, ...]:
-    """Return the path segments of the selector, from which a file name is chosen.
+    """Return the path segments of the selector.
+
+    A file name is chosen from these segments.
 
     A selector is an opaque string (RFC 1436 2), but on most servers it is a path, sometimes with the item
-    type before the path. Therefore the selector is split at its slashes. The URL of a form has no segments
-    before the user has filled in the form.
+    type before the path. Therefore the selector is split at its slashes. The URL of a form has no path
+    segments before the user has filled in the form.
     """
     if url.gopherplus == b"?":
         return ()
@@ -124,13 +129,13 @@ def as_menu(url: GopherUrl) -> GopherUrl:
 
 
 def with_name(url: GopherUrl, *names: bytes) -> GopherUrl | None:
-    """Return the URL of another item in the same menu as the item `url`, or in a menu below this menu.
+    """Return the URL of another item in the same menu, or in a submenu.
 
     On most servers the selector is a path. The path of the menu ends at the last slash of the selector, and a
     name may begin with the path of the menu. The function returns `None` in two cases:
 
     - The item is not transferred as binary data (OCTETS). For example, the server chooses the line ends of a
-      text, so the size of the file may differ from the number of received bytes.
+      text. The size of the file may then differ from the number of received bytes.
     - The URL has a search or the answers of a form.
 
     Args:
@@ -148,12 +153,17 @@ def with_name(url: GopherUrl, *names: bytes) -> GopherUrl | None:
 
 
 def with_search(url: GopherUrl, words: str) -> GopherUrl:
-    """Return the URL with a search for `words`, encoded as UTF-8."""
+    """Return the URL that searches for `words`.
+
+    `words` is encoded as UTF-8.
+    """
     return replace(url, search=words.encode(), text="", places=(), findings=())
 
 
 def with_view(url: GopherUrl, view: str) -> GopherUrl:
-    """Return the URL with a view of +VIEWS: a media type, or a media type, a blank and a language.
+    """Return the URL for a view of the item.
+
+    A view is a media type, or a media type, a blank and a language.
 
     An empty string requests the default view.
     """
@@ -161,11 +171,11 @@ def with_view(url: GopherUrl, view: str) -> GopherUrl:
 
 
 def with_gopherplus(url: GopherUrl, gopherplus: bytes) -> GopherUrl:
-    """Return the URL with its Gopher+ string replaced by `gopherplus`."""
+    """Replace the Gopher+ string of the URL."""
     return replace(url, search=url.search or b"", gopherplus=gopherplus, text="", places=(), findings=())
 
 
-# The table of the Gopher item types (RFC 1436 3.8, the Gopher+ memo, and types that servers use today).
+# The Gopher item types (RFC 1436 3.8, the Gopher+ memo, and types that servers use today).
 #
 # The type character comes from the URL or from a menu line. The character determines how the client parses
 # the reply and describes the reply to the user. The client never sends the type character to the server.
@@ -266,7 +276,10 @@ _SIGNATURES: tuple[tuple[bytes, str], ...] = (
 
 
 def find_type(character: str) -> ItemType:
-    """Return the definition of an item type; an unlisted type character means binary data."""
+    """Return the definition of an item type.
+
+    An unknown type character means binary data.
+    """
     known = ITEM_TYPES.get(character)
     if known is not None:
         return known
@@ -274,10 +287,12 @@ def find_type(character: str) -> ItemType:
 
 
 def media_type_of(item_type: ItemType, first: bytes) -> str | None:
-    """Return the media type of a reply that begins with the bytes `first`.
+    """Return the media type of a reply.
 
-    If the item type is `sniffed`, and the file signature belongs to the same family as the item type, the
-    signature determines the media type. Otherwise the item type determines the media type.
+    `first` are the first bytes of the reply.
+
+    Some item types are `sniffed`. For these types, the file signature determines the media type, if it
+    belongs to the same family as the item type. Otherwise the item type determines the media type.
     """
     if not item_type.sniffed or item_type.media_type is None:
         return item_type.media_type
