@@ -8,6 +8,7 @@ package created the file.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -38,6 +39,10 @@ OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 _ATTRIBUTE = "user.url-resolver.part"
 _HAS_ATTRIBUTES = hasattr(os, "setxattr")  # Python supports extended attributes on Linux only.
+
+#: `errno` codes of a file system that supports extended attributes. Without the token, a later run would
+#: refuse the file, because a later call of setxattr(2) may succeed.
+_FAILED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO})
 
 
 def is_own(found: os.stat_result) -> bool:
@@ -91,7 +96,7 @@ class FileIdentity:
 
 
 def put_mark(fd: int) -> FileIdentity:
-    """Mark an open file and return the mark."""
+    """Mark an open file and return the mark. Raises `OSError` if the disk is full."""
     found = os.fstat(fd)
     token = secrets.token_hex(16)
     return FileIdentity(found.st_dev, found.st_ino, token if _put_token(fd, token) else None)
@@ -110,11 +115,16 @@ def wipe(fd: int) -> None:
 
 
 def _put_token(fd: int, token: str) -> bool:
-    if _HAS_ATTRIBUTES:
-        with suppress(OSError):  # The file system lacks extended attributes, or space for the attribute.
-            os.setxattr(fd, _ATTRIBUTE, token.encode())
-            return True
-    return False
+    """Set the token, and return False if the file system does not support extended attributes."""
+    if not _HAS_ATTRIBUTES:
+        return False
+    try:
+        os.setxattr(fd, _ATTRIBUTE, token.encode())
+    except OSError as error:
+        if error.errno in _FAILED:
+            raise
+        return False
+    return True
 
 
 def _token_of(fd: int) -> str | None:

@@ -119,6 +119,25 @@ def _refuse_but_the_state(self: DirectoryHandle, old: str, new: str) -> None:
     os.replace(old, new, src_dir_fd=self.fd, dst_dir_fd=self.fd)
 
 
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="extended attributes exist on Linux only")
+async def test_existing_file_without_space_for_token_is_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without the token, the next run would refuse the renamed file."""
+
+    def refuse(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    (tmp_path / "got").write_bytes(HALF)
+    before = snapshot(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "setxattr", refuse)
+        with pytest.raises(LocalError, match="no space left"):
+            await go_on(tmp_path / "got", adopt=True)
+    assert snapshot(tmp_path) == before
+    assert await go_on(tmp_path / "got", adopt=True) == (len(HALF), None)
+
+
 async def test_empty_part_is_restarted(tmp_path: Path) -> None:
     """A run was killed before it wrote the state; other processes may have opened the file at that time."""
     (tmp_path / "got.part").touch()
