@@ -24,6 +24,12 @@ FOUND: dict[str, Schedule] = {
         30_189, (Fault("power", 12, 0, 1), Fault("power", 48, 0, 2))
     ),
     "the state is lost between link and unlink": Schedule(16, (Fault("power", 85),)),
+    "a sync keeps a newer token, but not the earlier renames": Schedule(
+        77_000_967, (Fault("power", 109, 0, 2),)
+    ),
+    "the token of an existing file is missing on a full disk": Schedule(
+        77_002_160, (Fault("ENOSPC", 3, 0, 2), Fault("power", 94, 0, 2))
+    ),
 }
 
 

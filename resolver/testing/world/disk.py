@@ -2,8 +2,9 @@
 
 The disk records all changes in a directory, so that a power loss can undo them. The model is a journaling
 file system. Changes of names, permissions, extended attributes and file sizes reach the disk in order. A sync
-of a directory or of the file system makes all earlier changes durable. The bytes of a file are durable after
-a sync of the file. After a power loss, all, some or none of the unsynced bytes are on the disk.
+of a directory or of the file system makes all earlier changes durable. A sync of a file makes its bytes and
+its extended attributes durable, and so all changes before its last change of an attribute. After a power
+loss, all, some or none of the unsynced bytes are on the disk.
 """
 
 from __future__ import annotations
@@ -32,11 +33,13 @@ _BLOCK = 512
 class _JournalEntry:
     """A change on the disk, and the function that undoes the change.
 
-    `file` is the file of a changed file size. A sync of this file makes the change durable.
+    `file` is the file of a changed file size or extended attribute. A sync of this file makes the change
+    durable. With a changed attribute, all earlier changes are durable, too.
     """
 
     undo: Callable[[], None]
     file: Key | None = None
+    is_attribute: bool = False
 
 
 @dataclass
@@ -63,6 +66,7 @@ class Disk:
         self._graves = 0
         self._synced: dict[Key, bytes] = {}
         self._journal: list[_JournalEntry] = []
+        self._durable = 0  # The number of durable changes at the beginning of the journal.
         self._ledgers: dict[str, _LedgerVersions] = {}
         self.begin(Schedule(0), lambda: None)
 
@@ -189,7 +193,7 @@ class Disk:
             with suppress(OSError):
                 self._note_synced(each)
         self._synced = {key: octets for key, octets in self._synced.items() if self._is_open(key)}
-        self._journal.clear()
+        self._clear_journal()
         return True
 
     def link(
@@ -252,13 +256,17 @@ class Disk:
         self._begin("ENOSPC")
         key, before = _key(fd), _xattr(fd, name)
         os.setxattr(fd, name, value)
-        self._journal.append(_JournalEntry(lambda: self._restore_xattr(key, name, before), key))
+        self._journal.append(
+            _JournalEntry(lambda: self._restore_xattr(key, name, before), key, is_attribute=True)
+        )
 
     def removexattr(self, fd: int, name: str) -> None:
         self._begin("EIO")
         key, before = _key(fd), _xattr(fd, name)
         os.removexattr(fd, name)
-        self._journal.append(_JournalEntry(lambda: self._restore_xattr(key, name, before), key))
+        self._journal.append(
+            _JournalEntry(lambda: self._restore_xattr(key, name, before), key, is_attribute=True)
+        )
 
     def _restore_xattr(self, key: Key, name: str, before: bytes | None) -> None:
         for path in self._paths_of(key)[:1]:
@@ -314,11 +322,19 @@ class Disk:
 
     def _note_synced(self, fd: int) -> None:
         if os.path.isdir(f"/proc/self/fd/{fd}"):
-            self._journal.clear()
+            self._clear_journal()
         else:
             key = _key(fd)
             self._synced.pop(key, None)
+            for number, change in enumerate(self._journal):
+                if change.file == key and change.is_attribute:
+                    self._durable = max(self._durable, number)
+            self._durable -= sum(change.file == key for change in self._journal[: self._durable])
             self._journal = [change for change in self._journal if change.file != key]
+
+    def _clear_journal(self) -> None:
+        self._journal.clear()
+        self._durable = 0
 
     def _is_open(self, key: Key) -> bool:
         return any(_key(fd) == key for fd in self._descriptors)
@@ -331,10 +347,10 @@ class Disk:
         kept = source.randint(0, len(self._journal))
         if source.random() < 0.3:
             kept = len(self._journal)
-        for change in reversed(self._journal[kept:]):
+        for change in reversed(self._journal[max(kept, self._durable) :]):
             with suppress(FileNotFoundError):
                 change.undo()
-        self._journal.clear()
+        self._clear_journal()
         for path in self._files():
             status = os.lstat(path)
             synced = self._synced.get((status.st_dev, status.st_ino))
