@@ -322,7 +322,7 @@ def _full_year(year: int) -> int:
 TITLE = b"# Netscape HTTP Cookie File\n# Secrets, kept by resolve; comments stay as they are.\n\n"
 
 _HTTP_ONLY = "#HttpOnly_"
-_HOST = re.compile(r"\.?(?P<name>[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
+_HOST = re.compile(r"\.?(?P<name>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*\.?|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{1,5}))?")
 _ADDRESS = re.compile(r"[0-9a-f.]*:[0-9a-f:.]*:[0-9a-f.]*")  # an IPv6 address, as curl writes it
 _FLAGS = {"TRUE": True, "FALSE": False}
 

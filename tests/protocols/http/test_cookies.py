@@ -235,6 +235,9 @@ BAD = [
     "h.example:0\tFALSE\t/\tFALSE\t2000\tn\tv",
     "h.example:99999\tFALSE\t/\tFALSE\t2000\tn\tv",
     "h/x\tFALSE\t/\tFALSE\t2000\tn\tv",
+    "..h.example\tTRUE\t/\tFALSE\t2000\tn\tv",  # an empty label
+    "h..example\tFALSE\t/\tFALSE\t2000\tn\tv",
+    "h.example..\tFALSE\t/\tFALSE\t2000\tn\tv",
     "h.example\tFALSE\t/\tFALSE\t2000\t\tv",
     "h.example\tFALSE\t/\tFALSE\t2000\tn;m\tv",
     "h.example\tFALSE\t/\tFALSE\t2000\tn\tv; admin=1",
