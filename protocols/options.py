@@ -424,6 +424,7 @@ class Unpacking(Protocol):
     def read(self, most: int) -> bytes:
         """Return about `most` of the next decoded bytes.
 
+        A decoder of complete blocks may return more bytes: up to 96 KiB for `br`, and 2 MiB for `zstd`.
         The result is empty at the end, or if more input is needed.
         """
         ...

@@ -20,7 +20,7 @@ from typing import TypeAlias
 from protocols.errors import LimitExceeded, ProtocolError, Truncated
 from protocols.options import Unpacking
 
-#: The maximum size of a decoded block, in bytes.
+#: The requested size of a decoded block, in bytes.
 PIECE = 65_536
 
 #: The maximum number of coded bytes that the decoder receives at a time. The decoder copies the unused bytes
