@@ -18,7 +18,7 @@ from tests.world.tree import TreeRun
 KINDS: tuple[Kind, ...] = (
     *("refuse", "blackhole", "cut", "cut", "cut", "reset", "reset", "hang", "lag", "drip"),
     *("unnamed", "moved"),
-    *("ENOSPC", "EDQUOT", "EIO", "EMFILE", "short"),
+    *("ENOSPC", "EDQUOT", "EIO", "EMFILE", "short", "SQLITE_FULL", "SQLITE_IOERR"),
     *("kill", "kill", "power", "power"),
 )
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import random
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
@@ -23,11 +25,14 @@ from fixtures.ftp.tree import File, Folder
 from fixtures.http.server import HttpServer
 from fixtures.http.site import Page
 from resolver import Event, Limits, Outcome, Policy, ResolveError, Resolver, RetryPolicy, SaveRequest
+from resolver.files import commit
+from resolver.ledger.book import decode_text
 from resolver.testing.world import Schedule, World, WorldNetwork
 
 HOSTS = {"one.example": ("93.184.216.1", "93.184.216.11"), "two.example": ("93.184.216.2",)}
 SECRETS = (b"secret pw", b"secret%20pw", b"secret+pw")
 _SIZES = (0, 1, 700, 5_000, 40_000, 66_000, 130_000)
+_ROWS = "SELECT url, status FROM object"
 OWN = (".part", ".part-state", ".part-state.new")
 
 
@@ -270,6 +275,7 @@ class Run:
             self._check(not again, f"complete objects were requested again: {again}")
         if not world.was_killed:
             self._check_outcomes(life, error, calm=calm and not plan.twice)
+            self._check_ledger(life)
         if calm:
             self._check(len(self._complete()) == len(plan.wanted), "incomplete without a fault")
 
@@ -323,6 +329,9 @@ class Run:
             allowed = self.plan.per_host * (1 + self.plan.twice)
             if port in (21, 80) and self.plan.segments == 1:
                 self._check(most <= allowed, f"{most} connections to {address}:{port}, not {allowed}")
+        if self.plan.sync == "group":
+            most = self.world.most_calls.get(commit._perform, 0)
+            self._check(most <= 1 + self.plan.twice, f"{most} group commits at the same time")
 
     def _check_outcomes(self, life: Life, error: BaseException | None, *, calm: bool) -> None:
         if error is not None:
@@ -337,6 +346,18 @@ class Run:
             self._check(not calm or each.error is None, f"failed without a fault: {words}")
             if each.status == "done":
                 self._check(each.path is not None and os.path.basename(each.path) in self._complete(), words)
+
+    def _check_ledger(self, life: Life) -> None:
+        """Check that the ledger has all outcomes, except after a fault of its last transaction."""
+        path = os.path.join(self.world.path, "ledger")
+        if not os.path.exists(path) or self.world.disk.has_ledger_fault:
+            return
+        with closing(sqlite3.connect(path)) as connection:
+            rows = {decode_text(url): status for url, status in connection.execute(_ROWS)}
+        for each in life.outcomes:
+            found = rows.get(each.url)
+            fits = found == each.status or (found, each.status) == ("done", "skipped")
+            self._check(fits, f"the ledger has {found} for {each!r}")
 
 
 def check_content(name: str, found: bytes, right: bytes) -> None:

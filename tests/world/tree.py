@@ -15,6 +15,7 @@ from fixtures.ftp.tree import File, Folder
 from fixtures.http.server import HttpServer
 from fixtures.http.site import Page
 from resolver.cli import main as resolve
+from resolver.files import commit
 from resolver.testing.world import Schedule, World
 from tests.world.scenario import OWN, Broken, check_content, content_of, read, run_lives, walk
 
@@ -106,6 +107,8 @@ class TreeRun:
         self._check_files(calm=calm)
         if self.world.network.problems or self._ftp.violations or self.world.left:
             raise Broken(f"{self.world.network.problems} {self._ftp.violations} {self.world.left}")
+        if (most := self.world.most_calls.get(commit._perform, 0)) > 1:
+            raise Broken(f"{most} group commits at the same time")
         if status is not None and (status not in _STATUSES or (status == 0 and now != set(self._wanted))):
             raise Broken(f"exit status {status} with {len(now)} of {len(self._wanted)} files")
         if calm and status != 0:

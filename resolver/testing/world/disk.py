@@ -19,12 +19,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from resolver.testing.world.schedule import DISK, Schedule
+from resolver.testing.world.schedule import DISK, LEDGER, Schedule
 
 Key: TypeAlias = "tuple[int, int]"
 
 _NEW = os.O_CREAT
 _NAMELESS = getattr(os, "O_TMPFILE", 0)
+#: The keywords at the start of the SQL statements that change a ledger.
+_CHANGES = ("INSERT", "UPDATE", "DELETE", "COMMIT")
 #: The block size in bytes: a power loss removes complete blocks of unsynced bytes.
 _BLOCK = 512
 
@@ -58,6 +60,9 @@ class Disk:
     Args:
         root: The directory of the simulated disk. Calls for other paths go to the real `os` unchanged.
         grave: A directory for removed files on the same file system. A power loss may restore these files.
+
+    Attributes:
+        has_ledger_fault: Whether the last transaction of the life failed because of an injected fault.
     """
 
     def __init__(self, root: str, grave: str) -> None:
@@ -81,7 +86,8 @@ class Disk:
             step: The function that is called before each change. It may kill the process.
         """
         self._schedule, self._step = schedule, step
-        self._calls = 0
+        self._calls = self._statements = 0
+        self.has_ledger_fault = False
         self._descriptors: set[int] = set()
         self._databases: list[Database] = []
 
@@ -377,9 +383,22 @@ class Disk:
 
     # -- the ledger
 
-    def count_query(self) -> None:
-        """Count a database statement as a step, at which the schedule may kill the process."""
+    def begin_statement(self, sql: str) -> None:
+        """Count an SQL statement as a step, at which the schedule may kill the process.
+
+        Raises:
+            sqlite3.OperationalError: The injected fault of a statement that changes the ledger.
+        """
         self._step()
+        if not sql.startswith(_CHANGES):
+            return
+        self._statements += 1
+        fault = self._schedule.find(LEDGER, self._statements)
+        self.has_ledger_fault = fault is not None
+        if fault is not None:
+            error = sqlite3.OperationalError(f"injected {fault.kind}")
+            error.sqlite_errorname = fault.kind
+            raise error
 
     def adopt(self, database: Database) -> None:
         """Record the commits of a database from now on."""
@@ -407,7 +426,7 @@ class Database(sqlite3.Connection):
         disk.adopt(self)
 
     def execute(self, sql: str, *arguments: Any) -> sqlite3.Cursor:
-        self.disk.count_query()
+        self.disk.begin_statement(sql)
         if sql.startswith("PRAGMA synchronous="):
             self._is_durable = sql.endswith("FULL")
         found = super().execute(sql, *arguments)
@@ -415,7 +434,7 @@ class Database(sqlite3.Connection):
         return found
 
     def executescript(self, sql: str, /) -> sqlite3.Cursor:
-        self.disk.count_query()
+        self.disk.begin_statement("")
         found = super().executescript(sql)
         self._note(changed=True)
         return found

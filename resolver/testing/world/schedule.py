@@ -27,16 +27,21 @@ NameKind: TypeAlias = Literal["unnamed", "moved"]
 #: short write: only some of the bytes are written.
 DiskKind: TypeAlias = Literal["ENOSPC", "EDQUOT", "EIO", "EMFILE", "short"]
 
+#: Injected errors of an SQL statement that changes the ledger, or of its commit; `Fault.at` is the number of
+#: the statement.
+LedgerKind: TypeAlias = Literal["SQLITE_FULL", "SQLITE_IOERR"]
+
 #: The end of the simulated process at step number `Fault.at`. A step is a change of the disk or a network
 #: packet. After `kill`, the disk has all written bytes. After `power` (a power loss), the disk has all synced
 #: bytes, and all, some or none of the unsynced bytes.
 KillKind: TypeAlias = Literal["kill", "power"]
 
-Kind: TypeAlias = Literal[NetworkKind, NameKind, DiskKind, KillKind]
+Kind: TypeAlias = Literal[NetworkKind, NameKind, DiskKind, LedgerKind, KillKind]
 
 NETWORK: frozenset[str] = frozenset(get_args(NetworkKind))
 NAMES: frozenset[str] = frozenset(get_args(NameKind))
 DISK: frozenset[str] = frozenset(get_args(DiskKind))
+LEDGER: frozenset[str] = frozenset(get_args(LedgerKind))
 KILLS: frozenset[str] = frozenset(get_args(KillKind))
 
 
@@ -46,11 +51,12 @@ class Killed(BaseException):
 
 @dataclass(frozen=True, order=True)
 class Fault:
-    """An injected fault of a connection, a DNS lookup, a disk call or the process.
+    """An injected fault of a connection, a DNS lookup, a disk call, an SQL statement or the process.
 
     Attributes:
         kind: The kind of the fault.
-        at: The number of the connection, DNS lookup, disk call or step that fails. The first number is 1.
+        at: The number of the connection, DNS lookup, disk call, SQL statement or step that fails. The first
+            number is 1.
         octets: The number of bytes after which a connection fails.
         life: The number of the process life in which the fault occurs. The first number is 0.
     """

@@ -6,6 +6,7 @@ import importlib
 import os
 import pkgutil
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -21,6 +22,7 @@ import resolver.loops
 from resolver.files import directory
 from resolver.ledger import book
 from resolver.loops import on_trio
+from resolver.loops.loop import InThread
 from resolver.network import connecting, stream
 from resolver.testing.world.disk import Disk, Sqlite
 from resolver.testing.world.network import WorldNetwork
@@ -57,6 +59,7 @@ class World:
         path: The path of the directory for the files of the program.
         was_killed: Whether the schedule killed the last life.
         lost_power: Whether the last life ended with a power loss.
+        most_calls: The maximum number of concurrent calls in worker threads of the last life, by function.
     """
 
     def __init__(self, place: str, schedule: Schedule) -> None:
@@ -72,6 +75,7 @@ class World:
         self._scope: trio.CancelScope | None = None
         self.was_killed = self.lost_power = False
         self.left: list[str] = []
+        self.most_calls: dict[Callable[..., Any], int] = {}
 
     def live(self, main: Callable[[], Awaitable[T]]) -> T | None:
         """Run `main` as one process life, and return its result, or None if the schedule killed the life.
@@ -129,13 +133,15 @@ class World:
         self._steps = 0
         self.was_killed = self.lost_power = False
         self.left = []
+        self.most_calls = {}
         self._scope = None
         schedule = self.schedule.of(self._life)
         self._now = schedule
         seed = f"{schedule.seed} {self._life}"
         self.network.begin(schedule, self._life, self._step)
         self.disk.begin(schedule, self._step)
-        with _replaced(self.network, self.disk, seed):
+        in_thread = _InlineThreads(self.most_calls).run
+        with _replaced(self.network, self.disk, in_thread, seed):
             try:
                 yield
             finally:
@@ -179,8 +185,8 @@ def _find_background_tasks() -> list[str]:
 
 
 @contextmanager
-def _replaced(network: WorldNetwork, disk: Disk, seed: str) -> Iterator[None]:
-    loop = replace(on_trio.LOOP, in_thread=_run_inline, getaddrinfo=network.getaddrinfo)
+def _replaced(network: WorldNetwork, disk: Disk, in_thread: InThread, seed: str) -> Iterator[None]:
+    loop = replace(on_trio.LOOP, in_thread=in_thread, getaddrinfo=network.getaddrinfo)
     known = [(on_trio.is_running, loop)]
     state = random.getstate()
     with ExitStack() as stack:
@@ -190,7 +196,7 @@ def _replaced(network: WorldNetwork, disk: Disk, seed: str) -> Iterator[None]:
             (stream, "spliceable", lambda fd: False),
             (book, "sqlite3", Sqlite(disk)),
             *_files(disk),
-            (trio.to_thread, "run_sync", _run_inline),
+            (trio.to_thread, "run_sync", in_thread),
             (trio_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True),
         ):
             stack.enter_context(_set(owner, name, value))
@@ -225,15 +231,27 @@ def _set(owner: Any, name: str, value: object) -> Iterator[None]:
             setattr(owner, name, before)
 
 
-async def _run_inline(function: Callable[..., T], *arguments: Any, **_: object) -> T:
-    """Run a function for a worker thread in the thread of the event loop instead.
+class _InlineThreads:
+    """Simulated worker threads: each function runs in the thread of the event loop instead.
 
     The reason is the virtual clock, which does not wait for threads. As with a worker thread, other tasks run
     before and after the function, and a cancellation waits until the function has returned.
     """
-    with trio.CancelScope(shield=True):
-        await trio.sleep(random.choice(_THREAD_DELAYS))
-        result = partial(function, *arguments)()
-        await trio.sleep(random.choice(_THREAD_DELAYS))
-    await trio.lowlevel.checkpoint_if_cancelled()
-    return result
+
+    def __init__(self, most: dict[Callable[..., Any], int]) -> None:
+        self._most = most
+        self._running: Counter[Callable[..., Any]] = Counter()
+
+    async def run(self, function: Callable[..., T], *args: object, **_: object) -> T:
+        called = function.func if isinstance(function, partial) else function
+        self._running[called] += 1
+        self._most[called] = max(self._most.get(called, 0), self._running[called])
+        try:
+            with trio.CancelScope(shield=True):
+                await trio.sleep(random.choice(_THREAD_DELAYS))
+                result = function(*args)
+                await trio.sleep(random.choice(_THREAD_DELAYS))
+        finally:
+            self._running[called] -= 1
+        await trio.lowlevel.checkpoint_if_cancelled()
+        return result
