@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeAlias
 
+from protocols.errors import LimitExceeded
+
 if TYPE_CHECKING:  # lazy import: `explain` does not need `datetime`
     from datetime import datetime
 
@@ -438,3 +440,58 @@ class Unpacking(Protocol):
     def whole(self) -> bool:
         """Return whether the encoded data is complete. Only then may the input end."""
         ...
+
+
+#: The number of decoded bytes before the expansion ratio is checked. A small body, such as a page of blanks,
+#: may have a high ratio without being an attack.
+_GRACE = 1_048_576
+
+#: The maximum number of consecutive coded bytes without output. Empty members, empty blocks, metadata and
+#: skippable frames produce no output, and a peer can send any number of them. A normal encoder writes only a
+#: few of them between two members with output.
+_IN_VAIN = 1_048_576
+
+#: The maximum overhead in bytes of a coding for incompressible data: headers, a file name, and five bytes per
+#: block of 16 KiB.
+_WRAPPING = 1_024
+_BLOCKS = 1_000
+
+
+class DecodingBudget:
+    """The limit of one decoder against decompression bombs (S16); each decoder requires a budget.
+
+    After the first mebibyte, the decoded bytes are limited to `ratio` times the coded bytes. At most one
+    mebibyte of consecutive coded bytes may produce no output.
+
+    Args:
+        ratio: The maximum expansion ratio.
+        most: The maximum size of a coded body in bytes. None means no limit, for a connection.
+
+    Attributes:
+        given: The number of decoded bytes.
+    """
+
+    def __init__(self, ratio: int, most: int | None) -> None:
+        self._ratio = ratio
+        self._most = most
+        self._came = 0
+        self._in_vain = 0
+        self.given = 0
+
+    def feed(self, coded: int) -> None:
+        """Count coded bytes before they are decoded. Raises `LimitExceeded`."""
+        self._came += coded
+        if self._most is not None and self._came > self._most + self._most // _BLOCKS + _WRAPPING:
+            raise LimitExceeded("body", f"the coded body is larger than the limit of {self._most} bytes")
+        if self._in_vain >= _IN_VAIN:
+            raise LimitExceeded("ratio", f"{self._in_vain} coded bytes decode to nothing")
+        self._in_vain += coded
+
+    def take(self, given: int, taken: int) -> None:
+        """Count decoded bytes; `taken` is the number of coded bytes so far. Raises `LimitExceeded`."""
+        self.given += given
+        self._in_vain = 0 if given else self._in_vain
+        if self.given > _GRACE and self.given > self._ratio * taken:
+            raise LimitExceeded(
+                "ratio", f"{taken} coded bytes decode to more than {self._ratio} times as many"
+            )

@@ -3,10 +3,7 @@
 Only one content coding is accepted per body. The decoder returns a block of decoded bytes only when the
 caller requests it. A few coded bytes therefore never become a very large body in memory.
 
-- After the first mebibyte, the size of the decoded bytes is limited to `ratio` times the size of the coded
-  bytes.
-- The coded bytes are limited like any body. In addition, the decoder accepts at most one mebibyte of
-  consecutive coded bytes that produce no output.
+A `DecodingBudget` limits the coded and the decoded bytes. The coded bytes are limited like any body.
 
 The decoders for gzip and deflate come from the standard library. The caller supplies other decoders.
 """
@@ -18,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from protocols.errors import LimitExceeded, ProtocolError, Truncated
-from protocols.options import Unpacking
+from protocols.options import DecodingBudget, Unpacking
 
 #: The requested size of a decoded block, in bytes.
 PIECE = 65_536
@@ -27,20 +24,6 @@ PIECE = 65_536
 #: for each gzip member and each decoded block. If an attacker sent many gzip members of 21 bytes, a larger
 #: value would lead to quadratic time.
 FED = 16_384
-
-#: The number of decoded bytes before the expansion ratio is checked (decompression bomb). A small body, such
-#: as a page of blanks, may have a high ratio without being an attack.
-_GRACE = 1_048_576
-
-#: The maximum number of consecutive coded bytes without output. Empty members, empty blocks, metadata and
-#: skippable frames produce no output, and a peer can send any number of them. A normal encoder writes only a
-#: few of them between two members with output.
-_IN_VAIN = 1_048_576
-
-#: The maximum overhead in bytes when a coding is applied to incompressible data: headers, a file name, and
-#: five bytes per block of 16 KiB.
-_WRAPPING = 1_024
-_BLOCKS = 1_000
 
 Codings: TypeAlias = Mapping[str, Callable[[], Unpacking]]
 
@@ -116,10 +99,8 @@ ALWAYS: Codings = {"gzip": _gzip, "deflate": _deflate}
 _ALIASES = {"x-gzip": "gzip"}
 
 
-def choose(codings: list[str], known: Codings) -> Unpacking:
-    """Return a decoder for the content coding of a body.
-
-    A body with more than one content coding is refused.
+def choose(codings: list[str], known: Codings, budget: DecodingBudget) -> Decoding:
+    """Return a new filter for the only content coding of a body.
 
     Raises:
         LimitExceeded: the body has more than one coding (ratio). With two codings, the expansion ratios would
@@ -134,23 +115,15 @@ def choose(codings: list[str], known: Codings) -> Unpacking:
     unpacking = known.get(_ALIASES.get(coding, coding))
     if unpacking is None:
         raise ProtocolError(f"the body has the content coding {coding!r}, which was not requested")
-    return unpacking()
+    return Decoding(unpacking(), budget)
 
 
 class Decoding:
-    """A filter that decodes a content coding in blocks.
+    """A filter that decodes a content coding in blocks. The caller must limit the decoded body."""
 
-    `most` limits the coded body in bytes, and None means no limit. The caller must limit the size of the
-    decoded body.
-    """
-
-    def __init__(self, unpacking: Unpacking, ratio: int, most: int | None) -> None:
+    def __init__(self, unpacking: Unpacking, budget: DecodingBudget) -> None:
         self._unpacking = unpacking
-        self._ratio = ratio
-        self._most = most
-        self._came = 0
-        self._in_vain = 0
-        self._given = 0
+        self._budget = budget
 
     def feed(self, octets: bytes) -> Iterator[bytes]:
         """Feed coded bytes, and yield the decoded blocks.
@@ -161,10 +134,10 @@ class Decoding:
         """
         for start in range(0, len(octets), FED):
             fed = octets[start : start + FED]
-            self._count_coded(len(fed))
+            self._budget.feed(len(fed))
             self._unpacking.feed(fed)
             while piece := self._unpacking.read(PIECE):
-                self._count(len(piece))
+                self._budget.take(len(piece), self._unpacking.taken)
                 yield piece
 
     def finish(self) -> Iterator[bytes]:
@@ -174,26 +147,5 @@ class Decoding:
             Truncated: the body ends in the middle of its coding.
         """
         if not self._unpacking.whole:
-            raise Truncated("the body ends in the middle of its content coding", received=self._given)
+            raise Truncated("the body ends in the middle of its content coding", received=self._budget.given)
         return iter(())
-
-    def _count_coded(self, octets: int) -> None:
-        """Count coded bytes before decoding.
-
-        `_count` resets the number of coded bytes without output.
-        """
-        self._came += octets
-        if self._most is not None and self._came > self._most + self._most // _BLOCKS + _WRAPPING:
-            raise LimitExceeded("body", f"the coded body is larger than the limit of {self._most} bytes")
-        if self._in_vain >= _IN_VAIN:
-            raise LimitExceeded("ratio", f"{self._in_vain} coded bytes of the body decode to nothing")
-        self._in_vain += octets
-
-    def _count(self, octets: int) -> None:
-        self._given += octets
-        self._in_vain = 0
-        if self._given > _GRACE and self._given > self._ratio * self._unpacking.taken:
-            raise LimitExceeded(
-                "ratio",
-                f"{self._unpacking.taken} coded bytes decode to more than {self._ratio} times as many",
-            )

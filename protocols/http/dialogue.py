@@ -14,7 +14,7 @@ from protocols.http.request import HttpRequest, check_part, compose, is_part, st
 from protocols.http.response import SWITCHING, BodyFraming, ResponseHead
 from protocols.http.url import HttpUrl
 from protocols.location import Finding, Kind
-from protocols.options import Limits, Options, Validators
+from protocols.options import DecodingBudget, Limits, Options, Validators
 from protocols.step import CopyBody, Dialogue, PlanNote, StartBody, copy_body
 
 if TYPE_CHECKING:
@@ -190,11 +190,11 @@ def _describe(head: ResponseHead, start: int, stop: int | None, *, raw: bool) ->
 def _decoding(head: ResponseHead, options: Options, limits: Limits, reply: Reply) -> Decoding | None:
     if options.want == "facts" or options.raw or not (codings := head.codings):
         return None
-    unpacking = choose(codings, {**ALWAYS, **options.codings})
+    decoding = choose(codings, {**ALWAYS, **options.codings}, DecodingBudget(limits.ratio, options.most))
     if options.want == "file":
         detail = f"sent with the content coding {codings[0]}, which was not requested"
         reply.findings.append(Finding("http:coded", "warn", detail))
-    return Decoding(unpacking, limits.ratio, options.most)
+    return decoding
 
 
 def _goes_on(head: ResponseHead, start: int) -> bool:
@@ -249,7 +249,7 @@ def relay(request: HttpRequest, options: Options, limits: Limits, *, tls: bool) 
 def _make_relay_decoder(answer: HttpAnswer, options: Options, limits: Limits) -> Decoding | None:
     if not (codings := answer.head.codings):
         return None
-    return Decoding(choose(codings, {**ALWAYS, **options.codings}), limits.ratio, options.most)
+    return choose(codings, {**ALWAYS, **options.codings}, DecodingBudget(limits.ratio, options.most))
 
 
 def _describe_relayed(answer: HttpAnswer, *, coded: bool) -> Reply:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, TypeVar
 
 from protocols.contract import Line
-from protocols.errors import Disconnected, LimitExceeded, ProtocolError, Truncated
+from protocols.errors import Disconnected, ProtocolError, Truncated
 from protocols.location import Finding
 from protocols.news.response import (
     ALONE,
@@ -34,7 +34,7 @@ from protocols.news.response import (
     refusal,
     skip_block,
 )
-from protocols.options import Limits
+from protocols.options import DecodingBudget, Limits
 from protocols.step import Dialogue, Send, StartRequest, StartResponse, receive
 from protocols.wire import Buffer, Reader, Rest
 
@@ -372,14 +372,7 @@ def is_loopback(peer: object) -> bool:
 # Raw DEFLATE (RFC 1951) in both directions of a connection, after COMPRESS DEFLATE.
 #
 # Each write ends with a sync flush of the compressor, so that the peer can decompress all sent data. Received
-# data is decompressed on demand. Rule S16 (resource limits) has two limits against decompression bombs (zip
-# bombs):
-# - The output must not exceed `ratio` times the input. The first mebibyte of output is exempt.
-# - The input must not contain more than a mebibyte in a row that does not produce output.
-
-#: The number of output bytes after which the compression ratio is checked. The number is also the maximum of
-#: consecutive input bytes without output.
-_GRACE = 1_048_576
+# data is decompressed on demand, within the limits of a `DecodingBudget` (S16).
 
 
 class Deflate:
@@ -390,14 +383,12 @@ class Deflate:
         LimitExceeded: the compression ratio exceeds the limit (ratio).
     """
 
-    def __init__(self, ratio: int) -> None:
+    def __init__(self, budget: DecodingBudget) -> None:
         self._packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
         self._unpacker = zlib.decompressobj(-zlib.MAX_WBITS)
-        self._ratio = ratio
+        self._budget = budget
         self._waiting = b""
         self._taken = 0
-        self._given = 0
-        self._in_vain = 0
         self.has_more = False
 
     def pack(self, octets: bytes) -> bytes:
@@ -407,9 +398,7 @@ class Deflate:
     def feed(self, octets: bytes) -> None:
         """Feed received bytes, after the output of all earlier bytes was read."""
         assert not self.has_more, "earlier output must be read first"
-        if self._in_vain >= _GRACE:
-            raise LimitExceeded("ratio", f"{self._in_vain} compressed bytes expand to nothing")
-        self._in_vain += len(octets)
+        self._budget.feed(len(octets))
         self._waiting = octets
         self.has_more = True
 
@@ -430,13 +419,5 @@ class Deflate:
         self._waiting = self._unpacker.unconsumed_tail
         self._taken += before - len(self._waiting)
         self.has_more = len(octets) == most or bool(self._waiting)
-        self._count(len(octets))
+        self._budget.take(len(octets), self._taken)
         return octets
-
-    def _count(self, octets: int) -> None:
-        self._given += octets
-        self._in_vain = 0 if octets else self._in_vain
-        if self._given > _GRACE and self._given > self._ratio * self._taken:
-            raise LimitExceeded(
-                "ratio", f"{self._taken} compressed bytes expand to more than {self._ratio} times as many"
-            )

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from fixtures.http import BOMB
 from protocols.http.codings import ALWAYS, FED, PIECE, Decoding, choose
+from protocols.options import DecodingBudget
 from resolver import LimitExceeded, ProtocolError, ResolveError, Truncated
 from tests.protocols.filtered import Filtered, Pieces
 from tests.protocols.in_memory import MemorySink
@@ -33,7 +34,7 @@ def split_bytes(octets: bytes, step: int) -> list[bytes]:
 
 
 def decoded_body(coding: str, pieces: Iterable[bytes], ratio: int = 100) -> Filtered:
-    return Filtered(Pieces(pieces), Decoding(choose([coding], ALWAYS), ratio, None))
+    return Filtered(Pieces(pieces), choose([coding], ALWAYS, DecodingBudget(ratio, None)))
 
 
 async def take(body: Filtered) -> tuple[bytes, int]:
@@ -65,7 +66,7 @@ class InputRecorder:
 
 def test_decoding_feeds_large_input_in_pieces() -> None:
     fed, octets = InputRecorder(), bytes(range(256)) * 4_097
-    decoding = Decoding(fed, 100, None)
+    decoding = Decoding(fed, DecodingBudget(100, None))
     assert b"".join(decoding.feed(octets)) == octets
     assert sum(fed.sizes) == len(octets)
     assert max(fed.sizes) == FED
@@ -73,7 +74,7 @@ def test_decoding_feeds_large_input_in_pieces() -> None:
 
 def test_decoding_of_many_empty_members_raises() -> None:
     empty = gzip.compress(b"", mtime=0)
-    decoding = Decoding(choose(["gzip"], ALWAYS), 100, None)
+    decoding = choose(["gzip"], ALWAYS, DecodingBudget(100, None))
     with pytest.raises(LimitExceeded, match="to nothing"):
         list(decoding.feed(empty * (2 * MEBIBYTE // len(empty))))
 
@@ -206,7 +207,7 @@ async def test_decoding_bomb_is_refused_in_bounded_memory() -> None:
 )
 def test_choose_unsupported_codings_raise(codings: list[str], error: type[ProtocolError]) -> None:
     with pytest.raises(ProtocolError) as caught:
-        choose(codings, ALWAYS)
+        choose(codings, ALWAYS, DecodingBudget(100, None))
     assert type(caught.value) is error
     assert len(caught.value.message) < 200
 

@@ -7,6 +7,7 @@ import zlib
 import pytest
 
 from protocols.news.session import Deflate
+from protocols.options import DecodingBudget
 from resolver import LimitExceeded, ProtocolError
 from tests.protocols.news.captures import LAST_CLEAR_LINE, bytes_of_side, load
 
@@ -37,18 +38,18 @@ def test_deflate_unpacks_capture_of_inn(step: int | None, most: int) -> None:
     octets = b"".join(octets for speaker, octets in load("compress_deflate") if speaker == "server")
     coded = octets.partition(LAST_CLEAR_LINE["server"])[2]
     plain = bytes_of_side("compress_deflate", "server").partition(LAST_CLEAR_LINE["server"])[2]
-    assert unpack(Deflate(100), coded, most, step) == plain
+    assert unpack(Deflate(DecodingBudget(100, None)), coded, most, step) == plain
     assert b"\r\n502 " in plain
 
 
 def test_deflate_flushes_every_command() -> None:
-    machine, peer = Deflate(100), zlib.decompressobj(-zlib.MAX_WBITS)
+    machine, peer = Deflate(DecodingBudget(100, None)), zlib.decompressobj(-zlib.MAX_WBITS)
     for command in (b"GROUP a.b\r\n", b"OVER 1-1000\r\n", b"QUIT\r\n"):
         assert peer.decompress(machine.pack(command)) == command
 
 
 def test_deflate_exact_chunk_leaves_no_data() -> None:
-    machine = Deflate(100)
+    machine = Deflate(DecodingBudget(100, None))
     machine.feed(packed(b"x" * 200))
     assert machine.read(100) == b"x" * 100
     assert machine.has_more
@@ -62,11 +63,11 @@ def test_deflate_exact_chunk_leaves_no_data() -> None:
 )
 def test_deflate_of_uncompressed_data_raises(octets: bytes) -> None:
     with pytest.raises(ProtocolError):
-        unpack(Deflate(100), octets)
+        unpack(Deflate(DecodingBudget(100, None)), octets)
 
 
 def test_deflate_after_end_of_stream_raises() -> None:
-    machine = Deflate(100)
+    machine = Deflate(DecodingBudget(100, None))
     assert unpack(machine, packed(b"x", zlib.Z_FINISH)) == b"x"
     with pytest.raises(ProtocolError):
         unpack(machine, b"y")
@@ -74,7 +75,7 @@ def test_deflate_after_end_of_stream_raises() -> None:
 
 def test_deflate_bomb_over_ratio_raises() -> None:
     """No chunk exceeds the requested size until the limit is reached."""
-    machine = Deflate(100)
+    machine = Deflate(DecodingBudget(100, None))
     pieces: list[bytes] = []
     machine.feed(packed(bytes(16 * MIB)))
     with pytest.raises(LimitExceeded) as caught:
@@ -88,9 +89,9 @@ def test_deflate_of_endless_empty_blocks_raises() -> None:
     """Empty deflate blocks without end."""
     empty = b"\x00\x00\x00\xff\xff" * 300_000
     with pytest.raises(LimitExceeded) as caught:
-        unpack(Deflate(100), empty, step=65_536)
+        unpack(Deflate(DecodingBudget(100, None)), empty, step=65_536)
     assert caught.value.limit == "ratio"
 
 
 def test_deflate_of_one_mib_of_zeros_succeeds() -> None:
-    assert unpack(Deflate(100), packed(bytes(MIB))) == bytes(MIB)
+    assert unpack(Deflate(DecodingBudget(100, None)), packed(bytes(MIB))) == bytes(MIB)

@@ -13,7 +13,8 @@ import pytest
 import trio
 
 from fixtures.http import coded, serve
-from protocols.http.codings import ALWAYS, Codings, Decoding, choose
+from protocols.http.codings import ALWAYS, Codings, choose
+from protocols.options import DecodingBudget
 from resolver import HttpxTransport, LimitExceeded, Limits, Resolver
 from resolver.transfer.extras import find_codings
 from tests.protocols.filtered import Filtered, Pieces
@@ -60,9 +61,9 @@ def in_pieces(octets: bytes) -> Pieces:
 
 async def end_of(coding: str, body: Pieces, most: int | None) -> tuple[int, LimitExceeded | None]:
     """Return the number of decoded bytes, and the error of the decoder or None."""
-    unpacking, given = choose([coding], known()), 0
+    decoding, given = choose([coding], known(), DecodingBudget(100, most)), 0
     try:
-        async for octets in Filtered(body, Decoding(unpacking, 100, most)):
+        async for octets in Filtered(body, decoding):
             given += len(octets)
     except LimitExceeded as error:
         return given, error
