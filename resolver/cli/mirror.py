@@ -23,13 +23,13 @@ from resolver.cli.output import put
 from resolver.cli.summary import RunSummary
 from resolver.cli.targets import CommandTarget
 from resolver.cli.verbs import enter, get
-from resolver.files.directory import numbers_of
+from resolver.files.directory import SurplusFile, numbers_of
 from resolver.files.names import is_directory
 from resolver.transfer.batch import BatchTask
 from resolver.transfer.naming import local_directory
 from resolver.transfer.response import Saved
 from resolver.transfer.session import Resolver
-from resolver.trees.mirror import Inventory, Pruner, SurplusFile
+from resolver.trees.mirror import Inventory, Pruner
 from resolver.trees.robots import Robots
 from resolver.trees.saving import with_rows
 from resolver.trees.scope import DEEPEST, Selection, path_of_top, split_pattern, tree_of, walked_as
@@ -241,9 +241,9 @@ async def remove_surplus(
     `report` is called with the error of each file that cannot be removed.
     """
     going = await trio.to_thread.run_sync(_find, tops, inventory, command)
-    hidden = [each for each in going if not each[1].certain]
+    hidden = [each for each in going if not each[1].listing.certain]
     if hidden and not command.yes and not command.dry_run:
-        going = [each for each in going if each[1].certain]
+        going = [each for each in going if each[1].listing.certain]
         streams.complain(
             f"{len(hidden)} local entries are kept: http pages no longer list them, "
             "but servers hide some names (delete them with --yes)"

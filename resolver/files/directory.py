@@ -10,13 +10,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from threading import Lock
 from typing import NamedTuple
 
 from protocols.errors import LocalError
+from protocols.location import Finding
 from resolver.files.faults import spare_descriptor, writing_fault
 
 # Removal of empty directories. A download creates its directory before the files in the directory arrive.
@@ -402,7 +403,8 @@ class OutputDirectory:
 #
 # Each subdirectory is opened relative to its parent directory. So a renamed directory or a symlink cannot
 # redirect the search to another directory. A file is removed only if its device and inode number match, so a
-# newer file with the same name stays. Mounted file systems are not searched.
+# newer file with the same name stays. Mounted file systems are not searched. Each removal requires the
+# complete listing that lacks the file.
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -418,6 +420,66 @@ class DirectoryItem(NamedTuple):
     is_directory: bool
     device: int
     inode: int
+
+
+def is_truncated(findings: Iterable[Finding]) -> bool:
+    """Return whether the server truncated its listing."""
+    return any(finding.rule.endswith(":listing-cut") for finding in findings)
+
+
+class Proven(NamedTuple):
+    """A listing that is proven to be complete; only `of` and the inventory create one.
+
+    A proof is a terminator, a length, a final reply, or a TLS close_notify. A closed connection is not a
+    proof, because an attacker on the network path can close a connection (truncation attack).
+
+    Attributes:
+        url: The URL of the listed directory.
+        certain: Whether a listing of this scheme contains all files.
+    """
+
+    url: str
+    certain: bool
+
+    @classmethod
+    def of(
+        cls,
+        url: str,
+        proofs: Sequence[str],
+        findings: Iterable[Finding],
+        *,
+        entries: int,
+        skipped: bool,
+        certain: bool,
+    ) -> Proven | None:
+        """Return the proven listing, or None in these cases.
+
+        - The protocol does not prove that the listing is complete, or the server truncated the listing.
+        - An entry could not be parsed, or was skipped for another reason than its name (`skipped`).
+        - The listing is empty, because servers may list an unreadable directory as empty.
+        """
+        if not proofs or not entries or skipped or is_truncated(findings):
+            return None
+        return cls(url, certain)
+
+
+class SurplusFile(NamedTuple):
+    """A local file or directory that a complete listing lacks.
+
+    Attributes:
+        parts: The path components.
+        listing: The listing of the directory, or of the directory above a surplus directory.
+    """
+
+    parts: tuple[str, ...]
+    is_directory: bool
+    device: int
+    inode: int
+    listing: Proven
+
+    @property
+    def path(self) -> str:
+        return "/".join(self.parts) + "/" * self.is_directory
 
 
 class SurplusWalk:
@@ -466,8 +528,8 @@ class SurplusWalk:
         except OSError:
             return b""
 
-    def drop(self, parts: Sequence[str], device: int, inode: int) -> bool:
-        """Remove the file, or the empty directory, if it has this device and inode number.
+    def drop(self, surplus: SurplusFile) -> bool:
+        """Remove the file, or the empty directory, if it still has its device and inode number.
 
         Returns:
             False if the file is missing, if another file has the name, or if the directory is not empty.
@@ -475,11 +537,11 @@ class SurplusWalk:
         Raises:
             LocalError: The file cannot be removed.
         """
-        *above, name = parts
+        *above, name = surplus.parts
         try:
             with self._open_directory(above) as fd:
                 found = _find_item(fd, name)
-                if found is None or (found.device, found.inode) != (device, inode):
+                if found is None or (found.device, found.inode) != (surplus.device, surplus.inode):
                     return False
                 if found.is_directory:
                     with suppress(OSError):
@@ -491,7 +553,7 @@ class SurplusWalk:
         except FileNotFoundError:
             return False
         except OSError as error:
-            path = os.path.join(self._path, *parts)
+            path = os.path.join(self._path, *surplus.parts)
             raise LocalError(f"cannot remove {path!r}: {error.strerror}") from error
 
     @contextmanager

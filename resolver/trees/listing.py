@@ -15,13 +15,14 @@ from typing import Protocol
 
 from protocols.contract import Entry, Finding, Kind, Origin, Referrer, Url, Validators
 from protocols.errors import Declined, InvalidUrl, LimitExceeded, Refused, ResolveError
+from resolver.files.directory import Proven, is_truncated
 from resolver.files.names import make_directory
 from resolver.loops import running
 from resolver.policy.files import local_name
 from resolver.transfer.naming import index_suffix
 from resolver.transfer.session import ConfinedSession
 from resolver.transfer.streaming import StreamingResponse
-from resolver.trees.mirror import Inventory, Proven
+from resolver.trees.mirror import Inventory
 from resolver.trees.scope import (
     DEEPEST,
     DirectoryDigest,
@@ -152,35 +153,34 @@ class DirectoryListing:
             self._spool.drop_listed(self._number)
             return self._list_directory(reply)
         await self._give_out()
-        if any(finding.rule.endswith(":listing-cut") for finding in reply.findings):
+        if is_truncated(reply.findings):
             words = "the server truncated the listing: the missing entries are not fetched"
             raise LimitExceeded("entries", words, url=place.url.shown)
         if self._failed is not None:
             raise self._failed.at(place.url.shown)
-        self._take_stock(reply.verified)
+        self._take_stock(reply)
         return self._list_directory(reply)
 
-    def _take_stock(self, proofs: tuple[str, ...]) -> None:
-        """Record in the inventory that the listing of the directory is complete.
+    def _take_stock(self, reply: StreamingResponse) -> None:
+        """Record the listing in the inventory if it is proven to be complete.
 
-        The listing is not recorded as complete in these cases:
-        - The listing may be truncated. If the protocol cannot prove that the listing is complete, a finding
-          is reported.
-        - An entry could not be parsed, or was skipped for another reason than its name.
-        - The listing is empty, because servers may list an unreadable directory as empty.
+        If the protocol cannot prove that a listing is complete, a finding is reported.
         """
         place, inventory = self._place, self._place.inventory
         if inventory is None:
             return
         inventory.keep([f"{place.path}/{name}" for name in self._left_out])
-        if not self.position or self._is_partial:
-            return
-        if proofs:
-            url = self._asked.shown
-            certain = not registry.is_of_the_web(place.url.scheme)
-            url = url if url.endswith("/") else f"{url}/"
-            inventory.list_whole(place.path, url, Proven(proofs), certain=certain)
-        else:
+        listing = Proven.of(
+            f"{self._asked.shown.removesuffix('/')}/",
+            reply.verified,
+            reply.findings,
+            entries=self.position,
+            skipped=self._is_partial,
+            certain=not registry.is_of_the_web(place.url.scheme),
+        )
+        if listing is not None:
+            inventory.list_whole(place.path, listing)
+        elif self.position and not self._is_partial:
             words = "the listing is not proven complete: no file is removed from this directory"
             self._report("listing-unproven", words)
 

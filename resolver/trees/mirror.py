@@ -18,9 +18,8 @@ import os
 import sqlite3
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing
-from typing import NamedTuple
 
-from resolver.files.directory import DirectoryItem, SurplusWalk
+from resolver.files.directory import DirectoryItem, Proven, SurplusFile, SurplusWalk
 from resolver.ledger.book import HEAD, is_ledger
 from resolver.policy.files import META_SUFFIX, is_kept_beside
 from resolver.trees.spool import faults
@@ -34,38 +33,6 @@ CREATE TABLE listed (path BLOB PRIMARY KEY, certain INTEGER NOT NULL, url TEXT N
 
 #: The suffixes of the files that SQLite creates next to a database.
 _OF_SQLITE = ("-wal", "-shm", "-journal")
-
-
-class SurplusFile(NamedTuple):
-    """A surplus file or directory: the path components, and the device and inode numbers.
-
-    `certain` is False if the listings of the server may omit files.
-    """
-
-    parts: tuple[str, ...]
-    is_directory: bool
-    certain: bool
-    device: int
-    inode: int
-
-    @property
-    def path(self) -> str:
-        return "/".join(self.parts) + "/" * self.is_directory
-
-
-class Proven:
-    """The proof that a listing is complete, from the protocol.
-
-    A proof is a terminator, a length, a final reply, or a TLS close_notify. A closed connection is not a
-    proof, because an attacker on the network path can close a connection (truncation attack).
-    """
-
-    __slots__ = ("proofs",)
-
-    def __init__(self, proofs: tuple[str, ...]) -> None:
-        if not proofs:
-            raise ValueError("proofs must have at least one value of `verified`")
-        self.proofs = proofs
 
 
 class Inventory:
@@ -91,29 +58,19 @@ class Inventory:
             self._database.executemany("INSERT OR IGNORE INTO kept VALUES (?)", values)
             self._database.execute("COMMIT")
 
-    def list_whole(self, path: str, url: str, proven: Proven, *, certain: bool) -> None:
-        """Record a directory with a complete listing.
-
-        Args:
-            path: The local path of the directory.
-            url: The URL of the directory.
-            proven: The proof that the listing is complete.
-            certain: Whether a listing of this scheme contains all files.
-        """
-        values = (os.fsencode(path), certain, url)
+    def list_whole(self, path: str, listing: Proven) -> None:
+        """Record the complete listing of the directory with the local path `path`."""
+        values = (os.fsencode(path), listing.certain, listing.url)
         with faults():
             self._database.execute("INSERT OR REPLACE INTO listed VALUES (?, ?, ?)", values)
 
     def has(self, path: str) -> bool:
         return self._find("SELECT 1 FROM kept WHERE path = ?", path) is not None
 
-    def find_listing(self, path: str) -> tuple[bool, str] | None:
-        """Return whether the complete listing of a directory is certain, and the URL of the directory.
-
-        Returns None if a complete listing of the directory was not recorded.
-        """
-        found = self._find("SELECT certain, url FROM listed WHERE path = ?", path)
-        return None if found is None else (bool(found[0]), str(found[1]))
+    def find_listing(self, path: str) -> Proven | None:
+        """Return the complete listing of a directory, or None if it was not recorded."""
+        found = self._find("SELECT url, certain FROM listed WHERE path = ?", path)
+        return None if found is None else Proven(str(found[0]), bool(found[1]))
 
     def _find(self, statement: str, path: str) -> tuple[object, ...] | None:
         with faults():
@@ -153,7 +110,7 @@ class Pruner:
     def drop(self, each: SurplusFile) -> bool:
         """Remove a surplus file or directory, and return whether it was removed. Raises `LocalError`."""
         with closing(SurplusWalk(self._path)) as below:
-            return below.drop(each.parts, each.device, each.inode)
+            return below.drop(each)
 
     def _join_path(self, *parts: str) -> str:
         return "/".join((self._path, *parts))
@@ -166,14 +123,13 @@ class Pruner:
                 if found.is_directory:
                     yield from self._list_surplus(below, here)
             elif listed is not None:
-                certain, url = listed
-                yield from self._remove_item(below, here, found, certain, url)
+                yield from self._remove_item(below, here, found, listed)
 
     def _remove_item(
-        self, below: SurplusWalk, parts: tuple[str, ...], found: DirectoryItem, certain: bool, url: str
+        self, below: SurplusWalk, parts: tuple[str, ...], found: DirectoryItem, listed: Proven
     ) -> Generator[SurplusFile, None, bool]:
         """Yield a surplus entry and the entries in it; return whether all of them are surplus."""
-        if self._inventory.has(self._join_path(*parts)) or self._stays(parts, found, url):
+        if self._inventory.has(self._join_path(*parts)) or self._stays(parts, found, listed.url):
             return False  # Another tree of the same run may use this directory.
         if found.is_file and self._is_account(below, parts):
             return False
@@ -183,10 +139,11 @@ class Pruner:
             if inside is None:
                 return False
             for each in inside:
-                within = self._remove_item(below, (*parts, each.name), each, certain, f"{url}{found.name}/")
+                here = listed._replace(url=f"{listed.url}{found.name}/")
+                within = self._remove_item(below, (*parts, each.name), each, here)
                 goes &= yield from within
         if goes:
-            yield SurplusFile(parts, found.is_directory, certain, found.device, found.inode)
+            yield SurplusFile(parts, found.is_directory, found.device, found.inode, listed)
         return goes
 
     def _is_account(self, below: SurplusWalk, parts: tuple[str, ...]) -> bool:

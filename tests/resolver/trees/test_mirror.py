@@ -19,9 +19,11 @@ from fixtures.gopher import serve as serve_gopher
 from fixtures.http import Page
 from fixtures.http import serve as serve_http
 from fixtures.http.site import Framing
+from protocols.location import Finding
 from resolver import LocalError, Resolver, RetryPolicy
+from resolver.files.directory import Proven, SurplusFile
 from resolver.testing.certificates import server_tls
-from resolver.trees.mirror import Inventory, Proven, Pruner, SurplusFile
+from resolver.trees.mirror import Inventory, Pruner
 from resolver.trees.scope import Selection
 from tests.resolver.trees.mirrors import Mirrored, contents, mirror, plant
 
@@ -71,7 +73,7 @@ async def test_prune_removes_missing_files_and_directories(source: Path, tmp_pat
     found = await again(source.as_uri() + "/", here, change)
     gone = ["a.txt", "never/was/e.txt", "never/was/", "never/", "sub/deep/c.txt", "sub/deep/"]
     assert paths(found) == gone
-    assert all(each.certain for each in found)
+    assert all(each.listing.certain for each in found)
     with closing(Inventory()) as nothing:
         pruner = Pruner(str(here / "top"), nothing, Selection().takes_local)
         assert [pruner.drop(each) for each in found] == [True] * len(found)
@@ -226,7 +228,7 @@ async def test_prune_of_index_page_is_uncertain(nursery: trio.Nursery, tmp_path:
     server = await serve_http(nursery, site)
     plant(tmp_path / "top", {"old": b"x"})
     _, (surplus,) = await _surplus(server.url("/d/"), tmp_path)
-    assert (surplus.path, surplus.certain) == ("old", False)
+    assert (surplus.path, surplus.listing.certain) == ("old", False)
 
 
 @pytest.mark.parametrize(("framing", "gone"), [("length", ["old"]), ("chunked", ["old"]), ("close", [])])
@@ -269,6 +271,21 @@ async def test_prune_of_gopher_menu_needs_proven_end(
     assert (found.failed, paths(surplus), said) == ({}, gone, not gone)
 
 
-def test_proven_without_proofs_raises() -> None:
-    with pytest.raises(ValueError, match="proofs"):
-        Proven(())
+TRUNCATED = (Finding("ftp:listing-cut", "warn", "the server truncated the listing"),)
+
+
+@pytest.mark.parametrize(
+    ("proofs", "findings", "entries", "skipped"),
+    [
+        ((), (), 1, False),
+        (("length",), TRUNCATED, 1, False),
+        (("length",), (), 0, False),
+        (("length",), (), 1, True),
+    ],
+)
+def test_proven_of_unproven_listing_is_none(
+    proofs: tuple[str, ...], findings: tuple[Finding, ...], entries: int, skipped: bool
+) -> None:
+    found = Proven.of("http://h/d/", proofs, findings, entries=entries, skipped=skipped, certain=True)
+    assert found is None
+    assert Proven.of("http://h/d/", ("length",), (), entries=1, skipped=False, certain=True) is not None
