@@ -291,12 +291,14 @@ class ArdpExchange:
         addresses: the addresses of the server. The socket sends to the first address. The other addresses are
             used if the first address does not respond.
         patience: the idle timeout, in seconds without progress.
+        silence: the maximum time before the first packet of the server, at most `patience`.
         most: the maximum size of the reply, in bytes.
         timing: the retransmission schedule.
         toward: the host and port to use instead of `addresses`, after an earlier redirect or response.
 
     Attributes:
         turned: the last redirect of the server, or None without a redirect.
+        has_answered: whether a packet of the server has arrived.
 
     Every method with the argument `now` can raise these exceptions:
 
@@ -314,6 +316,7 @@ class ArdpExchange:
         *,
         patience: float,
         most: int,
+        silence: float = float("inf"),
         timing: RetransmitTiming = _USUAL,
         toward: RedirectAddress | SwitchAddress | None = None,
     ) -> None:
@@ -324,6 +327,7 @@ class ArdpExchange:
         self._toward = () if toward is None else (toward,)
         self._candidates = CandidateAddresses(addresses if toward is None else (toward.address,))
         self._patience = patience
+        self._silence = min(silence, patience)
         self._timing = timing
         self._timeout = timing.first
         self._retries = timing.retries
@@ -334,6 +338,7 @@ class ArdpExchange:
         self._redirects = 0
         self._queue = ""
         self.turned: RedirectAddress | None = None
+        self.has_answered = False
 
     @property
     def packets(self) -> list[Line]:
@@ -362,7 +367,8 @@ class ArdpExchange:
 
     def begin(self, now: float) -> list[DatagramAction]:
         """Start the exchange, and return the packets in the first window of the request."""
-        self._progress(now)
+        self._gives_up = now + self._silence
+        self._restart(now)
         self._candidates.begin(now)
         return [*self._toward, *self._request.window()]
 
@@ -387,7 +393,7 @@ class ArdpExchange:
         if now < min(self._expires, self._gives_up):
             return []
         if now >= self._gives_up or self._retries == 0:
-            raise TimedOut(self._silence()).with_setting("idle_timeout")
+            raise TimedOut(self._describe_silence()).with_setting("idle_timeout")
         if self._retries is not None:
             self._retries -= 1
         self._timeout = min(2 * self._timeout, max(self._timeout, self._timing.longest))
@@ -410,6 +416,9 @@ class ArdpExchange:
             raise _make_version_error(packet.versions)
         if packet is not None and packet.connection in self._ids:
             actions += self._settle(address)
+            if not self.has_answered:
+                self.has_answered = True
+                self._gives_up += self._patience - self._silence
             actions += self._take(packet, now)
         return actions if self.complete else actions + self._expire(now)
 
@@ -473,7 +482,7 @@ class ArdpExchange:
         self._retries = self._timing.retries
         self._expires = now + self._timeout
 
-    def _silence(self) -> str:
+    def _describe_silence(self) -> str:
         came = f" after packet {self._reply.received_through}" if self._reply.received_through else ""
         requested = f"; the server asked to wait {self._wait} s" if self._wait else ""
         return f"timed out: no packet received{came}{requested}{self._queue and f' ({self._queue})'}"

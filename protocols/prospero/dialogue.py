@@ -131,8 +131,10 @@ def _media_type(inquiry: Inquirer, facts: ResolvedFacts, place: RequestObject) -
     return guess_media_type(facts.methods, place.hsoname) if inquiry.address(place) else None
 
 
-def _give_contents(inquiry: Inquirer, facts: ResolvedFacts, method: AccessMethod) -> Dialogue[None]:
-    yield from _give_document(inquiry, (yield from read_contents(inquiry, facts, method)))
+def _give_contents(
+    inquiry: Inquirer, facts: ResolvedFacts, method: AccessMethod, *, is_last: bool
+) -> Dialogue[None]:
+    yield from _give_document(inquiry, (yield from read_contents(inquiry, facts, method, is_last=is_last)))
 
 
 def _leading_on(inquiry: Inquirer, alternatives: ResolvedAlternatives) -> Reply:
@@ -142,7 +144,10 @@ def _leading_on(inquiry: Inquirer, alternatives: ResolvedAlternatives) -> Reply:
     moved = Moved(
         location=first.url,
         code=read_text(first.name),
-        others=tuple(method.url or partial(_give_contents, inquiry, facts, method) for method in others),
+        others=tuple(
+            method.url or partial(_give_contents, inquiry, facts, method, is_last=method is others[-1])
+            for method in others
+        ),
         found_in=None if facts.place.via is None else inquiry.referrer(facts.place),
         failed=alternatives.failed,
     )

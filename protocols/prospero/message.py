@@ -316,6 +316,8 @@ class ProsperoRequest:
         ideal: The text of the reply that a plan expects.
         again: Whether the client may retry after a timeout. A retry is useless if the server responded to an
             earlier request but not to this request.
+        is_last: Whether the client has no other way to continue after a timeout. Before another way, the
+            connect timeout limits the wait for the first packet.
     """
 
     target: RequestObject
@@ -323,6 +325,7 @@ class ProsperoRequest:
     what: str
     ideal: bytes
     again: bool = True
+    is_last: bool = True
 
 
 def request_facts(target: RequestObject) -> ProsperoRequest:
@@ -337,14 +340,16 @@ def request_facts(target: RequestObject) -> ProsperoRequest:
     )
 
 
-def request_contents(target: RequestObject) -> ProsperoRequest:
+def request_contents(target: RequestObject, *, is_last: bool = True) -> ProsperoRequest:
     ideal = b"ATTRIBUTE OBJECT INTRINSIC CONTENTS SEQUENCE DATA ''\n"
     message = request_attributes(target, b"CONTENTS")
-    return ProsperoRequest(target, message, "the contents of the object", ideal, again=False)
+    what = "the contents of the object"
+    return ProsperoRequest(target, message, what, ideal, again=False, is_last=is_last)
 
 
-def request_links(target: RequestObject) -> ProsperoRequest:
-    return ProsperoRequest(target, request_listing(target), "the links of the directory", b"NONE-FOUND\n")
+def request_links(target: RequestObject, *, is_last: bool = True) -> ProsperoRequest:
+    what = "the links of the directory"
+    return ProsperoRequest(target, request_listing(target), what, b"NONE-FOUND\n", is_last=is_last)
 
 
 def request_attributes(target: RequestObject, names: bytes) -> Line:
@@ -380,7 +385,8 @@ def _message(command: tuple[bytes, ...], target: RequestObject, *further: tuple[
 class Inquirer:
     """The sender of all requests for one URL.
 
-    `limits.body` limits the total size of all replies, plus an allowance for overhead and quoting.
+    `limits.body` limits the total size of all replies, plus an allowance for overhead and quoting. A server
+    that did not respond to one request receives no further request, because each request would time out.
     """
 
     def __init__(self, limits: Limits, timing: RetransmitTiming) -> None:
@@ -389,6 +395,7 @@ class Inquirer:
         self._addresses: dict[RequestObject, str] = {}
         self._turned: dict[tuple[str, int], RedirectAddress] = {}
         self._answered: dict[tuple[str, int], str] = {}
+        self._silent: dict[tuple[str, int], TimedOut] = {}
         self._left = _ROOM + _SPELLING * limits.body
 
     def referrer(self, target: RequestObject) -> Referrer:
@@ -404,6 +411,9 @@ class Inquirer:
 
         The errors of the network gateway, the ARDP exchange and the parser are raised.
         """
+        server = question.target.server
+        if server in self._silent:
+            raise self._silent[server]
         opened = cast(OpenedConnection, (yield OpenDatagrams(question.target.route)))
         yield PlanNote("the connection id, bytes 2 and 3 of each packet, is random; here it is 0")
         exchange = self._exchange(question, opened)
@@ -413,6 +423,8 @@ class Inquirer:
                 (yield ExchangeDatagrams(exchange, question.what, DatagramReply((question.ideal,)))),
             )
         except TimedOut as error:
+            if not exchange.has_answered:
+                self._silent[server] = error.final()
             raise error if question.again or exchange.has_begun else error.final() from error.__cause__
         self._note_peer(question.target, exchange.turned, carried.peer)
         text = join_packets(carried.pieces)
@@ -425,6 +437,7 @@ class Inquirer:
             opened.number,
             opened.addresses,
             patience=self._limits.idle,
+            silence=self._limits.idle if question.is_last else self._limits.connect,
             most=self._left,
             timing=self._timing,
             toward=self._find_redirect(question.target, opened.addresses),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from protocols.contract import Reply
@@ -259,12 +260,13 @@ def _choose(inquiry: Inquirer, facts: ResolvedFacts, want: Wanted) -> Dialogue[F
     session = next((method for method in facts.methods if method.is_session), None)
     failed: ResolveError | None = None
     for index, method in enumerate(methods):
+        is_last = session is None and method is methods[-1]
         if want == "facts":
             return facts
         if method.lead is not None:
             return ResolvedAlternatives(facts, methods[index:], failed)
         try:
-            return (yield from read_contents(inquiry, facts, method))
+            return (yield from read_contents(inquiry, facts, method, is_last=is_last))
         except LimitExceeded:
             raise
         except ResolveError as error:
@@ -276,7 +278,7 @@ def _choose(inquiry: Inquirer, facts: ResolvedFacts, want: Wanted) -> Dialogue[F
 
 
 def read_contents(
-    inquiry: Inquirer, facts: ResolvedFacts, method: AccessMethod
+    inquiry: Inquirer, facts: ResolvedFacts, method: AccessMethod, *, is_last: bool
 ) -> Dialogue[ResolvedDocument]:
     """Read the contents of an object from a Prospero server (access method PROSPERO-CONTENTS).
 
@@ -285,7 +287,9 @@ def read_contents(
         Truncated: the contents are shorter than the announced SIZE.
     """
     assert method.target is not None
-    answer, place = yield from request_following(inquiry, method.target, request_contents)
+    answer, place = yield from request_following(
+        inquiry, method.target, partial(request_contents, is_last=is_last)
+    )
     answer.check()
     octets = join_contents(answer.attributes)
     if octets is None:
@@ -420,7 +424,7 @@ def _expand_union(
         target = link.pointer.target(via=found_at)
         if not members.begin(target, level):
             return
-        answer, place = yield from request_following(inquiry, target, request_links)
+        answer, place = yield from request_following(inquiry, target, partial(request_links, is_last=False))
         answer.check()
         if not answer.lists:
             raise Declined("the reply is not a directory listing")

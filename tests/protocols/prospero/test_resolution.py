@@ -21,6 +21,7 @@ from fixtures.prospero import (
     external,
     file,
     method,
+    tree,
 )
 from fixtures.prospero.tree import CONTENTS, LOCAL, OCTETS, TEXT, attribute, intrinsic
 from protocols.contract import Moved as MovedReply
@@ -619,6 +620,60 @@ def test_silent_server_times_out_at_idle_limit() -> None:
         get(net, "prospero://h/x", limits=Limits(idle=30.0))
     assert (net.now - before, len(net.sent)) == (30.0, 8)  # at 0, 2, 6, 10, … seconds
     assert net.hosts["h", 1525].service.cancelled == 0
+
+
+def contents_of(name: bytes, host: bytes = b"") -> tree.Attribute:
+    return intrinsic(b"ACCESS-METHOD", b"PROSPERO-CONTENTS", b"", host, b"", name)
+
+
+@pytest.mark.parametrize(
+    ("silent", "more", "limits", "waited"),
+    [
+        (2, (contents_of(b"good", b"b"),), Limits(), 30.0),
+        (1, (contents_of(b"good", b"b"),), Limits(connect=5.0), 5.0),
+        (1, (contents_of(b"good", b"b"),), Limits(idle=20.0), 20.0),
+        (1, (method(b"TELNET", b"", b"b", b"", b""),), Limits(), 30.0),
+        (1, (), Limits(), 60.0),
+    ],
+    ids=["two, then another server", "connect timeout", "idle timeout", "then a service", "no other way"],
+)
+def test_silent_contents_cost_one_connect_timeout_before_next_way(
+    silent: int, more: tuple[tree.Attribute, ...], limits: Limits, waited: float
+) -> None:
+    methods = (*(contents_of(b"y") for _ in range(silent)), *more)
+    net = network({b"x": Thing(attributes=methods), b"y": file(b"never")}, {b"y": Behavior(silent=True)})
+    net.add("b", {b"good": file(b"from b")})
+    before = net.now
+    if more:
+        assert get(net, "prospero://h/x", limits=limits).reply.kind is not Kind.UNKNOWN
+    else:
+        with pytest.raises(TimedOut):
+            get(net, "prospero://h/x", limits=limits)
+    assert net.now - before == waited
+    assert sum("CONTENTS" in each for each in asked(net)) == 1
+
+
+def test_silent_server_of_unions_costs_one_connect_timeout() -> None:
+    silent = (Link(b"DIRECTORY", b"", b"%d" % number, host=b"b", ltype=b"U") for number in range(9))
+    net = network({b"d": Thing(links=(*silent, *union(b"c")))})
+    net.add("b", {}, {None: Behavior(silent=True)})
+    net.add("c", {b"u": Thing(links=named(b"c1"))})
+    before = net.now
+    got = get(net, "prospero://h/d")
+    assert ([entry.name for entry in got.entries], got.findings) == (["c1"], ["prospero:incomplete"] * 9)
+    assert (net.now - before, {destination for destination, _ in net.sent}) == (
+        30.0,
+        {"192.0.2.1:1525", "192.0.2.2:1525", "192.0.2.3:1525"},
+    )
+
+
+def test_contents_that_server_announces_may_take_idle_timeout() -> None:
+    tree = {**objects(contents_of(b"y"), CONTENTS), b"y": file(b"never")}
+    net = network(tree, {b"y": Behavior(wait=900, silent=True)})
+    before = net.now
+    with pytest.raises(ResolveError):
+        get(net, "prospero://h/x")
+    assert net.now - before == 60.0
 
 
 #: Behaviors of servers and networks that lose no data.
