@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from protocols.contract import Line
-from protocols.errors import Declined, ProtocolError, Refused, TryLater
+from protocols.errors import Declined, ProtocolError, Refused, TimedOut, TryLater
 from protocols.ftp.reply import ControlReply, make_declined, read_reply, shown_text
 from protocols.ftp.url import FtpUrl
 from protocols.options import Limits, Options
-from protocols.step import Dialogue, Send, receive
+from protocols.step import Dialogue, Send, StartTimer, receive
 from protocols.wire import Secret, encode_line, encode_refusals
+
+T = TypeVar("T")
 
 # Reuse of a control connection. The draft of RFC 1738 says that a CWD cannot be undone in general. Therefore
 # a connection is reused in only two cases. In the first case, the CWD arguments of the connection's working
@@ -105,6 +109,29 @@ class ServiceClosing(TryLater):
 
     A retry on a new connection may succeed.
     """
+
+
+class UnansweredCommand(TimedOut):
+    """A timeout of a command that another command can replace.
+
+    The reply may still arrive, so the other command needs a new connection.
+    """
+
+
+def await_optional(control: Control, reply: Dialogue[T]) -> Dialogue[T]:
+    """Receive the reply to a command that another command can replace, within the connect timeout.
+
+    Raises:
+        UnansweredCommand: The reply did not arrive in time.
+    """
+    yield StartTimer(control.limits.connect)
+    try:
+        found = yield from reply
+    except TimedOut as error:
+        yield StartTimer(math.inf)
+        raise UnansweredCommand(error.message) from error
+    yield StartTimer(math.inf)
+    return found
 
 
 def command(verb: bytes, *arguments: bytes | Secret) -> Line:

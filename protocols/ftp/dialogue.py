@@ -20,6 +20,8 @@ from protocols.ftp.control import (
     Control,
     FtpSessionState,
     ServiceClosing,
+    UnansweredCommand,
+    await_optional,
     command,
     login_key,
     refusal,
@@ -55,7 +57,7 @@ from protocols.ftp.transfer import (
 from protocols.ftp.url import FtpUrl
 from protocols.location import Finding, JsonValue, Kind
 from protocols.options import Limits, Options, Validators
-from protocols.step import Acquire, Connect, Dialogue, PlanNote, StartBody
+from protocols.step import Acquire, Connect, Dialogue, PlanNote, RequestPeer, StartBody
 from protocols.wire import encode_line
 
 if TYPE_CHECKING:
@@ -161,9 +163,8 @@ def _wants_facts(session: FtpSession) -> Dialogue[bool]:
         return session.options.mlsd
     state = session.state
     if state.lists_facts is None:
-        answer = yield from session.control.command(
-            b"FEAT", ideal=(211, b"Features\n MLST type*;size*;modify*;")
-        )
+        feat = session.control.command(b"FEAT", ideal=(211, b"Features\n MLST type*;size*;modify*;"))
+        answer = yield from await_optional(session.control, feat)
         state.lists_facts = answer.good and any(map(_NAMES_FACTS.match, answer.lines))
     return state.lists_facts
 
@@ -305,8 +306,9 @@ def retrieve(
     """Return the steps of a retrieval.
 
     The body begins with the first data, or when the final reply shows that the file is empty. The body ends
-    after the final reply of the transfer. The client retries once on a new connection. The retry follows a
-    421 reply before any data, or a failure of the first command on a pooled connection.
+    after the final reply of the transfer. The client retries once on a new connection after three kinds of
+    failures: a 421 reply before any data, a failure of the first command on a pooled connection, and a
+    timeout of FEAT, EPSV or MLSD. After the timeout, the client sends PASV, LIST and NLST instead.
 
     Returns:
         The state of the connection if the connection can be reused, otherwise None.
@@ -315,6 +317,7 @@ def retrieve(
     check_expressible(url)
     check_arguments(url)
     tls, tries, suits = is_implicit(url), 2, partial(stands_in, url.cwds)
+    new = FtpSessionState()
     while (state := (yield Acquire(login_key(url, options), tls, suits))) is not None:
         assert isinstance(state, FtpSessionState)
         session = FtpSession(Control(limits, state), url, options)
@@ -329,8 +332,11 @@ def retrieve(
                 if isinstance(error, Disconnected):
                     raise
                 tries = 1
+        except UnansweredCommand:
+            new, options = yield from _avoid_unanswered(options, tls)
+            break
     while True:
-        session = FtpSession(Control(limits, FtpSessionState()), url, options)
+        session = FtpSession(Control(limits, replace(new)), url, options)
         try:
             yield from arrive(session)
             yield from _inquire(session)
@@ -340,6 +346,21 @@ def retrieve(
             if not tries:
                 raise TryLater(error.message, code=error.code, text=error.text) from error
             yield Connect(tls)
+        except UnansweredCommand:
+            new, options = yield from _avoid_unanswered(options, tls)
+
+
+def _avoid_unanswered(options: Options, tls: bool) -> Dialogue[tuple[FtpSessionState, Options]]:
+    """Connect again, and return a state and options with which FEAT, EPSV and MLSD are not sent.
+
+    A silent server therefore costs one timeout before the old commands. On IPv6, only EPSV works.
+    """
+    peer = yield RequestPeer("PASV on IPv4")
+    yield Connect(tls)
+    is_ipv6 = isinstance(peer, str) and ":" in peer
+    return FtpSessionState(extended=None if is_ipv6 else False, lists_facts=False), replace(
+        options, mlsd=False
+    )
 
 
 def _inquire(session: FtpSession) -> Dialogue[None]:

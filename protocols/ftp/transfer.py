@@ -26,6 +26,8 @@ from protocols.ftp.control import (
     Control,
     FtpSessionState,
     ServiceClosing,
+    UnansweredCommand,
+    await_optional,
     refusal,
     shown_command,
 )
@@ -130,11 +132,15 @@ def transfer(
         Truncated: Only some of the bytes arrived. The error contains the received and the expected number.
         Disconnected: The data connection failed before the first byte.
         ServiceClosing: A 421 reply arrived before the first byte.
+        UnansweredCommand: MLSD received neither a reply nor data. LIST and NLST can replace MLSD.
     """
     doing = shown_command(verb, *arguments)
     control.state.idle = False
     yield from control.say(verb, *arguments)
-    begun = yield from _await_data(control, doing, announced=_is_announced(control.state, verb))
+    try:
+        begun = yield from _await_data(control, doing, announced=_is_announced(control.state, verb))
+    except TimedOut as error:
+        raise (UnansweredCommand(error.message) if verb == b"MLSD" else error) from error.__cause__
     heard = list(begun.values)
     if not begun.octets:
         return (yield from _conclude_nothing(control, heard, begun, planned, doing))
@@ -324,10 +330,11 @@ def open_data(control: Control, offer: PassiveReply | None = None) -> Dialogue[N
         peer = yield RequestPeer(
             "if EPSV is refused or its port cannot be reached: PASV, on IPv4 only, and only the port it gives"
         )
-        failure = yield from _try_extended(control, offer)
+        has_other = not (isinstance(peer, str) and ":" in peer)
+        failure = yield from _try_extended(control, offer, is_optional=has_other and state.extended is None)
         if failure is None:
             return
-        if isinstance(peer, str) and ":" in peer:
+        if not has_other:
             raise failure
         state.extended = False
     else:
@@ -338,10 +345,13 @@ def open_data(control: Control, offer: PassiveReply | None = None) -> Dialogue[N
     yield OpenData(offer.port, state.protected)
 
 
-def _try_extended(control: Control, offer: PassiveReply | None) -> Dialogue[Exception | None]:
+def _try_extended(
+    control: Control, offer: PassiveReply | None, *, is_optional: bool
+) -> Dialogue[Exception | None]:
     """Try EPSV, and return the error, or None after success."""
     if offer is None:
-        offer = yield from _request_port(control, b"EPSV", PassiveReply(ControlReply(229), 0))
+        reply = _request_port(control, b"EPSV", PassiveReply(ControlReply(229), 0))
+        offer = yield from (await_optional(control, reply) if is_optional else reply)
     if offer.port is None:
         return refusal(offer.reply, "'EPSV'")
     yield PlanNote("the port of the data connection is the server's choice; shown as 0")

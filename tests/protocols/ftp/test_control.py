@@ -293,6 +293,17 @@ def test_pipelined_retr_refused_raises_not_found() -> None:
     assert isinstance(retrieve_second(script=script)[1], NotFound)
 
 
+def test_silent_feat_on_pooled_connection_is_replaced_on_new_one() -> None:
+    _, first = play("ftp://h/d/x", Script())
+    assert isinstance(first, Outcome)
+    script = Script(replies={b"FEAT": b""}, silent=True)
+    player, outcome = play("ftp://h/d/", script, Options(want="listing"), kept=[first.state])
+    assert isinstance(outcome, Outcome)
+    assert player.commands[:3] == [b"TYPE A", b"FEAT", b"USER anonymous"]
+    assert player.commands[-3:] == [b"TYPE A", b"PASV", b"LIST"]
+    assert (outcome.state.extended, outcome.state.lists_facts) == (False, False)
+
+
 def test_pipelining_on_closed_pooled_connection_reconnects() -> None:
     player, outcome = retrieve_second(script=Script(greeting=GREETING, left=True))
     assert isinstance(outcome, Outcome)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 import trio
+import trio.testing
 
 from fixtures.ftp import Behavior, Data, Order, serve
 from fixtures.ftp.tree import ALL_OCTETS, TEXT
@@ -21,6 +22,7 @@ from resolver import (
     Limits,
     LoginRequired,
     NotFound,
+    Options,
     Policy,
     ProtocolError,
     Refused,
@@ -222,6 +224,63 @@ async def test_ipv6_does_not_use_pasv(nursery: trio.Nursery) -> None:
     taken = await retrieve(server, "pub/a.txt")
     assert isinstance(taken.error, Declined)
     assert taken.error.code == "522"
+    assert b"PASV" not in server.commands
+
+
+@pytest.mark.parametrize(
+    ("path", "mute", "seconds", "sent"),
+    [
+        ("pub/a.bin", (b"EPSV",), 30.0, b"PASV"),
+        ("pub/", (b"FEAT",), 30.0, b"LIST"),
+        ("pub/", (b"EPSV",), 30.0, b"LIST"),
+        ("pub/", (b"MLSD",), 60.0, b"LIST"),
+        ("pub/", (b"FEAT", b"EPSV", b"MLSD"), 30.0, b"LIST"),
+        ("pub/a.bin", (b"EPSV", b"PASV"), 90.0, None),
+        ("pub/a.bin", (b"SIZE",), 60.0, None),
+    ],
+)
+async def test_silent_command_costs_one_timeout_before_its_replacement(
+    path: str,
+    mute: tuple[bytes, ...],
+    seconds: float,
+    sent: bytes | None,
+    nursery: trio.Nursery,
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    server = await serve(nursery, Behavior(mute=frozenset(mute)))
+    url, options = (
+        parse_as(FtpUrl, server.url(path)),
+        Options(want="listing" if path == "pub/" else "content"),
+    )
+    began = trio.current_time()
+    async with network(server) as opened:
+        try:
+            async with open_url(url, opened.admit(url, options=options)) as reply:
+                assert b"".join([octets async for octets in reply.body])
+        except TimedOut:
+            assert sent is None
+        else:
+            assert sent in server.commands
+    assert trio.current_time() - began == pytest.approx(seconds)
+    verbs = [command.partition(b" ")[0] for command in server.commands]
+    assert [verbs.count(verb) for verb in mute] == [1] + [int(sent is None)] * (len(mute) - 1)
+    assert verbs.count(b"USER") == (1 if mute == (b"SIZE",) else 2)
+
+
+@needs_ipv6
+async def test_silent_epsv_on_ipv6_is_not_replaced(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    server = await serve(nursery, Behavior(mute=frozenset({b"EPSV", b"FEAT"})), host="::1")
+    url = parse_as(FtpUrl, server.url("pub/"))
+    began = trio.current_time()
+    async with network(server) as opened:
+        with pytest.raises(TimedOut) as raised:
+            async with open_url(url, opened.admit(url, options=Options(want="listing"))):
+                pass
+    assert type(raised.value) is TimedOut
+    assert trio.current_time() - began == pytest.approx(90.0)
+    assert (server.commands.count(b"FEAT"), server.commands.count(b"EPSV")) == (1, 1)
     assert b"PASV" not in server.commands
 
 
