@@ -1,7 +1,7 @@
 """Published flaws of other clients since January 2023, and the tests that show that this client has none.
 
 `python -m tests.cves.table` writes docs/explanation/cves.md. The identifiers come from curl's list of flaws,
-the CVE list, OSV, and the changelogs of the projects.
+the CVE list, the advisories of GitHub, OSV, and the changelogs of the projects.
 """
 
 from __future__ import annotations
@@ -49,6 +49,23 @@ REASONS = {
     "zip": "no ZIP archives",
     "version": "callers cannot set the HTTP version of a request",
     "body": "a fetch has no request body",
+    "otp": "no one-time passwords",
+    "bittorrent": "no BitTorrent",
+    "sni": "the host of the URL is verified, and callers cannot set another name",
+}
+
+#: The date up to which the list of a project is complete.
+COMPLETE = {
+    "curl": "September 2026 (release 8.22.0)",
+    "wget": "September 2026",
+    "wget2": "January 2026",
+    "aria2": "August 2026",
+    "lftp": "October 2026",
+    "requests": "October 2026 (release 2.34.2)",
+    "urllib3": "October 2026 (release 2.8.0)",
+    "aiohttp": "August 2026 (release 3.14.3)",
+    "httpx": "October 2026 (release 0.28.1)",
+    "h11": "October 2026 (release 0.16.0)",
 }
 
 _HTTP1 = "protocols/http/test_http1.py::"
@@ -86,6 +103,23 @@ FLAWS = [
     Flaw(
         "CVE-2026-18924", "curl", "HTTP/2 server push with shared connections led to a use after free", _PUSH
     ),
+    Flaw("CVE-2026-82209", "curl", "a public suffix could set a cookie for all its subdomains", _HOSTS),
+    Flaw("CVE-2026-82208", "curl", "a cache of wolfSSL overrode the callback of the caller", "tls"),
+    Flaw(
+        "CVE-2026-80256",
+        "curl",
+        "a backslash in the URL led wcurl to another directory",
+        "resolver/cli/test_lists.py::test_extract_writes_only_below_directory",
+    ),
+    Flaw("CVE-2026-80255", "curl", "a tab hid the Secure attribute of a cookie", _HOSTS),
+    Flaw("CVE-2026-80231", "curl", "a connection with another store of authorities was reused", "handle"),
+    Flaw(
+        "CVE-2026-80230",
+        "curl",
+        "a server without a certificate passed the check of the pinned key",
+        f"{_CASES}test_server_without_certificate_does_not_match_a_pin",
+    ),
+    Flaw("CVE-2026-80229", "curl", "the context of an OpenSSL provider was used after free", "memory"),
     Flaw("CVE-2026-13608", "curl", "an incomplete SASL handshake of LDAP counted as success", "ldap"),
     Flaw("CVE-2026-12064", "curl", "a default protocol skipped the check of the SSH host", "ssh"),
     Flaw(
@@ -233,7 +267,16 @@ FLAWS = [
     Flaw("CVE-2023-23916", "curl", "many Content-Encoding headers evaded the limit of codings", _CHAIN),
     Flaw("CVE-2023-23915", "curl", "parallel transfers lost HSTS entries", "hsts"),
     Flaw("CVE-2023-23914", "curl", "later transfers of a command ignored HSTS", "hsts"),
+    Flaw("CVE-2026-58472", "wget", "a long HTML attribute overflowed a buffer", "memory"),
+    Flaw("CVE-2026-58471", "wget", "a file name in another character set overflowed a buffer", "memory"),
+    Flaw(
+        "CVE-2026-58470",
+        "wget",
+        "large numbers in Content-Range overflowed",
+        "protocols/http/test_request.py::test_check_part_refuses_other_range",
+    ),
     Flaw("CVE-2026-58469", "wget", "a blank Metalink URL was read before its buffer", "memory"),
+    Flaw("CVE-2026-16599", "wget", "the server set how often S/KEY computed a digest", "otp"),
     Flaw(
         "CVE-2026-15146",
         "wget",
@@ -252,11 +295,19 @@ FLAWS = [
         "a shorthand URL was sent to another host or scheme",
         f"{_CASES}test_url_without_slashes_is_invalid",
     ),
+    Flaw("CVE-2025-69195", "wget2", "a URL overflowed the buffer of a file name", "memory"),
     Flaw(
         "CVE-2025-69194",
         "wget2",
         "a Metalink file name led out of the directory",
         "resolver/trees/test_lists.py::test_parts_of_unsafe_name_is_bad",
+    ),
+    Flaw("CVE-2026-71832", "aria2", "a torrent caused a division by zero", "bittorrent"),
+    Flaw(
+        "CVE-2026-8367",
+        "aria2",
+        "a certificate for another purpose than a server was accepted",
+        f"{_CASES}test_certificate_for_another_purpose_is_not_trusted",
     ),
     Flaw("CVE-2026-25645", "requests", "a ZIP member was extracted to a predictable temporary file", "zip"),
     Flaw("CVE-2024-47081", "requests", "a crafted URL got the netrc password of another host", _NETRC),
@@ -320,11 +371,12 @@ FLAWS = [
     ),
     Flaw("PYSEC-2026-4389", "aiohttp", "small pieces of a WebSocket frame filled memory", "websocket"),
     Flaw("CVE-2026-111063", "aiohttp", "a Secure cookie was sent without TLS", _HOSTS),
+    Flaw("CVE-2026-69244", "aiohttp", "a malformed response was read out of bounds", "memory"),
     Flaw(
-        "PYSEC-2026-2110",
+        "CVE-2026-59881",
         "aiohttp",
-        "long lines evaded the limit of the parser",
-        f"{_HTTP1}test_read_head_line_limits",
+        "compressed WebSocket frames were accepted although compression was off",
+        "websocket",
     ),
     Flaw(
         "CVE-2026-54279",
@@ -332,6 +384,22 @@ FLAWS = [
         "a stored cookie lost its restriction to one host",
         f"{_COOKIES}test_parse_line_of_cookie_roundtrips",
     ),
+    Flaw(
+        "CVE-2026-54277",
+        "aiohttp",
+        "long lines evaded the limit of the parser",
+        f"{_HTTP1}test_read_head_line_limits",
+    ),
+    Flaw(
+        "CVE-2026-54276",
+        "aiohttp",
+        "the Digest login was sent to the host of a redirect",
+        f"{_CASES}test_digest_login_is_not_sent_to_another_origin",
+    ),
+    Flaw(
+        "CVE-2026-54275", "aiohttp", "the TLS name of a request did not apply to a reused connection", "sni"
+    ),
+    Flaw("CVE-2026-54274", "aiohttp", "incomplete WebSocket frames filled memory", "websocket"),
     Flaw("CVE-2026-50269", "aiohttp", "multipart headers could add request headers", "multipart"),
     Flaw(
         "CVE-2026-47265",
@@ -388,9 +456,8 @@ def page() -> str:
     text = (
         "These flaws of other clients were published since January 2023. Flaws of servers are left out. For "
         f"{tested} of the {len(FLAWS)} flaws a test shows that `resolve` does not have them. The others are "
-        "impossible here, for the given reason. No flaw of aria2, lftp, httpx or httpcore was found. Some "
-        "flaws of 2026 are missing, because only their numbers were found. The list of aiohttp may be "
-        "incomplete."
+        "impossible here, for the given reason. No flaw of lftp, httpx or httpcore was found. The table has "
+        "the date up to which the list of a project is complete. Some later flaws are missing."
     )
     lines = [
         "<!-- Generated by `python -m tests.cves.table`. -->",
@@ -398,7 +465,13 @@ def page() -> str:
         "# Flaws of other clients",
         "",
         *_wrapped(text),
+        "",
+        "| project | flaws | complete up to |",
+        "|---|---|---|",
     ]
+    for project, date in COMPLETE.items():
+        count = sum(flaw.project == project for flaw in FLAWS)
+        lines.append(f"| {project} | {count} | {date} |")
     for project in dict.fromkeys(flaw.project for flaw in FLAWS):
         lines += ["", f"## {project}", ""]
         for flaw in FLAWS:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import gzip
+import ssl
 import tracemalloc
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import pytest
 import trio
+import trustme
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 import resolver
 from fixtures.http import ABOUT, moved, serve
@@ -17,7 +22,17 @@ from fixtures.proxy import HttpProxy, serve_http_proxy
 from protocols.http.http1 import Http1Exchange
 from protocols.http.request import prepare
 from protocols.wire import run_reader
-from resolver import Credentials, HttpUrl, InvalidUrl, Limits, Policy, ProtocolError, Resolver
+from resolver import (
+    Credentials,
+    Disconnected,
+    HttpUrl,
+    InvalidUrl,
+    Limits,
+    Policy,
+    ProtocolError,
+    Resolver,
+    TlsError,
+)
 from resolver.policy.settings import Host
 
 ALICE = Credentials(b"alice", b"wonder land")
@@ -125,3 +140,43 @@ def test_malformed_framing_field_raises(field: bytes) -> None:
 def test_method_with_other_characters_is_refused(method: bytes) -> None:
     with pytest.raises(resolver.Refused):
         Http1Exchange(prepare(method, b"/", [(b"Host", b"h")]), Limits())
+
+
+async def fail_handshake(nursery: trio.Nursery, context: ssl.SSLContext, session: Resolver) -> str:
+    """Return the message of a failed TLS handshake; assert that the server receives no request."""
+    send, receive = trio.open_memory_channel[bytes](1)
+
+    async def serve(stream: trio.SocketStream) -> None:
+        wrapped = trio.SSLStream(stream, context, server_side=True)
+        try:
+            octets = bytes(await wrapped.receive_some())
+        except trio.BrokenResourceError:
+            octets = b""
+        await send.send(octets)
+
+    listeners = await nursery.start(partial(trio.serve_tcp, serve, 0, host="127.0.0.1"))
+    port = listeners[0].socket.getsockname()[1]
+    async with session:
+        with pytest.raises((TlsError, Disconnected)) as raised:  # the alert may arrive after the close
+            await session.fetch(f"https://127.0.0.1:{port}/")
+    assert await receive.receive() == b""
+    return raised.value.message
+
+
+async def test_server_without_certificate_does_not_match_a_pin(nursery: trio.Nursery) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers("ADH:@SECLEVEL=0")
+    message = await fail_handshake(nursery, context, Resolver(pin="sha256:" + "0" * 64))
+    assert "handshake" in message
+
+
+async def test_certificate_for_another_purpose_is_not_trusted(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    monkeypatch.setattr(ExtendedKeyUsageOID, "SERVER_AUTH", ExtendedKeyUsageOID.EMAIL_PROTECTION)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    message = await fail_handshake(nursery, context, Resolver(cafile=str(tmp_path / "ca.pem")))
+    assert "certificate purpose" in message

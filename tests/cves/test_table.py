@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.cves.table import CHECKOUT, FLAWS, PAGE, REASONS, Flaw, page
+from tests.cves.table import CHECKOUT, COMPLETE, FLAWS, PAGE, REASONS, Flaw, page
 
 
 def test_committed_page_equals_generated_page() -> None:
@@ -20,6 +20,10 @@ def test_table_names_each_flaw_once() -> None:
 
 def test_table_uses_every_reason() -> None:
     assert {flaw.shown for flaw in FLAWS if "::" not in flaw.shown} == REASONS.keys()
+
+
+def test_table_states_completeness_of_each_project() -> None:
+    assert {flaw.project for flaw in FLAWS} <= COMPLETE.keys()
 
 
 @pytest.mark.parametrize("flaw", FLAWS, ids=lambda flaw: flaw.name)

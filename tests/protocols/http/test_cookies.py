@@ -95,6 +95,7 @@ def test_jar_header_by_cookie_attributes(fields: tuple[str, ...], value: str) ->
         ("a=1", "http://h.example/", "https://h.example/", "a=1"),
         ("a=1; Secure", "https://h.example/", "http://h.example/", ""),
         ("a=1; Secure", "https://h.example/", "https://h.example/", "a=1"),
+        ("a=1;\tSecure", "https://h.example/", "http://h.example/", ""),
         ("__Host-a=1; Secure; Path=/", "https://h.example/", "https://h.example/x", "__Host-a=1"),
         ("__Host-a=1; Secure; Path=/; Domain=h.example", "https://h.example/", "https://h.example/", ""),
         ("a=1", "http://h.example:8080/", "http://h.example/", ""),
