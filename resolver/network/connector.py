@@ -22,7 +22,7 @@ from resolver.network.admission import Admission
 from resolver.network.clock import Throttle
 from resolver.network.connecting import ConnectAttempts, ConnectTimeout
 from resolver.network.events import Connected, LookedUp, OnEvent
-from resolver.network.lookup import add_zone
+from resolver.network.lookup import Deadline, add_zone, never
 from resolver.network.pool import IdleConnection
 from resolver.network.stream import SocketStream, TappedStream
 from resolver.network.stream_settings import Bounds, StreamSettings
@@ -73,10 +73,9 @@ class Connector:
         """
         if not len(self._shared.pool):
             return None
-        addresses = None
-        with self._admission.loop.move_on_at(self._compute_deadline()):
-            addresses = await self.addresses(host, port)
-        if addresses is None:  # The later call of `connect` raises the error.
+        try:
+            addresses = await self.addresses(host, port, self._compute_deadline)
+        except TimedOut:  # The later call of `connect` raises the error.
             return None
         kept = await self._shared.pool.take(key, addresses, suits)
         if kept is not None:
@@ -165,26 +164,29 @@ class Connector:
         """Return the IP address against which redirect targets and links of a response are checked (S08)."""
         return self.peer
 
-    async def addresses(self, host: str, port: int) -> tuple[str, ...]:
+    async def addresses(self, host: str, port: int, until: Deadline = never) -> tuple[str, ...]:
         """Return those IP addresses of a host that the policy allows, with the IPv6 zone of the URL.
+
+        `until` returns the deadline of a DNS lookup.
 
         Raises:
             Refused: the policy allows none of the addresses (S08).
             Unreachable: the name does not resolve.
+            TimedOut: the deadline passed during the lookup.
         """
-        allowed = self._admission.check_addresses(await self.select_addresses(host, port))
+        allowed = self._admission.check_addresses(await self.select_addresses(host, port, until))
         # Link-local addresses begin with "fe", so this cheap test avoids most calls of `add_zone`.
         is_like_link_local = ":" in host and host[:2].lower() == "fe"
         return add_zone(self._admission.url, host, allowed) if is_like_link_local else allowed
 
-    async def select_addresses(self, host: str, port: int) -> tuple[str, ...]:
+    async def select_addresses(self, host: str, port: int, until: Deadline = never) -> tuple[str, ...]:
         """Return the IP addresses of a host for the selected IP version, before the policy check.
 
         Raises:
             Unreachable: the name does not resolve, or has no address of this IP version.
         """
         try:
-            found = await self._shared.lookups.addresses_of(host, port)
+            found = await self._shared.lookups.addresses_of(host, port, until)
         except NetworkError as error:
             raise self.settings.contact.judge_error(error) from error.__cause__
         if self._shared.report is not None and found != literal_addresses(host):
@@ -288,7 +290,7 @@ class ProxyConnector(Connector):
         """
         return (self._proxy, super().place(tls) if self._way.via is None else None)
 
-    async def addresses(self, host: str, port: int) -> tuple[str, ...]:
+    async def addresses(self, host: str, port: int, until: Deadline = never) -> tuple[str, ...]:
         """Return the valid peers of a connection: IP addresses of the proxy, or targets of a tunnel.
 
         If the proxy forwards requests, the peers are the IP addresses of the proxy, which the policy does not
@@ -296,8 +298,8 @@ class ProxyConnector(Connector):
         checked IP addresses of the host.
         """
         if self._way.via is not None:
-            return await self.select_addresses(self._proxy.host, self._proxy.port)
-        return (host,) if self._proxy.resolves else await super().addresses(host, port)
+            return await self.select_addresses(self._proxy.host, self._proxy.port, until)
+        return (host,) if self._proxy.resolves else await super().addresses(host, port, until)
 
     def _goal(self, host: str, port: int) -> str:
         return f"{super()._goal(host, port)} through the proxy {self._proxy.shown}"

@@ -12,13 +12,16 @@ import socket
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeAlias
 
-from protocols.errors import Unreachable
+from protocols.errors import TimedOut, Unreachable
 from protocols.location import Url
 from resolver.loops import Loop, running
 from resolver.policy.addresses import literal_addresses
 from resolver.url.parsing import zone_of
 
 Lookup: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
+
+#: A function that returns the deadline of a lookup on the clock of the event loop.
+Deadline: TypeAlias = Callable[[], float]
 
 #: The `getaddrinfo` error codes for a name that does not exist (NXDOMAIN) or has no address (NODATA).
 #: EAI_AGAIN is not included, because a name server that is unavailable now may respond later.
@@ -29,6 +32,11 @@ LIFETIME = 60.0
 
 #: Maximum number of cached names. The limit bounds the memory of the cache in a crawl of very many hosts.
 CAPACITY = 4096
+
+
+def never() -> float:
+    """Return a deadline that never passes."""
+    return math.inf
 
 
 async def look_up(host: str, port: int) -> list[str]:
@@ -61,11 +69,14 @@ class LookupCache:
         self._answers: dict[str, tuple[float, tuple[str, ...]]] = {}
         self._run: object = None
 
-    async def addresses_of(self, host: str, port: int) -> tuple[str, ...]:
+    async def addresses_of(self, host: str, port: int, until: Deadline = never) -> tuple[str, ...]:
         """Return the distinct IP addresses in the order of the DNS answer.
+
+        `until` returns the deadline of a lookup. A cached answer does not need a deadline.
 
         Raises:
             Unreachable: the name has no address, or the lookup failed.
+            TimedOut: the deadline passed during the lookup.
         """
         known = literal_addresses(host)
         if known is not None:
@@ -74,9 +85,11 @@ class LookupCache:
         expiry, addresses = self._answers.get(host, (-math.inf, ()))
         if loop.current_time() < expiry:
             return addresses
-        addresses = self._check_addresses(host, await self._lookup(host, port))
-        self._keep(host, addresses, loop.current_time() + LIFETIME)
-        return addresses
+        with loop.move_on_at(until()):
+            addresses = self._check_addresses(host, await self._lookup(host, port))
+            self._keep(host, addresses, loop.current_time() + LIFETIME)
+            return addresses
+        raise TimedOut(f"timed out: no address for {host}")
 
     def _loop(self) -> Loop:
         """Return the running event loop, and clear the cache if the loop is new.
