@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
+from types import TracebackType
+from typing import TYPE_CHECKING, NoReturn, TypeAlias, TypeVar, cast
 
 from protocols.contract import Credentials, Finding, FirstResult, HostUrl, Limits, Options, PipelineState
 from protocols.errors import TimedOut
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 
 A = TypeVar("A")
 B = TypeVar("B")
+
+#: A predicate on the state of a pooled connection; see `protocols.contract.Gate.acquire`.
+Suits: TypeAlias = "Callable[[object], bool]"
 
 
 class UrlGate:
@@ -99,32 +103,29 @@ class UrlGate:
 
     @asynccontextmanager
     async def connect(self, *, tls: bool) -> AsyncIterator[SocketStream]:
-        stream = (await self._connect(None, tls)).stream
+        stream = (await self.find_or_connect(None, tls)).stream
         try:
             yield stream
         finally:
             await stream.aclose()
 
-    @asynccontextmanager
-    async def acquire(
-        self, pool_key: Hashable, *, tls: bool, suits: Callable[[object], bool] | None = None
-    ) -> AsyncIterator[AcquiredConnection]:
+    def acquire(
+        self, pool_key: Hashable, *, tls: bool, suits: Suits | None = None
+    ) -> AbstractAsyncContextManager[AcquiredConnection]:
         key: Hashable = (self._admission.url.scheme, self._connector.place(tls), pool_key)
         if (held := self._shared.credentials) is not None:
             key = (key, held.round)
-        pooled = await self._connect(key, tls, suits)
-        try:
-            yield pooled
-        except BaseException:
-            await pooled.stream.aclose()
-            raise
-        if pooled.left is None:
+        return _Acquisition(self, key, tls, suits)
+
+    async def release(self, key: Hashable, pooled: AcquiredConnection, *, failed: bool) -> None:
+        """Return the connection to the pool if the retrieval kept it, or close the connection."""
+        if failed or pooled.left is None:
             await pooled.stream.aclose()
         else:
             await self._shared.pool.put(key, pooled.stream, pooled.left)
 
-    async def _connect(
-        self, key: Hashable | None, tls: bool, suits: Callable[[object], bool] | None = None
+    async def find_or_connect(
+        self, key: Hashable | None, tls: bool, suits: Suits | None = None
     ) -> AcquiredConnection:
         """Return a pooled connection with the key, or a new connection."""
         (host, port), connector = self._admission.place, self._connector
@@ -241,3 +242,20 @@ class UrlGate:
         self, first: Callable[[], Awaitable[A]], second: Callable[[], Awaitable[B]]
     ) -> tuple[FirstResult[A] | None, FirstResult[B] | None]:
         return await race.first_of(first, second)
+
+
+class _Acquisition:
+    """The context of a connection that may return to the pool; a generator needs more calls than the pool."""
+
+    def __init__(self, gate: UrlGate, key: Hashable, tls: bool, suits: Suits | None) -> None:
+        self._gate = gate
+        self._wanted = key, tls, suits
+
+    async def __aenter__(self) -> AcquiredConnection:
+        self._pooled = await self._gate.find_or_connect(*self._wanted)
+        return self._pooled
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._gate.release(self._wanted[0], self._pooled, failed=kind is not None)
