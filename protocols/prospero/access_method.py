@@ -1,9 +1,9 @@
 """The access methods of a prospero object, and their URLs (protocol page, section 8).
 
-An ACCESS-METHOD value has at least five tokens: the method, and four tokens that name a host and an object on
-this host. An empty token is replaced by the corresponding token of the link or of the requested object. An
-access method that cannot be used has a reason. The client never follows an access method that names a local
-file of the client's machine, because the server is untrusted (rule S10, redirects).
+An ACCESS-METHOD value has at least five tokens. The first token is the method. Four tokens name a host and an
+object on this host. An empty token is replaced by the corresponding token of the link or of the requested
+object. An access method that cannot be used has a reason. The client never follows an access method that
+names a local file of the client's machine, because the server is untrusted (rule S10, redirects).
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from protocols.prospero.objects import (
 )
 from protocols.syntax import RESERVED, UNRESERVED, encode
 
-# The mapping of an access method to a URL (protocol page, section 8.2), with one function per method.
+# The conversion of an access method to a URL (protocol page, section 8.2). Each method has one function.
 #
-# Host and name are untrusted input from a server, so every byte is percent-encoded if necessary. A host or
-# name that cannot be represented in a URL of the scheme raises `InvalidUrl`.
+# Host and name are untrusted input from a server, so every byte is percent-encoded if necessary. The host and
+# the name come from a server and are untrusted. Every byte is percent-encoded if necessary.
 
 _FTP_DATA = "?:@&="
 _FTP_TYPES = {b"BINARY": "i", b"TEXT": "a", b"DIRECTORY": "d"}
@@ -112,7 +112,7 @@ def _gopher_type(named: AccessName) -> str:
 
 
 def map_telnet(named: AccessName) -> MappedUrl:
-    """Map TELNET to a URL of host and port. The argument is a message for the user, not a user name."""
+    """Convert TELNET to a URL of host and port. The argument is a message for the user, not a user name."""
     message = None if named.argument is None else read_text(named.argument)
     return MappedUrl(f"telnet:{named.place.authority(23)}/", Kind.SERVICE, message=message)
 
@@ -209,7 +209,7 @@ class AccessMethod(NamedTuple):
 def access_methods_of(
     attributes: Iterable[Attribute], default: ObjectPointer, via: RequestObject
 ) -> list[AccessMethod]:
-    """Return the access methods of an object, best first.
+    """Return the access methods of an object in order of preference.
 
     Values with too few tokens and unknown methods are skipped.
 
@@ -246,7 +246,7 @@ def _access_method(
 def _fill(tokens: tuple[bytes, ...], default: ObjectPointer) -> ObjectPointer:
     """Replace empty tokens by the default tokens.
 
-    The default version is used only if the name of the object is also taken from the default tokens.
+    The default version is used only if the name of the object is a default, too.
     """
     _, host_type, host, hsoname_type, hsoname = tokens[:_FEWEST]
     return ObjectPointer(
@@ -281,7 +281,10 @@ def _decode_local_path(path: bytes) -> str:
 
 
 def find_first_url(methods: Iterable[AccessMethod]) -> AccessMethod | None:
-    """Return the first method with a URL to follow, or else the first service for the user."""
+    """Return the first method with a URL that the client can follow.
+
+    Without such a method, the first service for the user is returned.
+    """
     leading = [method for method in methods if method.lead is not None]
     return next((method for method in leading if not method.is_session), leading[0] if leading else None)
 

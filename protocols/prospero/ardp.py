@@ -2,9 +2,9 @@
 
 `ArdpExchange` is a sans-I/O state machine without a clock (protocol page, section 4). Each method takes the
 current time, and returns the actions to perform: datagrams to send, or a destination address to switch to.
-`deadline` is the time at which the driver calls the exchange again if no datagram arrives. If an
-acknowledgment is due, `deadline` is in the past. The driver therefore sends the acknowledgment after it has
-read all received packets.
+`deadline` is the time of the driver's next call if no datagram arrives. If an acknowledgment is due,
+`deadline` is in the past. The driver therefore sends the acknowledgment after it has read all received
+packets.
 
 To reject spoofed packets, the client checks two fields of a packet. The source address must be an address of
 the server, and the connection id must be the id of the exchange. The source port is not checked, and the two
@@ -23,7 +23,7 @@ from protocols.contract import DatagramAction, Line, RedirectAddress, SwitchAddr
 from protocols.errors import Declined, LimitExceeded, Refused, TimedOut
 from protocols.wire import encode_datagram, split_message
 
-# The datagram of ARDP version 0 (protocol page, section 2): a header of variable length, then text.
+# The datagram of ARDP version 0 (protocol page, section 2). A header of variable length precedes the text.
 #
 # A sender may omit fields at the end of the header. A missing or truncated field has its default value. The
 # first byte shows whether a datagram has another version or format (section 3 for version 1). The client
@@ -58,7 +58,8 @@ class ArdpPacket:
     """A packet of ARDP version 0.
 
     Attributes:
-        received_through: The number of the last packet that the sender received without a gap, or None.
+        received_through: The number of the last packet before the first gap in the packets that the sender
+            received, or None.
         wait: The number of seconds that the server asks the client to wait, or None.
         data: The data of the option.
         text: The segment of the message in the packet. A control packet with a sequence number has an empty
@@ -87,7 +88,9 @@ class KnownVersions(NamedTuple):
 
 
 def decode_packet(datagram: bytes) -> ArdpPacket | KnownVersions | None:
-    """Decode a datagram, and return None for a datagram that the client ignores.
+    """Decode a datagram.
+
+    The result is `None` for a datagram that the client ignores.
 
     The client ignores an empty datagram, a datagram with a truncated header, a datagram of version 1 or
     later, and plain text.
@@ -122,7 +125,7 @@ def _number(header: bytes, start: int, default: D) -> int | D:
 
 
 def _flag_data(header: bytes, flags: int) -> int:
-    """Return the number of bytes of the header fields that the flags announce.
+    """Return the length in bytes of the header fields that `flags` announces.
 
     The data of the option follows these header fields.
     """
@@ -131,7 +134,10 @@ def _flag_data(header: bytes, flags: int) -> int:
 
 
 def decode_redirect(data: bytes) -> tuple[str, int] | None:
-    """Return the IP address and the port of a redirect, or None if the address or the port is missing."""
+    """Return the IP address and the port of a redirect.
+
+    The result is `None` if the address or the port is missing.
+    """
     if len(data) < 6:
         return None
     return ".".join(str(octet) for octet in data[:4]), int.from_bytes(data[4:6])
@@ -165,12 +171,15 @@ def encode_acknowledgment(connection: int, received_through: int) -> Line:
 
 
 def encode_cancel(connection: int) -> Line:
-    """Encode a cancel packet, which tells the server that the client no longer waits for the reply."""
+    """Encode a cancel packet.
+
+    It tells the server that the client no longer waits for the reply.
+    """
     return encode_datagram(_header(connection, _CONTROL, 0, 0, _CANCEL))
 
 
 def _header(connection: int, number: int, total: int, received_through: int, rest: bytes = b"") -> bytes:
-    """Encode a header. `rest` has the encoded fields after the field received-through."""
+    """Encode a header. `rest` has the encoded fields that follow the field received-through."""
     fields = (connection, number, total, received_through)
     header = b"".join(field.to_bytes(2) for field in fields) + rest
     return (1 + len(header)).to_bytes(1) + header
@@ -178,12 +187,12 @@ def _header(connection: int, number: int, total: int, received_through: int, res
 
 # The IP addresses of a server, with the selection of a working address (Happy Eyeballs, RFC 8305).
 #
-# UDP does not have a handshake, so only a response shows that an address works. If an address does not
-# respond within a delay, the request is also sent to the next address (rule S09, DNS pinning). After the
-# first response, the client uses only the source address of the response. A multihomed host may respond from
-# any of its addresses (protocol page 4.6).
+# UDP has no handshake. Only a response shows that an address works. If an address does not respond within a
+# delay, the request is also sent to the next address (rule S09, DNS pinning). After the first response, the
+# client accepts only the source address of this response. A multihomed host may respond from any of its
+# addresses (protocol page 4.6).
 
-#: The delay in seconds before the request is sent to the next address (RFC 8305 section 5).
+#: The delay in seconds before the request is also sent to the next address (RFC 8305 section 5).
 ATTEMPT_DELAY = 0.25
 
 _NEVER = float("inf")
@@ -195,7 +204,7 @@ class CandidateAddresses:
     Attributes:
         requested: The addresses to which the request was sent.
         next_at: The time at which to send the request to the next address.
-        settled: Whether only one address is left, for example after the first response.
+        settled: Whether the address is chosen, for example after the first response.
     """
 
     def __init__(self, addresses: Sequence[str]) -> None:
@@ -209,7 +218,7 @@ class CandidateAddresses:
         self.next_at = now + ATTEMPT_DELAY if self._waiting else _NEVER
 
     def request_next(self, now: float) -> str:
-        """Return the next address for the request."""
+        """Return the next address to which the request is sent."""
         address = self._waiting.pop(0)
         self.requested.append(address)
         self.begin(now)
@@ -294,7 +303,7 @@ class ArdpExchange:
         silence: the maximum time before the first packet of the server, at most `patience`.
         most: the maximum size of the reply, in bytes.
         timing: the retransmission schedule.
-        toward: the host and port to use instead of `addresses`, after an earlier redirect or response.
+        toward: the host and port from an earlier redirect or response. They replace `addresses`.
 
     Attributes:
         turned: the last redirect of the server, or None without a redirect.
@@ -362,11 +371,14 @@ class ArdpExchange:
 
     @property
     def deadline(self) -> float:
-        """Return the time at which to call `wake` if no datagram arrives earlier."""
+        """Return the time of the next call of `wake`, if no datagram arrives earlier."""
         return _AT_ONCE if self._owes else min(self._expires, self._gives_up, self._candidates.next_at)
 
     def begin(self, now: float) -> list[DatagramAction]:
-        """Start the exchange, and return the packets in the first window of the request."""
+        """Start the exchange.
+
+        Return the packets in the first window of the request.
+        """
         self._gives_up = now + self._silence
         self._restart(now)
         self._candidates.begin(now)
@@ -377,11 +389,17 @@ class ArdpExchange:
         return self._candidates.lose(address, now)
 
     def cancel(self) -> Line:
-        """Return the cancel packet, which tells the server not to send the reply."""
+        """Return the cancel packet.
+
+        The server then does not send the reply.
+        """
         return encode_cancel(self._connection)
 
     def wake(self, now: float) -> list[DatagramAction]:
-        """Return the actions that are due after the received packets were parsed, or at the deadline."""
+        """Return the actions that are due now.
+
+        The driver calls this method after it has parsed all received packets, and at the deadline.
+        """
         if self._owes:
             return [self._acknowledge()]
         return self._request_next(now) if now >= self._candidates.next_at else self._expire(now)
@@ -409,7 +427,10 @@ class ArdpExchange:
         return actions
 
     def take(self, datagram: bytes, address: str, now: float) -> list[DatagramAction]:
-        """Process a datagram from `address`, and return the actions that are due."""
+        """Process a datagram from `address`.
+
+        Return the actions that are due.
+        """
         packet = decode_packet(datagram) if self._candidates.believes(address) else None
         actions: list[DatagramAction] = []
         if isinstance(packet, KnownVersions):
@@ -514,9 +535,11 @@ class _Request:
         return self._acknowledged > before
 
     def window(self, received_through: int = 0, *, only_new: bool = False) -> list[Line]:
-        """Return the packets in the send window, or with `only_new` only the packets that were never sent.
+        """Return the packets in the send window.
 
-        `received_through` is the number of the last packet of the reply that was received without a gap.
+        With `only_new`, only packets that were never sent are returned.
+
+        `received_through` is the number of the last packet before the first gap in the received reply.
         """
         start = self._sent if only_new else self._acknowledged
         end = min(self._acknowledged + WINDOW, len(self._pieces))

@@ -1,7 +1,7 @@
 """The protocol exchange for a prospero URL: the requests that resolve the object, and the reply.
 
-A plan shows the case in which the server returns the contents of the object. Notes in the plan describe the
-other cases. The body begins after the last reply has arrived and the socket was closed.
+A plan shows the case in which the server returns the contents of an object. Notes in the plan describe the
+other cases. Notes in the plan describe the other cases, such as a redirect.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ def converse(
 ) -> Dialogue[None]:
     """Return the dialogue that retrieves a prospero URL.
 
-    The reply is the contents of an object, a directory listing, the announcement of a service, or a redirect
-    (`moved`) to the URLs in the object's access methods.
+    The reply has the contents of an object, a directory listing, the description of a service, or a redirect
+    (`moved`). A redirect has the URLs of the object's access methods.
 
     Raises:
         Declined: the server refused the request, or the client cannot request the object of the URL.
         TimedOut: the server did not respond.
         ProtocolError: a reply is invalid.
         LimitExceeded: a reply exceeds a limit.
-        Refused: the URL contains a byte that cannot be sent (S02, command injection). `Refused` is also
-            raised for a redirect loop of FORWARDED lines (S10, redirects). `Refused` is also raised if all
-            access methods name local files of the client's machine (S10).
+        Refused: the URL contains a byte that cannot be sent (S02, command injection). A redirect loop of
+            FORWARDED lines also raises `Refused` (S10, redirects). `Refused` is also raised if all access
+            methods name local files of the client's machine (S10).
     """
     options, target = options or Options(), target_of(url)
     limits = limits or Limits()
@@ -138,7 +138,10 @@ def _give_contents(
 
 
 def _leading_on(inquiry: Inquirer, alternatives: ResolvedAlternatives) -> Reply:
-    """Return a redirect to the first URL, with the other access methods as alternatives."""
+    """Return a redirect to the first URL.
+
+    The other access methods are the alternatives.
+    """
     facts, (first, *others) = alternatives.facts, alternatives.methods
     assert first.url is not None
     moved = Moved(
@@ -161,7 +164,7 @@ def _session(session: ResolvedService) -> Reply:
 
 
 def _facts(inquiry: Inquirer, facts: ResolvedFacts) -> Reply:
-    """Return a reply with the metadata of the object, without the contents.
+    """Return a reply with only the metadata of the object.
 
     If a Prospero server returns the contents, the kind of the object is a document. Otherwise, the kind is a
     link.
@@ -186,8 +189,8 @@ _KINDS = {
     b"DIRECTORY": Kind.DIRECTORY,
     b"SYMBOLIC": Kind.LINK,
 }
-#: The kinds of objects by the attribute OBJECT-INTERPRETATION, which may be more specific than the target
-#: type of a link.
+#: The kinds of objects by the attribute OBJECT-INTERPRETATION. This attribute may be more specific than the
+#: target type of a link.
 _CLASSES = {
     b"DOCUMENT": Kind.DOCUMENT,
     b"DATA": Kind.DOCUMENT,
@@ -202,7 +205,7 @@ _TITLES = (b"MENU-ITEM-DESCRIPTION", b"TITLE")
 def give_directory(inquiry: Inquirer, directory: ResolvedDirectory, *, raw: bool = False) -> Dialogue[None]:
     """Emit the names of the directory's links, including the links of expanded union links.
 
-    If `raw` is set, the body has the LINK lines as received instead of the names.
+    If `raw` is set, the body has the received LINK lines instead of the names.
     """
     members = yield from splice(inquiry, directory)
     found_in = {place.identity: inquiry.referrer(place) for place in members.places if place.via is not None}
@@ -279,7 +282,10 @@ class LinkReader:
 
 
 def _url_of(member: UnionMember, methods: list[AccessMethod]) -> tuple[str | None, str | None]:
-    """Return the URL of a link (protocol page 8.5), or the reason why the link has no URL."""
+    """Return the URL of a link (protocol page 8.5).
+
+    If the link has no URL, the reason is returned.
+    """
     link = member.link
     if link.can_be_requested:
         try:

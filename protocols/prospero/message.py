@@ -3,9 +3,9 @@
 A request consists of the protocol version, an anonymous user name, and one command. Tokens from a URL or a
 reply are quoted, which prevents command injection. Keywords are constants of this module.
 
-Each request has a separate socket and connection id. A reply may name further objects, which the client then
-requests. For each further object, the client stores the chain of URLs that led to the object. The network
-policy checks the object like a link from the last URL of this chain (referrer).
+Each request has a separate socket and connection id. A reply may name other objects. The client then requests
+these objects. For each such object, the client stores the chain of URLs that led to the object. The network
+policy checks such an object like a link from the last URL of the chain (referrer).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _AT_ONCE = 64
 _IDLE = (b"SUCCESS", b"AUTHENTICATED", b"PARAMETER")
 _REFUSALS = (b"FAILURE", b"ERROR", b"VERSION-NOT-SUPPORTED")
 _NESTED = re.compile(rb"ATTRIBUTE>+")
-#: Matches the server releases that append NUL to the text of each packet (protocol page 11, 10).
+#: Matches the server releases that append a NUL to the text of each packet (protocol page 11, 10).
 _ENDS_WITH_NUL = re.compile(rb"VERSION[ \t]+[0-9]+[ \t]+(?:A50|A51|B51|A52)")
 _FAILURES: dict[bytes, type[Declined]] = {
     b"NOT-FOUND": NotFound,
@@ -123,7 +123,7 @@ class ProsperoReply:
 
     @property
     def lists(self) -> bool:
-        """Return whether the reply describes a directory, because it has links or NONE-FOUND."""
+        """Return whether the reply describes a directory: it has links or NONE-FOUND."""
         return bool(self.links) or self.none_found
 
     def check(self) -> None:
@@ -151,7 +151,10 @@ class ProsperoReply:
 
 
 def join_packets(texts: Sequence[bytes]) -> bytes:
-    """Join the texts of the packets into the text of the reply."""
+    """Join the texts of the packets.
+
+    The result is the text of the reply.
+    """
     if _ENDS_WITH_NUL.match(b"".join(texts[:2])):
         texts = [text.removesuffix(b"\0") for text in texts]
     return b"".join(texts)
@@ -179,7 +182,7 @@ def read_reply(text: bytes, limits: Limits) -> Generator[Rest, None, ProsperoRep
 
 
 class _ReplyReader:
-    """A parser that assembles the lines of a reply.
+    """A parser for the lines of a reply.
 
     `_link` is the link to which the current lines belong. `_lost` is set if the current lines belong to an
     invalid link, and must be skipped.
@@ -219,7 +222,10 @@ class _ReplyReader:
             self._take_result(keyword, tokens)
 
     def _count(self, is_contents: bool) -> None:
-        """Count a line, and check the limits, which prevent memory exhaustion by a long reply."""
+        """Count a line and check the limits.
+
+        The limits prevent memory exhaustion by a long reply.
+        """
         self._lines += 1
         self._lines_of_one += not is_contents
         if self._lines_of_one > self._limits.lines:
@@ -300,9 +306,9 @@ _AUTHENTICATE = (b"AUTHENTICATE", b"''", b"UNAUTHENTICATED", NAME)
 #: for ACCESS-METHOD alone returns NOT-FOUND for every plain file (protocol page 6.4).
 ATTRIBUTES = b"ACCESS-METHOD+SIZE+LAST-MODIFIED+UNIX-MODES"
 
-#: The maximum overhead of all replies for one URL, in bytes: attributes, links, and the lines around the
-#: contents. The second constant is the maximum number of bytes that encode one byte of the contents: two,
-#: because quotes are doubled.
+#: The maximum overhead of all replies for one URL, in bytes. The overhead consists of attributes, links, and
+#: the lines around the contents. The second constant is the maximum number of bytes that encode one byte of
+#: the contents: two, because quotes are doubled.
 _ROOM = 1 << 20
 _SPELLING = 2
 
@@ -363,7 +369,9 @@ def request_attributes(target: RequestObject, names: bytes) -> Line:
 
 
 def request_listing(target: RequestObject) -> Line:
-    """Encode DIRECTORY and LIST, which request every link with its attributes.
+    """Encode DIRECTORY and LIST.
+
+    LIST requests all links with their attributes.
 
     The reply also shows whether the object is a directory. The command VERIFY does not show whether the
     object is a directory: the original server responds with NONE-FOUND to VERIFY for any name (protocol page
@@ -399,11 +407,14 @@ class Inquirer:
         self._left = _ROOM + _SPELLING * limits.body
 
     def referrer(self, target: RequestObject) -> Referrer:
-        """Return the referrer for objects that the reply about `target` named."""
+        """Return the referrer of the objects that are named in the reply about `target`."""
         return Referrer(target.url, self._addresses.get(target))
 
     def address(self, target: RequestObject) -> str | None:
-        """Return the address that responded to the request for `target`, or None before a response."""
+        """Return the address that responded to the request for `target`.
+
+        The result is `None` before a response.
+        """
         return self._addresses.get(target)
 
     def request(self, question: ProsperoRequest) -> Dialogue[ProsperoReply]:
@@ -446,7 +457,9 @@ class Inquirer:
     def _find_redirect(
         self, target: RequestObject, addresses: Sequence[str]
     ) -> RedirectAddress | SwitchAddress | None:
-        """Return the permanent redirect of a server, or the address of its last response.
+        """Return the permanent redirect of a server.
+
+        Without a redirect, the address of its last response is returned.
 
         Before the first response of the server, the result is `None`.
         """

@@ -46,8 +46,8 @@ _TOKEN = re.compile(rb"[^ \t']+(?:'[^']*'[^ \t']*)*|(?:'[^']*'[^ \t']*)+")
 _FEW_QUOTES = 1024
 _PART = re.compile(rb"[^'\r\n]*(?:'[^']*'[^'\r\n]*){0,512}")
 _QUOTED_OR_BLANKS = re.compile(rb"(?:'[^']*'){1,512}|[ \t]+")
-#: Lenient servers treat a message with the text `VERSION 1` as a message of the oldest clients (protocol page
-#: 6.1). The second value is an equivalent quoted text, which these servers do not recognize.
+#: A lenient server interprets a message with the text `VERSION 1` as a message of the oldest clients
+#: (protocol page 6.1). The second value is an equivalent quoted text, which these servers do not recognize.
 _OLDEST, _SAME = b"VERSION 1", b"VERSIO'N' 1"
 
 
@@ -145,7 +145,10 @@ def _unquote(token: bytes) -> bytes:
 
 
 def read_text(token: bytes) -> str:
-    """Decode a token for display as UTF-8 or, if it is invalid UTF-8, as ISO 8859-1."""
+    """Decode a token for display.
+
+    The charset is UTF-8, or ISO 8859-1 if the token is invalid UTF-8.
+    """
     try:
         return token.decode("utf-8")
     except UnicodeDecodeError:
@@ -194,7 +197,7 @@ class RequestObject(NamedTuple):
     Attributes:
         version: The version of the object. The number 0 means the current version.
         selections: The arguments of the SELECT commands in the request.
-        via: The object whose reply named this object, or None for the object of the URL.
+        via: The object whose reply named this object. None for the object of the URL.
     """
 
     host: str
@@ -223,7 +226,7 @@ class RequestObject(NamedTuple):
     def route(self) -> tuple[str, ...]:
         """Return the chain of URLs that led to this object.
 
-        For the object that the user's URL names, the chain is empty.
+        The chain is empty for the object of the user's URL.
         """
         return () if self.via is None else (*self.via.route, self.url)
 
@@ -285,7 +288,7 @@ def _version(value: bytes | None) -> int:
 
 
 def _selections(fields: list[tuple[bytes, bytes]]) -> Iterator[tuple[bytes, ...]]:
-    """Yield the arguments of the SELECT commands for the fields of a URL (protocol page 6.5).
+    """Yield the arguments of the SELECT commands, one for each URL field (protocol page 6.5).
 
     Every field with the name ID is used, and the value of the field is split into a type and tokens. Each
     other field has a value of one token. If another field is repeated, only the first occurrence is used.
@@ -305,7 +308,7 @@ def read_version(token: bytes) -> int:
 
 
 # Attributes of objects and links (protocol page 7.2). An ATTRIBUTE line has one value. An attribute with
-# several values has several lines with the same name, in the server's order of preference.
+# several values has several lines, in the server's order of preference.
 
 _SEQUENCES = (b"SEQUENCE", b"ASCII")
 _TYPES = (*_SEQUENCES, b"LINK", b"FILTER")
@@ -324,7 +327,7 @@ class Attribute(NamedTuple):
     """A value of an attribute. An attribute may have several values.
 
     `applies` is the scope of the value: OBJECT, CACHED, REPLACEMENT, ADDITIONAL or LINK. `values` has the
-    tokens after the type of the value.
+    tokens that follow the type of the value.
     """
 
     applies: bytes
@@ -334,7 +337,10 @@ class Attribute(NamedTuple):
 
 
 def parse_attribute(tokens: tuple[bytes, ...]) -> Attribute | None:
-    """Parse the tokens after ATTRIBUTE, and return None if tokens or a required type are missing."""
+    """Parse the tokens after ATTRIBUTE.
+
+    The result is `None` if tokens or a required type are missing.
+    """
     if len(tokens) < 3:
         return None
     applies, namespace, name, *rest = tokens
@@ -357,11 +363,11 @@ def _field_type(name: bytes, rest: list[bytes]) -> bytes | None:
 
 
 def values_of(attributes: Iterable[Attribute], name: bytes) -> list[tuple[bytes, ...]]:
-    """Return all values of the attribute `name` of an object, best first.
+    """Return all values of an attribute in order of preference.
 
     A value that is stored with a link replaces the object's own values (REPLACEMENT) or is added to the
-    object's own values (ADDITIONAL). The value of a link is also used if the object itself does not have the
-    attribute.
+    object's own values (ADDITIONAL). If the object itself lacks the attribute, the value of the link is still
+    used.
     """
     found = [attribute for attribute in attributes if attribute.name == name]
     by_kind = {kind: [each.values for each in found if each.applies == kind] for kind in _KINDS}
@@ -380,7 +386,9 @@ def describe(attributes: Iterable[Attribute]) -> Iterator[tuple[str, str]]:
 
 
 def find_first_word(attributes: Iterable[Attribute], *names: bytes) -> bytes | None:
-    """Return the first token of the first attribute in `names` that has a token.
+    """Return the first token of the first attribute that has a token.
+
+    Only the attributes in `names` are searched.
 
     The attributes of links are searched, too.
     """
@@ -411,7 +419,10 @@ def read_modified(attributes: Iterable[Attribute]) -> datetime | None:
 
 
 def _read_time(values: tuple[bytes, ...]) -> datetime | None:
-    """Parse a time `YYYYMMDDhhmmssZ` (7.3), and return None for another format."""
+    """Parse a time `YYYYMMDDhhmmssZ` (7.3).
+
+    The result is `None` for another format.
+    """
     if len(values) != 1 or not _TIME.fullmatch(values[0]):
         return None
     from datetime import UTC, datetime  # lazy import: few replies contain a time
@@ -422,7 +433,7 @@ def _read_time(values: tuple[bytes, ...]) -> datetime | None:
         return None
 
 
-# LINK lines (protocol page 7.1): an entry of a directory, with a name and an object.
+# LINK lines (protocol page 7.1). Each line is an entry of a directory, and has a name and an object.
 
 INTERNET = b"INTERNET-D"
 
@@ -433,7 +444,7 @@ _ENDS_LINE = b"\0\r\n"
 
 
 class ObjectPointer(NamedTuple):
-    """The location of an object: the five tokens that name the object in LINK and FORWARDED lines."""
+    """The location of an object: five tokens of a LINK or FORWARDED line."""
 
     host_type: bytes
     host: bytes
@@ -474,7 +485,10 @@ class ObjectPointer(NamedTuple):
 
 
 def parse_pointer(tokens: tuple[bytes, ...]) -> ObjectPointer | None:
-    """Parse the tokens that name an object, from the host type to the version, and ignore later tokens."""
+    """Parse the tokens from the host type to the version, which name an object.
+
+    Later tokens are ignored.
+    """
     if len(tokens) < _FEWEST:
         return None
     host_type, host, hsoname_type, hsoname, *rest = tokens
@@ -516,7 +530,10 @@ class ProsperoLink(NamedTuple):
 
     @property
     def targets(self) -> set[bytes]:
-        """Return the types in `target`, which are separated by `+`, as a set."""
+        """Return the types in `target` as a set.
+
+        The separator in `target` is `+`.
+        """
         return set(self.target.split(b"+"))
 
     @property
@@ -538,13 +555,19 @@ def parse_link(tokens: tuple[bytes, ...], raw: bytes) -> ProsperoLink | None:
 def with_belongings(
     link: ProsperoLink, ids: list[tuple[bytes, ...]], attributes: list[Attribute]
 ) -> ProsperoLink:
-    """Return the link with the data of the ID and ATTRIBUTE lines that followed the LINK line."""
+    """Return the link with the data of its ID and ATTRIBUTE lines.
+
+    These lines follow the LINK line.
+    """
     named = [attribute.values for attribute in attributes if attribute.name == b"ID"]
     return link._replace(ids=(*ids, *named), attributes=tuple(attributes))
 
 
 def pointer_to(target: RequestObject) -> ObjectPointer:
-    """Return the tokens that name the object, for use as defaults in the object's access methods."""
+    """Return the tokens that name the object.
+
+    They are the defaults for the tokens of the object's access methods.
+    """
     host, port = target.place
     token = host if port is None else f"{host}({port})"
     return ObjectPointer(

@@ -46,9 +46,9 @@ from protocols.prospero.objects import (
 from protocols.step import Dialogue
 from protocols.wire import REST, Rest
 
-# The contents of an object: the values of its CONTENTS attribute, which may contain any bytes (protocol page
-# 8.4). The protocol lacks media types. The client guesses the media type from the access methods and the name
-# of the object.
+# The contents of an object are the values of its CONTENTS attribute. The values may contain any bytes
+# (protocol page 8.4). The protocol lacks media types. The client guesses the media type from the access
+# methods and the name of the object.
 
 NAME = b"CONTENTS"
 
@@ -85,7 +85,10 @@ def check_length(octets: bytes, size: int | None) -> None:
 
 
 def guess_media_type(methods: Iterable[AccessMethod], hsoname: bytes) -> str | None:
-    """Guess the media type: text/plain if an access method declares text, otherwise by file extension.
+    """Guess the media type.
+
+    The result is text/plain if an access method declares text. Otherwise the file extension determines the
+    media type.
 
     Return None if the file extension is unknown.
     """
@@ -96,7 +99,8 @@ def guess_media_type(methods: Iterable[AccessMethod], hsoname: bytes) -> str | N
         return None
     import mimetypes  # lazy import: loading the table of media types takes 30 ms
 
-    # `guess_type` parses a text like `a:b` as a URL. With the prefix `./`, a name is not parsed as a URL.
+    # `guess_type` would parse a name such as `a:b` as a URL. With the prefix `./`, a name is not parsed as a
+    # URL.
     media_type, compression = mimetypes.guess_type("./" + name.decode("latin-1"))
     return media_type if compression is None else "application/octet-stream"
 
@@ -118,7 +122,7 @@ class ResolvedFacts(NamedTuple):
 
     @property
     def can_be_had(self) -> bool:
-        """Return whether the object has an access method that the client can use."""
+        """Return whether the client supports one of the object's access methods."""
         return any(method.lead or method.target for method in self.methods)
 
     @property
@@ -140,7 +144,7 @@ class ResolvedFacts(NamedTuple):
         place: dict[str, JsonValue] = {"moved_to": self.place.url} if self.place.via is not None else {}
         return Reply(
             kind=kind,
-            # The SIZE of a directory is not the size of its listing, so the size of a listing is unknown.
+            # The SIZE of a directory is not the size of its listing, so the size is unknown.
             size=None if kind is Kind.DIRECTORY else read_size(self.attributes),
             modified=read_modified(self.attributes),
             meta=tuple(describe(self.attributes)),
@@ -178,7 +182,7 @@ class ResolvedService(NamedTuple):
 
 
 class ResolvedDirectory(NamedTuple):
-    """An object that is a directory, with its listing unless only metadata was requested."""
+    """A directory. Its listing is absent if only metadata was requested."""
 
     facts: ResolvedFacts
     place: RequestObject
@@ -193,7 +197,7 @@ Found: TypeAlias = (
 def resolve(inquiry: Inquirer, target: RequestObject, want: Wanted) -> Dialogue[Found]:
     """Find the contents, the access methods or the directory listing of an object.
 
-    If the caller requests only metadata, the contents are not read, and the result may be `ResolvedFacts`.
+    If the caller requests only metadata, the contents are not read. The result may then be `ResolvedFacts`.
 
     Raises:
         Declined: the server refused the request, or the client cannot use any access method.
@@ -227,7 +231,7 @@ def resolve(inquiry: Inquirer, target: RequestObject, want: Wanted) -> Dialogue[
 def request_following(
     inquiry: Inquirer, target: RequestObject, question: Callable[[RequestObject], ProsperoRequest]
 ) -> Dialogue[tuple[ProsperoReply, RequestObject]]:
-    """Send a request and follow FORWARDED lines. Return the last reply and the object that it is about.
+    """Send a request and follow FORWARDED lines. Return the last reply, and the object of this reply.
 
     Raises:
         Refused: the FORWARDED lines form a redirect loop, or exceed `MOST_MOVES` (S10, redirects).
@@ -362,7 +366,9 @@ class UnionMembers:
     def add(
         self, answer: ProsperoReply, found_at: RequestObject
     ) -> Generator[Rest, None, list[ProsperoLink]]:
-        """Add the normal links of one directory, and return the union links of the directory.
+        """Add the normal links of a directory.
+
+        Return its union links.
 
         Links with the same name in one directory do not hide each other.
         """
