@@ -29,8 +29,7 @@ from protocols.wais.url import WaisUrl, parse_wpath
 
 #: The default of Max-Documents-Retrieved, the value of old WAIS clients.
 USUAL_HITS = 40
-#: The value of Max-Documents-Retrieved that requests all hits, because it exceeds the number of hits that fit
-#: into a response.
+#: The value of Max-Documents-Retrieved that requests all hits: more hits than fit into a response.
 _ALL_HITS = 1_000
 
 #: The maximum number of documents for relevance feedback; more documents do not improve the search.
@@ -124,7 +123,10 @@ def _describe(url: WaisUrl, request: bytes, agreed: int, options: Options) -> Di
 
 
 def _description(url: WaisUrl, records: WaisRecords, agreed: int) -> Dialogue[JsonValue]:
-    """Return the parsed source description of a database; None if missing or too long for a response."""
+    """Return the parsed source description of a database.
+
+    The result is `None` if the description is missing or too long for a response.
+    """
     try:
         return describe((yield from _description_of(url, records, agreed).fetch_first()))
     except Declined:
@@ -139,7 +141,7 @@ def _description_of(url: WaisUrl, records: WaisRecords, agreed: int) -> Document
 
 
 def count_of(hits: int | None) -> int:
-    """Return the value of Max-Documents-Retrieved for the requested number of hits."""
+    """Return the value of Max-Documents-Retrieved that requests `hits` hits."""
     return USUAL_HITS if hits is None else min(hits, _ALL_HITS) or _ALL_HITS
 
 

@@ -1,7 +1,7 @@
 """Hits of a WAIS search as listing entries with URLs, and the metadata of a reply (wais page, section 11).
 
-The URL of a hit has the form of RFC 1738: the host and database of the search, a type and a document id. Some
-clients support only the different form that old browsers used. The URL in the browsers' form is added to the
+The URL of a hit has the form of RFC 1738. It contains the host and the database of the search, a type and a
+document id. Some clients support only the form of old browsers. The URL in the browsers' form is added to the
 entry's extra metadata.
 """
 
@@ -67,7 +67,7 @@ _PIVOT = 70
 
 
 class HitReader:
-    """An `EntryReader` for the records that a search found; `place` is the URL of the search.
+    """An `EntryReader` for the records of a search. `place` is the URL of the search.
 
     All records are in one message, so parsing starts after the last byte of the message.
     """
@@ -85,7 +85,10 @@ class HitReader:
 
 
 def substitute_in(records: WaisRecords) -> DocumentHeader | None:
-    """Return the catalog that a server sends instead of search results, or None if there are results."""
+    """Return the catalog that some servers send instead of search results.
+
+    The result is `None` if the response has results.
+    """
     return records.headers[0] if len(records.headers) == 1 and _is_catalog(records.headers[0]) else None
 
 
@@ -94,7 +97,10 @@ def _is_catalog(only: DocumentHeader) -> bool:
 
 
 def hits_in(records: WaisRecords) -> tuple[DocumentHeader, ...]:
-    """Return the hits; a catalog that is sent instead of hits is excluded."""
+    """Return the hits of a response.
+
+    A catalog that replaces the hits is not included.
+    """
     return records.headers if substitute_in(records) is None else ()
 
 
@@ -126,12 +132,18 @@ def hit_entry(hit: DocumentHeader, place: WaisUrl) -> Entry:
 
 
 def _link_in(hit: DocumentHeader, wtype: bytes) -> str | None:
-    """Return the URL in the headline of a hit of type URL; return None for every other hit."""
+    """Return the URL in the headline of a hit of type URL.
+
+    The result is `None` for every other hit.
+    """
     return linked_url(hit.headline or b"") if wtype.upper() == LINK else None
 
 
 def _url_in(hit: DocumentHeader, wtype: bytes, place: WaisUrl) -> str | None:
-    """Return the URL in the headline for type URL, otherwise the URL of the document in type `wtype`."""
+    """Return the URL of a hit.
+
+    For a hit of type URL, the URL is in the headline. Otherwise it names the document of type `wtype`.
+    """
     return _link_in(hit, wtype) or document_url(hit, wtype, place)
 
 
@@ -160,21 +172,30 @@ def _show_text(octets: bytes | None) -> str | None:
 
 
 def linked_url(headline: bytes) -> str | None:
-    """Return the headline unchanged if it is a URL with an allowed scheme; otherwise return None."""
+    """Return the headline if it is a URL of an allowed scheme.
+
+    Otherwise the result is `None`.
+    """
     found = _URL.fullmatch(headline)
     offered = found is not None and found[1].decode("ascii").lower() in _LINKED_SCHEMES
     return headline.decode("ascii") if offered else None
 
 
 def document_url(hit: DocumentHeader, wtype: bytes, place: WaisUrl) -> str | None:
-    """Return the URL of a document in type `wtype`, or None if the id or type is too long for a request."""
+    """Return the URL of a document of type `wtype`.
+
+    The result is `None` if the id or the type is too long for a request.
+    """
     if len(hit.document_id) > _LONGEST_ID or len(wtype) > _LONGEST_TYPE:
         return None
     return _build(place, wtype, write_opaque(hit.document_id))
 
 
 def libwww_url(hit: DocumentHeader, place: WaisUrl) -> str | None:
-    """Return the URL of a hit in the form that old browsers used, or None without such a form."""
+    """Return the URL of a hit in the form of old browsers.
+
+    The result is `None` if the hit has no such form.
+    """
     path = write_fields(hit.document_id, hit.length)
     return None if path is None or len(hit.document_id) > _LONGEST_ID else _build(place, hit.best_type, path)
 
@@ -212,7 +233,10 @@ _LEFT_OUT = 0.015
 
 
 def make_database_reply(url: WaisUrl, records: WaisRecords) -> Reply:
-    """Return the reply for a database: the source description, and the records of an empty search."""
+    """Return the reply for a database.
+
+    The reply contains the source description, and the records of an empty search.
+    """
     return Reply(
         kind=Kind.SEARCH,
         media_type=SOURCE_MEDIA_TYPE,
@@ -242,7 +266,10 @@ def make_results_reply(url: WaisUrl, records: WaisRecords, agreed: int, most: in
 
 
 def make_document_reply(url: WaisUrl, wtype: bytes, first: Chunk) -> Reply:
-    """Return the reply for a document, with the metadata from its first chunk."""
+    """Return the reply for a document.
+
+    The first chunk contains the metadata.
+    """
     extra: dict[str, JsonValue] = {"type": wtype.decode("latin-1")}
     announced = parse_wpath(url.wpath or "").length
     if announced is not None:
@@ -269,7 +296,10 @@ def describe(chunk: Chunk) -> JsonValue:
 
 
 def _oddities(url: WaisUrl, records: WaisRecords, agreed: int, hits: int, most: int) -> Iterator[Finding]:
-    """Yield a finding if the response has zero hits, or if the server may have more hits than it sent."""
+    """Yield the findings about a result list.
+
+    The findings are: no hits, or possibly more hits than the server sent.
+    """
     catalog = substitute_in(records)
     if catalog is not None:
         there = document_url(catalog, catalog.best_type, url)

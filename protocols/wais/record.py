@@ -81,7 +81,10 @@ class Diagnostic(NamedTuple):
 
     @property
     def is_out_of_range(self) -> bool:
-        """Return whether the code is `SF` (out of range), which servers also send for a missing document."""
+        """Return whether the code is `SF` (out of range).
+
+        Some servers also send `SF` for a missing document.
+        """
         return self.code == OUT_OF_RANGE
 
     @property
@@ -91,7 +94,9 @@ class Diagnostic(NamedTuple):
 
 
 def take_diagnostic(group: bytes, at: int) -> tuple[Diagnostic, int]:
-    """Parse the diagnostic whose tag is at index `at`; return the diagnostic and the next index.
+    """Parse a diagnostic and return it, with the index after the diagnostic.
+
+    `at` is the index of its tag.
 
     The length field of a diagnostic is an uncompressed number of two bytes. The length in this field does not
     include the last byte of the diagnostic.
@@ -108,7 +113,9 @@ def take_diagnostic(group: bytes, at: int) -> tuple[Diagnostic, int]:
 
 
 def refusal(diagnostics: Sequence[Diagnostic], doing: str) -> Declined:
-    """Return the exception for diagnostics; `doing` names the failed action.
+    """Return the exception for diagnostics.
+
+    `doing` is the failed action.
 
     The first diagnostic other than `SF` (out of range) determines the exception, because servers send `SF` in
     addition to other diagnostics.
@@ -176,7 +183,7 @@ class DocumentHeader(NamedTuple):
 
 
 class WaisRecords(NamedTuple):
-    """The records of one response, grouped by kind; `octets` has all records as received."""
+    """The records of a response, grouped by kind. `octets` has all records as received."""
 
     octets: bytes
     headers: tuple[DocumentHeader, ...]
@@ -217,7 +224,7 @@ def read_records(group: bytes) -> Iterator[DocumentHeader | bytes | Diagnostic]:
     """Yield the records in the order received."""
     at = 0
     while at < len(group):
-        if group[at] == TAG:  # The encoding of a diagnostic differs from all other elements.
+        if group[at] == TAG:  # A diagnostic is encoded differently from all other elements.
             record, at = take_diagnostic(group, at)
             yield record
             continue

@@ -1,9 +1,9 @@
 """The retrieval of one WAIS document by range requests (wais page, section 7).
 
-The length of a document is unknown: a search result contains only the length of the document's first type.
-Therefore the client requests ranges of equal size until the document ends. The last response is shorter than
-the requested range, or reports that the range exceeds the document. If a response does not fit into a
-message, the server sends a message of length 0. The client then requests smaller ranges.
+The length of a document is unknown. A search result contains a length only for the first type of the
+document. Therefore the client requests ranges of equal size until the document ends. The last response is
+shorter than the requested range, or reports that the range exceeds the document. If a response does not fit
+into a message, the server sends a message of length 0. The client then requests smaller ranges.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ def read_init_response(buffer: Buffer) -> Generator[Rest | None, None, InitRespo
 
 
 def read_records(limit: int) -> Reader[WaisRecords | None]:
-    """Return a reader for the response to a search; the reader returns None for a message of length 0."""
+    """Return a reader for the response to a search.
+
+    The reader returns None for a message of length 0.
+    """
 
     def reader(buffer: Buffer) -> Generator[Rest | None, None, WaisRecords | None]:
         apdu = yield from read_message(limit)(buffer)
@@ -50,7 +53,9 @@ def read_records(limit: int) -> Reader[WaisRecords | None]:
 
 
 def agree() -> Dialogue[int]:
-    """Negotiate the maximum size of an APDU: the smaller limit of the client and the server.
+    """Negotiate the maximum size of an APDU.
+
+    The result is the smaller limit of the client and the server.
 
     A server that does not support Init responds with a message of length 0. The client then uses its own
     limit.
@@ -99,7 +104,7 @@ class WaisDocument(NamedTuple):
 
 
 class DocumentEnding(enum.Enum):
-    """The kind of response by which the client detected the end of a document."""
+    """The kind of response that ended a document."""
 
     TOLD = "the server reported the end"
     SHORT = "the last answer was shorter than requested, without a reason"
@@ -150,7 +155,10 @@ class DocumentChunks:
         return (yield from self.fetch_next())
 
     def fetch_next(self) -> Dialogue[Chunk]:
-        """Request the next chunk; a chunk with `ending` or `failed` is the last chunk."""
+        """Request the next chunk.
+
+        A chunk with `ending` or `failed` is the last chunk.
+        """
         records, self._size = yield from _request(self._document, self._at, self._size, self._agreed)
         text = _text_of(records, self._size)
         if self._held and not text:
@@ -170,9 +178,9 @@ class DocumentChunks:
 def give(ranges: DocumentChunks, chunk: Chunk, reply: Reply) -> Dialogue[None]:
     """Emit a chunk, and request and emit the following chunks.
 
-    The document is certainly complete only if the server reports the end of the document (the proof
-    `terminator`). The length in a search result does not prove this, because the length in a search result
-    belongs to the document's first type.
+    Only a response that reports the end of the document proves that the document is complete (`terminator`).
+    The length in a search result does not prove this, because the length in a search result belongs to the
+    document's first type.
 
     Raises:
         Truncated: The connection ended after the first byte of the document.
@@ -217,7 +225,9 @@ def chunk_size(document: WaisDocument, agreed: int) -> int:
 
 
 def _request(document: WaisDocument, at: int, size: int, agreed: int) -> Dialogue[tuple[WaisRecords, int]]:
-    """Request the range that starts at offset `at`; return the records and the size of the range.
+    """Request the range at offset `at`.
+
+    Return the records and the size of the range.
 
     The size is halved until the response fits into a message.
     """
@@ -236,7 +246,9 @@ def _request(document: WaisDocument, at: int, size: int, agreed: int) -> Dialogu
 
 
 def _text_of(records: WaisRecords, size: int) -> bytes | None:
-    """Return the text in a response, or None if the response does not have a text.
+    """Return the text in a response.
+
+    The result is `None` without a text.
 
     Raises:
         ProtocolError: The response has more text than requested.
@@ -250,9 +262,11 @@ def _text_of(records: WaisRecords, size: int) -> bytes | None:
 
 
 def _find_ending(diagnostics: Sequence[Diagnostic], short: bool) -> DocumentEnding | None:
-    """Return the ending that a response with text shows, or None if more bytes of the document follow.
+    """Return the kind of ending that a response with text shows.
 
-    The only diagnostic that is allowed in a response with text is `SF` (out of range).
+    The result is `None` if the document has more bytes.
+
+    A response with text may contain only the diagnostic `SF` (out of range).
     """
     if diagnostics:
         return DocumentEnding.TOLD
@@ -260,7 +274,7 @@ def _find_ending(diagnostics: Sequence[Diagnostic], short: bool) -> DocumentEndi
 
 
 def _find_ending_without_text(diagnostics: Sequence[Diagnostic], at: int) -> DocumentEnding:
-    """Return the ending that a response without text shows.
+    """Return the kind of ending that a response without text shows.
 
     An error is raised if the response reports a failure or a missing document.
     """
@@ -269,7 +283,8 @@ def _find_ending_without_text(diagnostics: Sequence[Diagnostic], at: int) -> Doc
     if any(each.reports_the_end for each in diagnostics):
         return (
             DocumentEnding.TOLD
-            # At offset 0, `SF` means an empty document, unless its text says that the document is missing.
+            # At offset 0, `SF` means an empty document. The exception is a text which says that the document
+            # is missing.
         )
     if at == 0 and diagnostics:
         raise make_not_found(diagnostics[0], "the document")

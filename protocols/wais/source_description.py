@@ -60,7 +60,9 @@ Value: TypeAlias = "str | int | float | Symbol | Structure | tuple[Value, ...]"
 
 
 def parse_list(text: str) -> Value:
-    """Parse a text that consists of exactly one value; surrounding white space is ignored.
+    """Parse a text that has exactly one value.
+
+    White space around the value is ignored.
 
     Raises:
         ProtocolError: The text is not exactly one value.
@@ -103,7 +105,10 @@ def _items(tokens: Iterator[re.Match[str]], depth: int) -> Iterator[Value]:
 
 
 def _shape(items: tuple[Value, ...], opening: str) -> Value:
-    """Return a structure if the first item is a symbol; otherwise return the items."""
+    """Convert items to a structure if the first item is a symbol.
+
+    Otherwise the items are returned.
+    """
     if opening != "(" or not items or not isinstance(items[0], Symbol):
         return items
     members: dict[str, Value] = {}
@@ -143,7 +148,7 @@ DEFAULT_PORT = 210
 
 @dataclass(frozen=True, slots=True)
 class SourceDescription:
-    """The description of a database; `members` has all metadata, including the other attributes."""
+    """The description of a database. `members` has all metadata, with the other attributes, too."""
 
     version: int | None
     ip_name: str | None

@@ -30,7 +30,7 @@ class WaisUrl(HostUrl):
     """The URL of a WAIS database, search or document.
 
     A search URL has `search`; a document URL has `wtype` and `wpath`. `wpath` stays percent-encoded, because
-    the form that old browsers used must be parsed before decoding.
+    the form of old browsers must be parsed before decoding.
 
     Examples:
         >>> url = resolver.parse("wais://h.example/db?harbour")
@@ -68,7 +68,10 @@ def parse(text: UrlText) -> WaisUrl:
 
 
 def _parse_document(text: UrlText, start: int, slash: int) -> tuple[bytes, str]:
-    """Parse type and path of a document; `slash` is the index of the slash before the type."""
+    """Parse the type and the path of a document.
+
+    `slash` is the index of the slash before the type.
+    """
     second = find(text, "/", slash + 1)
     if second == text.end:
         raise invalid(text.text, "missing-path", "document path", second)
@@ -87,7 +90,7 @@ def build(url: WaisUrl) -> str:
 
 
 def build_document(wtype: bytes, wpath: str) -> str:
-    """Return the part after the database in the URL of a document.
+    """Return the URL's part for a document: the type and the path after the database.
 
     Raises:
         InvalidUrl: `wpath` is not encoded as part of a URL.
@@ -104,9 +107,9 @@ def _build_rest(url: WaisUrl) -> str:
 # Document ids and their two forms in a URL (wais page, sections 6 and 11).
 #
 # A document id is an opaque string: the client sends the id to the server unchanged. The form of RFC 1738 is
-# the percent-encoded id. Old browsers wrote a different form: the document's length, then the fields of a
-# freeWAIS id, each as `tag=value;`. The browsers' form must be parsed before percent-decoding, because an
-# encoded `;` belongs to a value.
+# the percent-encoded id. Old browsers wrote another form. The other form has the length of the document, then
+# the fields of a freeWAIS id, each as `tag=value;`. The browsers' form must be parsed before
+# percent-decoding, because an encoded `;` belongs to a value.
 
 _FIELDS_FORM = re.compile(r"(?:([0-9]+)/)?((?:[0-9]+=[^;]*;)*[0-9]+=[^;]*;?)")
 _FIELD = re.compile(r"([0-9]+)=([^;]*);?")
@@ -151,13 +154,19 @@ def _tag(digits: str) -> int:
 
 
 def _value(tag: int, written: str) -> bytes:
-    """Decode the value of a field; restore the NUL in the last field, which some browsers removed."""
+    """Decode the value of a field.
+
+    Some browsers removed the NUL from the last field, and the NUL is added again.
+    """
     value = decode(written)
     return b"\0" if tag == _COPYRIGHT and not value else value
 
 
 def parse_fields(document_id: bytes) -> tuple[Element, ...] | None:
-    """Return the fields of a freeWAIS document id; None if the browsers' form lacks a field."""
+    """Return the fields of a freeWAIS document id.
+
+    The result is `None` if the id lacks a field of the browsers' form.
+    """
     try:
         fields = tuple(elements(document_id))
     except ProtocolError:
@@ -167,14 +176,17 @@ def parse_fields(document_id: bytes) -> tuple[Element, ...] | None:
 
 
 def write_opaque(document_id: bytes) -> str:
-    """Return a document id in the RFC's form, which can represent every id."""
+    """Return a document id in the RFC's form.
+
+    Every id has this form.
+    """
     return encode(document_id)
 
 
 def write_fields(document_id: bytes, length: int | None) -> str | None:
     """Return a document id in the browsers' form.
 
-    Return None if the id cannot be written in this form, or if the length of the document is unknown.
+    The result is `None` if the id has no such form, or if the length of the document is unknown.
     """
     fields = parse_fields(document_id)
     if fields is None or length is None:
@@ -192,5 +204,8 @@ def _encode_value(value: bytes) -> str:
 
 
 def with_search(url: WaisUrl, words: str) -> WaisUrl:
-    """Return the URL of a search for `words` (encoded as UTF-8) in the database of `url`."""
+    """Return the URL of a search in the database of `url`.
+
+    `words` is encoded as UTF-8.
+    """
     return replace(url, search=words.encode(), wtype=None, wpath=None, text="", places=(), findings=())
