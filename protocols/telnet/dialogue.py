@@ -1,6 +1,7 @@
-"""The dialogue of a telnet URL, which describes the service, or records a transcript on request.
+"""The dialogue of a telnet URL. It describes the service, or records a transcript if requested.
 
-A description does not open a connection. A transcript ends after a time, at a prompt, or after the last text.
+A description does not open a connection. A transcript ends at a time limit, at a prompt, or after the last
+text.
 """
 
 from __future__ import annotations
@@ -33,12 +34,15 @@ if TYPE_CHECKING:
     from protocols.location import JsonValue
     from protocols.wire import Buffer
 
-#: The maximum number of bytes after the last prompt in which the next prompt is searched.
+#: The maximum number of bytes in which the next prompt is searched, counted from the last prompt.
 _WINDOW = 65_536
 
 
 def converse(url: TelnetUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
-    """Return the steps of a description, or of the transcript that `options` request."""
+    """Return the steps of the description of a service.
+
+    If `options` requests a transcript, the steps record a transcript.
+    """
     wanted = None if options is None else options.transcript
     if wanted is None:
         yield from _announce(url)
@@ -86,10 +90,10 @@ def _read_piece(buffer: Buffer) -> Generator[None, None, _SessionOutput]:
 
 
 class _PromptScript:
-    """The script of a session: wait for the prompt, send a text, wait for the prompt again, and so on.
+    """The script of a session: it waits for the prompt, sends a text, waits for the prompt again, and so on.
 
-    The last step waits for the prompt. If the script has no prompt, all texts are sent after the first text
-    of the server.
+    The last step waits for the prompt. Without a prompt, all texts are sent after the first text of the
+    server.
     """
 
     def __init__(self, wanted: Transcript) -> None:
@@ -112,7 +116,7 @@ class _PromptScript:
         return bool(self._left) or (self._wanted.prompt is not None and not self.over)
 
     def hear(self, text: bytes, *, prompts: bool) -> Iterator[bytes]:
-        """Yield the texts to send after a received text."""
+        """Yield the texts that are sent in response to a received text."""
         if self._wanted.prompt is None:
             if text or prompts:
                 yield from self._left
@@ -288,7 +292,7 @@ class _TranscriptSession:
         return Truncated(why, received=self._received)
 
     def _report(self, rule: str, detail: str) -> None:
-        """Add a finding for a rule once per session. A server may violate the rule in every line."""
+        """Add a finding for a rule, at most once per session. A server may violate the rule in every line."""
         if all(finding.rule != rule for finding in self._reply.findings):
             finding = Finding(rule, "warn", detail)
             self._reply.findings.append(finding)

@@ -70,7 +70,10 @@ class TelnetOption(IntEnum):
 
 
 def option_name(code: int) -> str:
-    """Return the name of an option for display, such as `ECHO`, or the number of an unknown option."""
+    """Return the name of an option for display, such as `ECHO`.
+
+    For an unknown option, its number is returned.
+    """
     try:
         return TelnetOption(code).name.replace("_", "-")
     except ValueError:
@@ -211,7 +214,7 @@ class TelnetScanner:
                 )
             else:
                 yield Subnegotiation(self._option, bytes(self._kept))
-        else:  # the subnegotiation is invalid, and the byte after IAC is the code of a new command
+        else:  # the subnegotiation is invalid: the byte after IAC is a new command
             yield UnknownCommand(
                 "telnet:subnegotiation", f"IAC {octet:02X} inside a subnegotiation, which is dropped"
             )
@@ -250,11 +253,14 @@ class NvtText:
         return text if binary else text.replace(b"\r\0", b"\r").replace(b"\0", b"")
 
     def finish(self) -> bytes:
-        """Return the carriage return that was stored at the end of all data."""
+        """Return the buffered carriage return at the end of the data."""
         held, self._held = self._held, b""
         return held
 
 
 def decode_for_terminal(octets: bytes, *, binary: bool) -> bytes:
-    """Return data for a terminal, which interprets line ends itself."""
+    """Convert received data for a terminal.
+
+    The terminal interprets line ends itself.
+    """
     return octets if binary else octets.replace(b"\0", b"")

@@ -1,4 +1,4 @@
-"""The client side of a telnet session: parses received bytes, negotiates options, encodes typed text.
+"""The client side of a telnet session: it parses received bytes, negotiates options, and encodes typed text.
 
 The module has no I/O. The client requests no option and sends nothing at the start of a session. The server
 requests the options that it needs. An unnecessary option can cause errors: for example, a server that agreed
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 
 # Option negotiation with the Q method of RFC 1143, which prevents endless negotiations. An `OptionSide`
-# contains the options of one side of the connection. The client replies to a command only if the state of an
-# option changes, or to refuse a request.
+# contains the options of one side of the connection. The client replies to a command only if the command
+# changes the state of an option, or if the client refuses the command.
 
 
 class OptionState(enum.Enum):
@@ -60,8 +60,8 @@ class NegotiationAnswer(NamedTuple):
     """The effect of a negotiation command of the peer.
 
     `answer` is the reply to send: True for on, False for off, None for no reply. `changed` is set if the
-    option was turned on or off. `contradicted` is set if the peer agreed although the request was to turn the
-    option off.
+    option was turned on or off. `contradicted` is set if the peer agreed to an option that the client
+    requested to turn off.
     """
 
     answer: bool | None = None
@@ -81,7 +81,7 @@ class OptionSide:
     def is_on(self, option: int) -> bool:
         """Return whether the option is on.
 
-        After a request to turn the option off, it stays on until the peer replies.
+        If the client has requested to turn the option off, the option stays on until the peer replies.
         """
         return self.state(option) in (OptionState.YES, OptionState.WANT_NO, OptionState.WANT_NO_BUT)
 
@@ -96,7 +96,9 @@ class OptionSide:
         return [option_name(option) for option in self.on]
 
     def hear(self, option: int, positive: bool, *, agree: bool) -> NegotiationAnswer:
-        """Process a command of the peer: WILL or DO if `positive`, otherwise WONT or DONT.
+        """Process a command of the peer.
+
+        The command is WILL or DO if `positive`, otherwise WONT or DONT.
 
         `agree` means that the client accepts the option.
         """
@@ -121,8 +123,8 @@ class OptionSide:
 
 _REFUSED = (OptionState.WANT_NO, OptionState.WANT_NO_BUT)
 
-#: For each state, the new state and the reply after a positive command (WILL, DO) and after a negative
-#: command (WONT, DONT) (RFC 1143 section 7).
+#: For each state, the new state and the reply to a positive command (WILL, DO) and to a negative command
+#: (WONT, DONT) (RFC 1143 section 7).
 _POSITIVE: dict[OptionState, tuple[OptionState, bool | None]] = {
     OptionState.NO: (OptionState.YES, True),
     OptionState.YES: (OptionState.YES, None),
@@ -140,7 +142,8 @@ _NEGATIVE: dict[OptionState, tuple[OptionState, bool | None]] = {
     OptionState.WANT_YES_BUT: (OptionState.NO, None),
 }
 
-#: For each state, the new state and the request to send, if the client requests to turn an option on or off.
+#: For each state, the new state and the command to send, after the client requests to turn an option on or
+#: off.
 _ASK_ON: dict[OptionState, tuple[OptionState, bool | None]] = {
     OptionState.NO: (OptionState.WANT_YES, True),
     OptionState.YES: (OptionState.YES, None),
@@ -159,8 +162,8 @@ _ASK_OFF: dict[OptionState, tuple[OptionState, bool | None]] = {
 }
 
 
-#: The options that the server may turn on (`HIS`), and the options that the client turns on if the server
-#: requests them. All other options are refused (S18). Otherwise the client would reveal user names, displays,
+#: The options that the server may turn on (`HIS`), and the options that the client turns on at the server's
+#: request. All other options are refused (S18). Otherwise the client would reveal user names, displays,
 #: environment variables, line speeds, and text without echo.
 HIS = frozenset({TelnetOption.BINARY, TelnetOption.ECHO, TelnetOption.SGA})
 OURS = frozenset({TelnetOption.BINARY, TelnetOption.SGA, TelnetOption.TERMINAL_TYPE, TelnetOption.NAWS})
@@ -259,7 +262,10 @@ class NvtTerminal:
         return bool(self._answers)
 
     def answers(self) -> tuple[Line, ...]:
-        """Return the lines to send now, and remove these lines from the queue."""
+        """Return the lines to send now.
+
+        The lines are removed from the queue.
+        """
         answers, self._answers = tuple(self._answers), []
         return answers
 
@@ -299,7 +305,7 @@ class NvtTerminal:
         self._say(self.ours.ask(option, True), option, of_server=False)
 
     def make_initial(self) -> NvtTerminal:
-        """Return a new terminal with the same settings, for the beginning of a session."""
+        """Return a new terminal with the same settings, in its state at the start of a session."""
         return NvtTerminal(self._kind, self._size)
 
     def resize(self, size: WindowSize) -> None:
@@ -398,7 +404,7 @@ _FOLLOWS = encode_subnegotiation(TelnetOption.START_TLS, b"\x01")
 WILLING = b"\xff\xfd\x2e\xff\xfa\x2e\x01\xff\xf0"
 
 
-#: The finding for a session that continues without TLS.
+#: The finding for a telnet session without TLS.
 IN_CLEAR = UnknownCommand("telnet:clear", "the service does not offer TLS: the session is unencrypted")
 
 
@@ -444,7 +450,7 @@ class StartTlsOffer:
         Raises:
             TlsError: TLS does not begin as agreed, or the server refuses TLS although TLS is required.
         """
-        # The bytes are processed one at a time, because the bytes after the server's FOLLOWS belong to TLS.
+        # Only one byte is processed at a time, because the bytes after the server's FOLLOWS belong to TLS.
         for at in range(len(octets)):
             for happening in self._terminal.feed(octets[at : at + 1]):
                 match happening:

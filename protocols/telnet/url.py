@@ -11,7 +11,7 @@ from protocols.syntax import build_url
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TelnetUrl(HostUrl):
-    """The URL of an interactive service, with only a host, a port and a login.
+    """The URL of an interactive service. It contains only a host, a port and a login.
 
     Examples:
         >>> url = resolver.parse("telnet://guest@h.example/")
