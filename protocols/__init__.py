@@ -1,8 +1,8 @@
 """URL grammar, wire grammar and protocol exchange of each scheme of RFC 1738.
 
 This package contains parsers and state machines without I/O (sans-I/O). The code opens no socket or file,
-reads no clock, and does not import trio or `resolver`. Its only dependency is h11. Only `conversation` has
-async functions, which await the `Gate`.
+reads no clock, and does not import trio or `resolver`. Its only dependency is h11. Only the package
+`conversation` has async functions. They await the `Gate`.
 
 A layer imports only layers to its left:
 `errors < location < contract < wire < step < conversation < one folder per scheme`.

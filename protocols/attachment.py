@@ -28,7 +28,7 @@ class Attachment(NamedTuple):
 
     - `name` is the unchanged file name in the document, or None if the document has no name. The name is
       untrusted (S14).
-    - `part` is set if the document contains only a part of the file.
+    - `part` is set if the attachment contains only a part of the file.
     - `verified` lists the names of the checks that succeeded. The names are the same as in `Saved.verified`.
     - `error` is set if the content is incomplete or damaged.
     """
@@ -42,7 +42,7 @@ class Attachment(NamedTuple):
 
 
 class PartsListing(NamedTuple):
-    """The URL of the listing that contains the other parts of a file, and the range of articles to search.
+    """The URL of a listing with the other parts of a file, and the range of articles in which to search.
 
     The search covers articles with numbers below `before`, at most the newest `entries` articles. The file
     has `total` parts.
@@ -66,7 +66,7 @@ class Post(Protocol):
         ...
 
     def find_parts(self, part: FilePart, entries: Iterable[Entry]) -> Mapping[int, Url]:
-        """Return the URL of each other part that the listing contains, by part number."""
+        """Return the URLs of the other parts in the listing, by part number."""
         ...
 
 

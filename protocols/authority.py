@@ -1,12 +1,12 @@
-"""The authority `//user:password@host:port` (RFC 1738 3.1), accepted only if it is unambiguous.
+"""The authority `//user:password@host:port` (RFC 1738 3.1). An ambiguous authority is refused.
 
 A host is a DNS name, an IPv4 address of four decimal numbers, or an IPv6 literal (RFC 2732). Some forms that
 RFC 1738 does not allow are accepted with a finding. A URL is refused if RFC 1738, RFC 3986 and common
 software would find different hosts in the URL (parser differential). Examples are IPv4 addresses with fewer
 than four numbers, or with octal numbers. An invalid host name and an invalid port are refused too.
 
-The scheme's parser calls `parse_login` if the authority may contain user information, and `parse_hostport`
-otherwise. The argument `enders` contains `?` if this character may end the authority.
+The parser of a scheme calls `parse_login` if its URLs may contain user information. Otherwise it calls
+`parse_hostport`. The argument `enders` contains `?` if this character may end the authority.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LONGEST_LABEL = 63  # the maximum number of characters of a label in a DNS name
 _LONGEST_NAME = 253
 _PLAIN = re.compile(r"[0-9A-Za-z._-]+(?::[0-9]+)?")
 _LONGEST_PLAIN = (
-    300  # a host name has at most 253 characters; the constant leaves room for a port with leading zeros
+    300  # a host name has at most 253 characters; the limit also includes a port with leading zeros
 )
 
 
@@ -95,7 +95,7 @@ def _parse_plain(text: UrlText) -> tuple[Login, int] | None:
 
 @lru_cache(maxsize=1024)
 def _read_plain(written: str) -> tuple[str, int | None, int] | None:
-    """Return the host, the port, and the index of the colon before the port.
+    """Return the host and the port, and the index of the colon before the port.
 
     Without a port, the index is the end of the text. If the authority has an error or a finding, the result
     is `None`. The function `_parse` then reports the error or finding.
@@ -161,7 +161,9 @@ def find_authority(text: UrlText) -> Authority:
 
 
 def _find_doubt(text: UrlText, start: int, end: int) -> int | None:
-    """Return the index of the first character that URL parsers interpret differently, or None.
+    """Return the index of the first character that URL parsers interpret differently.
+
+    The result is `None` without such a character.
 
     An attacker can use different interpretations (parser differential) to bypass a check of the host.
     """
@@ -206,7 +208,9 @@ def parse_userinfo(text: UrlText, authority: Authority) -> tuple[bytes, bytes | 
 
 
 def find_port(text: UrlText, authority: Authority) -> int:
-    """Return the index of the colon before the port, or the authority's end if it has no port.
+    """Return the index of the colon before the port.
+
+    Without a port, the result is the end of the authority.
 
     Raises:
         InvalidUrl: `bad-host`, if the host contains a second colon.
@@ -243,7 +247,9 @@ def build_login(url: HostUrl) -> str:
 
 
 def build_zoned(host: str, zone: str | None) -> str:
-    """Return the host in the form of `build_host`, followed by its zone.
+    """Return the host and its zone as in a URL.
+
+    The host has the form of `build_host`.
 
     Raises:
         InvalidUrl: `no-host` if the host is empty. `bad-host` if the host is invalid or cannot have a zone.
@@ -274,7 +280,10 @@ def build_host_url(url: Url, authority: str, path: str) -> str:
 
 
 def build_userinfo(user: bytes | None, password: bytes | None) -> str:
-    """Return `user:password@` or `user@`, or an empty string if user name and password are absent."""
+    """Return `user:password@` or `user@`.
+
+    The result is empty without a user name and a password.
+    """
     if user is None and password is None:
         return ""
     name = encode(user or b"", _USERINFO_DATA)
@@ -282,7 +291,9 @@ def build_userinfo(user: bytes | None, password: bytes | None) -> str:
 
 
 def build_port(port: int | None, default_port: int | None) -> str:
-    """Return `:port`, or an empty string for an absent port or the default port.
+    """Return `:port`.
+
+    The result is empty for an absent port and for the default port.
 
     Raises:
         InvalidUrl: `bad-port`.
@@ -307,7 +318,10 @@ def _parse_zoned(text: UrlText, start: int, end: int) -> tuple[str, str | None]:
 
 
 def _complaint_on_zone(address: str, zone: str) -> str | None:
-    """Return the reason why an IPv6 address cannot have this zone (RFC 4007 11), or None."""
+    """Return the reason why the zone is invalid for this IPv6 address (RFC 4007 11).
+
+    The result is `None` for a valid zone.
+    """
     from ipaddress import IPv6Address  # Lazy import: IPv6 literals are rare.
 
     if not IPv6Address(address).is_link_local:
@@ -354,10 +368,10 @@ def _complaint(host: str, labels: list[str]) -> str | None:
 
 
 def comparable_host(host: str) -> str:
-    """Return the host in the form for comparisons: lower case, without the trailing dot of the DNS root.
+    """Return the host for comparisons: in lower case, and without the trailing dot of the DNS root.
 
-    `h.example.` and `h.example` are the same DNS name (RFC 1034 3.1). If a rule distinguished the two forms,
-    a URL with the other form would bypass the rule (CVE-2026-8924).
+    `h.example.` and `h.example` are the same DNS name (RFC 1034 3.1). If a rule handled the two forms
+    differently, a URL with the other form would bypass the rule (CVE-2026-8924).
     """
     return host.lower().removesuffix(".")
 
@@ -384,7 +398,10 @@ def _parse_ipv6(text: UrlText, start: int, end: int) -> str:
 
 
 def _parse_address(text: UrlText, start: int, end: int) -> str:
-    """Return the IPv6 address in the brackets that begin at `start`."""
+    """Return the IPv6 address between the brackets.
+
+    `start` is the index of the opening bracket.
+    """
     # Lazy import: IPv6 literals are rare and the import takes time.
     from ipaddress import AddressValueError, IPv6Address
 
@@ -399,7 +416,7 @@ def _parse_address(text: UrlText, start: int, end: int) -> str:
     return address.lower()
 
 
-@lru_cache(maxsize=8)  # Most listings contain only one host, or a few hosts.
+@lru_cache(maxsize=8)  # Most listings contain only one host or a few hosts.
 def build_host(host: str) -> str:
     """Return the host, with an IPv6 address in brackets.
 

@@ -1,7 +1,7 @@
 """The contract of a scheme: data types, replies, and the connections that the network gateway opens.
 
 Data types (`Url`, `Entry`, `Limits`, …) are immutable. Live objects (`Reply`, `Body`) belong to an open
-connection. A scheme can access the network and files only through a `Gate`. This module contains only types,
+connection. A scheme accesses the network and files only through a `Gate`. This module contains only types,
 which are the same for all schemes.
 
 Percent-encoded text is `str`, and decoded bytes are `bytes`. The two types prevent double decoding.
@@ -62,9 +62,9 @@ if TYPE_CHECKING:
 class Line(NamedTuple):
     """Bytes that may be sent on a connection.
 
-    Only the module `wire` creates a `Line`, so text of a URL cannot end a command early (CRLF injection).
-    `shown` is the text for display, with `****` in place of secrets. `secrets` are the hidden values: the
-    peer may repeat them in its response, where they must be hidden too.
+    Only the module `wire` creates a `Line`. Therefore text of a URL cannot end a command early (CRLF
+    injection). `shown` is the text for display, with `****` in place of secrets. `secrets` are the hidden
+    values: the peer may repeat them in its response, where they must be hidden too.
     """
 
     octets: bytes
@@ -111,12 +111,18 @@ class Stream(Protocol):
 
     @property
     def agreed(self) -> str | None:
-        """Return the protocol that the peer chose in the TLS handshake (ALPN), or None."""
+        """Return the protocol that was negotiated in the TLS handshake (ALPN).
+
+        The result is `None` without a negotiated protocol.
+        """
         ...
 
     @property
     def received(self) -> int:
-        """Return the number of bytes received by `receive` and `move` so far, exact even after an error."""
+        """Return the number of bytes that `receive` and `move` have received.
+
+        The number is also exact after an error.
+        """
         ...
 
     async def send(self, *lines: Line) -> None:
@@ -144,8 +150,8 @@ class Stream(Protocol):
     async def move(self, sink: Sink, count: int | None) -> int:
         """Move up to `count` bytes in bulk into the file `sink`.
 
-        Without a `count`, move all bytes until the end of the connection. After an error,
-        the bytes that arrived before the error are in the file, and `received` counts them.
+        Without a `count`, move all bytes until the end of the connection. After an error, the file contains
+        the bytes that arrived before the error, and `received` includes them.
 
         Returns:
             The number of bytes moved. The number is less than `count` only if the connection ends.
@@ -188,7 +194,10 @@ class Datagrams(Protocol):
 
     @property
     def peer(self) -> str:
-        """Return the peer's IP address, which the policy has checked, in canonical form."""
+        """Return the IP address of the peer in canonical form.
+
+        The policy has checked the address.
+        """
         ...
 
     @property
@@ -202,7 +211,10 @@ class Datagrams(Protocol):
         ...
 
     def now(self) -> float:
-        """Return the current monotonic time in seconds, which is comparable with the deadlines."""
+        """Return the current monotonic time in seconds.
+
+        Deadlines use the same clock.
+        """
         ...
 
     async def send(self, packet: Line) -> None:
@@ -210,7 +222,9 @@ class Datagrams(Protocol):
         ...
 
     async def receive(self, deadline: float) -> Datagram | None:
-        """Return the next datagram, at most 65,535 bytes, or None if none arrives before the deadline.
+        """Return the next datagram, at most 65,535 bytes.
+
+        The result is `None` if no datagram arrives before the deadline.
 
         A datagram that has already arrived is returned even after the deadline.
         """
@@ -219,17 +233,20 @@ class Datagrams(Protocol):
     def send_at_once(self, packet: Line) -> None:
         """Send one datagram without waiting, even during a cancellation.
 
-        A datagram that cannot be sent immediately is lost. A dialogue calls this method to notify the server
-        that the client has stopped waiting.
+        A datagram that cannot be sent immediately is lost. A dialogue calls this method to cancel a request
+        at the server.
         """
         ...
 
     def draw_number(self) -> int:
-        """Return an unpredictable request identifier from 1 to 65,535, to prevent forged responses."""
+        """Return a random request identifier from 1 to 65,535.
+
+        The number is unpredictable, so responses cannot be forged.
+        """
         ...
 
     def switch_to(self, address: str) -> None:
-        """Send all later datagrams to `address`, which must be in `addresses`."""
+        """Send all later datagrams to another address of `addresses`."""
         ...
 
     def redirect_to(self, address: str, port: int) -> None:
@@ -296,7 +313,7 @@ class DatagramExchange(Protocol):
         ...
 
     def cancel(self) -> Line:
-        """Return the packet that notifies the server that the client has stopped waiting."""
+        """Return a packet that cancels the request at the server."""
         ...
 
 
@@ -308,8 +325,8 @@ class Sink(Protocol):
     def write(self, octets: bytes | memoryview) -> None:
         """Write all bytes to the file.
 
-        A caller may also write in bulk to `fileno()`. After a short write, the caller passes the remaining
-        bytes to this method, which raises the error of the system.
+        A caller may also write in bulk to `fileno()`. After a short write to `fileno()`, the caller passes
+        the remaining bytes to this method. The method raises the error of the operating system.
 
         Raises:
             LocalError: The file cannot be written, for example because the disk is full.
@@ -322,8 +339,8 @@ class Sink(Protocol):
 # Each attribute is declared only once, in `Facts`. The types `StreamingResponse`, `Response` and `Saved`
 # inherit the attributes. `facts_of` copies the values from one object to the next.
 
-#: An alternative location of an object: the text of a URL, or a function that starts a dialogue for the same
-#: URL.
+#: An alternative location of an object: the text of a URL, or a function that starts another dialogue for the
+#: same URL.
 Alternative: TypeAlias = "str | Callable[[], Dialogue]"
 
 
@@ -346,7 +363,7 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Facts:
-    """The metadata of an object, shared by `Reply`, `StreamingResponse`, `Response` and `Saved`.
+    """The metadata of an object: the base class of `Reply`, `StreamingResponse`, `Response` and `Saved`.
 
     `size` is the announced size of the complete object, in bytes. `etag` is a strong entity tag. `title` is
     the peer's description of the object. `suggested` is the file name that the peer suggests, unchanged: the
@@ -373,7 +390,10 @@ class Facts:
 
     @property
     def status(self) -> int | None:
-        """Return the HTTP status code (RFC 9110 15), or None in every other scheme."""
+        """Return the HTTP status code (RFC 9110 15).
+
+        The result is `None` for other schemes.
+        """
         status = (self.extra or {}).get("status")
         return status if isinstance(status, int) else None
 
@@ -383,11 +403,11 @@ _values_of = attrgetter(*_FACTS)
 
 
 def facts_of(value: Facts) -> dict[str, Any]:
-    """Return the metadata by name, as keyword arguments for another subclass of `Facts`."""
+    """Return the metadata as keyword arguments for another subclass of `Facts`."""
     return dict(zip(_FACTS, _values_of(value), strict=True))
 
 
-#: The placeholder for the body before the dialogue runs.
+#: The placeholder for the body of a reply, until the dialogue runs.
 _UNREAD = cast("Body", None)
 
 
@@ -405,14 +425,14 @@ class Reply(Facts):
     - `listing`: reads the body as entries; None if the URL does not name a listing.
     - `records`: the source of the entries if the body does not contain the entries. The body then is a
       description of the listed object (a wais database).
-    - `legible`: whether the body of a listing is also text for the user (attributes of Gopher+).
+    - `legible`: whether the user can read the body of the listing as text (attributes of Gopher+).
     - `raw`: a function that converts the complete body back to the bytes that were sent. The attribute is set
       if the dot-stuffing of the protocol was decoded. Call the function only after the end of the body.
     - `moved`: the redirect. A reply with a redirect has no body. A retrieval follows a redirect if S10
       (redirects and links) and S11 (credential scope) permit the redirect.
     - `failure`: the error if the peer refused the request. The body is then the peer's error text
       (`Options.refusals`).
-    - `peer`: the IP address that sent the bytes, if it differs from the address of the connection.
+    - `peer`: the IP address of the sender of the data, if it differs from the address of the connection.
     - `unchanged`: whether the body is absent because the caller's copy is current (`Options.held`).
     """
 
@@ -471,7 +491,7 @@ class Body(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FirstResult(Generic[A]):
-    """The result of a function that `first_of` awaited."""
+    """The result of a function that was passed to `first_of`."""
 
     value: A
 
@@ -497,7 +517,7 @@ class LocalFile(Protocol):
     """A file or directory that the gate opened under rule S12 (local files).
 
     If the path is a file, its bytes can be read or moved into another file. If the path is a directory,
-    `names` returns the names of its entries.
+    `names` returns the names in the directory.
     """
 
     @property
@@ -526,8 +546,8 @@ class LocalFile(Protocol):
     def status_of(self, name: bytes) -> FileStatus:
         """Return the status of a name in the directory.
 
-        For a symbolic link, the method returns the status of the target, if the target may be opened. A name
-        that no longer exists has the kind UNKNOWN.
+        For a symbolic link, the method returns the status of the target if the policy permits the target. A
+        name that no longer exists has the kind UNKNOWN.
         """
         ...
 
@@ -540,7 +560,10 @@ class PooledConnection(Protocol):
 
     @property
     def state(self) -> object | None:
-        """Return the state that the previous dialogue passed to `keep`, or None for a new connection."""
+        """Return the connection state that the previous dialogue passed to `keep`.
+
+        The result is `None` for a new connection.
+        """
         ...
 
     def keep(self, state: object) -> None:
@@ -563,7 +586,7 @@ class PipelineState(Protocol):
 
     @property
     def has_room(self) -> bool:
-        """Return whether the pipeline has capacity for another pending request."""
+        """Return whether another request may be added to the pipeline."""
         ...
 
     @property
@@ -573,15 +596,19 @@ class PipelineState(Protocol):
 
     @property
     def farewell(self) -> tuple[Line, ...]:
-        """Return the lines to send before closing, such as QUIT. The client does not wait for a reply."""
+        """Return the final commands for the server, such as QUIT.
+
+        They are sent before the connection is closed. The client does not wait for a reply.
+        """
         ...
 
 
 class Slot(Protocol):
     """The position of one dialogue in the pipeline of a connection.
 
-    When the dialogue has read its complete response, the dialogue in the next slot may read. If the dialogue
-    stops before the end of its response, the connection is closed, and the later slots raise `Disconnected`.
+    After the dialogue has read its complete response, the dialogue in the next slot reads. If the dialogue
+    stops before the end of its response, the connection is closed. The dialogues in later slots then raise
+    `Disconnected`.
     """
 
     @property
@@ -619,7 +646,7 @@ class Gate(Protocol):
     """The only access of a retrieval to the network and to files.
 
     A gate belongs to one URL, which the policy has checked. The gate connects only to the host and port of
-    this URL. A dialogue passes no host name to the gate, so a dialogue cannot bypass a check (SSRF).
+    its URL. A dialogue passes no host name to the gate, so a dialogue cannot bypass a check (SSRF).
     """
 
     @property
@@ -629,21 +656,23 @@ class Gate(Protocol):
     def options(self) -> Options: ...
 
     async def credentials(self, user: bytes | None, *, challenged: bool = True) -> Credentials | None:
-        """Return stored credentials for the URL's scheme, host and port, or ask the user for them.
+        """Return stored credentials for the URL's scheme, host and port.
+
+        If no credentials are stored, the user is prompted for them.
 
         Args:
-            user: The user name whose password is needed. None returns only stored credentials for this host
-                and port, without a prompt for the user.
+            user: The user name whose password is needed. If `user` is `None`, only credentials that are
+                stored for this host and port are returned. The user is not prompted.
             challenged: Whether the server requested a login.
 
         Returns:
             The credentials, or None if no credentials exist. Before the server requests a login, the result
-            is also None if others on the network could read the credentials.
+            is also None if the connection is not protected against eavesdropping.
         """
         ...
 
     def random(self, count: int) -> bytes:
-        """Return the bytes of `step.RandomBytes`."""
+        """Return `count` random bytes, for the step `RandomBytes`."""
         ...
 
     def connect(self, *, tls: bool) -> AbstractAsyncContextManager[Stream]:
@@ -667,10 +696,12 @@ class Gate(Protocol):
     def join(
         self, key: Hashable, state: PipelineState, *, tls: bool, anew: bool
     ) -> AbstractAsyncContextManager[Slot]:
-        """Join the pipeline of a connection that other dialogues with the same `key` share.
+        """Join the pipeline of a connection.
+
+        Dialogues with the same `key` share the connection.
 
         Responses arrive in the order of the requests. A slow reader would block all later responses.
-        Therefore only a dialogue with the option `Options.prompt` shares a connection.
+        Therefore a dialogue shares a connection only if the option `Options.prompt` is set.
 
         Args:
             key: The properties that all dialogues on one connection must have in common (S11, credential
@@ -682,7 +713,10 @@ class Gate(Protocol):
         ...
 
     def connect_data(self, port: int) -> AbstractAsyncContextManager[Stream]:
-        """Open an FTP data connection to `port` of the control connection's peer (S13, FTP bounce)."""
+        """Open an FTP data connection.
+
+        The connection goes to `port` of the control connection's peer (S13, FTP bounce).
+        """
         ...
 
     def open_datagrams(self) -> AbstractAsyncContextManager[Datagrams]:
@@ -697,7 +731,7 @@ class Gate(Protocol):
         The function `first` is started before `second`.
 
         Returns:
-            The result of the function that returned, and None for the other function. If both functions
+            The result of the function that returned first, and None for the other function. If both functions
                 return at the same time, both results are returned, so that received data is not lost.
 
         Raises:
@@ -709,7 +743,9 @@ class Gate(Protocol):
     async def stand_by(self) -> NoReturn:
         """Wait until cancelled.
 
-        In `first_of`, a function that has no more work calls this method to wait for the other function.
+        Wait for the other function of `first_of`.
+
+        A function calls this method when it has no more work.
         """
         ...
 
@@ -725,7 +761,9 @@ class Gate(Protocol):
         ...
 
     def derive_gate(self, location: str) -> Gate:
-        """Return the gate of another URL, which a response through this gate contained.
+        """Return a gate for another URL.
+
+        A response through this gate contained the other URL.
 
         The policy checks the URL with the origin `derived`, because a server chose the URL, not the user. The
         referrer contains the address that sent the response. Each URL is checked once and has one gate.
@@ -766,15 +804,16 @@ class Filter(Protocol):
 
 # Replay: a peer that serves one archived object.
 #
-# A dialogue sends the same requests to this peer as to a server, so one parser reads responses from the
-# network and from an archive. The peer performs no I/O.
+# A dialogue sends the same requests to this peer and to a server. Therefore one parser reads responses from
+# the network and from an archive. The peer performs no I/O.
 
 
 class ArchivedObject(NamedTuple):
     """An object in an archive.
 
-    `media_type` is the stored media type. `commands` are the commands whose replies are the content of the
-    object. `block` iterates over the content. `size` is the size that the server announced.
+    `media_type` is the stored media type. `commands` has the commands for which the replies were archived as
+    the content of the object. `block` iterates over the content. `size` is the size that the server
+    announced.
     """
 
     media_type: str

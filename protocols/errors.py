@@ -1,4 +1,4 @@
-"""The errors of a retrieval: one branch of classes for each party that may have caused the error.
+"""The errors of a retrieval. The classes are grouped by the party that may have caused the error.
 
     ResolveError
     ├── InvalidUrl            the text is not a URL                                12
@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import re
 
-TYPE_CHECKING = False  # type checkers assume True; without the import of `typing`, the program starts faster
+TYPE_CHECKING = False  # type checkers assume True; at run time, False saves the import of `typing`
 
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     E = TypeVar("E", bound="ResolveError")
 
-#: The exit status of an error that stops a redirect, for any rule (S10, redirects and links).
+#: The exit status if a redirect is refused, by any rule (S10, redirects and links).
 _REDIRECT_REFUSED = 15
 
 #: The maximum number of characters of a URL in `str(error)`. A URL may have 64 KiB, too many for a message.
@@ -112,9 +112,11 @@ class ResolveError(Exception):
 
     @property
     def status(self) -> int | None:
-        """Return the numeric code of the peer, such as 404 or 550, or None.
+        """Return the numeric code of the peer, such as 404 or 550.
 
-        The result is `None` for a long line of digits, which a Gopher+ server may send.
+        The result is `None` without a numeric code.
+
+        The result is `None` for a number with too many digits, which a Gopher+ server may send.
         """
         code = getattr(self, "code", None) or ""
         return int(code) if re.fullmatch(r"[0-9]{1,9}", code) else None
@@ -128,11 +130,11 @@ class ResolveError(Exception):
         return self._but({"attempts": attempts})
 
     def saying(self, words: str) -> Self:
-        """Return a copy whose message ends with the text `words`."""
+        """Return a copy with `words` at the end of its message."""
         return self._but({"message": f"{self.message}, {words}"})
 
     def hiding(self, hide: Callable[[str], str]) -> Self:
-        """Return a copy with secrets hidden in the message, in the peer's text and in the cause."""
+        """Return a copy in which secrets are hidden in the message, the peer's text and the cause."""
         said = {name: str(vars(self)[name]) for name in ("message", "text") if vars(self).get(name)}
         facts = {name: hide(words) for name, words in said.items()}
         cause = self.__cause__
@@ -144,11 +146,11 @@ class ResolveError(Exception):
         return other
 
     def with_setting(self, setting: str | None) -> Self:
-        """Return a copy with the setting that caused the error."""
+        """Return a copy with the name of the setting that caused the error."""
         return self._but({"setting": setting})
 
     def with_body(self, body: bytes) -> Self:
-        """Return a copy with the start of the body of the error response."""
+        """Return a copy with the first bytes of the error response's body."""
         return self._but({"body": body})
 
     def final(self) -> Self:
@@ -156,7 +158,7 @@ class ResolveError(Exception):
         return self._but({"retryable": False})
 
     def of_hop(self) -> Self:
-        """Return a copy for a stopped redirect.
+        """Return a copy of the error for a stopped redirect.
 
         The exit status is 15 if the policy refused the redirect or the new URL cannot be resolved.
         """
@@ -249,7 +251,10 @@ class NetworkError(ResolveError):
         super().__init__(message, url=url, retryable=retryable)
 
     def passing(self) -> Self:
-        """Return a copy without `lasting`, for a failure that may be temporary."""
+        """Return a copy without `lasting`.
+
+        The failure may then be temporary.
+        """
         return self._but({"lasting": False})
 
 
@@ -258,7 +263,7 @@ class Unreachable(NetworkError):
 
 
 class Disconnected(NetworkError):
-    """A connection that the peer closed or reset before the first byte of a body."""
+    """The peer closed or reset the connection before the first byte of a body."""
 
 
 class TimedOut(NetworkError):
@@ -291,7 +296,10 @@ class TlsError(NetworkError):
         super().__init__(message, url=url, retryable=retryable, lasting=lasting)
 
     def without_certificate(self) -> Self:
-        """Return a copy without the digest, for a server whose certificate cannot be pinned."""
+        """Return a copy without the digest.
+
+        The certificate of this server cannot be pinned.
+        """
         return self._but({"certificate": None})
 
 
@@ -352,8 +360,8 @@ class TryLater(Declined):
     """A temporary refusal by the peer.
 
     `after` is the number of seconds that the client must wait before a retry (backoff, Retry-After). `until`
-    is the earliest time of a retry, as a date. If the peer sends this date and also its own current time, the
-    client computes `after` instead of `until`. An unknown attribute is `None`.
+    is the earliest time of a retry, as a date. If the peer also sends its current time, the client computes
+    `after` instead of `until`. An unknown attribute is `None`.
     """
 
     retryable = True
@@ -422,7 +430,7 @@ class NotConfigured(LocalError):
     exit_code = 2
 
 
-# The missing libraries of an extra, in the form for messages.
+# The missing libraries of an extra, as text for a message.
 #
 # A message names the missing libraries, and never the extra of this distribution. Before the first release,
 # anyone can register the name `url-resolver` in the package index. Users would then install the code of that

@@ -1,4 +1,4 @@
-"""Data types of a URL and of a listing: components, positions, origin, findings, entries and headers.
+"""The data types for URLs and listings: components, positions, origin, findings, entries and headers.
 
 The module `contract` exports these types too. The types are in a separate module, so that a command that only
 parses URLs starts fast.
@@ -130,7 +130,10 @@ class Url:
     places: tuple[ComponentSpan, ...] = field(default=(), compare=False)
 
     def place(self, name: str) -> ComponentSpan | None:
-        """Return the position of a component, or None if the URL was created without parsing a text."""
+        """Return the position of a component in the text.
+
+        The result is `None` if the URL was not parsed from a text.
+        """
         for place in self.places:
             if place.name == name:
                 return place
@@ -138,7 +141,7 @@ class Url:
 
     @property
     def shown(self) -> str:
-        """Return `text` with `****` in place of a password and of secret answers (redaction).
+        """Return the text of the URL, with `****` for a password and for secret answers (redaction).
 
         An empty password is displayed as empty. Messages and logs contain only the redacted text.
         """
@@ -167,7 +170,9 @@ class Url:
         return found
 
     def words(self) -> list[Word]:
-        """Return every URL component that a dialogue could send, and each element of a tuple component.
+        """Return all URL components that a dialogue may send.
+
+        Each element of a tuple is returned separately.
 
         The components are read from the fields of the class, so no component can be forgotten.
         """
@@ -215,13 +220,16 @@ class HostUrl(Url):
         return self.default_port if self.port is None else self.port
 
 
-#: The fields of a URL that are never sent: its metadata, and the fragment (RFC 3986 3.5).
+#: The fields of a URL that are never sent: the metadata of the URL, and the fragment (RFC 3986 3.5).
 _NOT_SENT = frozenset({"scheme", "fragment", "text", "findings", "places"})
 
 
 @cache  # one entry per class of URLs
 def _find_sendable(kind: type) -> tuple[tuple[str, ...], Callable[[Url], tuple[Any, ...]]]:
-    """Return the names of the fields that a dialogue could send, and a function that reads their values."""
+    """Return the names of the URL fields that a dialogue may send.
+
+    The second value is a function that reads the values of these fields.
+    """
     names = tuple(each.name for each in fields(cast("type[Url]", kind)) if each.name not in _NOT_SENT)
     return names, attrgetter(*names) if len(names) > 1 else lambda url: tuple(
         [getattr(url, name) for name in names]
@@ -240,7 +248,7 @@ def _words(component: str, name: str, value: object) -> list[Word]:
 
 
 def _words_of_part(component: str, name: str, part: object) -> list[Word]:
-    """Return the `Word`s of an element of a URL component.
+    """Return the `Word`s of one element of a URL component.
 
     A pair, such as a mail header, has two `Word`s: the name and the value.
     """
@@ -259,7 +267,7 @@ def _plain(value: object) -> JsonValue:
 
 
 class BuiltUrl(str):
-    """The text of a URL that a builder of this package created from a server's data (S20).
+    """The text of a URL that a builder of this package created from data of a server (S20).
 
     The text is not parsed again. The builder guarantees a round trip: the parser would accept the text and
     find the same components. The only exception is a text that is too long. The text does not contain a
@@ -306,7 +314,10 @@ class UrlText:
         object.__setattr__(url, "places", tuple(self.places))
 
     def cut(self, name: str, start: int, end: int) -> str:
-        """Return the component `name`, `text[start:end]`, still encoded, and record its position."""
+        """Return the component `text[start:end]`, still percent-encoded.
+
+        The position of the component is recorded as `name`.
+        """
         self.places += (ComponentSpan(name, start, end),)
         return self.text[start:end]
 
@@ -316,9 +327,10 @@ class Entry:
     """An entry of a listing of any scheme.
 
     `name` is the name in the listing, and `title` is a description. `raw` contains the bytes from which the
-    entry was parsed. `extra` contains members that only this scheme has. A scheme sets the first eight
-    members. The retrieval sets `origin` and `referrer`, which the policy checks when `url` is fetched. A
-    scheme sets `referrer` only if the entry comes from a different URL or address than the request.
+    entry was parsed. `extra` contains the members that only this scheme defines. A scheme sets the first
+    eight members. The retrieval sets `origin` and `referrer`, which the policy checks when `url` is fetched.
+    A scheme sets `referrer` only if the entry was received from another URL or address than the requested
+    one.
 
     Examples:
         >>> async with resolver.entries("ftp://127.0.0.1:8900/pub/") as found:
@@ -365,8 +377,8 @@ class EntryReader(Protocol):
 
     The caller feeds a block of bytes, and then takes the entries one by one. Between two entries, the caller
     checks timeouts and cancellations (S16, resource limits). Each entry is created on demand, so memory stays
-    small even for a very long listing. The URL of an entry is a `BuiltUrl` if a builder of this package
-    created the URL. Any other URL text may come from a server, and must be parsed before display.
+    small even for a very long listing. If a builder of this package created the URL of an entry, the URL is a
+    `BuiltUrl`. Any other URL text may come from a server, and must be parsed before display.
     """
 
     def feed(self, octets: bytes) -> Iterable[Entry]: ...
@@ -384,10 +396,10 @@ class EntryReader(Protocol):
 class Headers:
     """Header fields, in the order received, with case-insensitive access by name.
 
-    `headers["content-type"]` returns all values of that name, joined by `, ` (RFC 9110 5.2). `get_list`
-    returns a list of the values, which is necessary for `Set-Cookie`. Iteration yields every pair of name and
-    value. `dict(headers)` contains each name once, in lower case. A `Headers` object is equal to a tuple of
-    the same pairs.
+    `headers["content-type"]` returns all values of that name, joined by `, ` (RFC 9110 5.2). For
+    `Set-Cookie`, `get_list` is necessary, because it returns a list of the values. Iteration yields every
+    pair of name and value. `dict(headers)` contains each name once, in lower case. A `Headers` object is
+    equal to a tuple of the same pairs.
 
     Examples:
         >>> headers = (await resolver.fetch("http://127.0.0.1:8920/about.txt")).headers
@@ -422,7 +434,10 @@ class Headers:
         return ", ".join(values) if (values := self.get_list(name)) else default
 
     def get_list(self, name: str) -> list[str]:
-        """Return all values of a name, in order, or an empty list if the name is absent."""
+        """Return all values of a name in order.
+
+        The list is empty if the name is absent.
+        """
         wanted = name.lower()
         return [value for found, value in self.pairs if found.lower() == wanted]
 

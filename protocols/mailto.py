@@ -31,14 +31,14 @@ _CONTROLS = frozenset([*range(0x20), 0x7F])
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?|[@,]', re.DOTALL)
 
 _BODY = b"body"
-#: Header fields whose value is text (`_TEXTS`), and header fields whose value is an address or an identifier.
-#: Each field is mapped to its name in a draft.
+#: Header fields with a text as their value (`_TEXTS`). The value of the other header fields is an address or
+#: an identifier. Each field is mapped to its name in a draft.
 _TEXTS = {b"subject": b"Subject", b"keywords": b"Keywords"}
 _OTHERS = {b"to": b"To", b"cc": b"Cc", b"in-reply-to": b"In-Reply-To"}
 _ORDER = (b"to", b"cc", b"subject", b"keywords", b"in-reply-to")
 #: Header fields that occur only once in a mail. If a URL repeats a field, the first value is used.
 _ONCE = frozenset({b"subject", b"in-reply-to", _BODY})
-#: The maximum number of bytes in an encoded word, which has at most 75 characters in base64.
+#: The maximum number of bytes in an encoded word. Such an `encoded-word` has at most 75 characters in base64.
 _ROOM = 45
 
 
@@ -127,8 +127,8 @@ def build(url: MailtoUrl) -> str:
 class Draft(NamedTuple):
     """A mail draft.
 
-    `text` is the mail. `kept` lists the header fields of the URL that the draft contains. `left_out` lists
-    the header fields of the URL that the draft omits.
+    `text` is the mail. `kept` has the names of the URL's header fields that the draft contains. `left_out`
+    lists the header fields of the URL that the draft omits.
     """
 
     text: bytes
@@ -187,7 +187,10 @@ def _encoded_words(value: bytes) -> list[bytes]:
 
 
 def _text_of(octets: bytes) -> tuple[str, str]:
-    """Return the decoded text and its charset: UTF-8 (RFC 6068), or ISO 8859-1 for invalid UTF-8."""
+    """Decode text, and return its charset.
+
+    The charset is UTF-8 (RFC 6068), or ISO 8859-1 if the text is invalid UTF-8.
+    """
     try:
         return octets.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
@@ -205,7 +208,9 @@ def _encoding(body: bytes) -> Iterator[Line]:
 
 
 def propose(url: MailtoUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
-    """Return a reply of the kind address, with the draft as its body and the URL as its target.
+    """Return a draft of the mail.
+
+    The kind of the reply is address, its body is the draft, and its target is the URL.
 
     Raises:
         Refused: A header field contains CR, LF or NUL (S02, header injection).
@@ -243,7 +248,10 @@ def _report_field(name: bytes, value: bytes) -> str:
 
 
 def _show_text(octets: bytes) -> str:
-    """Return the text for display: UTF-8 (RFC 6068), or ISO 8859-1 for invalid UTF-8."""
+    """Decode text for display.
+
+    The charset is UTF-8 (RFC 6068), or ISO 8859-1 if the text is invalid UTF-8.
+    """
     try:
         return octets.decode("utf-8")
     except UnicodeDecodeError:

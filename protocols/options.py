@@ -39,9 +39,9 @@ class Limits:
     With policy `untrusted`, infinity is not allowed as a limit.
 
     `quota` limits the bytes of all bodies that a session receives, including failed attempts. If the
-    announced size of a body exceeds the remaining quota, the body is refused before its first byte. A body of
-    unknown size is aborted when its bytes exceed the quota. When the quota is exhausted, each further request
-    fails. A quota in the settings of a single host is ignored.
+    announced size of a body exceeds the remaining quota, the request fails before the first byte of the body.
+    A body of unknown size is aborted when its bytes exceed the quota. When the quota is exhausted, each
+    further request fails. A quota in the settings of a single host is ignored.
 
     Examples:
         >>> await resolver.fetch("http://127.0.0.1:8920/about.txt", limits=resolver.Limits(body=36))
@@ -86,7 +86,7 @@ class Credentials:
 
 
 class Prompt(Protocol):
-    """A text pattern, such as a shell prompt, for which a script of a telnet session waits.
+    """A text pattern, such as a shell prompt. The script of a telnet session waits for this text.
 
     `str` returns the pattern for display.
     """
@@ -104,9 +104,9 @@ class Prompt(Protocol):
 class Transcript:
     r"""The script of a telnet session without a user.
 
-    The session ends after `seconds`, or when the `prompt` has arrived after the last text. The client sends
-    the texts of `send` one by one, each with a line end. Before each text, the client waits for the prompt.
-    If no prompt is configured, the client sends all texts after the first text of the service.
+    The session ends after `seconds` seconds. It ends earlier if the `prompt` arrives after the last text. The
+    client sends the texts of `send` one by one, each with a line end. Before each text, the client waits for
+    the prompt. If no prompt is configured, the client sends all texts after the first text of the service.
 
     The texts may be passwords and are never displayed. If the service echoes a text, the transcript contains
     the text. `tell` is called for each event. The argument `event` is option, data, sent, command, finding or
@@ -129,7 +129,7 @@ class ProxyAuth(Protocol):
     """The authentication to an HTTP proxy that forwards requests with absolute URLs."""
 
     def fields(self, method: bytes, target: bytes) -> tuple[tuple[bytes, bytes], ...]:
-        """Return the header fields that authenticate a request to the proxy.
+        """Return the proxy login as header fields for a request.
 
         Before the proxy has requested a login, the result is empty.
         """
@@ -161,8 +161,8 @@ class ProxyAuth(Protocol):
 class ForwardProxy(NamedTuple):
     """The HTTP proxy that forwards a request.
 
-    `place` is the scheme, host and port of the requested URL. The client writes this text before the path
-    (absolute-form, RFC 9112 3.2.2).
+    `place` is the scheme, host and port of the requested URL, and not of the proxy. The client writes this
+    text before the path (absolute-form, RFC 9112 3.2.2).
     """
 
     place: bytes
@@ -198,7 +198,7 @@ class Validators(NamedTuple):
         return all(then == found for then, found in pairs if then is not None and found is not None)
 
     def covers(self, now: Validators) -> bool:
-        """Return whether a copy of this version is current for an object of the version `now`.
+        """Return whether a copy of this version is up to date, if the object now has the version `now`.
 
         If both versions have an entity tag, the entity tags are compared. Otherwise, the modification times
         are compared. For equal times, the sizes are compared. If a modification time is unknown, the result
@@ -217,7 +217,7 @@ class Validators(NamedTuple):
         return self.size is None or now.size is None or self.size == now.size
 
     def completed_by(self, now: Validators) -> Validators:
-        """Return the attributes of `now`, with unknown attributes taken from this version."""
+        """Return `now`, with its unknown attributes taken from this version."""
         return Validators(
             size=self.size if now.size is None else now.size,
             modified=now.modified or self.modified,
@@ -234,13 +234,13 @@ class Options:
       peer supports TLS), or `require`.
     - `anonymous_password`: the password for FTP servers that request a password from the user anonymous (S17,
       privacy).
-    - `login`: the credentials for this host and port from an earlier redirect of this retrieval (S11,
+    - `login`: credentials from an earlier redirect of this retrieval to the same host and port (S11,
       credential scope).
-    - `asked`: the host and the user name of the first URL in the redirect chain, if known.
+    - `asked`: the host and the user name of the first URL in the redirect chain, if the URL has them.
     - `login_in_clear`: send a news password to another machine without TLS. By default, the client refuses
       this login. The option `--tls never` permits the login.
-    - `keep`: further retrievals will follow. An FTP client then requests the current directory, so that the
-      next retrieval can return to this directory.
+    - `keep`: further retrievals will follow. An FTP client then requests the current directory, because the
+      next retrieval may return to this directory.
     - `memory`: a dictionary with the state that the dialogues of one run share. The module that sets a key
       must limit the size of the value.
 
@@ -262,22 +262,24 @@ class Options:
 
     Form of the body:
     - `want`: the use of the body. `content`: the decoded content. `file`: the bytes as the peer stores them
-      (http without a content coding). `listing`: entries, also from a document that contains links (http's
-      index pages). `facts`: only the metadata, without the body (http's HEAD).
+      (http without a content coding). `listing`: return entries, also if a document contains the links
+      (http's index pages). `facts`: only the metadata, without the body (http's HEAD).
     - `raw`: return the bytes of the body as the peer sent them. Doubled periods, the final period, network
       line ends and content codings are not decoded. A listing is not parsed into entries.
-    - `refusals`: return the reply of an error response, with `failure` and its complete body, before the
-      error (http). By default, only the error is raised, with the start of the body (`ResolveError.body`).
+    - `refusals`: for an error response of http, return a reply with `failure` and the complete body. The
+      error is raised later. By default, only the error is raised, with the start of the body
+      (`ResolveError.body`).
     - `codings`: supported content codings besides gzip and deflate, by name.
 
     HTTP requests:
     - `headers`, `user_agent`: header fields that are added to http requests. Text is encoded in UTF-8.
       `headers` may be a mapping or a sequence of pairs.
-    - `suffix_of`: a function that returns the public suffix of a host name, if known. The client refuses
-      cookies for a public suffix.
+    - `suffix_of`: a function that returns the public suffix of a host name. Without it, public suffixes are
+      unknown. The client refuses cookies for a public suffix.
     - `http2`: creates the HTTP/2 state machine (`Frames`) of an https connection if the peer chose HTTP/2.
       The client offers HTTP/2 only if this option is set.
-    - `via`: the proxy that receives http requests instead of the URL's host. The gate sets this option.
+    - `via`: the forward proxy for http requests. Requests are sent to the proxy instead of the URL's host.
+      The gate sets this option.
 
     Listings and sessions:
     - `mlsd`: request FTP's machine-readable listing (MLSD, RFC 3659) without checking for support.
@@ -287,8 +289,8 @@ class Options:
     - `clock`: a function that returns the current time. A date without a year in LIST is completed from this
       time.
     - `placed`: request the canonical path of a directory (FTP's PWD).
-    - `entries`: the number of newest articles of a group, or of results of a search. 0 means all, and None
-      means the default of the scheme.
+    - `entries`: the maximum number of articles of a group (the newest), or of results of a search. 0 means
+      all, and None means the default of the scheme.
     - `before`: list only articles of a group with lower numbers.
     - `relevant`: documents for relevance feedback. A WAIS search also finds documents that are similar to the
       documents in `relevant`. At most 16 documents of the searched database are allowed.
@@ -383,7 +385,7 @@ class FrameEvent(NamedTuple):
 
 
 class Frames(Protocol):
-    """The state machine of one HTTP/2 connection, without I/O, for one request at a time.
+    """The state machine of an HTTP/2 connection, without I/O. It supports one request at a time.
 
     The constructor takes the maximum size in bytes of a header section of the peer (RFC 9113 6.5.2).
     """
@@ -433,7 +435,7 @@ class Unpacking(Protocol):
 
     @property
     def taken(self) -> int:
-        """Return the number of encoded bytes that were decoded so far."""
+        """Return the number of encoded bytes that have been decoded."""
         ...
 
     @property

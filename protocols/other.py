@@ -15,7 +15,7 @@ Status: TypeAlias = Literal["experimental", "reserved", "unknown"]
 class OtherUrl(Url):
     """A URL of a scheme without a module.
 
-    `schemepart` is the text between the scheme's colon and the fragment, still encoded.
+    `schemepart` is the text between the colon of the scheme and the fragment, still percent-encoded.
 
     Examples:
         >>> url = resolver.parse("mid:1@h.example")
@@ -40,7 +40,10 @@ def parse(text: UrlText, status: Status) -> OtherUrl:
 
 
 def place_password(text: UrlText) -> None:
-    """Record the position of a password by the generic syntax, unless the scheme's parser already did."""
+    """Record the position of a password by the generic syntax.
+
+    If the parser of the scheme has recorded the position, nothing changes.
+    """
     if any(place.name == "password" for place in text.places):
         return
     start, at = _find_userinfo(text)
@@ -50,7 +53,7 @@ def place_password(text: UrlText) -> None:
 
 
 def _find_userinfo(text: UrlText) -> tuple[int, int]:
-    """Return the start index of the user information and the index of its `@`, by RFC 3986 3.2.
+    """Return the start index of the user information, and the index of its `@` (RFC 3986 3.2).
 
     Without user information, both indexes are equal.
     """
@@ -70,7 +73,7 @@ def has_user_information(url: Url) -> bool:
 
 
 def written_host(url: Url) -> str:
-    """Return the original text of the host and port, by the generic syntax."""
+    """Return the host and port as written in the URL, by the generic syntax."""
     return _authority(url).rpartition("@")[2]
 
 

@@ -27,12 +27,12 @@ class Extra(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """The tree of directories that the URLs of a scheme form.
+    """The functions for the directory tree of a scheme's URLs.
 
     `names` returns the decoded path from the root of a server to the object. A trailing slash does not add an
-    empty name to the path. `directory` returns the URL that requests the same object as a
-    directory. If `stays` is set, a connection keeps its working directory, so other objects of the directory
-    are retrieved faster.
+    empty name to the path. `directory` returns the URL that requests the object of a URL as a directory. If
+    `stays` is set, a connection keeps its working directory, so other objects of the directory are retrieved
+    faster.
     """
 
     names: Callable[[Any], tuple[bytes, ...]]
@@ -45,8 +45,8 @@ class KeptListing(NamedTuple):
 
     The listing can be parsed again from the archived data.
 
-    `how` selects the archived data: the replies to some `commands`, the last reply, the packets of the last
-    reply, or the names of a local directory.
+    `how` selects the archived data: the replies to `commands`, the last reply, the packets of the last reply,
+    or the names of a local directory.
     """
 
     how: Literal["answers", "last", "packets", "names"]
@@ -64,14 +64,14 @@ class Scheme(NamedTuple):
       `Options` and the `Limits`. The module is imported on first use (lazy import), because parsing does not
       need the module. None if this build has no dialogue.
     - `needs`: the extra that is required to resolve the scheme's URLs. Parsing does not need the extra.
-    - `refine`: adds the value of an option, such as `search` or `view`, to a URL of this scheme.
+    - `refine`: a function that adds the value of an option, such as `search` or `view`, to a URL.
 
     Properties of the protocol:
     - `tls`: never, on request (STARTTLS, a change from clear text to TLS), or always from the first byte.
     - `certificates`: the certificates that the client trusts. By default, a certificate authority must have
       signed the certificate. With `pin`, the first certificate of the server is stored and must not change
       (trust on first use).
-    - `resumes`: whether the peer can send a body that begins in the middle of the object (resume). `stops`:
+    - `resumes`: whether the peer can send a range that starts in the middle of the object (resume). `stops`:
       whether the peer can also end the body before the end of the object (range request).
     - `userinfo`: whether a URL may contain a user name and a password before the host.
     - `server`: whether a URL may omit the host. The server then comes from a setting.
@@ -86,20 +86,20 @@ class Scheme(NamedTuple):
     Names and trees:
     - `named_by`: the components that may end in the object's name. The first component that is present is
       used.
-    - `within`: the component that contains the directories of the object, if it differs from the component of
+    - `within`: the component that contains the directories of the object, if this component does not contain
       the name.
-    - `told_apart_by`: the components that distinguish objects with the same name.
-    - `listed`: whether a listing of the parent contains the object under the same name.
+    - `told_apart_by`: the components that make the difference between objects with the same name.
+    - `listed`: whether a listing of the parent directory contains the object under the same name.
     - `beside`: a function that returns the URL of another file in the same directory. None if the URLs of the
       scheme do not form directories.
     - `tree`: the tree of directories.
-    - `walked_as`: a function that returns the text of a URL for the same object in a scheme with trees.
-    - `stands_for`: a function that returns the text of the target URL if the URL is only a link. If the URL
+    - `walked_as`: a function that returns the URL of the same object in a scheme that has directory trees.
+    - `stands_for`: a function for URLs that are only links. It returns the text of the target URL. If the URL
       names an object, the result is `None`. A link that is not allowed raises `InvalidUrl`.
 
     Archives:
     - `kept_as`: the archived form of an object: the `exchange` as sent and received, the bytes of the `data`
-      connection, or the `body`. For a session, only the `words` are archived.
+      connection, or the `body`. For a telnet session, only the `words` are archived.
     - `listing_kept`: the archived form of a listing, if it differs from `kept_as`.
     - `archived_as`: the name of the protocol in archives.
     - `replayed`: the "module:name" of a `protocols.contract.ReplayPeer`, created from an `ArchivedObject`.

@@ -57,7 +57,7 @@ class AddressTypeRefused(Declined):
 
 
 def open_tunnel(host: str, port: int, credentials: Credentials | None, proxy: str) -> Dialogue[None]:
-    """Request that the proxy connects to a host and port.
+    """Send a request to the proxy for a connection to a host and port.
 
     The credentials are sent only if the proxy requires a login. `proxy` is the proxy's URL for display.
     """
@@ -155,7 +155,10 @@ def _pair(version: int, proxy: str) -> Reader[bytes]:
 
 
 def _reply(proxy: str) -> Reader[bytes]:
-    """Return a reader for the complete reply to a command, including the bound address and port."""
+    """Return a reader for a complete reply.
+
+    The reply includes the bound address and port.
+    """
 
     def reader(buffer: Buffer) -> Generator[None, None, bytes]:
         yield from _wait_for(buffer, 5, proxy)
@@ -179,7 +182,7 @@ def _wait_for(buffer: Buffer, count: int, proxy: str) -> Generator[None, None, N
         yield
 
 
-# The server side. The proxy does not require a login, and supports only the command CONNECT, with all three
+# The server side. The proxy requires no login. The proxy supports only the command CONNECT, with all three
 # types of addresses.
 #
 # A reader stops at the last byte of a message, because later bytes belong to the destination.
@@ -189,7 +192,7 @@ SERVER_METHOD, SERVER_NO_METHOD = b"\x05\x00", b"\x05\xff"
 
 
 def encode_reply(code: int) -> bytes:
-    """Return the reply of a server with a code of RFC 1928 6."""
+    """Return the server's reply with a code of RFC 1928 6."""
     return bytes((_VERSION, code)) + _DONE[2:]
 
 

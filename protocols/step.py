@@ -1,17 +1,17 @@
 """The steps of a dialogue: each step is one operation that the dialogue requests.
 
 A dialogue is a generator that yields steps: `Connect`, `Acquire`, `OpenFile`, `Send`, `SendBody`, `Receive`,
-`Peek`, `PlanNote`, …. The driver sends the result of a step back, which is None or the received value. The
-error of a step is raised at its yield, and the dialogue may catch the error.
+`Peek`, `PlanNote`, …. The driver sends the result of a step back: None, or the received value. The error of a
+step is raised at its yield, and the dialogue may catch the error.
 
 Each `Receive` contains the expected reply of a server. `explain` runs a dialogue with these expected replies
 (`rehearsal`) and shows the steps as the plan. So the plan always matches the dialogue. A `PlanNote` describes
 a branch of the dialogue that is not executed with the expected replies.
 
-`StartBody` passes on the metadata. After this step, the dialogue emits the body: `EmitBody` for bytes that
-the dialogue composed, `CopyBody` for received bytes. Each step after `StartBody` is performed only when the
-caller reads that far in the body. A dialogue returns the state of its connection for the next dialogue. It
-returns None if the connection must not be reused.
+`StartBody` passes on the metadata. Then the dialogue emits the body. `EmitBody` emits bytes that the dialogue
+composed. `CopyBody` copies received bytes. A step after `StartBody` is performed only when the caller reads
+the corresponding segment of the body. A dialogue returns the state of its connection, which the next dialogue
+on the connection receives. It returns None if the connection must not be reused.
 
 A dialogue may have a second connection for data: `OpenData`, `AwaitData`, `CloseData`.
 
@@ -22,7 +22,7 @@ have arrived, and the responses arrive in the order of the requests. Each dialog
 A dialogue over UDP has no connection, and yields `OpenDatagrams` and `ExchangeDatagrams` for each request.
 
 A dialogue with long computations between its steps yields `wire.REST` regularly. The driver is
-`conversation`; this module contains only data types.
+`conversation`. This module contains only data types.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ if TYPE_CHECKING:  # not imported at run time, so that `explain` starts fast
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: A function that returns the next block of a request body. An empty block marks the end of the body.
+#: A function that returns the next block of the request body. An empty block marks the end of the body.
 Source: TypeAlias = "Callable[[], Awaitable[bytes]]"
 
 
@@ -63,7 +63,7 @@ class Connect(NamedTuple):
 class Acquire(NamedTuple):
     """Use a connection from the pool, or open a new connection. See `Gate.acquire`.
 
-    The result is the state that the earlier dialogue stored, or None for a new connection. `suits` is a
+    The result is the state that the previous dialogue stored, or None for a new connection. `suits` is a
     predicate on the state of a connection. A connection for which `suits` returns true is preferred.
     """
 
@@ -168,7 +168,7 @@ class StopCondition(NamedTuple, Generic[T]):
     """The condition that stops a `Send` before everything is sent.
 
     The client reads while it sends, without an idle timeout. If `reader` returns a value that `ends` accepts,
-    sending stops, and this value is the result of the step. If everything was sent, the result is `None`. A
+    sending stops. The value is then the result of the step. If everything was sent, the result is `None`. A
     value that `ends` does not accept is returned by the next `Receive`. The next `Receive` must have the same
     kind of reader, because this `Receive` continues a partially read value.
     """
@@ -200,7 +200,7 @@ class SendBody(NamedTuple):
 class Receive(NamedTuple, Generic[T]):
     """Read one value.
 
-    `what` is the name of the value for display, and `ideal` is the expected reply.
+    `what` is the name of the value for display. `ideal` is the expected reply.
     """
 
     reader: Reader[T]
@@ -254,7 +254,7 @@ class StartTls(FieldlessStep):
 class StartPacking(NamedTuple):
     """Compress both directions of a pipeline with the codec `machine`.
 
-    Bytes that arrived before this step raise an error, as with `StartTls`.
+    Bytes that were received before this step raise an error, as with `StartTls`.
     """
 
     machine: StreamCodec
@@ -277,7 +277,7 @@ class RandomBytes(NamedTuple):
 class OpenData(NamedTuple):
     """Open the data connection to a port of the same peer, in place of an earlier data connection.
 
-    With `tls`, the next `AwaitData` performs the TLS handshake, because the peer starts the handshake only
+    With `tls`, the TLS handshake is part of the next `AwaitData`, because the peer starts the handshake only
     after the transfer command.
     """
 
@@ -290,7 +290,7 @@ class DataExpectation(enum.Enum):
 
     - MORE: more replies follow.
     - LAST: no reply follows, and the client waits for the data.
-    - BROKEN: no reply follows, and the client reads only the data that has already arrived.
+    - BROKEN: no reply follows. The client reads only data that has already arrived.
     - OVER: no data will arrive.
     """
 
@@ -301,7 +301,7 @@ class DataExpectation(enum.Enum):
 
 
 class BodyStarted(NamedTuple, Generic[T]):
-    """The result of `AwaitData`: the received `values`, and the number of bytes of data so far.
+    """The result of `AwaitData`: the received `values`, and the number of received data bytes.
 
     If `octets` is 0 although data was expected, the data connection has ended without data. `broken` is the
     error, or None for an orderly end. `close_notify` is set if TLS ended with close_notify.
@@ -314,12 +314,12 @@ class BodyStarted(NamedTuple, Generic[T]):
 
 
 class AwaitData(NamedTuple, Generic[T]):
-    """Read both connections until data begins or ends, or until a reply excludes data.
+    """Read both connections until data begins or ends, or until a reply shows that no data follows.
 
     The result is a `BodyStarted`. The next `Receive` continues a partially received value and must have the
-    same kind of reader. With `announced`, the client reads the reply before the data, which is faster. Two
-    conditions for `announced`: the peer sends a reply before any data, and the peer always closes the data
-    connection.
+    same kind of reader. With `announced`, the client reads the reply before the data. This order is faster.
+    Two conditions for `announced`: the peer sends a reply before any data, and the peer always closes the
+    data connection.
     """
 
     reader: Reader[T]
@@ -347,7 +347,7 @@ class OpenDatagrams(NamedTuple):
 class OpenedConnection(NamedTuple):
     """The result of `OpenDatagrams`.
 
-    `addresses` are all addresses to which the client may send, the current address first. `number` is
+    `addresses` are all addresses to which the client may send. The current address is the first. `number` is
     unpredictable, from 1 to 65,535. In a plan, `number` is 0.
     """
 
@@ -380,7 +380,7 @@ class DatagramReply(NamedTuple):
 class StartBody(NamedTuple):
     """Pass on the metadata. The following steps emit the body. Each dialogue yields this step once.
 
-    After this step, the dialogue may still add items to `findings` and `verified` of the reply.
+    The dialogue may also add items to `findings` and `verified` of the reply after this step.
     """
 
     reply: Reply
@@ -411,8 +411,8 @@ class CopyBody:
 
     `filter` converts the bytes. `filter.finish` is called only at the orderly end. Before `StartBody`, the
     filter must not return any bytes. `expected` is the announced number of bytes. The number appears only in
-    error messages, and does not mark the end of the data. `ideal` is the expected data of a server, if the
-    dialogue uses the result of the filter.
+    error messages, and does not mark the end of the data. `ideal` is the expected data, for a dialogue that
+    uses the result of the filter.
     """
 
     what: str
@@ -443,7 +443,7 @@ class RequestPeer(NamedTuple):
 
 
 class RequestAgreed(FieldlessStep):
-    """Request the protocol that the peer chose in the TLS handshake (ALPN), or None."""
+    """Request the name of the protocol that was negotiated in the TLS handshake (ALPN), or None."""
 
 
 class RequestEnd(FieldlessStep):
@@ -451,13 +451,13 @@ class RequestEnd(FieldlessStep):
 
 
 class PlanNote(NamedTuple):
-    """A note in the plan, such as a description of a branch that the expected replies do not take."""
+    """A note in the plan. For example, a note describes a branch that the expected replies do not take."""
 
     text: str
 
 
-#: The complete list of steps. mypy checks that each `match` statement on a step is complete. A body step is
-#: performed while the caller reads the body. The driver performs all other steps.
+#: mypy checks that each `match` statement on a step handles all of these steps. A body step is performed
+#: while the caller reads the body. The driver performs all other steps.
 BodyStep: TypeAlias = StartBody | EmitBody | CopyBody
 PerformedStep: TypeAlias = (
     "Connect | Acquire | JoinPipeline | StartRequest | StartResponse | EndResponse | ReleaseToPool"

@@ -39,15 +39,18 @@ def decode(encoded: str) -> bytes:
 
 
 def take(text: UrlText, name: str, start: int, end: int) -> bytes:
-    """Return the decoded component `name` in `text[start:end]`, and record its position."""
+    """Return the decoded component `text[start:end]`.
+
+    The position of the component is recorded as `name`.
+    """
     return decode(text.cut(name, start, end))
 
 
 def encode(octets: bytes, also: str = "") -> str:
     """Percent-encode bytes for a component of a URL.
 
-    Characters in `UNRESERVED` and `also` stay unencoded. `also` contains the reserved characters that are not
-    delimiters in this component.
+    Characters in `UNRESERVED` and `also` stay unencoded. `also` contains the reserved characters that may
+    appear unencoded in this component.
     """
     # Fast path for bytes that need no percent-encoding, as in most names: five times as fast.
     if not octets.translate(None, _PLAIN):
@@ -62,7 +65,9 @@ def _spellings(also: str) -> tuple[str, ...]:
 
 
 def encode_written(name: str, written: str, also: str) -> str:
-    """Percent-encode the national characters of a component that stays encoded, such as the http path.
+    """Percent-encode the national characters of a component.
+
+    The component, such as the http path, stays encoded in the URL object.
 
     Raises:
         InvalidUrl: The text contains other characters than `UNRESERVED`, national characters, `also` and
@@ -86,7 +91,10 @@ def _invalid_component(name: str, written: str, at: int) -> InvalidUrl:
 
 
 def build_url(url: Url, specific: str) -> str:
-    """Return the URL with the scheme-specific part `specific`, which is already encoded."""
+    """Return a URL with the scheme-specific part `specific`.
+
+    The part must be encoded already.
+    """
     if url.fragment is None:
         return f"{url.scheme}:{specific}"
     return f"{url.scheme}:{specific}#{encode_written('fragment', url.fragment, RESERVED + '#')}"
@@ -111,14 +119,17 @@ def _compile_misplaced(data: str) -> re.Pattern[str] | None:
 
 
 def find(text: UrlText, character: str, start: int, end: int | None = None) -> int:
-    """Return the index of the first `character` in `text[start:end]`, or `end` without a match."""
+    """Return the index of the first `character` in `text[start:end]`.
+
+    Without a match, the result is `end`.
+    """
     end = text.end if end is None else end
     found = text.text.find(character, start, end)
     return end if found < 0 else found
 
 
 def position_of(text: str, place: ComponentSpan, octets: Container[int]) -> int:
-    """Return the index of the first character or escape in `place` that decodes to one of `octets`.
+    """Return the index of the first character, or percent-encoded byte, that decodes to one of `octets`.
 
     If `place` contains none of these bytes, the result is the start of `place`.
     """
@@ -133,7 +144,10 @@ def position_of(text: str, place: ComponentSpan, octets: Container[int]) -> int:
 
 
 def position_at(text: str, start: int, index: int) -> int:
-    """Return the position in `text` of the decoded byte with the number `index`, counted from `start`."""
+    """Return the position in `text` of a decoded byte.
+
+    `index` is the number of the byte, counted from `start`.
+    """
     at = start
     for _ in range(index):
         at += 3 if text.startswith("%", at) else 1
@@ -141,7 +155,9 @@ def position_at(text: str, start: int, index: int) -> int:
 
 
 def invalid(text: str, kind: str, part: str, position: int) -> InvalidUrl:
-    """Return the error `kind` in `part` (a component or a short phrase) at `position` of `text`.
+    """Return the error for an invalid URL.
+
+    `part` is a component or a short phrase, and `position` is an index in `text`.
 
     The message quotes the text after `position`. If an `@` follows, the message does not quote the text,
     because text before an `@` may be a password.

@@ -1,4 +1,4 @@
-"""Sent and received bytes: the only module that writes line ends to a connection.
+"""Sent and received bytes. No other module writes line ends to a connection.
 
 Sending: only `encode_line` and the other `encode_…` functions create a `Line`, and a connection sends only
 `Line`s. The `encode_…` functions refuse bytes that would end a command early (S02, CRLF injection). So a URL
@@ -94,7 +94,9 @@ def encode_line(*words: bytes | Secret, sep: bytes = b" ") -> Line:
 
 
 def encode_block(first: Line, values: tuple[bytes, ...], *, hidden: bool = False) -> Line:
-    """Return a line and a data block that ends with a period: the form `+-1` of Gopher+ (RFC 1738 3.4.9).
+    """Return a line and a data block in the form `+-1` of Gopher+ (RFC 1738 3.4.9).
+
+    A period ends the data block.
 
     No other function writes several lines for one URL. Each value becomes one line. A value that is a single
     period is refused, because the period would end the block early. Values with CR, LF or NUL are refused
@@ -111,7 +113,9 @@ def encode_block(first: Line, values: tuple[bytes, ...], *, hidden: bool = False
 
 
 def encode_head(head: bytes, secrets: Sequence[tuple[bytes, bytes]] = ()) -> Line:
-    """Return a request head that h11 created, with the header values in `secrets` displayed as `****`.
+    """Return a request head that h11 created.
+
+    Header values in `secrets` are displayed as `****`.
 
     h11 already checks the content of the lines. This function checks the content again.
 
@@ -141,10 +145,12 @@ def encode_head_lines(lines: Sequence[bytes], secrets: Sequence[tuple[bytes, byt
 
 
 def secret_parts(secrets: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
-    """Return the secret parts of header values, because a peer may repeat these parts in its response.
+    """Return the secret parts of header values.
 
-    The secret parts are each complete value, the text after the authentication scheme, the password in that
-    text (RFC 7617), and the value of each cookie (RFC 6265 4.2).
+    A peer may repeat these parts in its response.
+
+    The secret parts are: the complete value; the text after the authentication scheme; the password in this
+    text (RFC 7617); the value of each cookie (RFC 6265 4.2).
     """
     found: list[bytes] = []
     for name, value in secrets:
@@ -161,7 +167,10 @@ def secret_parts(secrets: Iterable[tuple[bytes, bytes]]) -> tuple[bytes, ...]:
 
 
 def encode_payload(octets: bytes) -> Line:
-    """Return a request body that the caller composed without text of a URL (S05, no side effects)."""
+    """Return a request body that the caller composed.
+
+    The body contains no text of a URL (S05, no side effects).
+    """
     return Line(octets, octets)
 
 
@@ -170,10 +179,12 @@ def encode_frames(
     shown: Iterable[tuple[bytes, bytes]] | None = None,
     secrets: Sequence[tuple[bytes, bytes]] = (),
 ) -> Line:
-    """Return frames of HTTP/2, in which length fields prevent an early end (command injection).
+    """Return frames of HTTP/2.
 
-    If the frames contain `secrets`, the `shown` fields of the request are displayed instead, one per line.
-    Compressed fields cannot be masked.
+    Length fields prevent that a value ends a frame early (command injection).
+
+    If the frames contain `secrets`, messages display the header fields in `shown` instead of the frames, one
+    per line. Compressed fields cannot be masked.
     """
     if shown is None:
         return Line(frames, frames)
@@ -182,7 +193,9 @@ def encode_frames(
 
 
 def encode_counted(octets: bytes, *secrets: bytes) -> Line:
-    """Return a message of SOCKS5 (RFC 1928), in which length fields prevent an early end.
+    """Return a message of SOCKS5 (RFC 1928).
+
+    Length fields prevent that a value ends the message early.
 
     If the message contains `secrets`, the message is displayed as `****`.
     """
@@ -192,7 +205,9 @@ def encode_counted(octets: bytes, *secrets: bytes) -> Line:
 
 
 def encode_refusals(options: Iterable[tuple[int, int]]) -> Line:
-    """Return the telnet commands that refuse option requests of a peer (RFC 854), without a line end.
+    """Return the telnet commands that refuse option requests of a peer (RFC 854).
+
+    A line end is not added.
 
     `options` contains `(verb, option)` pairs. DO is refused with WONT, and WILL is refused with DONT. WONT
     and DONT need no reply.
@@ -209,7 +224,10 @@ def encode_negotiation(verb: int, option: int) -> Line:
 
 
 def encode_subnegotiation(option: int, octets: bytes) -> Line:
-    """Return a subnegotiation: IAC SB, the option, its data with each byte 255 doubled, IAC SE (RFC 855)."""
+    """Return a subnegotiation (RFC 855): IAC SB, the option, its data, IAC SE.
+
+    Each byte 255 of the data is doubled.
+    """
     sent = bytes((_IAC, 0xFA, option)) + octets.replace(b"\xff", b"\xff\xff") + b"\xff\xf0"
     return Line(sent, sent)
 
@@ -224,7 +242,7 @@ def encode_typed(octets: bytes, *, binary: bool = False) -> Line:
     """Return text that the user types into a telnet session (RFC 854).
 
     The text is displayed as `****` because it may be a password. Each byte 255 is doubled. If the session is
-    not `binary`, a carriage return without a line feed after it is sent as CR NUL.
+    not `binary`, a carriage return that no line feed follows is sent as CR NUL.
     """
     sent = octets.replace(b"\xff", b"\xff\xff")
     if not binary:
@@ -242,7 +260,9 @@ def encode_keys(octets: bytes, *, binary: bool = False) -> Line:
 
 
 def encode_entered(text: bytes, *, binary: bool = False) -> Line:
-    """Return a line that the user types into a telnet session, displayed as `****`.
+    """Return a line that the user types into a telnet session.
+
+    The line is displayed as `****`.
 
     The line may be a password. The line ends with CR LF. If the session is `binary`, the line ends with only
     CR (RFC 1123 3.3.1).
@@ -257,7 +277,9 @@ def encode_entered(text: bytes, *, binary: bool = False) -> Line:
 
 
 def encode_message(apdu: bytes) -> Line:
-    """Return a WAIS message: the 25 bytes of header that every client sends, then the APDU.
+    """Return a WAIS message.
+
+    The 25 header bytes, which are the same in every client, precede the APDU.
 
     The message has a length field, computed here from the bytes, and no line end.
 
@@ -273,7 +295,9 @@ def encode_message(apdu: bytes) -> Line:
 
 
 def encode_commands(*commands: tuple[bytes, ...]) -> Line:
-    """Return a Prospero message: one command per line, arguments separated by a space, LF after each line.
+    """Return a Prospero message.
+
+    Each command is a line that ends with LF, and a space separates the arguments.
 
     The caller quotes the arguments where necessary.
 
@@ -296,7 +320,10 @@ def split_message(message: Line, size: int) -> list[Line]:
 
 
 def encode_datagram(header: bytes, piece: Line | None = None) -> Line:
-    """Return a datagram of ARDP: a binary header, and optionally a segment of a message."""
+    """Return a datagram of ARDP.
+
+    A binary header may be followed by a segment of a message.
+    """
     octets = header if piece is None else header + piece.octets
     return Line(octets, octets)
 
@@ -319,7 +346,7 @@ class Buffer:
         self._data = bytearray()
         self.at_end = False
         self.broken: NetworkError | None = None
-        self.searched = 0  # a reader has found no line end before this index
+        self.searched = 0  # the bytes before this index contain no line end
 
     def __len__(self) -> int:
         return len(self._data)
@@ -340,18 +367,26 @@ class Buffer:
         return self.at_end or self.broken is not None
 
     def find(self, octets: bytes, end: int) -> int:
-        """Return the index of `octets` before `end`, or -1, without searching the same bytes twice."""
+        """Return the index of `octets` before `end`, or -1.
+
+        The same bytes are never searched twice.
+        """
         index = self._data.find(octets, self.searched, end)
         if index < 0:
             self.searched = max(0, min(len(self._data), end) - len(octets) + 1)
         return index
 
     def peek(self, count: int) -> bytes:
-        """Return the first `count` bytes, or fewer if fewer are buffered, without consuming them."""
+        """Return the first `count` bytes without consuming them.
+
+        Fewer bytes are returned if the buffer has fewer.
+        """
         return bytes(self._data[:count])
 
     def peek_head(self, most: int) -> bytes:
-        """Return the message head, up to and including the first empty line, without consuming bytes.
+        """Return the head of the message without consuming it.
+
+        The head ends with the first empty line.
 
         If the head is longer than `most` bytes, or has not arrived completely, the result is empty.
         """
@@ -359,7 +394,10 @@ class Buffer:
         return b"" if index < 0 else bytes(self._data[: index + 4])
 
     def tail(self, count: int) -> bytes:
-        """Return the last `count` bytes, or fewer if fewer are buffered, without consuming them."""
+        """Return the last `count` bytes without consuming them.
+
+        Fewer bytes are returned if the buffer has fewer.
+        """
         return bytes(self._data[-count:])
 
     def take(self, count: int | None = None) -> bytes:
@@ -377,7 +415,9 @@ def count_waiting(buffer: Buffer) -> Generator[None, None, int]:
 
 
 def read_line(limit: int) -> Reader[bytes]:
-    """Return a reader for one line, which returns the line without its line end (CR LF or LF).
+    """Return a reader for one line.
+
+    The reader returns the line without its line end (CR LF or LF).
 
     Args:
         limit: The maximum length in bytes, including the line end.

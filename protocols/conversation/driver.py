@@ -30,7 +30,7 @@ from protocols.step import (
 )
 from protocols.wire import Rest
 
-#: The steps that only wait, or that may be repeated after a cancellation.
+#: Steps that only wait, and steps that may be repeated after a cancellation.
 _REPEATABLE = (Receive, Peek, StartResponse, StartRequest, CloseData, PlanNote, Rest)
 
 
@@ -41,9 +41,9 @@ class Conversation:
     it can be iterated or moved into a file. At the end of `async with`, all connections are closed.
 
     States of the body:
-    - `_next`: a step that is performed when the caller continues to read the body.
+    - `_next`: the next step of the body. It is performed when the caller continues to read.
     - `_part`: the current step of the body (`EmitBody` or `CopyBody`).
-    - `_broken_off`: the step during which a read was cancelled. The next read repeats the step if no data is
+    - `_broken_off`: the step that was cancelled during a read. The next read repeats the step if no data is
       lost. Otherwise, `Disconnected` is raised in the dialogue.
     - `_failure`: the error that ended the body. Each further read raises this error again.
     """
@@ -57,9 +57,11 @@ class Conversation:
         self._performer = Performer(gate)
 
     async def __aenter__(self) -> Reply:
-        """Perform the steps up to `StartBody`, and return the reply, with this conversation as its body.
+        """Perform the steps up to `StartBody`, and return the reply.
 
-        If no steps follow, the dialogue ends here, even if the caller never reads the body.
+        This conversation is the body of the reply.
+
+        If no steps follow `StartBody`, the dialogue ends here, even if the caller never reads the body.
         """
         try:
             step = await self._advance(partial(self._dialogue.send, None))
@@ -91,7 +93,9 @@ class Conversation:
         return partial(self._dialogue.send, part.answer)
 
     def _begin_body(self) -> None:
-        """Advance past `StartBody`, and store the next step or its error.
+        """Continue after the step `StartBody`.
+
+        The next step, or its error, is stored.
 
         The stored step is performed when the caller reads the body.
         """
@@ -136,7 +140,9 @@ class Conversation:
         return count
 
     async def _next_part(self) -> EmittedBody | CopiedBodyStream | None:
-        """Return the next segment of the body, or None at the end of the body.
+        """Return the next segment of the body.
+
+        The result is `None` at the end of the body.
 
         An earlier error is raised again.
         """
@@ -175,7 +181,7 @@ class Conversation:
                 self._next = step
 
     def _make_retry(self, step: Step) -> Callable[[], Step]:
-        """Return a function that continues after a cancelled read.
+        """Return a function that repeats the cancelled step and then continues.
 
         The function repeats a step that only waits. For any other step, the function raises an error, because
         the step may have been performed partially.
@@ -185,7 +191,10 @@ class Conversation:
         return partial(self._dialogue.throw, Disconnected("a cancellation interrupted the dialogue"))
 
     async def _advance(self, advance: Callable[[], Step]) -> BodyStep | None:
-        """Perform steps up to the next step of the body, or return None at the end of the dialogue."""
+        """Perform steps up to the next step of the body.
+
+        The result is `None` at the end of the dialogue.
+        """
         while True:
             try:
                 step = advance()
@@ -203,7 +212,7 @@ class Conversation:
             self._broken_off = None
 
 
-#: A function that returns the reply of a dialogue. The body of the reply performs the later steps of the
-#: dialogue. At the end of `async with`, all connections are closed. If the dialogue returned a state, the
-#: connection of the dialogue returns to the pool instead.
+#: A function that returns the reply of a dialogue, as an async context manager. The body of the reply
+#: performs the later steps of the dialogue. At the end of `async with`, all connections are closed. If the
+#: dialogue returned a state, its connection returns to the pool instead.
 hold: Callable[[Dialogue[object], Gate], AbstractAsyncContextManager[Reply]] = Conversation

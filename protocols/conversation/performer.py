@@ -83,7 +83,7 @@ from protocols.wire import REST, Buffer, Reader, Rest
 
 
 class EmittedBody:
-    """The part of a body that an `EmitBody` step emits."""
+    """The segment of a body for an `EmitBody` step."""
 
     answer = None
 
@@ -344,7 +344,9 @@ class DatagramSender:
         self._datagrams: Datagrams | None = None
 
     async def open_datagrams(self, route: Sequence[str]) -> OpenedConnection:
-        """Open a socket for the last URL of the route.
+        """Open a UDP socket.
+
+        The last URL of the route determines the host.
 
         If the policy refuses any URL of the route, the error is raised.
         """
@@ -422,8 +424,8 @@ class Performer:
     - `stream`, `buffer`: the connection of the dialogue, and the bytes read ahead.
     - `data`: the data connection.
     - `_waiting`: a reader that a cancellation interrupted. The next `Receive` continues this reader.
-    - `_early`: a value or a protocol error that arrived while a step was sending. The next `Receive` returns
-      the value or raises the error.
+    - `_early`: a value, or a protocol error, that was received while a step was sending. The next `Receive`
+      returns the value or raises the error.
     """
 
     def __init__(self, gate: Gate) -> None:
@@ -561,7 +563,10 @@ class Performer:
         self._stream = await self._open(self._gate.connect(tls=tls))
 
     async def _open(self, opening: AbstractAsyncContextManager[T]) -> T:
-        """Open a connection or file, after closing the earlier connection or file of the dialogue."""
+        """Open a connection or a file.
+
+        The dialogue's earlier connection or file is closed first.
+        """
         if self._stream is not None or self._file is not None:
             await self._begin_anew()
         opened = await opening.__aenter__()
@@ -594,7 +599,10 @@ class Performer:
         self._slot = None
 
     def source_of(self, step: CopyBody) -> tuple[BodySource, Buffer]:
-        """Return the source for a `CopyBody`, and the buffer of bytes read ahead from the source."""
+        """Return the source for a `CopyBody` step.
+
+        The second value is the buffer with bytes of the source that were read ahead.
+        """
         match step.source:
             case "connection":
                 return self.stream, self.buffer
@@ -604,7 +612,9 @@ class Performer:
                 return FileBodySource(self.file, step.begin), Buffer()
 
     def keep(self, state: object) -> int:
-        """Return a connection to the pool after its dialogue, if no bytes are unread.
+        """Return a connection to the pool after its dialogue.
+
+        A connection with unread bytes is closed.
 
         The result is the number of unread bytes.
         """
@@ -647,7 +657,9 @@ class Performer:
         return None if heard is None else heard.value
 
     async def _heed(self, unless: StopCondition[object]) -> object:
-        """Return the value that stops the sending, or the protocol error in the peer's response.
+        """Return the value that ends the sending.
+
+        A protocol error in the peer's response is returned, too.
 
         The error is returned and not raised, because an exception would be lost while the last bytes are
         sent. A timeout is not an error while there is data to send.
@@ -726,7 +738,7 @@ class Performer:
             try:
                 while (pace := await self._hear_one(step, values)) is DataExpectation.MORE:
                     pass
-            # Stored, because a raised error would be lost if data arrived at the same time.
+            # The error is stored. If it were raised, data that arrived at the same time would be lost.
             except ProtocolError as error:
                 self._early = FirstResult(error)
                 return DataExpectation.OVER
@@ -761,7 +773,7 @@ class Performer:
         return step.weigh(values)
 
     async def _await_more(self) -> None:
-        """Receive from the control connection while data arrives on the data connection.
+        """Receive from the control connection while the data connection receives data.
 
         All replies have been received, so the peer may close the control connection without an error.
         """

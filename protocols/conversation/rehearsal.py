@@ -1,4 +1,4 @@
-"""The rehearsal: a run of a dialogue with the expected replies, which returns the plan for `explain`."""
+"""The rehearsal: a dialogue runs with the expected replies, and its steps are the plan for `explain`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from protocols.step import (
 
 
 class PlanRehearsal(NamedTuple):
-    """The steps of a dialogue for the expected replies of a server.
+    """The steps of a dialogue that receives the expected replies.
 
     If the dialogue refuses the URL, `error` is the raised error, and the last step is a note with this error.
     """
@@ -41,7 +41,10 @@ def rehearse(dialogue: Dialogue[object]) -> list[Step]:
 
 
 def rehearsal_of(dialogue: Dialogue[object]) -> PlanRehearsal:
-    """Return the steps of a dialogue without performing them, and the error of the dialogue or None."""
+    """Return the steps of a dialogue, and its error or None.
+
+    The steps are not performed.
+    """
     steps: list[Step] = []
     answer: object = None
     while True:

@@ -47,8 +47,8 @@ def guess_media_type(name: bytes) -> str | None:
         return None
     import mimetypes  # lazy import: the import and its table take 30 ms, and only documents need the table
 
-    # `guess_type` parses a text like `a:b` as a URL. With the prefix `./`, a file name is not parsed as a
-    # URL.
+    # `guess_type` would parse a name such as `a:b` as a URL. With the prefix `./`, a file name is not parsed
+    # as a URL.
     media_type, compression = mimetypes.guess_type("./" + name.decode("latin-1"))
     return media_type if compression is None else _COMPRESSED.get(compression)
 
@@ -58,8 +58,8 @@ def give_document(name: bytes, file: LocalFile, options: Options) -> Dialogue[No
 
     If the file has not changed since the caller's partial copy, the body begins at `Options.start` (resume).
 
-    `verified` contains `length` if the file has exactly as many bytes as when it was opened. More bytes are
-    not an error, because files grow.
+    `verified` contains `length` if the size of the file is still the same as when the file was opened. More
+    bytes are not an error, because files grow.
 
     Raises:
         Truncated: The file has fewer bytes than when it was opened.
@@ -109,7 +109,9 @@ class _RehearsedFile:
 
 
 def read_file(url: FileUrl, options: Options | None = None, limits: Limits | None = None) -> Dialogue[None]:
-    """Return a reply of the kind document or directory.
+    """Return the reply for a file or a directory.
+
+    The kind of the reply is document or directory.
 
     Raises:
         NotFound: The file does not exist, or a URL with a trailing slash does not name a directory.
@@ -131,9 +133,9 @@ def read_file(url: FileUrl, options: Options | None = None, limits: Limits | Non
 
 # A directory: the body has one name per line.
 #
-# For entries, the caller feeds the body to a `DirectoryReader`. The reader counts the lines of the body, and
-# takes the names from its own list, so a name is never parsed from a line. The reader reads the status of a
-# name only when it receives the line of this name.
+# For entries, the caller feeds the body to a `DirectoryReader`. The reader only counts the lines of the body.
+# Each name comes from the list of the reader, so a name is never parsed from a line. The reader requests the
+# status of a name when it receives the line with the name.
 
 #: The maximum number of bytes of a block of the body.
 _PIECE = 16_384
@@ -142,7 +144,10 @@ _LINE_END = re.compile(rb"[\x0a\x0d]")
 
 
 def name_line(name: bytes) -> bytes:
-    """Return a name as one line, with line ends in the name escaped."""
+    """Return a name as one line.
+
+    Line ends in the name are escaped.
+    """
     if b"\n" in name or b"\r" in name:
         name = _LINE_END.sub(lambda found: b"\\x%02x" % found[0][0], name)
     return name + b"\n"
@@ -190,7 +195,7 @@ class DirectoryReader:
 
 
 def _identity(status: FileStatus) -> dict[str, JsonValue] | None:
-    """Return the members that identify a directory on this machine.
+    """Return the members that identify a directory of this machine.
 
     The path does not identify a directory, because a directory may have several paths.
     """

@@ -25,7 +25,7 @@ class FileUrl(Url):
 
     `host` is empty or a name of this machine, such as `localhost`. Without `//` in the URL, `host` is `None`.
     `segments` is empty if the URL has no path. The last segment of a directory is empty (trailing slash).
-    User information has no effect, and is stored only to preserve the text of the URL.
+    User information has no effect. It is stored only so that the text of the URL does not change.
 
     Examples:
         >>> resolver.parse("file:///etc/host%20name").segments
@@ -68,7 +68,10 @@ def _parse_with_host(text: UrlText) -> FileUrl:
 
 
 def _parse_segments(text: UrlText, slash: int) -> tuple[bytes, ...]:
-    """Return the path that begins at index `slash`, or an empty path at the end of the text."""
+    """Return the path that begins at index `slash`.
+
+    At the end of the text, the path is empty.
+    """
     if slash == text.end:
         text.note("missing-slash", slash)
     note_characters(text, slash, text.end, _DATA + "/")
@@ -81,7 +84,7 @@ def _parse_segments(text: UrlText, slash: int) -> tuple[bytes, ...]:
 
 
 def with_name(url: FileUrl, *names: bytes) -> FileUrl:
-    """Return the URL with `names` instead of the last segment."""
+    """Replace the last segment of the URL's path with `names`."""
     return replace(url, segments=(*url.segments[:-1], *names), fragment=None)
 
 
@@ -94,7 +97,7 @@ def names_of(url: FileUrl) -> tuple[bytes, ...]:
 
 
 def as_directory(url: FileUrl) -> FileUrl:
-    """Return the URL of the same path with a trailing slash, which requires a directory."""
+    """Return the URL with a trailing slash, so that only a directory is accepted."""
     return replace(url, segments=(*names_of(url), b""), fragment=None)
 
 
@@ -106,8 +109,8 @@ def encode_segment(segment: bytes) -> str:
 def build(url: FileUrl) -> str:
     """Return the URL as text.
 
-    Without a host, the text has the form `file:/path`. If a path starts with `//`, parsers would find a host
-    in this form. For a path of this kind, the text contains an empty host: `file:////path`.
+    Without a host, the text has the form `file:/path`. A path that starts with `//` would be parsed as a host
+    in this form. Therefore, such a path is written after an empty host: `file:////path`.
     """
     path = "".join(f"/{encode_segment(segment)}" for segment in url.segments)
     if url.host is None and path and not path.startswith("//"):

@@ -169,8 +169,8 @@ class AdminBlock:
 class AttributeRecord:
     """The attributes of an item.
 
-    `info` is the item in the +INFO line. It is `None` if the record does not begin with a +INFO line. `cut` is
-    set if lines were dropped because they exceeded the line limit.
+    `info` is the item in the +INFO line. It is `None` if the record does not begin with a +INFO line. `cut`
+    is set if lines were dropped because they exceeded the line limit.
     """
 
     info: MenuItem | None

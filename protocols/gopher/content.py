@@ -289,8 +289,8 @@ class PeriodUnstuffer:
 
     def __init__(self, hold: int = HOLD_LIMIT) -> None:
         self._hold = hold
-        # The first byte in this buffer was already returned. This byte shows whether the next byte begins a line. At
-        # the start of the reply, this byte is a virtual LF, which is not part of the reply.
+        # The first byte in this buffer was already returned. This byte shows whether the next byte begins a
+        # line. At the start of the reply, this byte is a virtual LF, which is not part of the reply.
         self._held = bytearray(b"\n")
         self._searched = 0
         self._doubled: int | None = None  # Index of the first line that consists of exactly two periods.

@@ -295,9 +295,9 @@ def _end_of(found: re.Match[str] | None) -> int:
 # Digest authentication proves a user name and a password without sending the password (RFC 7616). Without the
 # parameter qop, RFC 2069 applies.
 #
-# A `Digest` contains one nonce of a server and the number of its uses. The `Digest` returns the Authorization field of
-# a request. The values of a challenge are decoded as Latin-1, like all header fields. The hash is computed
-# over their original bytes.
+# A `Digest` contains one nonce of a server and the number of its uses. The `Digest` returns the Authorization
+# field of a request. The values of a challenge are decoded as Latin-1, like all header fields. The hash is
+# computed over their original bytes.
 
 _HASHES: dict[str, Callable[[bytes], str]] = {
     "MD5": lambda octets: hashlib.md5(octets, usedforsecurity=False).hexdigest(),
